@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
@@ -114,36 +115,36 @@ async def count_changed(session: AsyncSession, statement: Update | Delete) -> in
     return cast("CursorResult[Any]", await session.execute(statement)).rowcount
 
 
+@dataclass(eq=False)
 class SqlRepository:
     """The base of all repositories: sessions, and a clock."""
 
-    def __init__(self, sessions: Sessions, now: Callable[[], datetime] = utc_now) -> None:
-        self._sessions = sessions
-        self._now = now
+    sessions: Sessions
+    now: Callable[[], datetime] = utc_now
 
     async def _first(self, query: Select[T]) -> T | None:
         """Return the first column of the first row, None if there is none."""
-        async with self._sessions() as session:
+        async with self.sessions() as session:
             return await session.scalar(query)
 
     async def _all(self, query: Select[T]) -> list[T]:
         """Return the first column of all rows."""
-        async with self._sessions() as session:
+        async with self.sessions() as session:
             return list(await session.scalars(query))
 
     async def _rows(self, query: Select[*Ts]) -> Sequence[Row[*Ts]]:
         """Return all rows."""
-        async with self._sessions() as session:
+        async with self.sessions() as session:
             return (await session.execute(query)).all()
 
     async def _write(self, statement: Update | Delete) -> int:
         """Commit one statement; return how many rows it changed."""
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             return await count_changed(session, statement)
 
     async def _upsert(self, *rows: Base) -> None:
         """Commit rows, each inserted or merged into the stored one."""
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             await upsert(session, *rows)
 
 

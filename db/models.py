@@ -404,13 +404,10 @@ def utc_now() -> datetime:
 
 def loaded(kind: type[T], row: Row[Any], **others: object) -> T:
     """Return the record that a row holds; `others` are the fields that are not columns of it."""
-    columns = row._mapping
-    wanted = [item.name for item in fields(kind) if item.name in columns]
-    return kind(**{name: _read(columns[name]) for name in wanted} | others)
-
-
-def _read(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
+    wanted = {item.name for item in fields(kind)}
+    columns = {name: value for name, value in row._mapping.items() if name in wanted}
+    lists = {name: tuple(value) for name, value in columns.items() if isinstance(value, list)}
+    return kind(**columns | lists | others)
 
 
 def table_of(model: type[Base]) -> Table:

@@ -29,7 +29,7 @@ class Broadcasts(SqlRepository):
         text = storable(text)
         same = (BroadcastRow.text == text) & (BroadcastRow.created_by == by)
         known = select(BroadcastRow.id).where(same, BroadcastRow.state == DRAFT).limit(1)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             if (found := await session.scalar(known)) is not None:
                 return found
             row = BroadcastRow(text=text, created_by=by, state=DRAFT)
@@ -43,7 +43,7 @@ class Broadcasts(SqlRepository):
 
     async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
         """Have a draft sent; return True only once, however often it is confirmed."""
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             if not await count_changed(session, _draft_to(broadcast_id, SENDING)):
                 return False
             for message in messages:
@@ -76,7 +76,7 @@ class Broadcasts(SqlRepository):
     async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
         """End a broadcast, and send its admin a notice, once."""
         sending = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == SENDING)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             if await count_changed(session, update(BroadcastRow).where(sending).values(state=SENT)):
                 session.add_all(notice)
                 of_broadcast = OutboxRow.broadcast_id == broadcast_id

@@ -60,8 +60,8 @@ class Inbox(TraceStoringRepository):
     async def accept(self, updates: Sequence[UpdateRow]) -> None:
         """Store updates, except those that were stored before."""
         for row in updates:
-            row.received_at, row.state = self._now(), WAITING
-        async with self._sessions.begin() as session:
+            row.received_at, row.state = self.now(), WAITING
+        async with self.sessions.begin() as session:
             await insert_new(session, *updates)
 
     async def list_waiting(self, lane: str) -> Sequence[UpdateRow]:
@@ -93,7 +93,7 @@ class Inbox(TraceStoringRepository):
         unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
         changes = {"turn_id": row.update_id, "epoch": row.epoch + 1, "tries": tries}
         outbox = None
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             if not await count_changed(session, begin.values(changes)):
                 raise TurnTaken
             if joining:
@@ -135,13 +135,13 @@ class Inbox(TraceStoringRepository):
         close = update(UpdateRow).where(_is_unchanged(row), is_open)
         stored = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
         replaced = delete(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             if await count_changed(session, close.values(state=ANSWERED, error=error)):
                 if error is not None:
                     await session.execute(replaced)
                 for turn in ended:
-                    await save_turn(session, turn, self._now(), self._trace_rows, TRACE_DELAY)
-                await change(session, changes, self._now())
+                    await save_turn(session, turn, self.now(), self.rows, TRACE_DELAY)
+                await change(session, changes, self.now())
                 for message in messages:
                     # A failed commit may have set an id that another message has by now.
                     message.id = cast("int", None)
@@ -181,12 +181,12 @@ class Inbox(TraceStoringRepository):
         is_answered = UpdateRow.state == ANSWERED
         state = DONE if row.error is None else SET_ASIDE
         end = update(UpdateRow).where(_is_unchanged(row), is_answered).values(state=state)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             if not await count_changed(session, end):
                 raise TurnTaken
             if row.error is None:
                 await _empty(session, row.update_id, has_turn=bool(traces))
-            await self._trace_rows.save(session, traces, self._now())
+            await self.rows.save(session, traces, self.now())
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
         """Return the updates that were set aside, the oldest first."""
@@ -197,7 +197,7 @@ class Inbox(TraceStoringRepository):
         """Schedule a retry of an update that was set aside; return False if there is none."""
         is_set_aside = (UpdateRow.update_id == update_id) & (UpdateRow.state == SET_ASIDE)
         retry = update(UpdateRow).where(is_set_aside).values(state=WAITING, tries=0, error=None)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             if not await count_changed(session, retry):
                 return False
             await session.execute(delete(OutboxRow).where(OutboxRow.update_id == update_id))
@@ -213,12 +213,12 @@ class Inbox(TraceStoringRepository):
         """Return how many updates wait for the end of their turn, and the age of the oldest."""
         query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_UNFINISHED)
         [(count, oldest)] = await self._rows(query)
-        age = (self._now() - oldest).total_seconds() if oldest else 0.0
+        age = (self.now() - oldest).total_seconds() if oldest else 0.0
         return Backlog(count, max(0.0, age))
 
     async def forget(self, older_than: timedelta) -> int:
         """Delete updates older than `older_than` whose turns have ended; return the count."""
-        old = UpdateRow.received_at < self._now() - older_than
+        old = UpdateRow.received_at < self.now() - older_than
         return await self._write(delete(UpdateRow).where(~IS_UNFINISHED, old))
 
 

@@ -52,7 +52,7 @@ class ChatRepository(SqlRepository):
     async def introduced(self, user_id: int) -> bool:
         """Store that admins are asked about a user; return True the first time, on one replica."""
         is_new = (ChatRow.chat_id == user_id) & ChatRow.is_introduced.is_not(True)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             await insert_new(session, ChatRow(chat_id=user_id))
             introduce = update(ChatRow).where(is_new).values(is_introduced=True)
             return bool(await count_changed(session, introduce))
@@ -73,7 +73,7 @@ class ChatRepository(SqlRepository):
         known = select(FactRow.user_id, FactRow.value).where(IS_SAFETY, FactRow.chat_id == to)
         fact = tuple_(FactRow.user_id, FactRow.value)
         is_there = IS_SAFETY & (FactRow.chat_id == chat_id) & fact.in_(known)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             await upsert(session, ChatRow(chat_id=chat_id, migrated_to=to))
             await session.execute(delete(FactRow).where(is_there))
             for row in (MessageRow, FactRow, TurnRow):
@@ -132,7 +132,7 @@ class MemoryRepository(SqlRepository):
 
     async def concerns(self, chat_id: int | None, user_id: int) -> frozenset[str]:
         """Return the concerns and allergies of a user that hold in a chat; None: in any."""
-        holds = FactRow.until.is_(None) | (FactRow.until > self._now())
+        holds = FactRow.until.is_(None) | (FactRow.until > self.now())
         query = select(FactRow.value).where(IS_SAFETY, FactRow.user_id == user_id, holds)
         if chat_id is not None:
             query = query.where(FactRow.chat_id == chat_id)
@@ -142,7 +142,7 @@ class MemoryRepository(SqlRepository):
         self, chat_id: int, user_id: int, told: Mapping[str, datetime | None]
     ) -> None:
         """Store concerns and allergies with the time until which they hold; None means for ever."""
-        now = self._now()
+        now = self.now()
         facts = [
             FactRow(user_id=user_id, kind=SAFETY, value=name, chat_id=chat_id, at=now, until=until)
             for name, until in told.items()
@@ -157,12 +157,12 @@ class MemoryRepository(SqlRepository):
     async def clear_concerns(self, user_id: int) -> list[str]:
         """Forget the concerns and allergies of a user in all chats; return them, sorted."""
         of_user = delete(FactRow).where(IS_SAFETY, FactRow.user_id == user_id)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             return sorted(set(await session.scalars(of_user.returning(FactRow.value))))
 
     async def forget_expired(self) -> int:
         """Delete expired concerns; return how many there were."""
-        return await self._write(delete(FactRow).where(FactRow.until <= self._now()))
+        return await self._write(delete(FactRow).where(FactRow.until <= self.now()))
 
     async def facts(self, user_id: int) -> list[Fact]:
         """Return the facts of a user, those of their verdicts included, the oldest first."""
@@ -186,9 +186,9 @@ class MemoryRepository(SqlRepository):
         self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]
     ) -> bool:
         """Store a month's reminder of a user, to be sent; return False if it was stored before."""
-        now = self._now()
+        now = self.now()
         row = FactRow(user_id=user_id, kind=month.kind, value=month.value, at=now)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             if not await insert_new(session, row):
                 return False
             await change(session, [Change(user_id=user_id, added_facts=tuple(told))], now)

@@ -51,7 +51,7 @@ class SqlPersonalData(SqlRepository):
     async def export(self, user_id: int, user: str) -> dict[str, Rows]:
         """Return all rows of a user, by table; traces as they were sent."""
         found = dict[str, Rows]()
-        async with self._sessions() as session:
+        async with self.sessions() as session:
             for model, is_theirs in (await _owned(session, user_id, user)).items():
                 rows = await session.execute(select(table_of(model)).where(is_theirs))
                 found[table_of(model).name] = [
@@ -62,14 +62,14 @@ class SqlPersonalData(SqlRepository):
 
     async def forget(self, user_id: int, user: str) -> dict[str, int]:
         """Delete all rows of a user, for good; return how many there were, by table."""
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             counts = await forget(session, user_id, user)
-        await self._sessions.checkpoint()
+        await self.sessions.checkpoint()
         return counts
 
     async def due(self) -> Sequence[DeletionRow]:
         """Return users who are to be forgotten now wherever traces of them are."""
-        return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self._now()))
+        return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self.now()))
 
     async def sweep(self, deletion: DeletionRow) -> int:
         """Delete what turns stored that were under way then; return how many rows."""
@@ -82,15 +82,15 @@ class SqlPersonalData(SqlRepository):
             delete(ScoreRow).where(ScoreRow.trace_id.in_(ids)),
             delete(TraceRow).where(traces),
         )
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             count = sum([await count_changed(session, statement) for statement in found])
         if count or not deletion.tries:
-            await self._sessions.checkpoint()
+            await self.sessions.checkpoint()
         return count
 
     async def postpone(self, deletion: DeletionRow, seconds: float) -> None:
         """Have a deletion be due again after so many seconds."""
-        later = self._now() + timedelta(seconds=seconds)
+        later = self.now() + timedelta(seconds=seconds)
         this = update(DeletionRow).where(DeletionRow.user == deletion.user)
         await self._write(this.values(due_at=later, tries=deletion.tries + 1))
 
@@ -98,7 +98,7 @@ class SqlPersonalData(SqlRepository):
         """End a deletion, unless it was asked for again meanwhile."""
         this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
         await self._write(delete(DeletionRow).where(this))
-        await self._sessions.checkpoint()
+        await self.sessions.checkpoint()
 
 
 async def forget(session: AsyncSession, user_id: int, user: str) -> Counter[str]:

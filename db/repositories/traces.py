@@ -103,22 +103,16 @@ class TraceRows:
 LOCAL_TRACES: Final = TraceRows()
 
 
+@dataclass(eq=False)
 class TraceStoringRepository(SqlRepository):
     """The base of repositories that also store traces, by the rules of `rows`."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        now: Callable[[], datetime] = utc_now,
-        rows: TraceRows = LOCAL_TRACES,
-    ) -> None:
-        super().__init__(sessions, now)
-        self._trace_rows = rows
+    rows: TraceRows = LOCAL_TRACES
 
     async def save_traces(self, traces: Sequence[TraceRecord]) -> None:
         """Store finished traces, all or none; those that are stored already are replaced."""
-        async with self._sessions.begin() as session:
-            await self._trace_rows.save(session, traces, self._now())
+        async with self.sessions.begin() as session:
+            await self.rows.save(session, traces, self.now())
 
 
 class SqlTraceStore(TraceStoringRepository):
@@ -134,7 +128,7 @@ class SqlTraceStore(TraceStoringRepository):
         query = select(TraceRow.record).where(begins).order_by(TraceRow.trace_id).limit(3)
         if trace_id == LAST:
             query = select(TraceRow.record).order_by(TraceRow.started_at.desc()).limit(1)
-        async with self._sessions() as session:
+        async with self.sessions() as session:
             found = [unpacked(record) for record in await session.scalars(query)]
             if len(found) > 1:
                 ids = ", ".join(trace.trace_id for trace in found)
@@ -173,11 +167,11 @@ class SqlTraceStore(TraceStoringRepository):
     async def forget(self, older_than: timedelta, most_bytes: int) -> int:
         """Delete older traces, and the oldest beyond `most_bytes`; return how many were unsent."""
         started_at = TraceRow.started_at
-        is_old = started_at < self._now() - older_than
+        is_old = started_at < self.now() - older_than
         size = func.sum(func.length(TraceRow.record)).over(order_by=started_at.desc())
         sizes = select(started_at, size.label("size")).subquery()
         newest_over = select(func.max(sizes.c.started_at)).where(sizes.c.size > most_bytes)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             if (over := await session.scalar(newest_over)) is not None:
                 is_old |= started_at <= over
             old = delete(TraceRow).where(is_old)
@@ -204,19 +198,19 @@ class RowQueue(SqlRepository):
 
     async def claim(self, limit: int, lease: timedelta) -> Rows:
         """Claim the rows that have been due longest, at most `limit`, for the time of `lease`."""
-        now, columns = self._now(), self._table.c
+        now, columns = self.now(), self._table.c
         due = select(self._key).where(columns.state == WAITING, columns.due_at <= now)
         due = due.order_by(columns.due_at).limit(limit).with_for_update(skip_locked=True)
         claimed = update(self._table).where(self._key.in_(due.scalar_subquery()))
         claimed = claimed.values(due_at=now + lease).returning(self._table)
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             rows: Rows = (await session.execute(claimed)).all()
             return rows
 
     async def resume(self) -> None:
         """Make all waiting rows due: call it when no other process is sending."""
         waiting = update(self._table).where(self._table.c.state == WAITING)
-        await self._write(waiting.values(due_at=self._now()))
+        await self._write(waiting.values(due_at=self.now()))
 
     async def settle(self, rows: Rows, *, refused: bool = False) -> None:
         """Mark rows as sent, or as refused for good; a row that changed meanwhile is due again."""
@@ -224,7 +218,7 @@ class RowQueue(SqlRepository):
 
     async def release(self, rows: Rows) -> None:
         """Make those rows due again that are not settled."""
-        await self._change(rows, due_at=self._now())
+        await self._change(rows, due_at=self.now())
 
     async def backlog(self) -> Mapping[str, int]:
         """Return how many rows are in each state."""

@@ -61,14 +61,14 @@ class TurnRepository(TraceStoringRepository):
 
     async def save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
         """Store a turn and its messages to send, whole or not at all."""
-        async with self._sessions.begin() as session:
-            await save_turn(session, ended, self._now(), self._trace_rows)
+        async with self.sessions.begin() as session:
+            await save_turn(session, ended, self.now(), self.rows)
             session.add_all(messages)
 
     async def change(self, changes: Sequence[Change]) -> None:
         """Change the facts and bottles of users."""
-        async with self._sessions.begin() as session:
-            await change(session, changes, self._now())
+        async with self.sessions.begin() as session:
+            await change(session, changes, self.now())
 
     async def get(self, turn_id: int) -> TurnRow | None:
         """Return a turn, None if it is not known."""
@@ -109,11 +109,11 @@ class TurnRepository(TraceStoringRepository):
 
     async def by_day(self, since: datetime) -> dict[date, list[Any]]:
         """Return the turns of every day (UTC) from that of `since` until today, as `COUNTED`."""
-        first, last = since.astimezone(UTC).date(), self._now().astimezone(UTC).date()
+        first, last = since.astimezone(UTC).date(), self.now().astimezone(UTC).date()
         query = select(*COUNTED).where(TurnRow.at >= datetime.combine(first, time(), UTC))
         number = (last - first).days + 1
         days: dict[date, list[Any]] = {first + timedelta(days=day): [] for day in range(number)}
-        async with self._sessions() as session:
+        async with self.sessions() as session:
             rows = await session.stream(query, execution_options={"yield_per": ROWS_AT_ONCE})
             async for row in rows:
                 days.setdefault(row.at.astimezone(UTC).date(), []).append(row)
@@ -147,16 +147,16 @@ class TurnRepository(TraceStoringRepository):
     ) -> TurnRow | None:
         """Change the feedback on a turn, and the taste and score it sets; return the turn."""
         is_it = TurnRow.turn_id == turn_id
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             await session.execute(update(TurnRow).where(is_it, where).values(values))
             if turn := await session.scalar(select(TurnRow).where(is_it)):
-                await _rate_taste(session, turn, self._now())
-                await self._trace_rows.save_verdict(session, turn, self._now())
+                await _rate_taste(session, turn, self.now())
+                await self.rows.save_verdict(session, turn, self.now())
         return turn
 
     async def forget(self, older_than: timedelta) -> int:
         """Delete turns that are older, with their answers and feedback; return how many."""
-        return await self._write(delete(TurnRow).where(TurnRow.at < self._now() - older_than))
+        return await self._write(delete(TurnRow).where(TurnRow.at < self.now() - older_than))
 
 
 async def save_turn(

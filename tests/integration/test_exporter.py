@@ -82,7 +82,7 @@ async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
     assert sorted(accepted) == [trace.trace_id for trace in traces]
     assert await queue.backlog() == {"sent": len(traces)}
     assert len(await store.summaries(200)) == len(traces)
-    await SqlTraceStore(store._sessions).save_traces([trace(1)])  # without a server
+    await SqlTraceStore(store.sessions).save_traces([trace(1)])  # without a server
     assert await queue.claim(10, LEASE) == []
 
 

@@ -130,7 +130,7 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
         unread = bot_api.push({"message": base(7) | NEWER_POLL | {"media_group_id": "1"}})
         bot_api.say("behind", 7)
         told = await bot_api.wait_for_message(2, 7)
-    nothing, aside = await Inbox(messages._sessions).list_set_aside()
+    nothing, aside = await Inbox(messages.sessions).list_set_aside()
     assert (aside.update_id, aside.error) == (unread, "the library cannot read it")
     assert (nothing.update_id, nothing.error) == (unread - 1, "the library cannot read it")
     assert told[0] == "About before\nbehind"
