@@ -144,3 +144,20 @@ async def test_a_new_person_is_asked_for_their_age(
         assert buttons(await last(bot_api, 3, ADA)) == []
         bot_api.say("a red for lamb", chat_id=BEA)
         assert "alcohol" in (await last(bot_api, 3, BEA))["text"]
+
+
+async def test_usual_prices_hold_until_words_say_otherwise(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    async def prices(words: str, count: int) -> list[float]:
+        bot_api.say(words, chat_id=ADA)
+        text = (await last(bot_api, count, ADA))["text"]
+        return [float(price.split()[0].rstrip(".,")) for price in text.split("≈ €")[1:]]
+
+    async with running_here(bot_api, environment):
+        bot_api.say("/taste 30 to 60 euros", chat_id=ADA)
+        assert "usually €30 to €60" in (await last(bot_api, 1, ADA))["text"]
+        usual = await prices("a red for lamb", 2)
+        assert usual
+        assert all(30 <= price <= 60 for price in usual)
+        assert max(await prices("a white under 15", 3)) <= 15

@@ -159,3 +159,5 @@ def test_a_card_is_in_the_language_of_the_answer(language: str, country: str) ->
         shown = facts_line(CHINON)
         assert shown == f"Chinon, {country} · ≈ €16.50"
         assert facts_line(gone).startswith(f"{shown} · ")
+    own = CHINON.model_copy(update={"id": "own:1", "country": ""})
+    assert facts_line(own) == "Chinon · your own cellar"

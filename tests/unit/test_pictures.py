@@ -12,6 +12,7 @@ from agent.care.concerns import Care
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import as_text
+from agent.i18n import use_language
 from agent.senses.pictures import (
     VISION,
     PictureText,
@@ -20,6 +21,7 @@ from agent.senses.pictures import (
 )
 from agent.senses.sent_files import LONGEST_SIDE, Unusable, as_shown
 from agent.sommelier.attachment import Attachment
+from agent.sommelier.cards import read_line
 from agent.sommelier.read_wine import ReadWine
 from agent.sommelier.wine import Allergen
 from agent.turn import Deps, Fact, Person
@@ -136,3 +138,15 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
     assert (len(read.wines), read.unreadable) == (99, 1)
     assert [wine.price for wine in read.wines] == list(range(1, 100))
     assert len(as_text(told.content, 99_999)) < Limits().result_chars
+
+
+async def test_of_a_label_that_was_hardly_read_a_model_is_told_so() -> None:
+    read = ReadWine(id="label#1", line="x", name="Margaux")
+    told = await Attachment(shows="labels", wines=(read,)).for_model(FakeCatalogue(), Person())
+    assert "too little was read" in as_text(told.content, 99_999)
+
+
+def test_a_line_says_that_it_was_read_and_how_surely() -> None:
+    wine = ReadWine(id="list#1", line="x", name="Chablis", price=48, glass_price=9, sure="unsure")
+    with use_language("de"):
+        assert read_line(wine) == "von der Weinkarte · schwer zu lesen · 48 · 9 im Glas"

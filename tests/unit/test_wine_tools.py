@@ -13,7 +13,7 @@ from agent.memory.tools import memory_tools
 from agent.prompts import REPOSITORY, render, research_rules
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.wine_tools import wine_tools
-from tests.fakes import RIOJA, FakeCatalogue
+from tests.fakes import CHINON, RIOJA, FakeCatalogue
 from tests.library import FakeLibrary
 
 
@@ -56,3 +56,9 @@ def test_the_schema_of_a_tool_may_have_mixed_choices_and_leaves_null_out() -> No
     properties = tool(pour).schema.parameters["properties"]
     assert properties["size"] == {"enum": ["small", 50]}
     assert properties["unit"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+
+
+async def test_similar_wines_take_the_filters_of_a_search(tools: dict[str, Tool]) -> None:
+    filters = json.dumps({"like": CHINON.id, "max_price": 25})
+    result = await Toolbox(tools.values()).call(ToolCall("1", "search_wines", filters), Run())
+    assert (result.error_type, list(result.sources)) == (None, [RIOJA.id])
