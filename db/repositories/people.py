@@ -14,6 +14,7 @@ from db.engine import SqlRepository, count_changed
 from db.models import (
     BottleRow,
     ChatRow,
+    DeletionRow,
     FactRow,
     MessageRow,
     OutboxRow,
@@ -23,7 +24,7 @@ from db.models import (
     table_of,
     upsert,
 )
-from db.repositories.privacy import forget, forget_elsewhere
+from db.repositories.privacy import forget
 
 Access = Literal["allowed", "blocked"]
 
@@ -167,8 +168,7 @@ class MemoryRepository(SqlRepository):
     async def facts(self, user_id: int) -> list[Fact]:
         """Return the facts of a user, those of their verdicts included, the oldest first."""
         theirs = (FactRow.user_id == user_id) & FactRow.kind.not_in([UNDO, SAFETY])
-        query = select(FactRow).where(theirs).order_by(FactRow.at)
-        rows = await self._all(query)
+        rows = await self._all(select(FactRow).where(theirs).order_by(FactRow.at))
         return [Fact(cast("FactKind", row.kind), row.value, row.said) for row in rows]
 
     async def undoable(self, user_id: int, undo_id: int) -> Change | None:
@@ -209,7 +209,10 @@ async def change(session: AsyncSession, changes: Sequence[Change], now: datetime
         made = await _undone(session, wanted) if wanted.undoes else wanted
         user_id = made.user_id
         for fact in made.removed_facts:
-            await _unlearn(session, user_id, fact)
+            # An allergy is stored for each chat where the user told it, too.
+            kinds = [fact.kind, SAFETY] if fact.kind == "allergy" else [fact.kind]
+            is_it = FactRow.kind.in_(kinds) & (FactRow.value == fact.value)
+            await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_it))
         for fact in made.added_facts:
             value, said = storable(fact.value), storable(fact.original_text)
             row = FactRow(user_id=user_id, kind=fact.kind, value=value, said=said, at=now)
@@ -220,7 +223,8 @@ async def change(session: AsyncSession, changes: Sequence[Change], now: datetime
             await _save_undo(session, made, now)
         if made.forget:
             await forget(session, user_id, made.forget)
-            await forget_elsewhere(session, made.forget, now)
+            # Their traces are deleted wherever else they are, from now on.
+            await upsert(session, DeletionRow(user=made.forget, at=now, due_at=now, tries=0))
 
 
 def _is_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
@@ -242,13 +246,6 @@ async def _undone(session: AsyncSession, wanted: Change) -> Change:
     this = delete(FactRow).where(_is_undo(wanted.user_id, wanted.undoes)).returning(FactRow.said)
     said = await session.scalar(this)
     return CHANGE.validate_json(said).inverse if said else Change(user_id=wanted.user_id)
-
-
-async def _unlearn(session: AsyncSession, user_id: int, fact: Fact) -> None:
-    """Delete a fact; an allergy is stored for each chat where the user told it, too."""
-    kinds = [fact.kind, SAFETY] if fact.kind == "allergy" else [fact.kind]
-    is_it = FactRow.kind.in_(kinds) & (FactRow.value == fact.value)
-    await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_it))
 
 
 async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datetime) -> None:

@@ -4,7 +4,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, delete, or_, select, update
@@ -25,10 +25,7 @@ from db.models import (
     TurnRow,
     UpdateRow,
     table_of,
-    upsert,
 )
-
-Rows = Sequence[Mapping[str, object]]
 
 DONE: Final = "done"
 NO_PERSONAL_DATA: Final[dict[str, object]] = {
@@ -48,9 +45,9 @@ class SqlPersonalData(SqlRepository):
     in traces.
     """
 
-    async def export(self, user_id: int, user: str) -> dict[str, Rows]:
+    async def export(self, user_id: int, user: str) -> dict[str, list[dict[str, object]]]:
         """Return all rows of a user, by table; traces as they were sent."""
-        found = dict[str, Rows]()
+        found = dict[str, list[dict[str, object]]]()
         async with self.sessions() as session:
             for model, is_theirs in (await _owned(session, user_id, user)).items():
                 rows = await session.execute(select(table_of(model)).where(is_theirs))
@@ -118,11 +115,6 @@ async def forget(session: AsyncSession, user_id: int, user: str) -> Counter[str]
     for model, is_theirs in owned.items():
         counts[table_of(model).name] += await count_changed(session, delete(model).where(is_theirs))
     return counts
-
-
-async def forget_elsewhere(session: AsyncSession, user: str, now: datetime) -> None:
-    """Have the traces of a user be deleted wherever else they are, from now on."""
-    await upsert(session, DeletionRow(user=user, at=now, due_at=now, tries=0))
 
 
 async def _owned(

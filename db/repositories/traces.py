@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
 from sqlalchemy import Row, case, delete, func, select, update
@@ -32,6 +32,7 @@ SENT: Final = "sent"
 REFUSED: Final = "refused"
 
 Rows = Sequence[Row[Any]]
+Q = TypeVar("Q", TraceRow, ScoreRow)
 
 LAST: Final = "last"
 MAX_QUESTION_CHARS: Final = 200  # in the list
@@ -48,11 +49,6 @@ class TraceRows:
     masking: Masking = field(default_factory=Masking)
     exported: bool = False
 
-    @property
-    def state(self) -> str:
-        """Return the state of a new row."""
-        return WAITING if self.exported else KEPT
-
     async def save(
         self, session: AsyncSession, traces: Sequence[TraceRecord], now: datetime
     ) -> None:
@@ -65,17 +61,18 @@ class TraceRows:
                 # The turn is over and answered; only its trace is lost.
                 log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
                 continue
-            queued: list[TraceRow | ScoreRow] = [row, *scores]
-            for stored in queued:
-                stored.state, stored.due_at = self.state, now
-            await upsert(session, row)
-            await upsert(session, *scores)
+            await upsert(session, self._queued(row, now))
+            await upsert(session, *(self._queued(score, now) for score in scores))
 
     async def save_verdict(self, session: AsyncSession, turn: TurnRow, now: datetime) -> None:
         """Store the feedback on a turn as scores of its trace; without feedback take them back."""
         if turn.trace_id is None:
             return
-        for score in self._verdict_scores(turn):
+        liked = None if turn.verdict is None else float(turn.verdict == "liked")
+        for score in (
+            ScoreRecord("user_feedback", liked, "BOOLEAN", self.masking.words(turn.comment)),
+            ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL"),
+        ):
             named = (ScoreRow.trace_id == turn.trace_id) & (ScoreRow.name == score.name)
             rows = (await session.scalars(select(ScoreRow).where(named))).all()
             row = next((row for row in rows if row.value is not None), None)
@@ -90,14 +87,11 @@ class TraceRows:
                 session.add(row)
             if row is not None:
                 row.name, row.value, row.kind, row.comment = astuple(score)
-                row.state, row.due_at = self.state, now
+                self._queued(row, now)
 
-    def _verdict_scores(self, turn: TurnRow) -> tuple[ScoreRecord, ScoreRecord]:
-        liked = None if turn.verdict is None else float(turn.verdict == "liked")
-        return (
-            ScoreRecord("user_feedback", liked, "BOOLEAN", self.masking.words(turn.comment)),
-            ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL"),
-        )
+    def _queued(self, row: Q, now: datetime) -> Q:
+        row.state, row.due_at = WAITING if self.exported else KEPT, now
+        return row
 
 
 LOCAL_TRACES: Final = TraceRows()
@@ -234,7 +228,7 @@ class RowQueue(SqlRepository):
 
 
 def to_row(trace: TraceRecord) -> TraceRow:
-    """Return the row of a masked trace, whose state is to be set."""
+    """Return the row of a masked trace, not queued yet."""
     root, metadata = trace.root, trace.root.metadata
     question = root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
     # The errors of the turn, or the exception that ended it, and that of its delivery.
