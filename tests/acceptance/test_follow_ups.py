@@ -5,7 +5,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.test_end_to_end import CHAT, WINE, known_to, running_here, traced_to
+from tests.acceptance.test_end_to_end import CHAT, WINE, killed, known_to, running_here, traced_to
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
@@ -141,6 +141,23 @@ async def test_a_press_during_an_answer_waits_for_its_turn(
         await answered(bot_api, 3)
     said = [words for words, _ in history(environment)]
     assert said == ["for trout?", "for carp?", "Cheaper, please."]
+
+
+async def test_a_press_survives_a_kill(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> None:
+    environment |= known_to(model_server)
+    model_server.script(*TURN, hang(60), *TURN)
+    with killed(bot_api, environment):
+        bot_api.say("for trout?", chat_id=CHAT)
+        first = await answered(bot_api, 1)
+        bot_api.press(first, data(first, "Cheaper"))
+        await eventually(lambda: len(model_server.requests) == 3)
+    async with running_here(bot_api, environment):
+        await bot_api.wait_for_message(2, CHAT)
+        await kept(environment, 2)
+    assert len(bot_api.sent(CHAT)) == 2
+    assert history(environment) == [("for trout?", "answered"), ("Cheaper, please.", "answered")]
 
 
 async def test_a_reaction_to_an_answer_is_a_verdict_of_who_asked(

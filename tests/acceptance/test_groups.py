@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_end_to_end import ANSWER, known_to, running_here
-from tests.acceptance.test_follow_ups import answered
+from tests.acceptance.test_follow_ups import answered, kept
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.server import JsonObject, eventually
@@ -90,3 +90,18 @@ async def test_in_a_group_everybody_s_words_are_theirs_also_when_it_becomes_a_su
         answer = await said("and now?", ADA, SUPERGROUP)
         assert bot_api.messages(SUPERGROUP) == [answer]
         assert said_before(model_server) == ["no Chardonnay for my trout", "…", "…"]
+
+
+async def test_a_group_that_migrates_while_it_is_answered_keeps_the_answer(
+    bot_api: BotApi, model_server: ModelServer, machine: dict[str, str]
+) -> None:
+    gone = "Bad Request: group chat was upgraded to a supergroup chat"
+    model_server.script(*TURN * 2)
+    bot_api.fail("sendMessage", 400, gone, migrate_to=SUPERGROUP, chat_id=GROUP, times=9)
+    bot_api.say(f"{NAME} trout?", GROUP, ADA, entities=MENTION)
+    async with running_here(bot_api, machine):
+        await bot_api.wait_for_message(1, SUPERGROUP)
+        await kept(machine, 1)
+        bot_api.say(f"{NAME} drier?", SUPERGROUP, ADA, entities=MENTION)
+        await bot_api.wait_for_message(2, SUPERGROUP)
+    assert said_before(model_server) == ["trout?"]
