@@ -102,10 +102,9 @@ async def open_dispatcher(
         )
         allow_list = settings.access == "allow_list"
         access = None if telegram else Access(conversation, admins, allow_list=allow_list)
-        tools = tool_handlers(conversation, servers)
         further = handlers_of(settings, conversation, admins)
-        handlers = all_handlers(conversation, [*tools, *further])
-        yield Dispatcher(bot, conversation, handlers, access)
+        handlers = [*tool_handlers(conversation, servers), *further]
+        yield Dispatcher(bot, conversation, all_handlers(conversation, handlers), access)
 
 
 def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
@@ -150,35 +149,27 @@ def handlers_of(
     settings: Settings, conversation: Conversation, admins: frozenset[int]
 ) -> list[AnyHandler]:
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
-    elsewhere = "Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else ""
-    functions = (
-        media_handlers,
-        inline_handlers,
-        memory_handlers,
-        noticed_handlers,
-        reminder_handlers,
-        settings_handlers,
-        follow_up_handlers,
-    )
-    groups = (
-        AdminCommands(
-            conversation, admins, trace_link(settings), only_allowed=settings.access == "allow_list"
-        ),
-        PrivacyCommands(
-            conversation=conversation,
-            days={
-                "stats_days": STATS_RETENTION.days,
-                "trace_days": settings.trace_retention_days,
-            },
-            elsewhere=elsewhere,
-            is_deleted_there=settings.has_langfuse,
-        ),
-        RatingButtons(conversation, masking_of(settings)),
-        LookUps(conversation),  # its last handler takes the presses that no other takes
+    only_allowed, days = settings.access == "allow_list", settings.trace_retention_days
+    privacy = PrivacyCommands(
+        conversation=conversation,
+        days={"stats_days": STATS_RETENTION.days, "trace_days": days},
+        elsewhere="Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else "",
+        is_deleted_there=settings.has_langfuse,
     )
     return [
-        *(handler for handlers_for in functions for handler in handlers_for(conversation)),
-        *(handler for group in groups for handler in group.handlers()),
+        *media_handlers(conversation),
+        *inline_handlers(conversation),
+        *memory_handlers(conversation),
+        *noticed_handlers(conversation),
+        *reminder_handlers(conversation),
+        *settings_handlers(conversation),
+        *follow_up_handlers(conversation),
+        *AdminCommands(
+            conversation, admins, trace_link(settings), only_allowed=only_allowed
+        ).handlers(),
+        *privacy.handlers(),
+        *RatingButtons(conversation, masking_of(settings)).handlers(),
+        *LookUps(conversation).handlers(),  # the last takes the presses that no other takes
     ]
 
 

@@ -44,7 +44,6 @@ INSTRUCTIONS: Final = (
 )
 
 Call = Callable[[ToolCall], Awaitable[ToolResult]]
-"""Runs one call of a tool."""
 
 
 def served_tools(resources: Resources) -> Toolbox:

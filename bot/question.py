@@ -105,23 +105,19 @@ class RunningTurns:
 
         If `is_forgotten`, their questions and answers do not become a part of the conversation.
         """
-        stopped = [
-            question
-            for question in self.questions.values()
-            if all(getattr(question, name) == value for name, value in values.items())
-        ]
-        for question in stopped:
-            question.state.is_forgotten = is_forgotten
-            question.state.stop.ask()
-        return bool(stopped)
+        is_running = False
+        for question in self.questions.values():
+            if all(getattr(question, name) == value for name, value in values.items()):
+                question.state.is_forgotten, is_running = is_forgotten, True
+                question.state.stop.ask()
+        return is_running
 
     async def stop_everywhere(self, *, is_forgotten: bool = False, **values: int) -> bool:
         """Stop turns as `stop` does, in other processes too."""
-        is_running_here = self.stop(is_forgotten=is_forgotten, **values)
-        if self.stop_elsewhere is None:
-            return is_running_here
-        asked = {"is_forgotten": is_forgotten, **values}
-        return await self.stop_elsewhere(asked) or is_running_here
+        is_running = self.stop(is_forgotten=is_forgotten, **values)
+        if self.stop_elsewhere is not None:
+            is_running |= await self.stop_elsewhere({"is_forgotten": is_forgotten, **values})
+        return is_running
 
 
 @dataclass(slots=True)

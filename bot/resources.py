@@ -212,7 +212,7 @@ def run_of(
 
 
 def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> EmbeddingService | None:
-    """Return the configured source of vectors; None if documents are searched by words only."""
+    """Return the configured source of vectors, None if there is none."""
     server = settings.server("embedding")
     return EmbeddingService(http, **server._asdict()) if server else None
 

@@ -20,8 +20,7 @@ HANG_SECONDS: Final = 60.0
 
 def stop_on_signals() -> asyncio.Event:
     """Return an event that SIGTERM or SIGINT sets; a second signal ends the process as usual."""
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGTERM, signal.SIGINT)
 
     def stopping() -> None:

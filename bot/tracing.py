@@ -34,12 +34,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOCAL_KEYS = ("sommelier", "-")
-"""The keys of a client that sends nothing to Langfuse."""
+LOCAL_KEYS: Final = ("sommelier", "-")  # of a client that sends nothing to Langfuse
 DELIVERY = "agent.tracing.delivery"
 REQUEST_SECONDS = 30
-PROMPT_LABEL = "production"
-"""The label of the prompts that are used."""
+PROMPT_LABEL: Final = "production"
 SETTLED: Final = timedelta(seconds=30)
 """The time for which a trace may still be on its way when its user is forgotten."""
 AGAIN: Final = Backoff(first_wait=5.0, max_wait=3600.0)
@@ -58,7 +56,7 @@ def trace_link(settings: Settings) -> Callable[[str], str] | None:
 
 
 def langfuse_of(settings: Settings) -> "Langfuse":
-    """Return Langfuse's client for a command: it sends its spans and scores by itself."""
+    """Return Langfuse's client, which sends spans and scores by itself."""
     from agent.tracing.observations import langfuse_client  # noqa: PLC0415 - takes a second
 
     return langfuse_client(_project(settings), seconds=REQUEST_SECONDS)

@@ -7,7 +7,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -24,8 +23,8 @@ log = logging.getLogger(__name__)
 Accept = Callable[[Sequence[Payload]], Awaitable[None]]
 
 ALLOWED_UPDATES: Final = (*KINDS, "inline_query")
-POLL: Final = timedelta(seconds=30)
-TIMEOUT: Final = httpx2.Timeout(10, read=POLL.total_seconds() + 10)
+POLL_SECONDS: Final = 30.0
+TIMEOUT: Final = httpx2.Timeout(10, read=POLL_SECONDS + 10)
 CONFLICT: Final = (
     "Telegram answers 409 Conflict: another process is polling with this bot's token, "
     "or a webhook is set. Stop the other one; trying again."
@@ -33,10 +32,7 @@ CONFLICT: Final = (
 
 
 class NotFetched(Exception):
-    """Updates could not be fetched; Telegram may ask to `wait` for so many seconds."""
-
-    def __init__(self, wait: float | None) -> None:
-        self.wait = wait
+    """Updates could not be fetched; Telegram may ask to wait for so many seconds."""
 
 
 def read_json(body: bytes) -> Any:
@@ -74,19 +70,16 @@ async def fetch_updates(
             offset = max(update["update_id"] + 1 for update in updates)
 
     def wait_after(error: Exception) -> bool | float:
-        return getattr(error, "wait", None) or not isinstance(error, TokenRejected)
+        asked = error.args[0] if isinstance(error, NotFetched) else None
+        return asked or not isinstance(error, TokenRejected)
 
+    what = "Fetching updates"
     while True:
-        what = "Fetching updates"
         await retry(fetch_next, tries=None, on=wait_after, backoff=BACKOFF, sleep=sleep, what=what)
 
 
 async def _get_updates(client: httpx2.AsyncClient, url: str, offset: int) -> list[Payload]:
-    wanted = {
-        "offset": offset,
-        "timeout": POLL.total_seconds(),
-        "allowed_updates": ALLOWED_UPDATES,
-    }
+    wanted = {"offset": offset, "timeout": POLL_SECONDS, "allowed_updates": ALLOWED_UPDATES}
     async with client.stream("POST", url, json=wanted, timeout=TIMEOUT) as response:
         body = await lengths.body_of(response, lengths.TELEGRAM_BYTES)
     answer, status = read_json(body or b""), response.status_code

@@ -55,10 +55,9 @@ A crash counts against all turns that ran, so the next one is to count against o
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """The queue of a chat, of its topic, or of its quick commands; its turns run in order.
+    """The queue of a chat, of its topic, or of its quick commands, with a task while it is used.
 
-    It has a task while it is in use. `new_updates` is set when updates were accepted that the task
-    has not read.
+    `new_updates` is set when updates were accepted that the task has not read.
     """
 
     name: str
@@ -125,9 +124,9 @@ class Lanes:
 
     async def watch(self) -> None:
         """Take over lanes that nobody runs, and act on the notices of other processes, for ever."""
-        look, seconds = self.schedule_unowned, self.locks.look_seconds
-        every_look = partial(every, seconds, "looking for lanes that nobody runs", look)
-        await run_all(self._listen, every_look)
+        what = "looking for lanes that nobody runs"
+        look = partial(every, self.locks.look_seconds, what, self.schedule_unowned)
+        await run_all(self._listen, look)
 
     async def _listen(self) -> None:
         async for notice in self.locks.notices():

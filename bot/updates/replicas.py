@@ -161,10 +161,10 @@ class ReplicaLocks(Locks):
         if any(pid != self._pid for _, pid in rows):
             log.error(POOLED)
         lanes = [lane for lane, _ in rows]
-        if self._seen is None:
-            self._seen = Counter()
+        seen, self._seen = self._seen, Counter()
+        if seen is None:
             return lanes
-        self._seen = Counter({lane: self._seen[lane] + 1 for lane in lanes})
+        self._seen = Counter({lane: seen[lane] + 1 for lane in lanes})
         return [lane for lane in lanes if self._seen[lane] >= LOOKS]
 
     async def close(self) -> None:
