@@ -187,13 +187,11 @@ def databases(
 
 @pytest.fixture(scope="session")
 def migrated_url(databases: Databases) -> str:
-    """A migrated database without rows, to copy from."""
     return asyncio.run(_prepare(databases.create(), None))
 
 
 @pytest.fixture(scope="session")
 def cellar_url(databases: Databases) -> str:
-    """A migrated database with the wines of `cellar.csv`; only to be read."""
     return asyncio.run(_prepare(databases.create(), CELLAR))
 
 

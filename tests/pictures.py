@@ -33,7 +33,6 @@ def saved(picture: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def shown(request: JsonObject) -> list[bytes]:
-    """The pictures of a request to a model."""
     parts = [
         part
         for message in request["messages"]

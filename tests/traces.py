@@ -19,7 +19,6 @@ from tests.doubles.otlp import OtlpReceiver
 
 
 async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> list[int]:
-    """Have traces and their scores arrive; return how many parts were refused."""
     lost = list[int]()
     await SqlTraceStore(sessions, rows=TraceRows(exported=True)).save_traces(traces)
     async with exporter_to(receiver, sessions) as exporter:
@@ -76,7 +75,6 @@ def nanoseconds(moment: datetime) -> int:
 def bare_trace(
     trace_id: str, at: datetime = NOON, level: Level = "DEFAULT", question: str = "a red?"
 ) -> TraceRecord:
-    """A turn of one span, half a second long."""
     trace, start = TraceRecord(trace_id, "5e55", "0f0f"), nanoseconds(at)
     times = {"started_ns": start, "ended_ns": start + 500_000_000}
     trace.add("turn", "agent", input=question, level=level, **times)

@@ -45,7 +45,6 @@ def history(environment: dict[str, str]) -> list[tuple[str, str]]:
 
 
 async def answered(bot_api: BotApi, count: int, chat: int = CHAT) -> JsonObject:
-    """The newest answer, once there are so many."""
     await eventually(lambda: len(bot_api.sent(chat)) >= count and bot_api.sent(chat)[-1] != FORMING)
     return bot_api.messages(chat)[-1]
 

@@ -36,7 +36,6 @@ def settings(bot_api: BotApi, chat_id: int) -> JsonObject:
 
 
 async def choose(bot_api: BotApi, chat_id: int, label: str) -> None:
-    """Press a choice, and wait until it is shown."""
     menu = settings(bot_api, chat_id)
     bot_api.press(menu, buttons(menu)[label], chat_id)
     await eventually(lambda: f"{label} ✓" in buttons(settings(bot_api, chat_id)))

@@ -26,7 +26,6 @@ async def called(client: Client, name: str, arguments: Mapping[str, object]) -> 
 
 
 async def searched(client: Client) -> None:
-    """List the tools, and use each."""
     assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
     found = json.loads(await called(client, "search_wines", {"styles": ["red"], "foods": ["lamb"]}))
     assert found["found"] > 10

@@ -25,7 +25,6 @@ def labelled(message: JsonObject, label: str) -> str:
 
 
 async def press(bot_api: BotApi, message: JsonObject, data: str, user_id: int) -> str:
-    """Press a button; what is said to it."""
     answered = bot_api.calls_of("answerCallbackQuery")
     bot_api.press(message, data, user_id=user_id)
     await eventually(lambda: len(bot_api.calls_of("answerCallbackQuery")) > len(answered))

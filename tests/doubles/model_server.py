@@ -72,7 +72,6 @@ def tool_call(name: str, arguments: JsonObject | str, id: str | None = None) -> 
 
 
 def tool_calls(calls: Sequence[JsonObject], content: str | None = None) -> Step:
-    """The assistant asks for several tools at once, and may say something beside."""
     return Step({"content": content, "tool_calls": list(calls)}, "tool_calls")
 
 
@@ -360,6 +359,5 @@ def data(chunk: JsonObject) -> bytes:
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
-    """A text in pieces of so many characters, in some hundreds at most."""
     size = max(size, len(text) // MOST_PIECES)
     return (text[start : start + size] for start in range(0, len(text), size))

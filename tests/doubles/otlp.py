@@ -178,7 +178,6 @@ class OtlpReceiver(LoopbackServer):
         return len(versions)
 
     def labelled(self, name: str, label: str) -> Version | None:
-        """The version of a prompt that has a label, or this number."""
         versions = self.prompts.get(name, [])
         return next((one for one in versions if label in (*one.labels, str(one.number))), None)
 
@@ -294,7 +293,6 @@ def _not_found(what: str) -> Response:
 
 
 def as_observation(span: Span) -> JsonObject:
-    """A span as the API lists it, with its core fields."""
     return {
         "id": span.span_id,
         "traceId": span.trace_id,
@@ -307,7 +305,6 @@ def as_observation(span: Span) -> JsonObject:
 
 
 def as_json(name: str, version: Version) -> JsonObject:
-    """A version of a prompt as the server shows it."""
     return {
         **{"id": f"{name}-{version.number}", "projectId": "project-1", "createdBy": "API"},
         **{"isActive": None, "config": {}, "tags": []},
@@ -338,7 +335,6 @@ def decoded(value: object) -> object:
 
 
 def spans_in(body: bytes) -> list[Span]:
-    """The spans of a request, compressed or not."""
     if body.startswith(b"\x1f\x8b"):
         body = gzip.decompress(body)
     return [
@@ -367,7 +363,6 @@ def attributes_of(pairs: Sequence[KeyValue]) -> JsonObject:
 
 
 def value_of(value: AnyValue) -> Any:
-    """An attribute's value as Python has it."""
     kind = value.WhichOneof("value")
     if kind == "array_value":
         return [value_of(one) for one in value.array_value.values]

@@ -58,7 +58,6 @@ class LoopbackServer:
         return self
 
     def stop(self) -> None:
-        """Cut every connection and free the port; does nothing when not started."""
         if self._loop is None or self._thread is None:
             return
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(timeout=30)

@@ -120,7 +120,6 @@ class Chats:
 
 
 def identity(token: str) -> JsonObject:
-    """The bot itself, as getMe tells it."""
     return {
         "id": int(token.partition(":")[0]),
         "is_bot": True,
@@ -137,7 +136,6 @@ def person(user_id: int) -> JsonObject:
 
 
 def describe_chat(chat_id: int) -> JsonObject:
-    """A Chat of the Bot API: private if the id is positive, else a group."""
     if chat_id > 0:
         return {"id": chat_id, "type": "private", "first_name": "Ada"}
     return {"id": chat_id, "type": "supergroup", "title": "The wine club"}

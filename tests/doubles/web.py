@@ -68,6 +68,5 @@ def vectors(texts: list[str]) -> list[object]:
 
 
 def vector(text: str) -> list[float]:
-    """How many vowels and how many other characters, never none."""
     vowels = sum(character in "aeiou" for character in text.lower())
     return [vowels + 1.0, len(text) - vowels + 1.0]

@@ -22,7 +22,7 @@ from agent.sommelier.wine import Allergen, Wine
 from agent.turn import Reply
 from db.wines.importing import STARTER as STARTER_WINES
 from db.wines.lists import read_catalogue
-from tests.fakes import CHINON, SANCERRE
+from tests.fakes import SANCERRE
 
 OAKED = SANCERRE.model_copy(
     update={
@@ -90,17 +90,6 @@ def test_a_wrong_line_is_named(text: str, said: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(DatasetError, match=said):
         read_conversations(path)
-
-
-def test_only_a_models_own_valid_answer_counts_as_answered() -> None:
-    for outcome in ("salvaged", "fallback", "failed", "refused"):
-        seen = observed(CHINON, outcome=outcome, error_types=("invalid_json", "exhausted"))
-        found = marks(seen, conversation(types=["recommendation"], max_price=25))
-        assert found["answered"] == Mark(0, f"{outcome} after invalid_json, exhausted")
-        assert ("filters" in found) == (outcome != "fallback")  # which is not the model's merit
-    refused = Observed(reply=Reply(text="No.", outcome="refused"), texts=("No.",))
-    assert score("answered", refused, types=["off_topic"]) == 1
-    assert score("type", refused, types=["informational"]) == 0
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,6 @@ async def streamed(
     stop: Stop | None = None,
     llm: LLMService | None = None,
 ) -> AgenticResponse[SommelierResponse]:
-    """One turn that shows drafts."""
     model = llm or service(server)
     drafts = [] if shown is None else shown
     run = Run(

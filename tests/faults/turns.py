@@ -68,7 +68,6 @@ async def turn(
     ledger: Ledger | None = None,
     span: Span = NO_SPAN,
 ) -> AgenticResponse[SommelierResponse]:
-    """Run one turn and close the clients."""
     try:
         return await generate_agentic_response(
             message,

@@ -31,8 +31,6 @@ NAMES = {
 
 
 class FakeBot:
-    """Keeps what is asked of Telegram and when; `fails` fails calls of a method, one each."""
-
     def __init__(self, loop: VirtualTimeLoop, fails: dict[str, list[TelegramError]]) -> None:
         self.loop, self.fails = loop, fails
         self.calls: list[Shown] = []

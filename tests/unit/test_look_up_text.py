@@ -1,7 +1,5 @@
 """The arguments of /ask and /find, and how texts of others are shown."""
 
-import pytest
-
 from agent.documents.quotes import Quote, Quotes
 from bot.look_ups import quote_texts
 from bot.telegram.look_ups import read_find, read_question
@@ -15,16 +13,10 @@ def test_a_question_and_the_wish_to_refine_it() -> None:
     assert read_question("--refine what is tannin?") == ("what is tannin?", True)
 
 
-@pytest.mark.parametrize(
-    ("words", "category", "place"),
-    [
-        ("WINE_BAR Lyon", "WINE_BAR", "Lyon"),
-        ("bar à vins à Lyon", "WINE_BAR", "Lyon"),
-        ("butcher Lyon", None, "butcher Lyon"),
-    ],
-)
-def test_category_and_place(words: str, category: str | None, place: str) -> None:
-    assert read_find(words) == (category, place)
+def test_category_and_place() -> None:
+    assert read_find("WINE_BAR Lyon") == ("WINE_BAR", "Lyon")
+    assert read_find("bar à vins à Lyon") == ("WINE_BAR", "Lyon")
+    assert read_find("butcher Lyon") == (None, "butcher Lyon")
 
 
 def test_texts_of_others_are_shown_as_they_are_written() -> None:
