@@ -1,7 +1,8 @@
 """Report the results of a run: one table with a column for every variant, the worst cases, JSON."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from math import ceil
 from statistics import fmean
 from typing import Any, Final
@@ -21,92 +22,64 @@ FIGURES: Final = {
     "cost_usd": "${:.4f}",
 }
 """Numbers beside the marks and their format: percentiles, or averages over the cases."""
+PERCENTILES: Final = {"seconds p50": 0.50, "seconds p95": 0.95}
 
 
-@dataclass(frozen=True, slots=True)
-class Average:
-    """The mean score of a metric, from 0 to 1, over the `items` that it applies to."""
-
-    score: float
-    items: int
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The results of a variant."""
-
-    label: str
-    items: int
-    passed: int
-    failed: int
-    metrics: Mapping[str, Average]
-    figures: Mapping[str, float]
-    total_cost_usd: float
-
-    def cell(self, name: str) -> str:
-        """Return the value of a metric or figure as text; a dash if it never applied."""
-        if average := self.metrics.get(name):
-            return f"{average.score:.0%} of {average.items}"
-        return FIGURES[name].format(self.figures[name]) if name in self.figures else "–"
+def by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:
+    """Return the results of each variant, in the order the variants first came."""
+    found = defaultdict[str, list[Result]](list)
+    for result in results:
+        found[result.variant].append(result)
+    return found
 
 
-def summaries(results: Sequence[Result]) -> list[Summary]:
-    """Sum up each variant, in the order they first came."""
-    labels = dict.fromkeys(result.variant for result in results)
-    return [
-        _summary(label, [result for result in results if result.variant == label])
-        for label in labels
-    ]
-
-
-def _summary(label: str, results: Sequence[Result]) -> Summary:
-    seconds = sorted(taken for result in results for taken in result.seconds) or [0.0]
-    metrics = dict[str, Average]()
-    figures = {f"seconds p{p}": seconds[ceil(p * len(seconds) / 100) - 1] for p in (50, 95)}
-    for name in METRICS:
-        if scores := [result.marks[name].score for result in results if name in result.marks]:
-            metrics[name] = Average(fmean(scores), len(scores))
-    for name in FIGURES:
-        if numbers := [result.figures[name] for result in results if name in result.figures]:
-            figures[name] = fmean(numbers)
-    return Summary(
-        label=label,
-        items=len(results),
-        passed=sum(result.passed for result in results),
-        failed=sum(bool(result.failure) for result in results),
-        metrics=metrics,
-        figures=figures,
-        total_cost_usd=sum(result.figures.get("cost_usd", 0.0) for result in results),
-    )
-
-
-def rows(found: Sequence[Summary]) -> Iterator[list[str]]:
+def rows(results: Sequence[Result]) -> Iterator[list[str]]:
     """Yield the rows of the table: a metric or figure, then its value for each variant."""
-    yield ["Metric", *(summary.label for summary in found)]
+    variants = by_variant(results)
+    lists = variants.values()
+    yield ["Metric", *variants]
     for name in (*METRICS, *FIGURES):
-        cells = [summary.cell(name) for summary in found]
+        cells = [_cell(name, found) for found in lists]
         if {*cells} != {"–"}:
             yield [name, *cells]
-    yield ["all passed", *(f"{summary.passed} of {summary.items}" for summary in found)]
-    yield ["failed", *(str(summary.failed) for summary in found)]
-    yield ["cost in all", *(f"${summary.total_cost_usd:.2f}" for summary in found)]
+    yield [
+        "all passed",
+        *(f"{sum(one.passed for one in found)} of {len(found)}" for found in lists),
+    ]
+    yield ["failed", *(str(sum(bool(one.failure) for one in found)) for found in lists)]
+    yield ["cost in all", *(f"${sum(map(_cost, found)):.2f}" for found in lists)]
 
 
-def worst(results: Iterable[Result], variant: str) -> list[Result]:
-    """Return the cases of a variant that did not pass, the lowest scores first."""
+def _cost(result: Result) -> float:
+    return result.figures.get("cost_usd", 0.0)
+
+
+def _cell(name: str, results: Sequence[Result]) -> str:
+    """Return the mean of a metric or figure as text; a dash if it never applied."""
+    if name in METRICS:
+        scores = [result.marks[name].score for result in results if name in result.marks]
+        return f"{fmean(scores):.0%} of {len(scores)}" if scores else "–"
+    numbers = [result.figures[name] for result in results if name in result.figures]
+    seconds = sorted(taken for result in results for taken in result.seconds)
+    if seconds and name in PERCENTILES:
+        numbers = [seconds[ceil(PERCENTILES[name] * len(seconds)) - 1]]
+    return FIGURES[name].format(fmean(numbers)) if numbers else "–"
+
+
+def worst(results: Sequence[Result]) -> list[Result]:
+    """Return the cases that did not pass, the lowest scores first."""
 
     def rank(result: Result) -> tuple[bool, float]:
         scores = [mark.score for mark in result.marks.values()]
         return not result.failure, fmean(scores) if scores else 0.0
 
-    wrong = [result for result in results if result.variant == variant and not result.passed]
-    return sorted(wrong, key=rank)[:MAX_WORST]
+    return sorted((result for result in results if not result.passed), key=rank)[:MAX_WORST]
 
 
 def worst_lines(results: Sequence[Result]) -> Iterator[str]:
     """Yield the worst cases of each variant as lines of text, with the reasons."""
-    for label in dict.fromkeys(result.variant for result in results):
-        wrong = worst(results, label)
+    for label, found in by_variant(results).items():
+        wrong = worst(found)
         yield from [f"\nWorst cases of {label}:"] if wrong else []
         for result in wrong:
             yield f"  {result.case.id}: {result.case.title}"
@@ -116,10 +89,10 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
 
 
 def as_json(run: str, results: Sequence[Result]) -> dict[str, Any]:
-    """Return all results, as plain data."""
+    """Return the table and all results, as plain data."""
     return {
         "run": run,
-        "variants": [asdict(summary) for summary in summaries(results)],
+        "table": [*rows(results)],
         "results": [
             {
                 "variant": result.variant,

@@ -233,7 +233,7 @@ def _record(settings: Settings, dataset: Dataset, title: str, results: Sequence[
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
     """Print the results, and write them to a file if one is named."""
-    header, *rows = report.rows(report.summaries(results))
+    header, *rows = report.rows(results)
     typer.echo(f"Evaluation {title}")
     show(table(header, rows))
     for line in report.worst_lines(results):

@@ -14,7 +14,7 @@ from agent.evals.dataset import (
     read_conversations,
 )
 from agent.evals.evaluators import Mark, Observed, broken_filters, marks
-from agent.evals.report import rows, summaries, worst, worst_lines
+from agent.evals.report import rows, worst, worst_lines
 from agent.evals.run import Result
 from agent.language import language_of
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
@@ -128,12 +128,12 @@ def test_the_report_is_one_table_and_the_worst_cases() -> None:
         result("a", "three", answered=Mark(0, "fallback")),
         Result("b", conversation(), marks={"answered": Mark(0)}, failure="OSError"),
     ]
-    table = {cells[0]: cells[1:] for cells in rows(summaries(results))}
+    table = {cells[0]: cells[1:] for cells in rows(results)}
     assert table["Metric"] == ["a", "b"]
     assert table["answered"] == ["67% of 3", "0% of 1"]
     assert table["filters"] == ["75% of 2", "–"]
     assert table["all passed"] == ["1 of 3", "0 of 1"]
     assert table["failed"] == ["0", "1"]
     assert table["cost in all"] == ["$0.03", "$0.00"]
-    assert [found.case.id for found in worst(results, "a")] == ["three", "two"]
+    assert [found.case.id for found in worst(results[:3])] == ["three", "two"]
     assert "      filters 50%: over the budget" in [*worst_lines(results)]

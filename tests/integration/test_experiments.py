@@ -75,7 +75,7 @@ def test_versions_of_a_managed_prompt_are_compared(
     asked = [part for name in names for part in ("--prompt", name)]
     status, saved, _ = sommelier_eval("run", mine, "--model", "gpt-4o", *asked)
     assert status == 0
-    assert [found["label"] for found in saved["variants"]] == [f"gpt-4o · {name}" for name in names]
+    assert saved["table"][0] == ["Metric", *(f"gpt-4o · {name}" for name in names)]
     systems = [request.json["messages"][0]["content"] for request in model_server.requests]
     assert {"First.", "Second."} < {system.split()[0] for system in systems}
 
