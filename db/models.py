@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
 
 from sqlalchemy import (
     JSON,
@@ -64,6 +64,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 class Base(DeclarativeBase):
     """All tables, with constraint names that migrations can rely on."""
 
+    __table__: ClassVar[Table]
     metadata = MetaData(
         naming_convention={
             "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -410,19 +411,14 @@ def loaded(kind: type[T], row: Row[Any], **others: object) -> T:
     return kind(**columns | lists | others)
 
 
-def table_of(model: type[Base]) -> Table:
-    """Return the table of a model."""
-    return cast("Table", model.__table__)
-
-
 Inserting = postgresql.Insert | sqlite.Insert
 
 
 def insert(session: AsyncSession, model: type[Base]) -> Inserting:
     """Return an insert of this database, which may handle conflicts with stored rows."""
     if session.get_bind().dialect.name == "sqlite":
-        return sqlite.insert(table_of(model))
-    return postgresql.insert(table_of(model))
+        return sqlite.insert(model.__table__)
+    return postgresql.insert(model.__table__)
 
 
 async def insert_new(session: AsyncSession, *rows: Base) -> int:
@@ -439,7 +435,7 @@ async def upsert(session: AsyncSession, *rows: Base) -> None:
     if not rows:
         return
     statement, values = insert(session, type(rows[0])), [_set_columns(row) for row in rows]
-    keys = table_of(type(rows[0])).primary_key.columns.keys()
+    keys = rows[0].__table__.primary_key.columns.keys()
     changed = {name: statement.excluded[name] for name in values[0] if name not in keys}
     await session.execute(
         statement.on_conflict_do_update(index_elements=keys, set_=changed), values

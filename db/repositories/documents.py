@@ -18,7 +18,7 @@ from agent.text import storable
 from db.documents.chunking import Section, chunk
 from db.documents.reading import Document
 from db.engine import Sessions, count_changed
-from db.models import ChunkRow, DocumentRow, loaded, table_of, utc_now
+from db.models import ChunkRow, DocumentRow, loaded, utc_now
 
 if TYPE_CHECKING:
     from db.documents.finding import ChunkIndex
@@ -235,7 +235,7 @@ async def _save(
         "parts": len(pieces),
         "added_at": now,
     }
-    await session.execute(insert(table_of(DocumentRow)), row)
+    await session.execute(insert(DocumentRow.__table__), row)
     chunks = [
         {
             "number": first + at,
@@ -246,5 +246,5 @@ async def _save(
         }
         for at, piece in enumerate(pieces)
     ]
-    await session.execute(insert(table_of(ChunkRow)), chunks)
+    await session.execute(insert(ChunkRow.__table__), chunks)
     return "updated" if stored else "added"

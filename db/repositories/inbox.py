@@ -72,10 +72,8 @@ class Inbox(TraceStoringRepository):
     async def lanes(self) -> list[str]:
         """Return the lanes with updates to handle or messages to send, the oldest update first."""
         oldest = func.min(UpdateRow.update_id)
-        query = (
-            select(UpdateRow.lane).where(IS_UNFINISHED).group_by(UpdateRow.lane).order_by(oldest)
-        )
-        return [lane for lane in await self._all(query) if lane is not None]
+        query = select(UpdateRow.lane).where(IS_UNFINISHED).group_by(UpdateRow.lane)
+        return [lane for lane in await self._all(query.order_by(oldest)) if lane is not None]
 
     async def begin(
         self, row: UpdateRow, joining: Collection[int] = (), *, tries: int
@@ -107,9 +105,8 @@ class Inbox(TraceStoringRepository):
 
     async def save_placeholder(self, row: UpdateRow, message_id: int) -> None:
         """Store the id of the group message that shows a turn's progress and becomes its answer."""
-        await self._write(
-            update(UpdateRow).where(_is_unchanged(row)).values(placeholder_id=message_id)
-        )
+        unchanged = update(UpdateRow).where(_is_unchanged(row))
+        await self._write(unchanged.values(placeholder_id=message_id))
 
     async def commit(
         self,

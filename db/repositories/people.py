@@ -21,7 +21,6 @@ from db.models import (
     TurnRow,
     insert_new,
     loaded,
-    table_of,
     upsert,
 )
 from db.repositories.privacy import forget
@@ -104,7 +103,7 @@ class MessageRepository(SqlRepository):
         if last_turn_id is not None:
             last_first.insert(0, case((MessageRow.turn_id == last_turn_id, 0), else_=1).asc())
         newest = (
-            select(table_of(MessageRow), TurnRow.user_id)
+            select(MessageRow.__table__, TurnRow.user_id)
             .join(TurnRow, TurnRow.turn_id == MessageRow.turn_id, isouter=True)
             .where(_is_in(chat_id, thread_id))
             .order_by(*last_first)
@@ -178,7 +177,7 @@ class MemoryRepository(SqlRepository):
 
     async def bottles(self, user_id: int) -> list[Bottles]:
         """Return the wines that a user owns or owned; the last changed ones come last."""
-        theirs = select(table_of(BottleRow)).where(BottleRow.user_id == user_id)
+        theirs = select(BottleRow.__table__).where(BottleRow.user_id == user_id)
         rows = await self._rows(theirs.order_by(BottleRow.at, BottleRow.id))
         return [loaded(Bottles, row) for row in rows]
 

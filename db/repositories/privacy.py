@@ -24,7 +24,6 @@ from db.models import (
     TraceRow,
     TurnRow,
     UpdateRow,
-    table_of,
 )
 
 DONE: Final = "done"
@@ -50,8 +49,8 @@ class SqlPersonalData(SqlRepository):
         found = dict[str, list[dict[str, object]]]()
         async with self.sessions() as session:
             for model, is_theirs in (await _owned(session, user_id, user)).items():
-                rows = await session.execute(select(table_of(model)).where(is_theirs))
-                found[table_of(model).name] = [
+                rows = await session.execute(select(model.__table__).where(is_theirs))
+                found[model.__table__.name] = [
                     {name: _readable(value) for name, value in row.items()}
                     for row in rows.mappings()
                 ]
@@ -113,7 +112,7 @@ async def forget(session: AsyncSession, user_id: int, user: str) -> Counter[str]
     await session.execute(update(ChatRow).where(owned[ChatRow]).values(nothing))
     owned[ChatRow] &= ChatRow.access.is_(None)
     for model, is_theirs in owned.items():
-        counts[table_of(model).name] += await count_changed(session, delete(model).where(is_theirs))
+        counts[model.__table__.name] += await count_changed(session, delete(model).where(is_theirs))
     return counts
 
 

@@ -22,7 +22,7 @@ from agent.engine.span import Level
 from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, TraceRecord
 from db.engine import Sessions, SqlRepository, count_changed
-from db.models import Base, ScoreRow, TraceRow, TurnRow, loaded, table_of, upsert, utc_now
+from db.models import Base, ScoreRow, TraceRow, TurnRow, loaded, upsert, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ class SqlTraceStore(TraceStoringRepository):
             if not found:
                 raise LookupError(f"there is no trace {trace_id!r} in the local store")
             of_trace = (ScoreRow.trace_id == found[0].trace_id) & ScoreRow.value.is_not(None)
-            scores = select(table_of(ScoreRow)).where(of_trace).order_by(ScoreRow.name)
+            scores = select(ScoreRow.__table__).where(of_trace).order_by(ScoreRow.name)
             rows = await session.execute(scores)
             return replace(found[0], scores={row.name: loaded(ScoreRecord, row) for row in rows})
 
@@ -187,7 +187,7 @@ class RowQueue(SqlRepository):
         self, sessions: Sessions, model: type[Base], now: Callable[[], datetime] = utc_now
     ) -> None:
         super().__init__(sessions, now)
-        self._table = table_of(model)
+        self._table = model.__table__
         self._key = self._table.primary_key.columns[0]
 
     async def claim(self, limit: int, lease: timedelta) -> Rows:

@@ -91,21 +91,17 @@ class TurnRepository(TraceStoringRepository):
         """Return whether a message of the chat's last answer may not have arrived."""
         last = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
         last = last.order_by(TurnRow.at.desc()).limit(1)
-        lost = select(OutboxRow.id).where(
-            OutboxRow.turn_id == last.scalar_subquery(), OutboxRow.error == "ambiguous"
-        )
-        return await self._first(lost.limit(1)) is not None
+        is_lost = (OutboxRow.turn_id == last.scalar_subquery()) & (OutboxRow.error == "ambiguous")
+        return await self._first(select(OutboxRow.id).where(is_lost).limit(1)) is not None
 
     async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
         """Return the usage of a user since a moment, or that of everyone."""
-        used = select(
-            func.coalesce(func.sum(TurnRow.requests), 0),
-            func.coalesce(func.sum(TurnRow.cost_usd), 0.0),
-        ).where(TurnRow.at >= since)
+        used = select(func.sum(TurnRow.requests), func.sum(TurnRow.cost_usd))
+        used = used.where(TurnRow.at >= since)
         if user_id is not None:
             used = used.where(TurnRow.user_id == user_id)
         [(requests, cost)] = await self._rows(used)
-        return Spent(requests=int(requests), cost_usd=float(cost))
+        return Spent(requests=int(requests or 0), cost_usd=float(cost or 0))
 
     async def by_day(self, since: datetime) -> dict[date, list[Any]]:
         """Return the turns of every day (UTC) from that of `since` until today, as `COUNTED`."""
@@ -225,18 +221,19 @@ async def exported_turns(
                 {"role": row.role, "content": hide(row.content), "wine_ids": row.wine_ids}
                 for row in await session.scalars(before)
             ]
-            line: dict[str, object] = {
-                "id": f"turn-{turn.turn_id}",
-                "kind": turn.verdict or "turn",
-                "messages": [hide(question.content)],
-                "history": history[::-1],
-                "expect": {},
-                "note": ": ".join(filter(None, [turn.reason, hide(turn.comment)])),
-                "answer": hide(answer.content),
-                "outcome": turn.outcome,
-                "trace_id": turn.trace_id,
-            }
-            lines.append(line)
+            lines.append(
+                {
+                    "id": f"turn-{turn.turn_id}",
+                    "kind": turn.verdict or "turn",
+                    "messages": [hide(question.content)],
+                    "history": history[::-1],
+                    "expect": {},
+                    "note": ": ".join(filter(None, [turn.reason, hide(turn.comment)])),
+                    "answer": hide(answer.content),
+                    "outcome": turn.outcome,
+                    "trace_id": turn.trace_id,
+                }
+            )
     return lines
 
 
