@@ -5,7 +5,7 @@ name, and the `messages.po` of a language holds the translations. A catalogue is
 language is first used. A sentence that is missing there is returned in English.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -37,7 +37,7 @@ def translate(name: str, /, **values: str | float) -> str:
     if isinstance(english, str):
         sentence = catalogue.pgettext(name, english)
     else:
-        sentence = catalogue.npgettext(name, *english, int(values["count"]))
+        sentence = catalogue.npgettext(name, english[0], english[1], int(values["count"]))
     return sentence.format_map(values)
 
 
@@ -85,14 +85,10 @@ def languages() -> tuple[str, ...]:
 
 
 @cache
-def _english() -> dict[str, str | tuple[str, str]]:
+def _english() -> Mapping[str, str | Sequence[str]]:
+    """Return the English of the sentences by name: one string, or its singular and plural."""
     messages = _read(LOCALES / "messages.pot")
-    return {message.context: _id(message.id) for message in messages if message.context}
-
-
-def _id(msgid: str | Sequence[str]) -> str | tuple[str, str]:
-    """Return the English of a message: one string, or its singular and plural."""
-    return msgid if isinstance(msgid, str) else (msgid[0], msgid[1])
+    return {message.context: message.id for message in messages if message.context}
 
 
 @cache

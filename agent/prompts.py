@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from pydantic import Field, PositiveInt
@@ -19,7 +18,6 @@ from agent.tables import StrictModel, read_toml
 from agent.text import pattern, storable, words
 from agent.turn import Deps, Prompts, deps_of
 
-FILE: Final = Path(__file__).with_suffix(".toml")
 VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
 """A value's place, as Langfuse writes it. JSON in an example is none: it holds quotation marks."""
 LONGEST_PROMPT: Final = 20_000
@@ -84,9 +82,7 @@ class _File(StrictModel):
 def repository_prompts() -> Mapping[str, Prompt]:
     """Return the repository's prompts by name."""
     found = _file().prompts
-    return MappingProxyType(
-        {name: Prompt(one.text, PromptRef(name, one.version)) for name, one in found.items()}
-    )
+    return {name: Prompt(one.text, PromptRef(name, one.version)) for name, one in found.items()}
 
 
 def research_rules(offered: Collection[str]) -> str:
@@ -125,4 +121,4 @@ def braced(names: set[str]) -> str:
 
 @cache
 def _file() -> _File:
-    return read_toml(_File, FILE)
+    return read_toml(_File, Path(__file__).with_suffix(".toml"))

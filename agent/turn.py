@@ -270,13 +270,12 @@ async def answer_or_apologize(run: Run, work: AnswerFunction) -> Reply:
 
 def with_notes(text: str, notes: Sequence[str]) -> str:
     """Return a text in Markdown with notes below it, marked by a sign that no other text has."""
-    return "\n\n".join([text, *map(_marked, notes)])
-
-
-def _marked(note: str) -> str:
-    """Return a note with its first line in italics, which cannot span lines."""
-    first, line_break, rest = note.partition("\n")
-    return f"_{NOTE_SIGN} {first}_{line_break}{rest}"
+    parts = [text]
+    for note in notes:
+        # Italics cannot span lines.
+        first, line_break, rest = note.partition("\n")
+        parts.append(f"_{NOTE_SIGN} {first}_{line_break}{rest}")
+    return "\n\n".join(parts)
 
 
 def record_turn(span: Span, reply: Reply) -> None:
@@ -336,14 +335,14 @@ def record_ledger(span: Span, ledger: Ledger) -> None:
     )
 
 
-FILE: Final = Path(__file__).with_name("guard.toml")
 SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"
 
 
 @cache
 def suspicious() -> Mapping[str, Pattern]:
     """Read the patterns for folded text, once. Readers of traces get a hint, no defence."""
-    signs = read_toml(dict[Language, dict[str, list[str]]], FILE).values()
+    file = Path(__file__).with_name("guard.toml")
+    signs = read_toml(dict[Language, dict[str, list[str]]], file).values()
 
     def any_of(name: str) -> str:
         return "|".join(part for words in signs for part in words[name])
