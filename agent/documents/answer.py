@@ -2,8 +2,9 @@
 
 The model answers in plain text, because small models write brackets more reliably than JSON. A
 statement that needs a citation (see `citations.py`) is invalid without one. So is a statement with
-a path that was not retrieved, or with a number that the cited passages do not contain. It is
-returned to the model once, and removed if it is still invalid. Nothing else is judged.
+a path that was not retrieved, or with a number that the cited passages do not contain. An
+answer with invalid statements is returned to the model once; those that are still invalid are then
+removed. Nothing else is judged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,13 +27,13 @@ from agent.documents.passages import (
     Chunk,
     DocumentStore,
     LookupResult,
-    as_data,
-    ask_cheaper_first,
+    ask_cheaper_model_first,
     best_passage,
     content_words,
-    details_of,
+    escaped,
     excerpts,
     near_best,
+    result_fields,
     retrieve,
 )
 from agent.documents.refine import Refinement, refine_question
@@ -104,15 +105,16 @@ async def answer_question(
     Without models, or when they fail, the answer is the best passages with their citations. Only
     errors of the store are raised.
     """
-    refinement = await refine_question(question, run=run, enabled=refine, reserved_requests=1)
+    # One request is kept for the answer.
+    refinement = await refine_question(question, run=run, enabled=refine, kept_requests=1)
     chunks = await retrieve(documents, refinement.queries, run.span)
     prompt = prompt_for(run, "documents-answer")
     response = None
     if run.models and chunks:
-        retries = min(1, run.limits.structured_output_max_retries)
-        limits = replace(run.limits, structured_output_max_retries=retries)
-        response = await ask_cheaper_first(
-            PROMPT.format(excerpts=excerpts(chunks), question=as_data(question)),
+        answer_retries = min(1, run.limits.structured_output_max_retries)
+        limits = replace(run.limits, structured_output_max_retries=answer_retries)
+        response = await ask_cheaper_model_first(
+            PROMPT.format(excerpts=excerpts(chunks), question=escaped(question)),
             replace(with_instructions(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
             cited_answer(chunks, question),
             chunks=chunks,
@@ -151,7 +153,7 @@ class CitationRules:
         """Return feedback on an answer, or None if it is valid."""
         if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
             return "the answer is JSON; write plain text"
-        found = map(self._problem_of, statements(text, self._sources))
+        found = map(self._statement_problem, statements(text, self._sources))
         problems = list(dict.fromkeys(filter(None, found)))
         if problems:
             return "; ".join(problems[:MAX_SHOWN_PROBLEMS])
@@ -165,13 +167,13 @@ class CitationRules:
         Return an empty text if they neither cite a source nor say that the excerpts do not suffice.
         """
         valid = keep_sentences(
-            text, self._sources, lambda statement: self._problem_of(statement) is None
+            text, self._sources, lambda statement: self._statement_problem(statement) is None
         )
         is_answer = admits_not_enough(valid) or bool(find_citations(valid, self._sources))
         return valid if is_answer else ""
 
-    def _problem_of(self, statement: Statement) -> str | None:
-        shown = quoted(statement.text, MAX_QUOTED_CHARS)
+    def _statement_problem(self, statement: Statement) -> str | None:
+        quoted_text = quoted(statement.text, MAX_QUOTED_CHARS)
         cited = _bracketed(statement.cites)
         if statement.unknown_paths:
             listed = _bracketed(list(self._sources)[:MAX_SHOWN_PATHS])
@@ -181,12 +183,12 @@ class CitationRules:
             return None
         if not cited:
             return (
-                f"this statement has no citation: {shown}; put the [path] of its source after it, "
-                "or leave it out"
+                f"this statement has no citation: {quoted_text}; put the [path] of its source "
+                "after it, or leave it out"
             )
         sources = "\n".join([self._question, *(self._sources[path] for path in statement.cites)])
         if number := unsupported_number(CITATION_PATTERN.sub("", statement.text), sources):
-            return f"the number {number} in {shown} does not stand in {cited}; correct it"
+            return f"the number {number} in {quoted_text} does not occur in {cited}; correct it"
         return None
 
 
@@ -200,21 +202,22 @@ def _build_answer(
     refinement: Refinement,
     response: AgenticResponse[str] | None,
 ) -> Answer:
-    details = details_of(chunks, response)
+    details = result_fields(chunks, response)
     is_enough, note = False, ""
     if not chunks:
         text = f"{translate('not_enough')} {translate('no_matching_document')}"
     elif details["outcome"] == "refused":
         text = translate("look_up_declined")
     elif response and response.has_text:
-        says_only_that = response.text.strip(" .*_") == NOT_ENOUGH
-        text = translate("not_enough") if says_only_that else response.text
+        only_admits = response.text.strip(" .*_") == NOT_ENOUGH
+        text = translate("not_enough") if only_admits else response.text
         is_enough = not admits_not_enough(response.text)
     else:
         text = _best_passages(chunks, question)
         note = translate("documents_model_failed" if response else "documents_no_model")
-        is_enough = not (response and response.outcome == "exhausted")
-        if not is_enough:  # the model answered, but nothing of it was valid
+        # If no model answered, the passages are the answer; they are not if a model's was invalid.
+        is_enough = response is None or response.outcome != "exhausted"
+        if not is_enough:
             text = f"{translate('not_enough')}\n\n{text}"
     footnoted, cited = footnotes(text, chunks)
     return Answer(
@@ -234,18 +237,18 @@ def _best_passages(chunks: Sequence[Chunk], question: str) -> str:
 
     Other brackets become parentheses, so that they do not look like citations.
     """
-    shown = [
+    passages = [
         best_passage(chunk.text.replace("[", "(").replace("]", ")"), question) + f" [{chunk.path}]"
         for chunk in near_best(chunks)[:SHOWN_PASSAGES]
     ]
-    return "\n\n".join([translate("best_passages"), *shown])
+    return "\n\n".join([translate("best_passages"), *passages])
 
 
 def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
     """Return an answer with numbers in place of paths, and the citations in order of their numbers.
 
-    Two passages of one document have two numbers: a path gets the number of the chunk of its
-    document that has most words in common with the text before it.
+    Passages of one document have numbers of their own: a path gets the number of that chunk of its
+    document which shares most words with the statement before it.
     """
     by_path: dict[str, list[Chunk]] = {}
     for chunk in chunks:
@@ -256,11 +259,11 @@ def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, 
         text_before = text[previous_end : cited.start]
         parts.append(text_before)
         previous_end = cited.end
-        if content_words(text_before):  # else a citation beside another one, of one statement
+        if content_words(text_before):  # without words between them, two citations share one
             statement = text_before
-        stated = content_words(statement)
+        statement_words = content_words(statement)
         for path in cited.paths:
-            chunk = max(by_path[path], key=lambda one: len(content_words(one.text) & stated))
+            chunk = max(by_path[path], key=lambda it: len(content_words(it.text) & statement_words))
             if chunk.id not in by_chunk_id:
                 number, passage = len(by_chunk_id) + 1, best_passage(chunk.text, statement)
                 by_chunk_id[chunk.id] = Citation(

@@ -109,7 +109,7 @@ class LookupResult:
         record_outcome(span, self.outcome, retries=retries, error_types=errors, prompt=prompt)
 
 
-def details_of(chunks: Sequence[Chunk], response: AgenticResponse[Any] | None) -> dict[str, Any]:
+def result_fields(chunks: Sequence[Chunk], response: AgenticResponse[Any] | None) -> dict[str, Any]:
     """Return the fields of a `LookupResult` by a model's response; None if no model was asked."""
     outcome: Outcome = "answered"
     if response is not None and not response.has_text:
@@ -147,14 +147,14 @@ def near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
     return [chunk for chunk in chunks if chunk.score >= least]
 
 
-def as_data(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text that cannot close the marks it is put between."""
     return MARKUP.sub(lambda found: f"‹{found[1]}", text)
 
 
 def excerpts(chunks: Sequence[Chunk]) -> str:
     """Return chunks as the model reads them: `[path]: text`."""
-    return "\n\n".join(f"[{as_data(chunk.path)}]: {as_data(chunk.text)}" for chunk in chunks)
+    return "\n\n".join(f"[{escaped(chunk.path)}]: {escaped(chunk.text)}" for chunk in chunks)
 
 
 def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:
@@ -170,7 +170,7 @@ def content_words(text: str) -> set[str]:
     return {word for word in words(text) if len(word) > 2 or not word.isascii()}
 
 
-async def ask_cheaper_first(
+async def ask_cheaper_model_first(
     message: str, run: Run, contract: OutputContract[T], *, chunks: Sequence[Chunk]
 ) -> AgenticResponse[T]:
     """Ask the cheaper model first, once, if one document of `chunks` is clearly best.

@@ -26,12 +26,12 @@ from agent.documents.passages import (
     DocumentStore,
     LookupResult,
     QueryText,
-    as_data,
-    ask_cheaper_first,
+    ask_cheaper_model_first,
     best_passage,
     by_chunk,
-    details_of,
+    escaped,
     near_best,
+    result_fields,
     retrieve,
 )
 from agent.engine.contract import Evidence, OutputContract
@@ -98,11 +98,11 @@ Extract verbatim passages from these chunks that answer the query above.
 def user_message(query: str, chunks: Sequence[Chunk]) -> str:
     """Return the query and its chunks, each below a header with title, id and section."""
     sources = "\n\n---\n\n".join(
-        f'[Source: "{as_data(chunk.title)}" (id: {chunk.document_id}), '
-        f'Section: "{as_data(chunk.location)}"]\n{as_data(chunk.text)}'
+        f'[Source: "{escaped(chunk.title)}" (id: {chunk.document_id}), '
+        f'Section: "{escaped(chunk.location)}"]\n{escaped(chunk.text)}'
         for chunk in chunks
     )
-    return PROMPT.format(query=as_data(query), sources=sources)
+    return PROMPT.format(query=escaped(query), sources=sources)
 
 
 def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
@@ -137,7 +137,7 @@ def _consistency_problem(answer: QuotesAnswer) -> str | None:
 def _snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
     """Return why a snippet is no quote from these chunks, or None if it is one."""
     content, named = quoted(snippet.content), snippet.source_id
-    titles = {chunk.document_id: as_data(chunk.title) for chunk in chunks}
+    titles = {chunk.document_id: escaped(chunk.title) for chunk in chunks}
     if not snippet.content.strip():
         return "content is empty"
     if named not in titles:
@@ -151,7 +151,7 @@ def _snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
         if verbatim(snippet.content, chunk.text):
             return f"content {content} stands in the source {chunk.document_id}, not in this one"
     return (
-        f"content {content} does not stand in this source as one contiguous passage; copy it "
+        f"content {content} does not occur in this source as one contiguous passage; copy it "
         "exactly, one passage of one chunk for each snippet"
     )
 
@@ -291,7 +291,7 @@ async def find_quotes(
         asked = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         asked = replace(asked, limits=limits)
-        response = await ask_cheaper_first(
+        response = await ask_cheaper_model_first(
             user_message(query, chunks), asked, contract, chunks=chunks
         )
     found = _quotes(query, chunks, response)
@@ -305,7 +305,7 @@ def _quotes(
     query: str, chunks: Sequence[Chunk], response: AgenticResponse[QuotesAnswer] | None
 ) -> Quotes:
     nothing = translate("no_matching_document")
-    found = Quotes(query, (), nothing, no_results=True, **details_of(chunks, response))
+    found = Quotes(query, (), nothing, no_results=True, **result_fields(chunks, response))
     if not chunks:
         return found
     if response and response.answer is not None and response.has_text:

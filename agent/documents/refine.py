@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field
 
 from agent.documents.citations import unsupported_number
-from agent.documents.passages import as_data
+from agent.documents.passages import escaped
 from agent.engine.contract import OutputContract
 from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse, generate_agentic_response
@@ -117,12 +117,12 @@ def refinement_wanted(server: bool | None, request: bool | None) -> bool:
 
 
 async def refine_question(
-    question: str, *, run: Run, enabled: bool = True, reserved_requests: int = 0
+    question: str, *, run: Run, enabled: bool = True, kept_requests: int = 0
 ) -> Refinement:
     """Rewrite `question` for retrieval: one request to the first model, at most 30 s, no retry.
 
     Falls back to the original when it is not enabled, without a model, when only
-    `reserved_requests` requests or fewer remain, on a time-out, and on an empty or invalid
+    `kept_requests` requests or fewer remain, on a time-out, and on an empty or invalid
     response. Suspected prompt injection is logged by name, and on the trace. Never raises, except
     when cancelled.
     """
@@ -131,7 +131,7 @@ async def refine_question(
         return replace(original, fallback_reason="disabled")
     if not run.models and run.limits.requests:
         return replace(original, fallback_reason="no_model")
-    if not run.models or run.requests_left <= reserved_requests:
+    if not run.models or run.requests_left <= kept_requests:
         return replace(original, fallback_reason="budget")
     limits = replace(
         run.limits,
@@ -149,7 +149,7 @@ async def refine_question(
     )
     with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(
-            PROMPT.format(question=as_data(question)),
+            PROMPT.format(question=escaped(question)),
             run=replace(asked, models=run.models[:1], limits=limits, span=step),
             contract=contract,
         )

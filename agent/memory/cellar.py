@@ -82,13 +82,13 @@ def take_bottles(bottles: Sequence[Bottles], name: str, count: int | None) -> Bo
     def rank(item: Bottles) -> int:
         return len(name_words.intersection(words(wine_of(item).label)))
 
-    found = bottles_by_id(bottles, name)
+    found = find_bottles_by_id(bottles, name)
     if found is None:
         found = max(filter(rank, bottles_in_stock(bottles)), key=rank, default=None)
     return replace(found, count=-min(found.count, count or found.count)) if found else None
 
 
-def bottles_by_id(bottles: Sequence[Bottles], wine_id: str) -> Bottles | None:
+def find_bottles_by_id(bottles: Sequence[Bottles], wine_id: str) -> Bottles | None:
     """Return the bottles in stock with the id that own_cellar returned, or None."""
     in_stock = bottles_in_stock(bottles)
     return next((item for item in in_stock if f"{OWN}{item.id}" == wine_id.strip()), None)

@@ -1,7 +1,8 @@
 """The tools by which a model stores and forgets facts of a person, and changes their cellar.
 
 A tool changes nothing by itself: it returns a `Change`. The commit that ends the turn applies it;
-the reply lists it under the answer's text, with a button that undoes it.
+the reply lists it under the answer's text, with a button that undoes it. The model reads of the
+person as "the guest".
 """
 
 from dataclasses import replace
@@ -18,10 +19,10 @@ from agent.fallback import parse_query
 from agent.memory.cellar import (
     MAX_BOTTLES,
     MAX_NAME,
-    bottles_by_id,
     bottles_in_stock,
     bottles_of,
     drinking_window,
+    find_bottles_by_id,
     guess_wine,
     take_bottles,
     wine_of,
@@ -29,7 +30,7 @@ from agent.memory.cellar import (
 from agent.memory.taste import MAX_NOTE, contradicted_facts, facts_in, new_facts
 from agent.sommelier.safety import may_be_shown, person_in
 from agent.sommelier.wine import Currency, wine_record
-from agent.sommelier.wine_tools import NoArguments, by_id
+from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel
 from agent.text import words
 from agent.turn import Change, Fact, Person
@@ -51,7 +52,9 @@ OWN_CELLAR: Final = (
 )
 MAX_LISTED: Final = 60
 # What the tools tell the model.
-NO_CELLAR: Final = "the guest has no bottles here that they may drink; search_wines finds ours"
+NO_CELLAR: Final = (
+    "the guest's cellar holds no bottles that they may drink; search_wines finds wines for sale"
+)
 UNRECOGNIZED_VALUE: Final = (
     "this value names no known grape, region, country, style or taste; use kind note"
 )
@@ -106,9 +109,9 @@ async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
     facts = [fact for fact in person.facts if fact.kind == arguments.kind]
     scores = [_similarity(fact, arguments.value) for fact in facts]
     best = max(scores, default=0)
-    removed = tuple(fact for fact, score in zip(facts, scores, strict=True) if score == best > 0)
-    if not removed:
+    if best == 0:
         raise ToolError(UNKNOWN_FACT)
+    removed = tuple(fact for fact, score in zip(facts, scores, strict=True) if score == best)
     return _change_output("forgotten", person, removed_facts=removed)
 
 
@@ -120,37 +123,40 @@ def _similarity(fact: Fact, value: str) -> int:
 
 
 async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
-    """Return a change that adds bottles to the guest's cellar, or removes them."""
+    """Return a change that adds bottles to the person's cellar, or removes them.
+
+    The count of its bottles is added to the stored one: it is negative if they are removed.
+    """
     person, name = person_in(run), arguments.wine
     if arguments.action == "remove":
-        change = take_bottles(person.bottles, name, arguments.count)  # with a negative count
-        if change is None:
+        added = take_bottles(person.bottles, name, arguments.count)
+        if added is None:
             raise ToolError(NOT_OWNED)
-    elif owned := bottles_by_id(person.bottles, name):
-        change = replace(owned, count=arguments.count)
+    elif owned := find_bottles_by_id(person.bottles, name):
+        added = replace(owned, count=arguments.count)
     else:
         wine = guess_wine(name, arguments.price, arguments.currency)
-        change = bottles_of(wine, arguments.count)
-    return _change_output("cellar changed", person, bottles=(change,))
+        added = bottles_of(wine, arguments.count)
+    return _change_output("cellar changed", person, bottles=(added,))
 
 
 async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
-    """Return the wines that the guest owns, how many bottles of each, and when to drink them."""
+    """Return the wines that the person owns, how many bottles of each, and when to drink them."""
     person = person_in(run)
-    # Without facts, to list wines too that the guest hates. Allergies, in `care`, still filter.
+    # Without the facts, wines that the person hates are listed, too. Allergies are part of `care`
+    # and still filter.
     person_without_facts = replace(person, facts=())
     owned = ((item, wine_of(item)) for item in bottles_in_stock(person.bottles))
-    found = [(item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts)][
-        :MAX_LISTED
-    ]
+    found = [(item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts)]
     if not found:
         raise ToolError(NO_CELLAR)
+    shown = found[:MAX_LISTED]
     records = [
         wine_record(wine)
         | {"bottles": item.count, "usually_best": drinking_window(item), "note": item.note}
-        for item, wine in found
+        for item, wine in shown
     ]
-    return ToolOutput({"owned_by_the_guest": records}, by_id(wine for _, wine in found))
+    return ToolOutput({"owned_by_the_guest": records}, wines_by_id(wine for _, wine in shown))
 
 
 def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
@@ -188,9 +194,9 @@ def _allergens_in(value: str) -> list[str]:
 
 
 def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
-    """Return a change as a source, because only sources get from a tool into the turn's reply."""
+    """Return a change among the sources of an output: the turn takes its changes from there."""
     change = Change(user_id=person.user_id, **changes)
-    content: dict[str, Any] = {"done": action, "told_to_guest": "below your answer"}
+    content = {"done": action, "note": "the guest sees this below your answer; do not repeat it"}
     # Equal changes have the same key: a call that the model repeats is applied once.
     key = f"{action}:{crc32(repr(change).encode()):08x}"
     return ToolOutput(content, {key: change})

@@ -24,7 +24,7 @@ GET = "The facts of wines by id."
 NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"
 
 
-def by_id(wines: Iterable[Wine]) -> dict[str, object]:
+def wines_by_id(wines: Iterable[Wine]) -> dict[str, object]:
     """Return wines as evidence, by id."""
     return {wine.id: wine for wine in wines}
 
@@ -55,7 +55,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         filters = query.model_dump(mode="json", exclude_defaults=True)
         with run.span.child(name, "retriever", input=filters) as span:
             result = await find_wines(catalogue, query, person, like=query.like)
-            span.update(output=list(by_id(result.wines)), metadata={"found": result.total})
+            span.update(output=list(wines_by_id(result.wines)), metadata={"found": result.total})
         return _search_output(result, query, person, deps_of(run).ids_given_to_model)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
@@ -64,7 +64,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
             raise ToolError(NO_WINE.format(why=note(person_in(run))).rstrip("; "))
         year = datetime.now(UTC).year
         content = {"year": year, "wines": [in_full(wine) for wine in wines]}
-        return ToolOutput(content, by_id(wines))
+        return ToolOutput(content, wines_by_id(wines))
 
     return [
         Tool("search_wines", SEARCH, SearchWines, search_wines),
@@ -93,7 +93,7 @@ def _search_output(
         content["note"] = why
     if result.relax or not result.wines:
         content["relax"] = dict(result.relax)
-    return ToolOutput(content, by_id(result.wines))
+    return ToolOutput(content, wines_by_id(result.wines))
 
 
 def _search_row(wine: Wine, result: WineSearchResult, query: WineQuery) -> dict[str, Any]:

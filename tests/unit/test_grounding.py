@@ -10,12 +10,12 @@ from agent.sommelier.answer import grounding_problem, render, salvage
 from agent.sommelier.cards import facts_line
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency
-from agent.sommelier.wine_tools import by_id
+from agent.sommelier.wine_tools import wines_by_id
 from tests.fakes import CHINON, RIOJA, SANCERRE
 from tests.library import SUR_LIE
 
 WINES = [CHINON, RIOJA]
-EVIDENCE = Evidence(sources=by_id(WINES), user_texts=["a red under 25 euros"])
+EVIDENCE = Evidence(sources=wines_by_id(WINES), user_texts=["a red under 25 euros"])
 GOOD = WineRecommendation(wine_id=CHINON.id, description="Fresh.")
 
 
@@ -79,7 +79,7 @@ def test_a_figure_that_nothing_grounds_is_named(text: str, named: str) -> None:
 )
 def test_what_the_user_named_is_free_in_the_whole_chat(text: str) -> None:
     asked = ["do you have Château Margaux 2015, 98 points?", "up to sixty", "höchstens fünfzig"]
-    assert in_intro(text, Evidence(by_id(WINES), asked)) is None
+    assert in_intro(text, Evidence(wines_by_id(WINES), asked)) is None
 
 
 def test_a_description_holds_the_figures_of_its_own_wine() -> None:
@@ -91,7 +91,7 @@ def test_a_description_holds_the_figures_of_its_own_wine() -> None:
 
 def test_a_strength_is_that_of_the_wine_that_is_named() -> None:
     strong = CHINON.model_copy(update={"abv": 13.5})
-    evidence = Evidence(by_id([strong]))
+    evidence = Evidence(wines_by_id([strong]))
     assert in_description("At 13.5 % vol it is light.", evidence) is None
     assert in_description("At 15.5% alcohol.", evidence)
     assert in_intro("Port has about 20 % vol.", evidence) is None
@@ -107,7 +107,7 @@ def test_a_document_grounds_its_figures_and_a_year_that_follows_from_them() -> N
 
 
 def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
-    evidence = Evidence(sources=by_id([CHINON, RIOJA, SANCERRE]))
+    evidence = Evidence(sources=wines_by_id([CHINON, RIOJA, SANCERRE]))
     three = [WineRecommendation(wine_id=wine.id) for wine in (CHINON, RIOJA, SANCERRE)]
     right = recommend(*three, intro="Together €67.50, or 405 € for six.")
     assert grounding_problem(right, evidence) is None
@@ -118,7 +118,7 @@ def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
 
 def test_a_price_holds_in_its_own_currency() -> None:
     priced = CHINON.model_copy(update={"currency": Currency.USD})
-    assert in_intro("Yours for $16.50.", Evidence(sources=by_id([priced]))) is None
+    assert in_intro("Yours for $16.50.", Evidence(sources=wines_by_id([priced]))) is None
     assert in_intro("Yours for $16.50.")
 
 

@@ -14,11 +14,11 @@ from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
     validate_semantic_content,
 )
-from agent.sommelier.wine_tools import by_id
+from agent.sommelier.wine_tools import wines_by_id
 from tests.fakes import CHINON
 from tests.parsing import parsed
 
-EVIDENCE = Evidence(sources=by_id([CHINON]))
+EVIDENCE = Evidence(sources=wines_by_id([CHINON]))
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
