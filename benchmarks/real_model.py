@@ -31,7 +31,7 @@ from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_
 from benchmarks.pictures import sketched
 from bot.app import sommelier_of
 from bot.resources import Resources, open_resources
-from bot.telegram.conversation import attached_in
+from bot.telegram.conversation import attachment_in
 from config import Settings, load_settings
 
 CONVERSATIONS: Final = Path(__file__).with_suffix(".jsonl")
@@ -64,7 +64,7 @@ class Message:
 
     async def answer(self, run: Run, resources: Resources, history: list[StoredMessage]) -> Reply:
         """Return the reply to the message, as the chat makes it."""
-        attached, read = attached_in(history), ""
+        attached, read = attachment_in(history), ""
         if self.picture:
             attached = await read_pictures([self._shown], run, resources.repositories.wines)
             read = attached.model_dump_json()

@@ -98,7 +98,7 @@ async def open_dispatcher(
                 metrics=metrics,
                 running=RunningTurns(locks.stop if locks else None),
             ),
-            hashed=partial(keyed_hash, key=settings.trace_user_key),
+            trace_name=partial(keyed_hash, key=settings.trace_user_key),
         )
         allow_list = settings.access == "allow_list"
         access = None if telegram else Access(conversation, admins, allow_list=allow_list)

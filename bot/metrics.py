@@ -75,7 +75,7 @@ class Metrics:
 
     def backlog(self, backlog: Backlog | None) -> None:
         """Show the backlog; None if it could not be read."""
-        self._waiting.set(math.nan if backlog is None else backlog.waiting)
+        self._waiting.set(math.nan if backlog is None else backlog.unfinished)
         self._oldest.set(math.nan if backlog is None else backlog.oldest_seconds)
 
     def text(self) -> bytes:

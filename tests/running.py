@@ -146,7 +146,7 @@ async def running(
         ),
         sender=sender,
         answerer=answerer,
-        hashed=lambda kind, value: f"{kind}-{value}",
+        trace_name=lambda kind, value: f"{kind}-{value}",
     )
     look_ups = LookUps(conversation).handlers() if sources else []
     handlers = [*further(conversation), *look_ups]

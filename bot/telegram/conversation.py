@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 from telegram import Update
-from telegram.ext import BaseHandler, CallbackQueryHandler, CommandHandler, ContextTypes
+from telegram.ext import BaseHandler, CallbackQueryHandler, CommandHandler, ContextTypes, filters
 from telegram.ext.filters import BaseFilter
 
 from agent.engine.run import Run
@@ -23,11 +23,11 @@ from bot.telegram.messages import (
     TYPED,
     chat_and_user_ids,
     destination,
+    id_of_replied_answer,
     is_addressed,
     message_of,
     names_of,
-    replied_answer_id,
-    with_context,
+    with_quotations,
     without_mentions,
 )
 from bot.telegram.sender import Sender
@@ -48,14 +48,14 @@ SOMEBODY_ELSE: Final = "…"
 class Conversation:
     """Answers the updates of all chats; the model sees `history_messages` earlier ones at most.
 
-    `hashed(kind, id)` returns the name of a chat or user in traces.
+    `trace_name(kind, id)` returns the name of a chat or user in traces: a hash.
     """
 
     resources: Resources
     turns: TurnRunner
     sender: Sender
     answerer: Answerer
-    hashed: Callable[[str, int], str]
+    trace_name: Callable[[str, int], str]
     history_messages: int = 20
 
     @property
@@ -68,8 +68,8 @@ class Conversation:
         message = message_of(update)
         if not is_addressed(message):
             return
-        if text := with_context(without_mentions(message), message):
-            await self.run_turn(self.build_question(update, text), replied_answer_id(message))
+        if text := with_quotations(without_mentions(message), message):
+            await self.run_turn(self.build_question(update, text), id_of_replied_answer(message))
         else:
             await self.reply(update, translate("text_only"))
 
@@ -84,9 +84,9 @@ class Conversation:
         else:
             await self.reply(update, translate("edited"))
 
-    async def run_turn(self, question: Question, replied_message_id: int | None = None) -> None:
+    async def run_turn(self, question: Question, replied_answer_id: int | None = None) -> None:
         """Answer a question, which may reply to a message of the bot."""
-        history = await self.load_history(question, replied_message_id)
+        history = await self.load_history(question, replied_answer_id)
 
         async def work(run: Run) -> Reply:
             return await self.ask_agent(question.text, run, history)
@@ -98,14 +98,14 @@ class Conversation:
         return await self.sender.send(destination(update), markdown, buttons)
 
     def build_question(self, update: Update, text: str, **fields: Any) -> Question:
-        """Return the question of an update; all tries of its turn have one trace id.
+        """Return the question of an update, whose id makes the trace id: all tries share a trace.
 
         `fields` are additional fields of the question.
         """
         chat_id, user_id = chat_and_user_ids(update)
         message_text = (update.message and update.message.text) or ""
         is_command = message_text.startswith("/")
-        if (current := current_turn()) is not None:
+        if (current := current_turn()) is not None:  # a lane runs the turn
             fields["state"] = current.state
             fields["accepted_at"] = current.update.received_at
             fields["interruptions"] = current.update.tries - 1
@@ -115,8 +115,8 @@ class Conversation:
             typed=message_text if is_command else text,  # `text` leaves out the command's name
             chat_id=chat_id,
             user_id=user_id,
-            session=self.hashed("chat", chat_id),
-            user=self.hashed("user", user_id),
+            session=self.trace_name("chat", chat_id),
+            user=self.trace_name("user", user_id),
             names=names_of(update),
             trace_id=trace_id_of(update.get_bot().id, chat_id, update.update_id),
             to=destination(update) if update.effective_message else None,
@@ -128,24 +128,25 @@ class Conversation:
         text: str,
         run: Run,
         history: Sequence[StoredMessage],
-        picture: Attachment | None = None,
+        new_attachment: Attachment | None = None,
     ) -> Reply:
-        """Return the answer to a text and to the contents of its picture."""
-        attached = picture or attached_in(history)
+        """Return the answer to a text and to the contents of its pictures, or of earlier ones."""
+        attachment = new_attachment or attachment_in(history)
         run = replace(run, history=messages_for_model(history))
         text = "" if text == PICTURE else text
-        return await self.answerer.answer(text, run, attached)
+        return await self.answerer.answer(text, run, attachment)
 
     async def load_history(
-        self, question: Question, replied_message_id: int | None = None
+        self, question: Question, replied_answer_id: int | None = None
     ) -> Sequence[StoredMessage]:
         """Return the messages before a question.
 
-        If it replies to an answer of the bot, the messages of that turn come last.
+        If it replies to an answer of the bot, the messages end with that turn.
         """
-        chat_id, repositories, replied_turn_id = question.chat_id, self.repositories, None
-        if replied_message_id:
-            replied = await repositories.turns.find_by_message(chat_id, replied_message_id)
+        chat_id, repositories = question.chat_id, self.repositories
+        replied_turn_id: int | None = None
+        if replied_answer_id:
+            replied = await repositories.turns.find_by_message(chat_id, replied_answer_id)
             replied_turn_id = replied.turn_id if replied else None
         history = await repositories.messages.recent(
             chat_id,
@@ -200,18 +201,21 @@ class Conversation:
 
 
 def on_command(
-    conversation: Conversation, names: str | Sequence[str], handle: Handle, only: BaseFilter = TYPED
+    conversation: Conversation,
+    names: str | Sequence[str],
+    handle: Handle,
+    only: BaseFilter = filters.ALL,
 ) -> AnyHandler:
     """Return the handler of commands with these names, which users typed themselves."""
-    return CommandHandler(names, library_callback(conversation, handle), filters=TYPED & only)
+    return CommandHandler(names, telegram_callback(conversation, handle), filters=TYPED & only)
 
 
 def on_press(conversation: Conversation, prefix: str, handle: Handle) -> AnyHandler:
     """Return the handler of presses on buttons whose data begin with `prefix`."""
-    return CallbackQueryHandler(library_callback(conversation, handle), pattern=f"^{prefix}")
+    return CallbackQueryHandler(telegram_callback(conversation, handle), pattern=f"^{prefix}")
 
 
-def library_callback(
+def telegram_callback(
     conversation: Conversation, handle: Handle
 ) -> Callable[[Update, Context], Coroutine[Any, Any, None]]:
     """Return a python-telegram-bot callback, which passes the update to `handle`."""
@@ -222,7 +226,7 @@ def library_callback(
     return call
 
 
-def attached_in(history: Sequence[StoredMessage]) -> Attachment | None:
+def attachment_in(history: Sequence[StoredMessage]) -> Attachment | None:
     """Return the contents of the last pictures of a conversation, if there were any."""
     stored = next((message.attachment for message in reversed(history) if message.attachment), "")
     if not stored:

@@ -22,9 +22,9 @@ from bot.telegram.connection import AnyBot, until_reached
 from bot.telegram.conversation import (
     AnyHandler,
     Conversation,
-    library_callback,
     on_command,
     on_press,
+    telegram_callback,
 )
 from bot.telegram.messages import (
     TYPED,
@@ -74,12 +74,12 @@ def all_handlers(
         on_command(conversation, PRIVATE_COMMANDS, _say_where, ~filters.ChatType.PRIVATE),
         *further,
         MessageHandler(
-            TYPED & filters.COMMAND, library_callback(conversation, _say_why_unanswered)
+            TYPED & filters.COMMAND, telegram_callback(conversation, _say_why_unanswered)
         ),
-        MessageHandler(new & words, library_callback(conversation, Conversation.answer_text)),
-        MessageHandler(filters.StatusUpdate.MIGRATE, library_callback(conversation, _migrate)),
-        MessageHandler(new & ~SERVICE, library_callback(conversation, _say_why_unanswered)),
-        MessageHandler(edited, library_callback(conversation, Conversation.answer_edit)),
+        MessageHandler(new & words, telegram_callback(conversation, Conversation.answer_text)),
+        MessageHandler(filters.StatusUpdate.MIGRATE, telegram_callback(conversation, _migrate)),
+        MessageHandler(new & ~SERVICE, telegram_callback(conversation, _say_why_unanswered)),
+        MessageHandler(edited, telegram_callback(conversation, Conversation.answer_edit)),
     ]
 
 

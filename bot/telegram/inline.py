@@ -19,7 +19,7 @@ from agent.sommelier.cards import facts_line, wine_text
 from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline
-from bot.telegram.conversation import AnyHandler, Conversation, library_callback
+from bot.telegram.conversation import AnyHandler, Conversation, telegram_callback
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 
@@ -42,7 +42,7 @@ def inline_handlers(conversation: Conversation) -> list[AnyHandler]:
             results = [_article(number, wine) for number, wine in enumerate(wines)]
             await answer_inline(query, results, CACHED_SECONDS)
 
-    return [InlineQueryHandler(library_callback(conversation, answer))]
+    return [InlineQueryHandler(telegram_callback(conversation, answer))]
 
 
 async def _find(conversation: Conversation, query: InlineQuery) -> Sequence[Wine]:

@@ -22,12 +22,12 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
 from agent.sommelier.wine import Catalogue
 from agent.turn import Reply, deps_of, settings_of
-from bot.telegram.conversation import PICTURE, AnyHandler, Conversation, library_callback
+from bot.telegram.conversation import PICTURE, AnyHandler, Conversation, telegram_callback
 from bot.telegram.messages import (
+    id_of_replied_answer,
     is_addressed,
     message_of,
-    replied_answer_id,
-    with_context,
+    with_quotations,
     without_mentions,
 )
 from bot.telegram.render import to_telegram_html, visible_text
@@ -65,13 +65,13 @@ def media_handlers(conversation: Conversation) -> list[AnyHandler]:
         await _answer_pictures(conversation, update, readers)
 
     pictures = MessageHandler(
-        new & (PICTURES | ABOUT_PICTURE), library_callback(conversation, answer)
+        new & (PICTURES | ABOUT_PICTURE), telegram_callback(conversation, answer)
     )
     if conversation.resources.transcriber is None:
         return [pictures]
     return [
         pictures,
-        MessageHandler(new & filters.VOICE, library_callback(conversation, _answer_voice)),
+        MessageHandler(new & filters.VOICE, telegram_callback(conversation, _answer_voice)),
     ]
 
 
@@ -88,9 +88,9 @@ async def _answer_pictures(conversation: Conversation, update: Update, readers: 
     if not (words or can_see):
         await conversation.reply(update, translate("text_only"))
         return
-    text = with_context(words, message) if words else PICTURE
+    text = with_quotations(words, message) if words else PICTURE
     question = conversation.build_question(update, text, kind="label" if can_see else "chat")
-    history = await conversation.load_history(question, replied_answer_id(message))
+    history = await conversation.load_history(question, id_of_replied_answer(message))
 
     async def work(run: Run) -> Reply:
         if (care := care_in(run)).forbids_alcohol:
@@ -151,13 +151,13 @@ async def _answer_voice(conversation: Conversation, update: Update) -> None:
         heard = await hear(download, sound["duration"], run=run, server=server)
         if heard.text and run.show_draft is not None:
             run.show_draft(lambda: lead_of(heard.text))
-        return with_context(heard.text, message) if heard.text else ""
+        return with_quotations(heard.text, message) if heard.text else ""
 
     async def work(run: Run) -> Reply:
         if heard.why:
             errors = (f"voice_{heard.why}",)
             return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
-        reply = await conversation.ask_agent(with_context(heard.text, message), run, history)
+        reply = await conversation.ask_agent(with_quotations(heard.text, message), run, history)
         audio = await _aloud(conversation.resources.speaker, reply, run)
         return replace(reply, lead=lead_of(heard.text), audio=audio)
 

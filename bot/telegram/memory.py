@@ -24,9 +24,9 @@ from bot.telegram.conversation import (
     AnyHandler,
     Context,
     Conversation,
-    library_callback,
     on_command,
     on_press,
+    telegram_callback,
 )
 from bot.telegram.messages import (
     TYPED,
@@ -81,7 +81,7 @@ class PrivacyCommands:
         _, user_id = chat_and_user_ids(update)
         personal, user = (
             self.conversation.repositories.personal,
-            self.conversation.hashed("user", user_id),
+            self.conversation.trace_name("user", user_id),
         )
         found = to_json(await personal.export(user_id, user), indent=2)
         await self.conversation.reply(update, translate("export_ready"))
@@ -106,7 +106,7 @@ class PrivacyCommands:
         where = translate(stays, where=self.elsewhere) if self.elsewhere else ""
         await self.conversation.reply(update, translate("forget_done", elsewhere=where))
         await self.conversation.change_memory(
-            update, forget=self.conversation.hashed("user", user_id)
+            update, forget=self.conversation.trace_name("user", user_id)
         )
 
 
@@ -118,7 +118,7 @@ def memory_handlers(conversation: Conversation) -> list[AnyHandler]:
         on_command(conversation, "taste", _taste),
         on_command(conversation, "cellar", _cellar),
         on_press(conversation, FORGET_FACT, _forget_fact),
-        MessageHandler(csv, library_callback(conversation, _take_file)),
+        MessageHandler(csv, telegram_callback(conversation, _take_file)),
     ]
 
 

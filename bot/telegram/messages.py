@@ -68,7 +68,7 @@ def is_addressed(message: Message) -> bool:
     """
     if message.chat.type == ChatType.PRIVATE:
         return True
-    return replied_answer_id(message) is not None or any(
+    return id_of_replied_answer(message) is not None or any(
         _names(entity, text, message.get_bot()) for entity, text in _entities(message).items()
     )
 
@@ -93,7 +93,7 @@ def behind_command(text: str) -> str:
     return text[command.end() if command else 0 :].strip()
 
 
-def with_context(words: str, message: Message) -> str:
+def with_quotations(words: str, message: Message) -> str:
     """Return the words of a message, with the words of others that it points at quoted below.
 
     Those are a quotation, or the message of a person that it replies to. Forwarded words, and those
@@ -104,12 +104,12 @@ def with_context(words: str, message: Message) -> str:
     replied = message.reply_to_message
     if message.quote is not None:
         return f"{words}\n\n{_quoted(message.quote.text)}".strip()
-    if replied is None or replied_answer_id(message) is not None:
+    if replied is None or id_of_replied_answer(message) is not None:
         return words
     return f"{words}\n\n{_quoted(replied.text or replied.caption or '')}".strip()
 
 
-def replied_answer_id(message: Message) -> int | None:
+def id_of_replied_answer(message: Message) -> int | None:
     """Return the id of the bot's message that a message replies to, or None."""
     replied = message.reply_to_message
     if replied is None or replied.from_user is None:

@@ -18,10 +18,10 @@ from bot.telegram.buttons import acknowledge, claim, parts_of, rows_of, show_row
 from bot.telegram.conversation import AnyHandler, Context, Conversation
 from bot.telegram.messages import (
     chat_and_user_ids,
+    id_of_replied_answer,
     message_of,
     names_of,
     press_of,
-    replied_answer_id,
 )
 from db.models import TurnRow
 from db.repositories.turns import FeedbackReason, Verdict
@@ -125,7 +125,7 @@ class RatingButtons:
     async def comment(self, update: Update, context: Context) -> None:
         """Store a reply to an answer that its user dislikes as a comment, and answer the reply."""
         message, (chat_id, user_id) = message_of(update), chat_and_user_ids(update)
-        if replied_id := replied_answer_id(message):
+        if replied_id := id_of_replied_answer(message):
             turn = await self.conversation.repositories.turns.find_by_message(chat_id, replied_id)
             if turn and turn.user_id == user_id and turn.verdict == "disliked":
                 masking = replace(self.masking, names=names_of(update))

@@ -285,7 +285,7 @@ class Lanes:
         return ids
 
     async def _list_waiting(self, lane: Lane) -> Sequence[UpdateRow]:
-        return await retry_forever(partial(self.inbox.list_waiting, lane.name))
+        return await retry_forever(partial(self.inbox.list_unfinished, lane.name))
 
     async def _commit(self, turn: CurrentTurn, error: str | None = None) -> None:
         """Commit what a turn has collected, or the apology for an `error` that ended it."""

@@ -16,7 +16,7 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Change
 from db.engine import count_changed
 from db.models import OutboxRow, TurnRow, UpdateRow, insert_new
-from db.repositories.people import change
+from db.repositories.people import apply_changes
 from db.repositories.privacy import DONE, NO_PERSONAL_DATA
 from db.repositories.traces import TraceStoringRepository
 from db.repositories.turns import EndedTurn, save_turn
@@ -26,23 +26,24 @@ Payload = Mapping[str, Any]
 
 WAITING: Final = "waiting"
 MERGED: Final = "merged"
-ANSWERED: Final = "answered"
+COMMITTED: Final = "answered"
 SET_ASIDE: Final = "set_aside"
+"""States, with DONE. A turn is `COMMITTED` when its answer, or its apology, is stored."""
 
 MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
 """A trace is stored in `commit`, so that a kill during the delivery does not lose it, and again in
-`end`, with the delivery. Without an `end` it is exported so long after `commit`."""
-IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, ANSWERED])
+`end`, with the delivery. If `end` is never called, it is exported this long after `commit`."""
+IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, COMMITTED])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The number of updates that are accepted and not done, and the age of the oldest."""
+    """The number of updates whose turns have not ended, and the age of the oldest."""
 
-    waiting: int = 0
+    unfinished: int = 0
     oldest_seconds: float = 0.0
 
 
@@ -64,7 +65,7 @@ class Inbox(TraceStoringRepository):
         async with self.sessions.begin() as session:
             await insert_new(session, *updates)
 
-    async def list_waiting(self, lane: str) -> Sequence[UpdateRow]:
+    async def list_unfinished(self, lane: str) -> Sequence[UpdateRow]:
         """Return the updates of a lane whose turns have not ended, the next one first."""
         query = select(UpdateRow).where(UpdateRow.lane == lane, IS_UNFINISHED)
         return await self._all(query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE))
@@ -85,23 +86,23 @@ class Inbox(TraceStoringRepository):
         Raises:
             TurnTaken: another process has begun it since `row` was read.
         """
-        begin = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
-        merge = update(UpdateRow).where(UpdateRow.update_id.in_(joining), IS_FREE)
-        payloads = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
-        unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
-        changes = {"turn_id": row.update_id, "epoch": row.epoch + 1, "tries": tries}
+        set_begun = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
+        set_merged = update(UpdateRow).where(UpdateRow.update_id.in_(joining), IS_FREE)
+        select_payloads = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
+        select_unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
+        new_values = {"turn_id": row.update_id, "epoch": row.epoch + 1, "tries": tries}
         outbox = None
         async with self.sessions.begin() as session:
-            if not await count_changed(session, begin.values(changes)):
+            if not await count_changed(session, set_begun.values(new_values)):
                 raise TurnTaken
             if joining:
-                await session.execute(merge.values(turn_id=row.update_id, state=MERGED))
-            found = (await session.scalars(payloads.order_by(UpdateRow.update_id))).all()
-            if row.state == ANSWERED:
-                outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
-        for name, value in changes.items():  # `row` proves by its epoch that the turn is ours
+                await session.execute(set_merged.values(turn_id=row.update_id, state=MERGED))
+            payloads = (await session.scalars(select_payloads.order_by(UpdateRow.update_id))).all()
+            if row.state == COMMITTED:
+                outbox = (await session.scalars(select_unsent.order_by(OutboxRow.id))).all()
+        for name, value in new_values.items():  # `row` proves by its epoch that the turn is ours
             setattr(row, name, value)
-        return found, outbox
+        return payloads, outbox
 
     async def save_placeholder(self, row: UpdateRow, message_id: int) -> None:
         """Store the id of the group message that shows a turn's progress and becomes its answer."""
@@ -119,32 +120,33 @@ class Inbox(TraceStoringRepository):
     ) -> None:
         """Store the answer of a turn, its changes of data, and its messages to send.
 
-        With an `error` the turn has no answer, and `end` sets its update aside; the `messages` tell
-        the user, and replace those that were not sent. A commit that is retried because its
+        If there is an `error`, the turn has failed: `messages` are the apology and replace all
+        unsent messages; `end` then sets the update aside. A commit that is retried because its
         confirmation was lost changes nothing.
 
         Raises:
             TurnTaken: another process has begun the turn.
         """
         is_open = UpdateRow.state == WAITING
-        if error is not None:  # set aside after the answer: if its delivery kills the process
-            is_open |= (UpdateRow.state == ANSWERED) & UpdateRow.error.is_(None)
-        close = update(UpdateRow).where(_is_unchanged(row), is_open)
-        stored = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
-        replaced = delete(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
+        if error is not None:
+            # A committed turn may fail, too: its delivery may kill the process again and again.
+            is_open |= (UpdateRow.state == COMMITTED) & UpdateRow.error.is_(None)
+        set_committed = update(UpdateRow).where(_is_unchanged(row), is_open)
+        select_state = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
+        delete_unsent = delete(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
         async with self.sessions.begin() as session:
-            if await count_changed(session, close.values(state=ANSWERED, error=error)):
+            if await count_changed(session, set_committed.values(state=COMMITTED, error=error)):
                 if error is not None:
-                    await session.execute(replaced)
+                    await session.execute(delete_unsent)
                 for turn in ended:
                     await save_turn(session, turn, self.now(), self.rows, TRACE_DELAY)
-                await change(session, changes, self.now())
+                await apply_changes(session, changes, self.now())
                 for message in messages:
                     # A failed commit may have set an id that another message has by now.
                     message.id = cast("int", None)
                     message.update_id = row.update_id
                 session.add_all(messages)
-            elif (await session.execute(stored)).one_or_none() != (ANSWERED, error):
+            elif (await session.execute(select_state)).one_or_none() != (COMMITTED, error):
                 raise TurnTaken
         row.error = error
 
@@ -168,21 +170,23 @@ class Inbox(TraceStoringRepository):
             raise TurnTaken
 
     async def end(self, row: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
-        """End a turn whose messages are sent: empty its updates, or set it aside after an error.
+        """End a turn whose messages are sent: delete its content, or set it aside after an error.
 
         Also store its `traces` again, now with the delivery.
 
         Raises:
             TurnTaken: another process has begun it.
         """
-        is_answered = UpdateRow.state == ANSWERED
+        is_answered = UpdateRow.state == COMMITTED
         state = DONE if row.error is None else SET_ASIDE
         end = update(UpdateRow).where(_is_unchanged(row), is_answered).values(state=state)
         async with self.sessions.begin() as session:
             if not await count_changed(session, end):
                 raise TurnTaken
             if row.error is None:
-                await _empty(session, row.update_id, has_turn=bool(traces))
+                await _delete_content(
+                    session, row.update_id, has_turn=bool(traces)
+                )  # `commit` stored its turn
             await self.rows.save(session, traces, self.now())
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
@@ -219,13 +223,14 @@ class Inbox(TraceStoringRepository):
         return await self._write(delete(UpdateRow).where(~IS_UNFINISHED, old))
 
 
-async def _empty(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
+async def _delete_content(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
     """Delete the content of a turn's updates; without a stored turn, keep only their ids."""
     values: dict[str, object] = {"payload": {}, "error": None}
-    if not has_turn and await session.get(TurnRow, update_id) is None:  # of a command for example
+    if not has_turn and await session.get(TurnRow, update_id) is None:  # such as a command
         values = NO_PERSONAL_DATA
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
     await session.execute(updates.values(state=DONE, **values))
+    # Messages that belong to no stored turn, such as the answers to commands.
     is_unneeded = (OutboxRow.update_id == update_id) & OutboxRow.turn_id.is_(None)
     await session.execute(delete(OutboxRow).where(is_unneeded))
 

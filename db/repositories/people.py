@@ -190,7 +190,7 @@ class MemoryRepository(SqlRepository):
         async with self.sessions.begin() as session:
             if not await insert_new(session, row):
                 return False
-            await change(session, [Change(user_id=user_id, added_facts=tuple(told))], now)
+            await apply_changes(session, [Change(user_id=user_id, added_facts=tuple(told))], now)
             session.add_all(messages)
         return True
 
@@ -202,7 +202,7 @@ class MemoryRepository(SqlRepository):
         return await self._all(select(BottleRow.user_id).where(owning).distinct())
 
 
-async def change(session: AsyncSession, changes: Sequence[Change], now: datetime) -> None:
+async def apply_changes(session: AsyncSession, changes: Sequence[Change], now: datetime) -> None:
     """Apply the changes of a turn, in the transaction that stores the turn, so only once."""
     for wanted in changes:
         made = await _undone(session, wanted) if wanted.undoes else wanted

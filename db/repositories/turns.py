@@ -24,7 +24,7 @@ from db.models import (
     insert_new,
     upsert,
 )
-from db.repositories.people import change
+from db.repositories.people import apply_changes
 from db.repositories.traces import TraceRows, TraceStoringRepository
 
 ROWS_AT_ONCE: Final = 1000
@@ -68,7 +68,7 @@ class TurnRepository(TraceStoringRepository):
     async def change(self, changes: Sequence[Change]) -> None:
         """Change the facts and bottles of users."""
         async with self.sessions.begin() as session:
-            await change(session, changes, self.now())
+            await apply_changes(session, changes, self.now())
 
     async def get(self, turn_id: int) -> TurnRow | None:
         """Return a turn, None if it is not known."""
@@ -171,7 +171,7 @@ async def save_turn(
     await upsert(session, turn)
     if ended.trace is not None:
         await rows.save(session, [ended.trace], now + waits)
-    await change(session, ended.changes, now)
+    await apply_changes(session, ended.changes, now)
 
 
 async def _save_messages(session: AsyncSession, ended: EndedTurn, now: datetime) -> None:

@@ -121,7 +121,7 @@ async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_s
     asked = {"chat_id": 7, "user_id": 7, "is_forgotten": False}
     engine = create_engine(url)
     inbox = Inbox(Sessions(engine))
-    rows = [(await inbox.list_waiting(lane))[0] for lane in ("stop-7", "7")]
+    rows = [(await inbox.list_unfinished(lane))[0] for lane in ("stop-7", "7")]
     async with one.lock("7"):
         while not heard:
             async with other.lock("7") as theirs:

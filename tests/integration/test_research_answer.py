@@ -82,7 +82,7 @@ async def test_not_enough_information_is_a_valid_answer(model_server: ModelServe
         (
             f"Muscadet is bottled from 15 March on [{SUR_LIE.path}].",
             f"the number 15 in Muscadet is bottled from 15 March on [{SUR_LIE.path}]. does not "
-            f"stand in [{SUR_LIE.path}]",
+            f"occur in [{SUR_LIE.path}]",
         ),
         ("What would you like to know?", "the answer cites nothing"),
         ('{"answer": "Lees."}', "the answer is JSON; write plain text"),

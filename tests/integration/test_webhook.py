@@ -99,7 +99,7 @@ async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
 async def test_health_and_metrics_are_there_when_the_database_is_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    waiting = Backlog(waiting=3, oldest_seconds=12.5)
+    waiting = Backlog(unfinished=3, oldest_seconds=12.5)
     answers = iter([waiting, None, waiting])
 
     async def backlog() -> Backlog:

@@ -5,7 +5,7 @@ import json
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.history import to_model_message, with_ids_shown
 from agent.turn import StoredMessage
-from bot.telegram.conversation import as_visible_to, attached_in
+from bot.telegram.conversation import as_visible_to, attachment_in
 
 
 def test_a_model_reads_its_answers_as_it_wrote_them() -> None:
@@ -36,6 +36,6 @@ def test_the_picture_of_another_user_of_a_group_is_seen_only_in_reply_to_its_tur
     sent = StoredMessage("user", "my list", turn_id=3, user_id=7, attachment=picture)
 
     def is_seen(user_id: int, replied_turn_id: int | None = None) -> bool:
-        return attached_in([as_visible_to(user_id, sent, replied_turn_id)]) is not None
+        return attachment_in([as_visible_to(user_id, sent, replied_turn_id)]) is not None
 
     assert [is_seen(7), is_seen(8), is_seen(8, replied_turn_id=3)] == [True, False, True]
