@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 
 import httpx2
 from pydantic import ValidationError
@@ -176,7 +175,7 @@ def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMServic
     """Return the models that are asked in order, and those for quotes and pictures, if set."""
     mode, special = settings.response_mode, dict[str, LLMService]()
     names = (settings.llm_model, *settings.llm_fallback_models) if settings.has_model else ()
-    if settings.has_model and settings.quotes_model:
+    if names and settings.quotes_model:
         special["quotes"] = model_of(settings, settings.quotes_model, mode)
     if server := settings.server("vision"):
         special[VISION] = model_of(settings, server.model, mode, server)
@@ -196,7 +195,7 @@ def run_of(
     settings: Settings,
     prompts: Prompts,
     models: Sequence[LLMService] = (),
-    special: Mapping[str, LLMService] = MappingProxyType({}),
+    special: Mapping[str, LLMService] | None = None,
 ) -> Run[Deps]:
     """Return the run that every turn starts from; `special` models serve one use each."""
     prices = Prices(settings.llm_prices)
@@ -207,7 +206,7 @@ def run_of(
         cost_usd=settings.turn_max_cost_usd,
         seconds=settings.turn_timeout_seconds,
     )
-    deps = Deps(prompts=prompts, models=special)
+    deps = Deps(prompts=prompts, models=special or {})
     return Run(models, limits=limits, ledger=Ledger(prices=prices), deps=deps)
 
 

@@ -98,12 +98,10 @@ class ReplicaLocks(Locks):
 
         That process is then notified that updates arrived. Wait if Postgres is away.
         """
-
-        def is_away(error: Exception) -> bool:
-            return isinstance(error, AWAY)
-
         take = partial(self._execute, TAKE, lane)
-        ((acquired,),) = await retry(take, tries=None, on=is_away, what="Locking a lane")
+        ((acquired,),) = await retry(
+            take, tries=None, on=lambda error: isinstance(error, AWAY), what="Locking a lane"
+        )
         if acquired:
             self._held[lane] = asyncio.Event()
         else:
