@@ -8,9 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Final
-
-from pydantic import SecretStr
+from typing import Final
 
 from agent.fallback import Fallback
 from agent.mcp import McpServers, open_servers
@@ -25,7 +23,7 @@ from bot.leading import Locks
 from bot.metrics import Metrics
 from bot.outgoing import ButtonRows
 from bot.question import Question, RunningTurns
-from bot.resources import Repositories, Resources, research_tools
+from bot.resources import Resources, research_tools
 from bot.tasks import bounded
 from bot.telegram.access import Access
 from bot.telegram.connection import telegram_bot
@@ -49,11 +47,6 @@ from bot.telegram.tool_buttons import tool_buttons, tool_handlers
 from bot.tracing import masking_of, send_traces, trace_link
 from bot.turn import TurnRunner
 from config import Settings
-from db.engine import Sessions
-from db.repositories.turns import exported_turns
-
-if TYPE_CHECKING:
-    from bot.admin.page import AdminPage
 
 TRACED: Final = "the service for traces"
 STATS_RETENTION: Final = timedelta(days=90)
@@ -171,16 +164,3 @@ def handlers_of(
         *RatingButtons(conversation, masking_of(settings)).handlers(),
         *LookUps(conversation).handlers(),  # the last takes the presses that no other takes
     ]
-
-
-def admin_page(settings: Settings, sessions: Sessions, token: SecretStr) -> "AdminPage":
-    """Return the page of admins over this database, for those who have the token."""
-    from bot.admin.page import AdminPage  # noqa: PLC0415 - jinja2 is only needed here
-
-    masked = masking_of(settings).words
-    return AdminPage(
-        kept=Repositories(sessions),
-        dislikes=lambda since: exported_turns(sessions, masked, since, disliked=True),
-        token=token,
-        link=trace_link(settings),
-    )

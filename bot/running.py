@@ -15,7 +15,7 @@ from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
 from agent.tracing.records import keyed_hash
 from bot.admin.commands import send_broadcasts
-from bot.app import STATS_RETENTION, admin_page, open_dispatcher
+from bot.app import STATS_RETENTION, open_dispatcher
 from bot.leading import Locks, single_process, while_leading
 from bot.resources import Repositories, open_resources
 from bot.tasks import (
@@ -33,7 +33,7 @@ from bot.telegram.conversation import Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import show_commands
 from bot.telegram.reminders import Reminding
-from bot.tracing import forget_people
+from bot.tracing import forget_people, masking_of, trace_link
 from bot.updates.accept import point_webhook, poll
 from bot.updates.lanes import Lanes
 from config import Settings, SettingsError
@@ -161,6 +161,7 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
         CannotListen: the address is taken.
     """
     # FastAPI takes a while to load, and a terminal needs none of it.
+    from bot.admin.page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415
     from bot.http.server import Webhook, http_app, listen, pages, serve_http  # noqa: PLC0415
 
@@ -180,7 +181,9 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
             route = mcp.http_route(tools, partial(api.call_tool, tools))
             routes.append(await stack.enter_async_context(route))
         if settings.admin_token is not None:
-            routers.append(admin_page(settings, resources.sessions, settings.admin_token).router())
+            hide, link = masking_of(settings).words, trace_link(settings)
+            page = AdminPage(resources.sessions, hide, settings.admin_token, link)
+            routers.append(page.router())
         routers.append(pages(turns.metrics, lanes.inbox.backlog, webhook))
         server = http_app(routers, routes, settings.api_token)
         await serve_http(server, listen(settings.http_host, settings.http_port or 0))

@@ -7,7 +7,7 @@ Everything on it may have been written by anybody: the template escapes what it 
 import asyncio
 import hmac
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -23,6 +23,8 @@ from pydantic import SecretStr
 
 from bot.commands.traces import cost_text, trace_text
 from bot.resources import Repositories
+from db.engine import Sessions
+from db.repositories.turns import exported_turns
 
 Turns = Sequence[Any]
 """Turns with the columns that are counted."""
@@ -52,15 +54,15 @@ def template() -> Template:
     return environment.get_template("page.html")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AdminPage:
-    """The page below /admin; `dislikes` returns the disliked turns since a moment.
+    """The page below /admin over a database; `hide` masks the words of users.
 
     `link` makes the address of a trace in Langfuse, if traces go there.
     """
 
-    kept: Repositories
-    dislikes: Callable[[datetime], Awaitable[Sequence[Mapping[str, object]]]]
+    sessions: Sessions
+    hide: Callable[[str], str]
     token: SecretStr
     link: Callable[[str], str] | None = None
 
@@ -78,13 +80,14 @@ class AdminPage:
 
     async def show(self) -> HTMLResponse:
         """Serve the page as it is now."""
-        now, traces = datetime.now(UTC), self.kept.traces
+        now, repositories = datetime.now(UTC), Repositories(self.sessions)
         since = now - timedelta(days=DAYS - 1)
-        days = await self.kept.turns.by_day(since)
+        days = await repositories.turns.by_day(since)
+        disliked = await exported_turns(self.sessions, self.hide, since, disliked=True)
         shown = {
-            "failing": await traces.summaries(MAX_TURNS, since=since, failed=True),
-            "dislikes": (await self.dislikes(since))[::-1][:MAX_TURNS],
-            "backlog": await self.kept.trace_queue.backlog(),
+            "failing": await repositories.traces.summaries(MAX_TURNS, since=since, failed=True),
+            "dislikes": disliked[::-1][:MAX_TURNS],
+            "backlog": await repositories.trace_queue.backlog(),
         }
 
         def render() -> str:
@@ -97,7 +100,7 @@ class AdminPage:
     async def trace(self, trace_id: str) -> HTMLResponse:
         """Serve one trace as a tree."""
         try:
-            trace = await self.kept.traces.get(trace_id)
+            trace = await Repositories(self.sessions).traces.get(trace_id)
         except LookupError:
             raise HTTPException(404, "There is no such trace") from None
         link = self.link(trace.trace_id) if self.link else None

@@ -11,12 +11,12 @@ from pydantic import SecretStr
 
 from agent.tracing.errors import Unavailable
 from agent.tracing.records import keyed_hash
-from bot.admin.page import PATH
+from bot.admin.page import PATH, AdminPage
 from bot.commands.output import fail, open_settings, print_json, with_database
 from bot.http.server import http_app, listen, serve_http
 from bot.resources import open_engine, require_newest_schema
 from bot.tasks import run_until, stop_on_signals
-from bot.tracing import langfuse_api
+from bot.tracing import langfuse_api, masking_of, trace_link
 from config import Settings
 from db.engine import Sessions
 from db.repositories.inbox import Inbox
@@ -124,12 +124,11 @@ def admin(
 
 async def _serve(settings: Settings, port: int) -> None:
     """Serve the page on this machine until stopped, and say where."""
-    from bot.app import admin_page  # noqa: PLC0415 - other commands need no Telegram
-
     token = secrets.token_urlsafe(24)
     async with open_engine(settings) as engine:
         await require_newest_schema(engine)
-        page = admin_page(settings, Sessions(engine), SecretStr(token))
+        hide, link = masking_of(settings).words, trace_link(settings)
+        page = AdminPage(Sessions(engine), hide, SecretStr(token), link)
         listener = listen("127.0.0.1", port)
         port = listener.getsockname()[1]
         typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")

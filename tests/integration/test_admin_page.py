@@ -9,8 +9,9 @@ from pydantic import SecretStr
 
 from agent.tracing.records import TraceRecord
 from agent.turn import Outcome, Reply, StoredMessage, record_turn
-from bot.app import admin_page
-from config import load_settings
+from bot.admin.page import AdminPage
+from bot.tracing import masking_of, trace_link
+from config import Settings, load_settings
 from db.engine import Sessions
 from db.models import TurnRow
 from db.repositories.turns import EndedTurn, TurnRepository
@@ -55,11 +56,15 @@ async def fill(sessions: Sessions) -> None:
     await turns.comment(2, "I wanted a Rioja, not this. ada@example.org")
 
 
+def page_of(settings: Settings, sessions: Sessions) -> AdminPage:
+    hide, link = masking_of(settings).words, trace_link(settings)
+    return AdminPage(sessions, hide, SecretStr(TOKEN), link)
+
+
 @pytest.fixture
 async def served(sqlite_sessions: Sessions) -> AsyncIterator[Running]:
     settings = load_settings(None, {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"})
-    router = admin_page(settings, sqlite_sessions, SecretStr(TOKEN)).router()
-    async with serving(routers=[router]) as running:
+    async with serving(routers=[page_of(settings, sqlite_sessions).router()]) as running:
         yield running
 
 
@@ -109,8 +114,7 @@ async def test_the_page_tells_numbers_and_leads_from_a_dislike_to_its_trace(
 async def test_with_no_content_no_words_of_people_are_shown(sqlite_sessions: Sessions) -> None:
     settings = load_settings(None, {"TRACE_CONTENT": "none"})
     await fill(sqlite_sessions)
-    router = admin_page(settings, sqlite_sessions, SecretStr(TOKEN)).router()
-    async with serving(routers=[router]) as running:
+    async with serving(routers=[page_of(settings, sqlite_sessions).router()]) as running:
         page = (await running.client.get("/admin", auth=ADMIN)).text
     assert "Rioja" not in page
     assert "Guigal" not in page
