@@ -100,6 +100,14 @@ class RunningTurns:
     stop_elsewhere: Callable[[Mapping[str, int]], Awaitable[bool]] | None = None
     questions: dict[int, Question] = field(default_factory=dict)
 
+    def add(self, question: Question) -> None:
+        """Add a question whose turn begins."""
+        self.questions[question.id] = question
+
+    def remove(self, question: Question) -> None:
+        """Remove a question whose turn has ended here."""
+        self.questions.pop(question.id, None)
+
     def stop(self, *, is_forgotten: bool = False, **values: int) -> bool:
         """Stop the turns of questions with these values in their fields; return whether any runs.
 

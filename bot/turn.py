@@ -1,4 +1,4 @@
-"""The life of a turn: begin, read the user once, answer, commit, send, and trace all that."""
+"""The life of a turn: begin, read the user's data, answer, commit, send, and trace all that."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -30,7 +30,7 @@ from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.question import Question, RunningTurns, current_turn
 from bot.telegram.replies import FormatAnswer, Replies
-from bot.turn_record import Tracer, ended_turn, open_trace, trace_delivery
+from bot.turn_record import OpenRoot, ended_turn, open_trace, trace_delivery
 from db.engine import BRIEF_TRIES, call_or_default
 from db.models import OutboxRow
 from db.repositories.turns import EndedTurn, TurnRepository
@@ -45,13 +45,14 @@ class TurnRunner:
     """Answers questions, each in a turn of its own.
 
     The run of every turn is made from `base_run`. Without `replies` nothing is shown or sent.
-    `store` saves turns that did not come from an update; for an update the lane saves them.
+    `store` saves turns that did not come from an update; those of an update are saved by its lane
+    (`bot.updates.lanes`).
     """
 
     base_run: Run = field(default_factory=Run)
     safety: SafetyService = field(default_factory=SafetyService)
     budgets: Budgets | None = None
-    tracer: Tracer = TraceRecord.open_root
+    open_root: OpenRoot = TraceRecord.open_root
     metrics: Metrics = field(default_factory=Metrics)
     replies: Replies | None = None
     store: TurnRepository | None = None
@@ -65,8 +66,8 @@ class TurnRunner:
         The text of the reply is sent, or the messages that `format_answer` makes of its answer.
         Other errors than those of `work` are raised: the lane then tries the turn again.
         """
-        root = open_trace(self.tracer, question)
-        self.running.questions[question.id] = question
+        root = open_trace(self.open_root, question)
+        self.running.add(question)  # until `on_delivery`, or an error
         try:
             with root:
                 question, reply = await self._answer(question, work, root)
@@ -74,10 +75,9 @@ class TurnRunner:
                 await self.replies.messages(question, reply, format_answer) if self.replies else []
             )
         except BaseException as error:
-            self.running.questions.pop(question.id, None)
+            self.running.remove(question)
             await self._handle_abort(question, root, error)
             raise
-        # This also removes the question from those that run, once its answer is sent.
         await self._commit(question, reply, messages, root)
         self.metrics.turn_ended(reply.outcome, reply.seconds)
         return reply
@@ -96,11 +96,13 @@ class TurnRunner:
             run = self._run_within(allowance, question, root, show_draft)
             question = await _transcribe(question, run)
             person = await self._read_person(question, root)
+            if root.trace is not None:
+                root.trace.is_hidden = hides_words(person)  # the trace then leaves out all texts
             run = with_person(run, person)
             is_look_up = question.kind in LOOKUP_KINDS
             work = self.safety.guard(person, work, is_look_up=is_look_up)
             reply = await answer_or_apologize(run, work)
-            return question, await self._finish(question, run, allowance, person, reply)
+            return question, await self._complete_reply(question, run, allowance, person, reply)
 
     def _run_within(
         self, allowance: Allowance, question: Question, root: Span, show_draft: ShowDraft | None
@@ -116,23 +118,18 @@ class TurnRunner:
         )
         state.ledger = run.ledger
         if allowance.is_used_up():
-            # Limits of zero removed the chat models; remove those for pictures and speech, too.
+            # `for_turn` has left out the chat models: their limits are zero now. Leave out those
+            # for pictures and speech, too.
             run = replace(run, deps=replace(deps_of(run), models={}))
         return run
 
     async def _read_person(self, question: Question, root: Span) -> Person:
-        """Read the user's care and memory, once for the turn.
-
-        If the user chose so, the trace leaves out all texts.
-        """
+        """Read the user's care and memory, once for the turn."""
         user_id, chat_id = question.user_id, question.chat_id
         care = await self.safety.find_care(question.text, chat_id, user_id, root)
-        person = await self.safety.read_person(chat_id, user_id, care, question.state.facts)
-        if root.trace is not None:
-            root.trace.is_hidden = hides_words(person)
-        return person
+        return await self.safety.read_person(chat_id, user_id, care, question.state.facts)
 
-    async def _finish(
+    async def _complete_reply(
         self, question: Question, run: Run, allowance: Allowance, person: Person, reply: Reply
     ) -> Reply:
         """Return the reply as it is sent, stored and traced: with its notes and its usage."""
@@ -148,7 +145,7 @@ class TurnRunner:
         notes = reply.notes
         if self.budgets is not None:
             notes += self.budgets.notes(allowance, spent, is_over=lacked_budget)
-        if await self._may_have_lost_answer(question):
+        if await self._previous_answer_may_be_lost(question):
             notes += (translate("may_be_lost"),)
         reply = replace(reply, notes=notes, spent=spent, seconds=question.seconds)
         record_turn(run.span, reply)
@@ -158,10 +155,10 @@ class TurnRunner:
         """Return whether the budgets forced an answer by rules, though there are models."""
         if not self.base_run.models or not allowance.is_used_up(run.ledger.spent):
             return False
-        had_no_models = reply.outcome == "answered" and not run.models
-        return had_no_models or reply.outcome == "fallback"
+        # A run without models from the start counts its answer by rules as answered.
+        return reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
 
-    async def _may_have_lost_answer(self, question: Question) -> bool:
+    async def _previous_answer_may_be_lost(self, question: Question) -> bool:
         """Return whether the answer before this one may not have arrived."""
         if self.store is None or question.to is None:
             return False
@@ -178,7 +175,7 @@ class TurnRunner:
         question.state.placeholder_id = None
 
         def on_delivery(delivery: Delivery) -> None:
-            self.running.questions.pop(question.id, None)
+            self.running.remove(question)
             if delivery.tries:
                 self.metrics.telegram_send(delivery.error)
                 trace_delivery(root, delivery)
@@ -215,7 +212,7 @@ class TurnRunner:
         """End a turn that failed for good: tell the user, and record it in the trace."""
         question = replace(question, in_history=False)
         reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
-        with open_trace(self.tracer, question) as root:
+        with open_trace(self.open_root, question) as root:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
@@ -223,7 +220,7 @@ class TurnRunner:
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> bool:
-        """Offer help if a message that the bot would ignore states a crisis; return whether."""
+        """Offer help if a message that the bot would ignore states a crisis; if so, return True."""
 
         async def no_work(run: Run) -> Reply:
             return Reply(text="")  # not called: in a crisis `SafetyService.guard` answers instead

@@ -15,11 +15,11 @@ from db.repositories.turns import EndedTurn
 
 STORED_CHARS: Final = 2000
 """The most characters of a message that are stored; users get the full text."""
-Tracer = Callable[[TraceRecord, str, int], Span]
+OpenRoot = Callable[[TraceRecord, str, int], Span]
 """Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
 
 
-def open_trace(tracer: Tracer, question: Question) -> Span:
+def open_trace(open_root: OpenRoot, question: Question) -> Span:
     """Open the root span of a turn; run again after a crash, it has the ids of its first try.
 
     Spans of a try that failed, or that another message made void, are part of the trace.
@@ -33,7 +33,7 @@ def open_trace(tracer: Tracer, question: Question) -> Span:
     )
     started_ns = int(question.accepted_at.timestamp() * 1e9)
     text = question.typed or question.text
-    root = tracer(trace, text, started_ns)
+    root = open_root(trace, text, started_ns)
     if question.interruptions:
         root.update(metadata={"resumed": question.interruptions})
     earlier = question.state.trace

@@ -34,7 +34,7 @@ from bot.telegram.look_ups import LookUps
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
-from bot.turn_record import Tracer
+from bot.turn_record import OpenRoot
 from bot.updates.accept import poll
 from bot.updates.lanes import Lanes
 from config import load_settings
@@ -97,7 +97,7 @@ async def running(
     bot_api: BotApi,
     answerer: Answerer,
     messages: MessageRepository,
-    tracer: Tracer = TraceRecord.open_root,
+    tracer: OpenRoot = TraceRecord.open_root,
     *,
     sources: Sources | None = None,
     run: Run | None = None,
@@ -141,7 +141,7 @@ async def running(
         turns=TurnRunner(
             base_run=run or found.run,
             replies=Replies(sender, buttons),
-            tracer=tracer,
+            open_root=tracer,
             **{"store": repositories.turns, **turns_with},
         ),
         sender=sender,

@@ -71,7 +71,7 @@ Response = AgenticResponse[SommelierResponse]
 class Answerer(Protocol):
     """The interface by which handlers ask the agent."""
 
-    async def answer(self, message: str, run: Run, attached: Attachment | None = None) -> Reply:
+    async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
         """Answer `message` within the limits of `run`, with the wines read from pictures."""
         ...
 
@@ -102,7 +102,7 @@ class Sommelier:
         self._fallback = fallback or Fallback(catalogue=catalogue)
         self._help = help or Help()
 
-    async def answer(self, message: str, run: Run, attached: Attachment | None = None) -> Reply:
+    async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
         """Answer `message` with the prompt that is current when the turn starts.
 
         The person is in the run's deps; if there is none, their care is read from their messages.
@@ -117,42 +117,46 @@ class Sommelier:
             text = self._help.in_crisis(person.care)
             return Reply(text=text, outcome="care", concerns=person.care.stated)
         language_is_chosen = is_language_chosen()  # read here: it is False within `use_language`
-        new_attachment = attached if attached and attached.is_new else None
-        with use_language(current_language() if language_is_chosen else language_in(message, run)):
+        new_attachment = attachment if attachment and attachment.is_new else None
+        with use_language(
+            current_language() if language_is_chosen else conversation_language(message, run)
+        ):
             if new_attachment and not message:
                 reply = await describe_pictures(new_attachment, self._catalogue, person)
             else:
                 deps = replace(deps_of(run), person=person, ids_given_to_model=set())
                 run = replace(run, deps=deps)
                 message = guard_input(message, run.span)
-                reply = await self._generate_reply(message, run, attached, language_is_chosen)
+                reply = await self._generate_reply(message, run, attachment, language_is_chosen)
             notes = new_attachment.notes if new_attachment else ()
             return replace(reply, notes=(*reply.notes, *notes))
 
     async def _generate_reply(
-        self, message: str, run: Run, attached: Attachment | None, language_is_chosen: bool
+        self, message: str, run: Run, attachment: Attachment | None, language_is_chosen: bool
     ) -> Reply:
         """Ask a model and remove the wines that the person must not see, or answer by rules."""
         care_before = care_in(run)
         prompt = prompt_for(run, WINES_PROMPT if self._is_small else "sommelier")
         response = None  # without a model, or if a small model was not asked
         if run.models and self._is_small:
-            if not (attached and attached.is_new):
+            # A small model sees no pictures: the rules list the wines that were read from them.
+            if not (attachment and attachment.is_new):
                 response = await ask_small_model(message, run, await self._look_up(message, run))
         elif run.models:
-            response = await self._ask_model(message, run, attached, prompt, language_is_chosen)
+            response = await self._ask_model(message, run, attachment, prompt, language_is_chosen)
         care = self._care_with_concern(run, response)
         run = with_person(run, replace(person_in(run), care=care))
         if response is None:
-            reply = await self._answer_by_rules(message, run, attached)
+            reply = await self._answer_by_rules(message, run, attachment)
             is_first_without_model = not (run.history or run.models)
             notes = (translate("no_model"),) if is_first_without_model else ()
             return replace(reply, notes=(*reply.notes, *notes))
-        if care.is_crisis:  # as the model reported: other crises do not get here
+        # The model reported this crisis: `answer` offers help in those that the rules recognize.
+        if care.is_crisis:
             # Nothing else is told, proposed or changed.
             reply = Reply(text=self._help.in_crisis(care), outcome="care")
         else:
-            reply = await self._reply_to_response(message, run, response, attached)
+            reply = await self._reply_to_response(message, run, response, attachment)
             reply = _with_effects(reply, response)
         return replace(
             reply,
@@ -175,12 +179,12 @@ class Sommelier:
         self,
         message: str,
         run: Run,
-        attached: Attachment | None,
+        attachment: Attachment | None,
         prompt: Prompt,
         language_is_chosen: bool,
     ) -> Response:
         """Ask the run's models, with the data of the pictures or of the wines shown last."""
-        tools = self._offered_tools(message, run, attached)
+        tools = self._offered_tools(message, run, attachment)
         notice = self._concern_notice(run)
         lines = (
             research_rules([tool.name for tool in tools]),
@@ -199,16 +203,16 @@ class Sommelier:
             ),
             contract=SOMMELIER,
             tools=Toolbox(tools),
-            initial_calls=_initial_calls(message, run, attached),
+            initial_calls=_initial_calls(message, run, attachment),
             progress=_progress,
         )
 
-    def _offered_tools(self, message: str, run: Run, attached: Attachment | None) -> list[Tool]:
-        """Return the tools for this turn, since most turns need only a few."""
+    def _offered_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
+        """Return the tools that are allowed and relevant in this turn: most need only a few."""
         person = person_in(run)
         user_texts = _user_texts(message, run)
         hidden = set[str]()
-        if attached and attached.is_new_list:
+        if attachment and attachment.is_new_list:
             hidden |= {"search_wines", "get_wine"}
         if not person.bottles:
             hidden.add("own_cellar")
@@ -221,8 +225,10 @@ class Sommelier:
             hidden.add("find_places")
         else:  # results of MCP servers are not filtered for alcohol
             # Only a known user can confirm a call.
-            servers = self._servers.tools
-            offered += [tool for tool in servers if person.user_id or not tool.needs_confirmation]
+            server_tools = self._servers.tools
+            offered += [
+                tool for tool in server_tools if person.user_id or not tool.needs_confirmation
+            ]
         always = {"change_cellar"} if person.bottles else set()
         tools = [
             tool
@@ -230,7 +236,7 @@ class Sommelier:
             if tool.name not in hidden
             and (tool.name in always or is_relevant(tool.name, user_texts))
         ]
-        return [attached.tool(self._catalogue), *tools] if attached else tools
+        return [attachment.tool(self._catalogue), *tools] if attachment else tools
 
     def _care_with_concern(self, run: Run, response: Response | None) -> Care:
         """Return the person's care with the concern that the model reported added to it."""
@@ -246,7 +252,7 @@ class Sommelier:
         return care_after
 
     async def _reply_to_response(
-        self, message: str, run: Run, response: Response, attached: Attachment | None
+        self, message: str, run: Run, response: Response, attachment: Attachment | None
     ) -> Reply:
         """Convert a response to a reply; answer by rules if the model gave no usable answer."""
         answer = response.answer if response.has_text else None
@@ -260,13 +266,15 @@ class Sommelier:
             return Reply(text=translate("stopped"), outcome="stopped")
         if response.outcome in {"refusal", "content_filter"}:
             return Reply(text=translate("declined"), outcome="refused")
-        reply = await self._answer_by_rules(message, run, attached)
+        reply = await self._answer_by_rules(message, run, attachment)
         return replace(reply, notes=(translate("model_down"),), outcome="fallback")
 
-    async def _answer_by_rules(self, message: str, run: Run, attached: Attachment | None) -> Reply:
+    async def _answer_by_rules(
+        self, message: str, run: Run, attachment: Attachment | None
+    ) -> Reply:
         """Return the wines read from this message's pictures, else the answer of the fallback."""
-        if attached and attached.is_new and attached.wines:
-            return await describe_pictures(attached, self._catalogue, person_in(run))
+        if attachment and attachment.is_new and attachment.wines:
+            return await describe_pictures(attachment, self._catalogue, person_in(run))
         reply = reply_to(await self._look_up(message, run))
         care = care_in(run)
         if reply.wine_ids and (care.is_cautious or care.forbids_alcohol):
@@ -283,7 +291,7 @@ class Sommelier:
         return "" if was_shown else notice
 
 
-def language_in(message: str, run: Run) -> str:
+def conversation_language(message: str, run: Run) -> str:
     """Return the language of a message, or of the messages before it if it is unclear."""
     language = current_language()
     for text in _user_texts(message, run):  # an unclear text keeps the language before it
@@ -291,14 +299,15 @@ def language_in(message: str, run: Run) -> str:
     return language
 
 
-def _initial_calls(message: str, run: Run, attached: Attachment | None) -> tuple[ToolCall, ...]:
+def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before the first request, as if the model had made them."""
     shown = _last_shown_ids(run)
-    if attached and (attached.is_new or not shown):
+    # The calls look at the pictures of this message, or at the wines shown last; else they search.
+    if attachment and (attachment.is_new or not shown):
         return (ToolCall("", READ_PICTURES, "{}"),)
     if shown and not care_in(run).forbids_alcohol:
         return (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
-    if attached or run.history:  # earlier messages may limit the search, by a price for example
+    if attachment or run.history:  # earlier messages may limit the search, by a price for example
         return ()
     query = unambiguous_query(message, current_language())
     if query is None:
@@ -308,7 +317,7 @@ def _initial_calls(message: str, run: Run, attached: Attachment | None) -> tuple
 
 
 def _progress(calls: Sequence[ToolCall]) -> str:
-    """Return a fixed progress text for tool calls; the model's text is not validated yet."""
+    """Return a progress text of our own: the text beside the calls is not validated yet."""
     call = calls[0]
     is_search = call.name == "search_wines"
     search = describe_search(call.arguments, current_language()) if is_search else ""
@@ -321,19 +330,20 @@ def _reply_showing(response: Response, answer: SommelierResponse, text: str) -> 
     outcome: Outcome = "answered"
     if response.outcome in ("stopped", "salvaged"):
         outcome = response.outcome
-    ids, sources = wine_ids(answer), response.sources
+    shown_ids, sources = wine_ids(answer), response.sources
     return Reply(
         text=text,
         outcome=outcome,
         notes=(translate("stopped_here"),) if outcome == "stopped" else (),
-        wine_ids=tuple(catalogue_ids(ids)),
-        wines=tuple(sources[wine_id] for wine_id in ids if wine_id in sources),
+        wine_ids=tuple(catalogue_ids(shown_ids)),
+        # Also wines that were read from pictures.
+        wines=tuple(sources[wine_id] for wine_id in shown_ids if wine_id in sources),
         answer=answer,
     )
 
 
 def _with_effects(reply: Reply, response: Response) -> Reply:
-    """Return a reply with the changes and the proposals that tools made, which are sources, too.
+    """Return a reply with the changes and proposals that tools put among the sources.
 
     Changes are made even if the answer failed: the user has asked for them, and can undo them.
     Proposals are only shown below an answer, which explains them.

@@ -177,16 +177,15 @@ class Inbox(TraceStoringRepository):
         Raises:
             TurnTaken: another process has begun it.
         """
-        is_answered = UpdateRow.state == COMMITTED
+        is_committed = UpdateRow.state == COMMITTED
         state = DONE if row.error is None else SET_ASIDE
-        end = update(UpdateRow).where(_is_unchanged(row), is_answered).values(state=state)
+        end = update(UpdateRow).where(_is_unchanged(row), is_committed).values(state=state)
         async with self.sessions.begin() as session:
             if not await count_changed(session, end):
                 raise TurnTaken
             if row.error is None:
-                await _delete_content(
-                    session, row.update_id, has_turn=bool(traces)
-                )  # `commit` stored its turn
+                # A turn with traces was stored by `commit`.
+                await _delete_content(session, row.update_id, has_turn=bool(traces))
             await self.rows.save(session, traces, self.now())
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:

@@ -49,7 +49,7 @@ class BrokenLibrary(FakeLibrary):
 
 
 class BrokenAnswerer:
-    async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
+    async def answer(self, message: str, run: Run, attachment: object = None) -> Reply:
         raise DatabaseGone(message)
 
 
@@ -237,7 +237,7 @@ async def test_a_question_is_rewritten_or_answered_and_each_call_is_a_turn_in_th
 ) -> None:
     model_server.script(answer_json(REFINED), answer(ANSWER))
     tracer = RecordingTracer()
-    async with asking(model_server, turns=TurnRunner(tracer=tracer)) as client:
+    async with asking(model_server, turns=TurnRunner(open_root=tracer)) as client:
         response = await client.post("/api/rag/rewrite", json=ASKED)
         await client.post("/api/rag/ask", json=ASKED)
     told = {name: value for name, value in REFINED.items() if name != "refined_query"}

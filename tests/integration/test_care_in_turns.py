@@ -114,7 +114,7 @@ class Chat:
     tracer: RecordingTracer = field(default_factory=RecordingTracer)
     button: str = ""
 
-    async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
+    async def answer(self, message: str, run: Run, attachment: object = None) -> Reply:
         self.cares.append(care_in(run))
         return Reply(text="Well.", concerns=self.notices.pop() if self.notices else frozenset())
 

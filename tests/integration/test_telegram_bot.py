@@ -33,7 +33,7 @@ class FakeAnswerer:
     asked: list[str] = field(default_factory=list)
     histories: list[list[Message]] = field(default_factory=list)
 
-    async def answer(self, message: str, run: Run, attached: object = None) -> Reply:
+    async def answer(self, message: str, run: Run, attachment: object = None) -> Reply:
         self.asked.append(message)
         self.histories.append(list(run.history))
         return await self.reply(message)
