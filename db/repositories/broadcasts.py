@@ -26,16 +26,12 @@ class Broadcasts(SqlRepository):
 
     async def draft(self, text: str, by: int) -> int:
         """Store a message until it is confirmed; return its id; a draft stored twice has one."""
-        text = storable(text)
-        same = (BroadcastRow.text == text) & (BroadcastRow.created_by == by)
-        known = select(BroadcastRow.id).where(same, BroadcastRow.state == DRAFT).limit(1)
+        draft = {"text": storable(text), "created_by": by, "state": DRAFT}
         async with self.sessions.begin() as session:
-            if (found := await session.scalar(known)) is not None:
-                return found
-            row = BroadcastRow(text=text, created_by=by, state=DRAFT)
+            stored = await session.scalar(select(BroadcastRow).filter_by(**draft).limit(1))
+            row = stored or BroadcastRow(**draft)
             session.add(row)
-            await session.flush()
-            return row.id
+        return row.id
 
     async def get(self, broadcast_id: int) -> BroadcastRow | None:
         """Return a broadcast, None if there is none."""

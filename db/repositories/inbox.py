@@ -16,6 +16,7 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Change
 from db.engine import count_changed
 from db.models import OutboxRow, TurnRow, UpdateRow, insert_new
+from db.repositories.broadcasts import IS_UNSENT
 from db.repositories.people import apply_changes
 from db.repositories.privacy import DONE, NO_PERSONAL_DATA
 from db.repositories.traces import TraceStoringRepository
@@ -36,7 +37,6 @@ TRACE_DELAY: Final = timedelta(minutes=1)
 `end`, with the delivery. If `end` is never called, it is exported this long after `commit`."""
 IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, COMMITTED])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
-IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
 
 
 @dataclass(frozen=True, slots=True)

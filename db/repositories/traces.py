@@ -74,7 +74,9 @@ class TraceRows:
             ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL"),
         ):
             named = (ScoreRow.trace_id == turn.trace_id) & (ScoreRow.name == score.name)
-            rows = (await session.scalars(select(ScoreRow).where(named))).all()
+            # Locked, so that an exporter cannot mark it as sent before its new value is stored.
+            stored = select(ScoreRow).where(named).with_for_update()
+            rows = (await session.scalars(stored)).all()
             row = next((row for row in rows if row.value is not None), None)
             if row is None and score.value is not None:
                 again = f"-{len(rows)}" if rows else ""
@@ -122,17 +124,16 @@ class SqlTraceStore(TraceStoringRepository):
         query = select(TraceRow.record).where(begins).order_by(TraceRow.trace_id).limit(3)
         if trace_id == LAST:
             query = select(TraceRow.record).order_by(TraceRow.started_at.desc()).limit(1)
-        async with self.sessions() as session:
-            found = [unpacked(record) for record in await session.scalars(query)]
-            if len(found) > 1:
-                ids = ", ".join(trace.trace_id for trace in found)
-                raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
-            if not found:
-                raise LookupError(f"there is no trace {trace_id!r} in the local store")
-            of_trace = (ScoreRow.trace_id == found[0].trace_id) & ScoreRow.value.is_not(None)
-            scores = select(ScoreRow.__table__).where(of_trace).order_by(ScoreRow.name)
-            rows = await session.execute(scores)
-            return replace(found[0], scores={row.name: loaded(ScoreRecord, row) for row in rows})
+        found = [unpacked(record) for record in await self._all(query)]
+        if len(found) > 1:
+            ids = ", ".join(trace.trace_id for trace in found)
+            raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
+        if not found:
+            raise LookupError(f"there is no trace {trace_id!r} in the local store")
+        of_trace = (ScoreRow.trace_id == found[0].trace_id) & ScoreRow.value.is_not(None)
+        scores = select(ScoreRow.__table__).where(of_trace).order_by(ScoreRow.name)
+        rows = await self._rows(scores)
+        return replace(found[0], scores={row.name: loaded(ScoreRecord, row) for row in rows})
 
     async def summaries(
         self,
@@ -152,8 +153,7 @@ class SqlTraceStore(TraceStoringRepository):
             query = query.where(TraceRow.started_at >= since)
         if failed:
             query = query.where(TraceRow.level != "DEFAULT")
-        for column, wanted in (columns or {}).items():
-            query = query.where(getattr(TraceRow, column) == wanted)
+        query = query.filter_by(**columns or {})
         worst = case(FAILING_FIRST, value=TraceRow.level, else_=2)
         query = query.order_by(worst, TraceRow.started_at.desc(), TraceRow.trace_id)
         return await self._all(query)
