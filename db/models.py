@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, TypeVar, cast
 
 from sqlalchemy import (
     JSON,
@@ -24,10 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar("T", bound="DataclassInstance")
+T = TypeVar("T")
 
 BigInt = Annotated[int, mapped_column(BigInteger)]
 Key = Annotated[int, mapped_column(BigInteger, primary_key=True, autoincrement=False)]
@@ -405,7 +402,7 @@ def utc_now() -> datetime:
 
 def loaded(kind: type[T], row: Row[Any], **others: object) -> T:
     """Return the record that a row holds; `others` are the fields that are not columns of it."""
-    wanted = {item.name for item in fields(kind)}
+    wanted = {item.name for item in fields(cast("Any", kind))}
     columns = {name: value for name, value in row._mapping.items() if name in wanted}
     lists = {name: tuple(value) for name, value in columns.items() if isinstance(value, list)}
     return kind(**columns | lists | others)

@@ -34,7 +34,6 @@ class Broadcasts(SqlRepository):
         return row.id
 
     async def get(self, broadcast_id: int) -> BroadcastRow | None:
-        """Return a broadcast, None if there is none."""
         return await self._first(select(BroadcastRow).where(BroadcastRow.id == broadcast_id))
 
     async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:

@@ -250,10 +250,9 @@ async def _undone(session: AsyncSession, wanted: Change) -> Change:
 async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datetime) -> None:
     """Add bottles to a wine, or remove them; the count never falls below 0."""
     this = (BottleRow.user_id == user_id) & (BottleRow.key == storable(bottles.key))
-    row = await session.scalar(select(BottleRow).where(this))
-    if row is None:
-        row = BottleRow(user_id=user_id, key=storable(bottles.key), count=0, wine={}, note="")
-        session.add(row)
+    new = BottleRow(user_id=user_id, key=storable(bottles.key), count=0, wine={}, note="")
+    row = await session.scalar(select(BottleRow).where(this)) or new
+    session.add(row)
     row.wine = dict(bottles.wine) or row.wine
     row.drink_from = bottles.drink_from or row.drink_from
     row.drink_until = bottles.drink_until or row.drink_until

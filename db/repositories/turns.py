@@ -66,12 +66,10 @@ class TurnRepository(TraceStoringRepository):
             session.add_all(messages)
 
     async def change(self, changes: Sequence[Change]) -> None:
-        """Change the facts and bottles of users."""
         async with self.sessions.begin() as session:
             await apply_changes(session, changes, self.now())
 
     async def get(self, turn_id: int) -> TurnRow | None:
-        """Return a turn, None if it is not known."""
         return await self._newest(TurnRow.turn_id == turn_id)
 
     async def find_by_message(self, chat_id: int, message_id: int) -> TurnRow | None:
