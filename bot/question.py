@@ -142,11 +142,6 @@ class CurrentTurn:
     changes: list[Change] = field(default_factory=list)
     on_delivery: Callable[[Delivery], None] = lambda delivery: None
 
-    @property
-    def traces(self) -> list[TraceRecord]:
-        """Return the traces of the turns that ended in it."""
-        return [ended.trace for ended in self.ended if ended.trace is not None]
-
 
 _current_turn: ContextVar[CurrentTurn | None] = ContextVar("current turn", default=None)
 

@@ -306,7 +306,8 @@ class Lanes:
         finally:
             # Also if nothing was sent, since the turn has ended: `delivery` is then empty.
             turn.on_delivery(delivery)
-        await retry_forever(partial(self.inbox.end, turn.update, turn.traces))
+        traces = [ended.trace for ended in turn.ended if ended.trace is not None]
+        await retry_forever(partial(self.inbox.end, turn.update, traces))
 
     async def _may_retry(self, turn: CurrentTurn, error: Exception) -> bool:
         """Wait before the next try of a failed turn; return False if it was set aside.
