@@ -245,7 +245,8 @@ def as_visible_to(
     It sees neither the words nor the pictures of other users, except those of the turn that is
     replied to.
     """
-    is_visible = message.role == "assistant" or message.user_id == user_id
-    if is_visible or message.turn_id == replied_turn_id:
+    is_own = message.role == "assistant" or message.user_id == user_id
+    is_replied_to = replied_turn_id is not None and message.turn_id == replied_turn_id
+    if is_own or is_replied_to:
         return message
     return replace(message, content=SOMEBODY_ELSE, attachment="")

@@ -1,6 +1,7 @@
 """The window of a conversation that a model is shown."""
 
 import json
+from dataclasses import replace
 
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.history import to_model_message, with_ids_shown
@@ -39,3 +40,5 @@ def test_the_picture_of_another_user_of_a_group_is_seen_only_in_reply_to_its_tur
         return attachment_in([as_visible_to(user_id, sent, replied_turn_id)]) is not None
 
     assert [is_seen(7), is_seen(8), is_seen(8, replied_turn_id=3)] == [True, False, True]
+    sent = replace(sent, turn_id=None)  # its turn is unknown
+    assert not is_seen(8)
