@@ -52,7 +52,7 @@ POOL_SIZE: Final = 10
 
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
-"""Tries of a call that may fail; they take a second or two."""
+"""Tries of a call whose failure is tolerated; they take a second or two."""
 
 
 class DatabaseUnavailable(Exception):
@@ -60,7 +60,7 @@ class DatabaseUnavailable(Exception):
 
 
 TRANSIENT_ERRORS: Final = (OperationalError, InterfaceError, PoolTimeout, DatabaseUnavailable)
-"""Errors of a database that is away, locked or full: a retry may help."""
+"""Errors of a database that is unreachable, locked or full: a retry may help."""
 
 
 class Sessions:
@@ -149,7 +149,7 @@ class SqlRepository:
 
 
 def is_transient(error: Exception) -> bool:
-    """Return whether an error means that the database is away, locked or full for a while."""
+    """Return whether an error means that the database is unreachable, locked or full for now."""
     cause = error.orig if isinstance(error, DBAPIError) else None
     if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
         return False  # a wrong statement, or a missing table
@@ -170,7 +170,7 @@ async def call_or_default(
 
 
 async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
-    """Return what `call` returns, however long the database is away: no turn is lost for that.
+    """Return what `call` returns; wait until the database is back, so that no turn is lost.
 
     Raises:
         Exception: the call itself is wrong, so that trying again would not help.
@@ -221,8 +221,8 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
     cursor = connection.cursor()
     for pragma in PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
-    # If another connection has locked the file, this fails at once: it is not subject to
-    # `busy_timeout`. That does not matter, for the other one sets WAL, too, and the file stores it.
+    # `busy_timeout` does not apply here: this fails at once if another connection has locked the
+    # file. Ignore that: the other one sets WAL as well, and the file stores it.
     with suppress(sqlite3.OperationalError):
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()

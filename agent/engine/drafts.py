@@ -72,7 +72,7 @@ class Drafts(Generic[T]):
         if self.contract.partial is None:
             shown = visible(answer[: last_sentence_end(answer, len(answer) - 1)])
             return ParseResult(shown) if shown.strip() else None
-        if (value := complete_part(answer)) != self._last[0]:
+        if (value := parse_unfinished(answer)) != self._last[0]:
             self._last = value, draft_of(value, self.contract, self.evidence)
         return self._last[1]
 
@@ -103,7 +103,7 @@ def partial_answer(
         return None
 
 
-def complete_part(text: str) -> dict[str, Any] | None:
+def parse_unfinished(text: str) -> dict[str, Any] | None:
     """Return the part of a JSON object that will not change while the rest is written.
 
     A string that has not ended is cut after its last complete sentence. Return None if no object

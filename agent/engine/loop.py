@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar, cast
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.conversation import Conversation
-from agent.engine.drafts import Draft, Drafts, complete_part, partial_answer
+from agent.engine.drafts import Draft, Drafts, parse_unfinished, partial_answer
 from agent.engine.errors import LimitReached, ModelError, Outcome
 from agent.engine.limits import Ledger
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
@@ -30,7 +30,7 @@ Tools = Sequence[Tool | Callable[..., object]] | Toolbox
 Progress = Callable[[Sequence[ToolCall]], str]
 """Returns the text that tells the waiting user what the called tools are doing."""
 
-MAY_NEED_TOOL_ERRORS: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
+MISSING_TOOL_ERRORS: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
 """Types of errors after which the model may still have to call a tool."""
 FORMAT_ERRORS: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
 """Types of errors after which the next request has no tools, only the response format."""
@@ -90,7 +90,7 @@ async def generate_agentic_response(
 
     `images` are data URLs that the model sees beside the message. `initial_calls` are run before
     the first request, and their results are added as if the model had called them. The answer may
-    use `initial_sources` like those that tools return. `progress` returns the draft that is shown
+    use `initial_sources` like those that tools return. `progress` returns the text that is shown
     while tools run.
 
     Errors of models and limits become outcomes. The run's ledger, which counts requests, calls,
@@ -113,17 +113,17 @@ async def generate_agentic_response(
             if initial_calls:  # as if a response of the model had made them
                 await turn.call_tools(LLMResponse(tool_calls=tuple(initial_calls)))
             for _ in range(1 + max(0, run.limits.structured_output_max_retries)):
-                reply, span = await turn.answer_after_tools()
-                result = await turn.parse(reply, span)
+                model_response, span = await turn.answer_after_tools()
+                result = await turn.parse(model_response, span)
                 if not result.retryable:
-                    # The types of errors after which asking again is of no use are outcomes.
+                    # An error that is not retried has the name of an outcome, such as `refusal`.
                     outcome = "answered" if result.is_valid else cast(Outcome, result.error_type)
                     break
-                turn.chat.add_feedback(reply, result, contract.feedback)
-        problem = turn.results[-1].error
+                turn.chat.add_feedback(model_response, result, contract.feedback)
+        error_text = turn.results[-1].error
     except (LimitReached, ModelError) as error:
-        outcome, problem = error.outcome, str(error)
-    return await turn.response(outcome, problem)
+        outcome, error_text = error.outcome, str(error)
+    return await turn.build_response(outcome, error_text)
 
 
 async def stream_agentic_response(
@@ -140,8 +140,8 @@ async def stream_agentic_response(
     Accept a subset of the arguments of `generate_agentic_response`, and the `interval_seconds`
     between drafts. If the caller stops iterating, the turn is cancelled.
     """
-    read_draft: list[Callable[[], str]] = []  # the last one reads the draft that is current
-    run_with_drafts = replace(run, show_draft=read_draft.append)
+    draft_readers: list[Callable[[], str]] = []  # only the last one is in use
+    run_with_drafts = replace(run, show_draft=draft_readers.append)
     turn_task = asyncio.create_task(
         generate_agentic_response(
             message, run=run_with_drafts, contract=contract, tools=tools, images=images
@@ -151,7 +151,7 @@ async def stream_agentic_response(
     try:
         while not turn_task.done():
             await asyncio.wait([turn_task], timeout=interval_seconds)
-            text = read_draft[-1]() if read_draft and not turn_task.done() else ""
+            text = draft_readers[-1]() if draft_readers and not turn_task.done() else ""
             if text and text != last_text:
                 last_text = text
                 yield Draft(text)
@@ -188,25 +188,28 @@ class _Turn(Generic[T]):
         """
         while True:
             request = self._next_request()
-            reply, span = await self.models.ask(self.chat, request, attempt=len(self.results))
-            if reply.is_truncated:
-                raised = min(2 * self.max_tokens, self.run.limits.answer_tokens_ceiling)
-                self.max_tokens = max(self.max_tokens, raised)
-            if not request.tools:  # without offered tools every reply is final
-                return reply, span
-            if not reply.tool_calls:
-                calls = tool_calls_in_text(reply.content, self.toolbox.names)
+            model_response, span = await self.models.ask(
+                self.chat, request, attempt=len(self.results)
+            )
+            if model_response.is_truncated:
+                # A ceiling below the current limit does not lower it.
+                ceiling = max(self.max_tokens, self.run.limits.answer_tokens_ceiling)
+                self.max_tokens = min(2 * self.max_tokens, ceiling)
+            if not request.tools:  # without offered tools every response is final
+                return model_response, span
+            if not model_response.tool_calls:
+                calls = tool_calls_in_text(model_response.content, self.toolbox.names)
                 if not calls:
-                    return reply, span
-                reply = replace(reply, content="", tool_calls=calls)
-            await self.call_tools(reply)
+                    return model_response, span
+                model_response = replace(model_response, content="", tool_calls=calls)
+            await self.call_tools(model_response)
 
     def _next_request(self) -> LLMRequest:
         """Return the next request: with tools, the response format, or both.
 
         Tools are offered while enough requests remain for this attempt and its retries, and not
-        after a format error. The response format is omitted if the model should have called a
-        tool: some servers disable tools when a format is set.
+        after a format error. The response format is omitted after an error that a tool may mend,
+        if none was called yet: some servers disable tools when a format is set.
         """
         limits, ledger = self.run.limits, self.run.ledger
         remaining_attempts = limits.structured_output_max_retries - len(self.results) + 1
@@ -216,7 +219,7 @@ class _Turn(Generic[T]):
         )
         error = self.results[-1].error_type if self.results else None
         tools = self.toolbox.schemas if may_call and error not in FORMAT_ERRORS else ()
-        omit_format = bool(tools) and error in MAY_NEED_TOOL_ERRORS and ledger.tool_calls == 0
+        omit_format = bool(tools) and error in MISSING_TOOL_ERRORS and ledger.tool_calls == 0
         return LLMRequest(
             tools=tools,
             output=None if omit_format else self.contract.output_format(self.evidence),
@@ -225,36 +228,36 @@ class _Turn(Generic[T]):
             on_text=self.drafts.listener(),
         )
 
-    async def call_tools(self, reply: LLMResponse) -> None:
+    async def call_tools(self, model_response: LLMResponse) -> None:
         """Run the calls of a response, and add their results to the messages and the evidence."""
-        calls = self.chat.with_unique_ids(reply.tool_calls)
+        calls = self.chat.with_unique_ids(model_response.tool_calls)
         if self.run.show_draft is not None and self.progress is not None:
             draft = self.progress(calls)
             self.run.show_draft(lambda: draft)
         results = await self.toolbox.call_all(calls, self.run)
-        self.chat.add_results(reply, calls, results)
+        self.chat.add_results(model_response, calls, results)
         for result in results:
             self.evidence.sources.update(result.sources)
 
-    async def parse(self, reply: LLMResponse, span: Span) -> ParseResult[T]:
+    async def parse(self, model_response: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check."""
         with self.run.span.child("guard.output", "guardrail") as guard:
             names = self.toolbox.names
-            result = await parse_final_response(reply, self.contract, self.evidence, names)
-            if result.error_type == "truncated":
-                value = complete_part(strip_thoughts(reply.content))
+            result = await parse_final_response(model_response, self.contract, self.evidence, names)
+            if result.error_type == "truncated":  # keep what there is for `_result_to_show`
+                value = parse_unfinished(strip_thoughts(model_response.content))
                 part = partial_answer(value, self.contract, self.evidence)
                 result = replace(result, answer=part)
             error = result.error_type
-            if error == "grounding":  # all other errors concern the request alone
+            if error == "grounding":  # all other errors are only shown on the span of the request
                 guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
-        self.answered_by.append(reply.model)
+        self.answered_by.append(model_response.model)
         self.results.append(result)
         metadata = {"error_type": error, "reason": result.error} if error else None
         span.update(name="llm.answer", metadata=metadata, level="WARNING" if error else None)
         return result
 
-    async def response(self, outcome: Outcome, problem: str | None) -> AgenticResponse[T]:
+    async def build_response(self, outcome: Outcome, error_text: str | None) -> AgenticResponse[T]:
         """Return the response with the valid answer, else with the valid part of the last one."""
         shown = await self._result_to_show(outcome)
         if shown.is_valid and outcome not in {"answered", "stopped"}:
@@ -267,7 +270,7 @@ class _Turn(Generic[T]):
             ledger=self.run.ledger,
             wine_ids=tuple(shown.wine_ids),
             answer=shown.answer,
-            error=problem,
+            error=error_text,
             error_types=tuple(result.error_type for result in self.results if result.error_type),
             retry_count=max(0, len(self.results) - 1),
             models=tuple(dict.fromkeys(self.answered_by)),

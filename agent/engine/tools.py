@@ -120,15 +120,19 @@ def tool(function: Callable[..., object]) -> Tool:
 
 
 class Toolbox:
-    """The tools of one turn, by name; two tools of one name are a ValueError."""
+    """The tools of one turn, by name.
+
+    Raises:
+        ValueError: two tools have one name.
+    """
 
     def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
-        listed = [item if isinstance(item, Tool) else tool(item) for item in tools]
-        self._tools = {item.name: item for item in listed}
+        all_tools = [item if isinstance(item, Tool) else tool(item) for item in tools]
+        self._tools = {item.name: item for item in all_tools}
         self.names: Sequence[str] = [*self._tools]
-        if len(self.names) < len(listed):
-            raise ValueError(f"two tools have one name: {[item.name for item in listed]}")
-        self.schemas: Sequence[ToolSchema] = [item.schema for item in listed]
+        if len(self.names) < len(all_tools):
+            raise ValueError(f"two tools have one name: {[item.name for item in all_tools]}")
+        self.schemas: Sequence[ToolSchema] = [item.schema for item in all_tools]
 
     async def call_all(self, calls: Sequence[ToolCall], run: Run) -> list[ToolResult]:
         """Run a response's calls concurrently and return their results in order.
@@ -147,8 +151,8 @@ class Toolbox:
         metadata = {"step": run.ledger.requests, "call_id": call.id}
         with run.span.child(name, "tool", input=call.arguments, metadata=metadata) as span:
             if found is None:
-                listed = ", ".join(self.names) or "none"
-                problem = f"there is no tool {quoted(call.name)}. Tools: {listed}"
+                names = ", ".join(self.names) or "none"
+                problem = f"there is no tool {quoted(call.name)}. Tools: {names}"
                 result = _failed("unknown_tool", problem)
             else:
                 result = await _execute(found, call.arguments, run.for_tool(span))
@@ -223,9 +227,9 @@ def as_text(content: object, max_chars: int) -> str:
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
 
 
-@lru_cache(128)
+@lru_cache(128)  # making a schema takes a millisecond
 def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
-    """Return the schema of a tool's arguments; making one takes a millisecond.
+    """Return the schema of a tool's arguments.
 
     Leave out parts that cost tokens and tell the model nothing: titles, lengths, empty defaults,
     the null of optional types and the class docstring. Move an enum to where it is used.
@@ -240,11 +244,12 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
 
 
 def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
+    """Return a part of a schema as `_schema_of` describes: enums, optional types, keywords."""
     if isinstance(node, list):
         return [_slim(item, enums) for item in node]
     if not isinstance(node, dict):
         return node
-    if enum := enums.get(str(node.get("$ref"))):
+    if enum := enums.get(node.get("$ref", "")):
         own = {key: value for key, value in node.items() if key != "$ref"}
         # An enum of mixed values has no type.
         node = {key: enum[key] for key in ("enum", "type") if key in enum} | own

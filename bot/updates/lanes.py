@@ -50,19 +50,21 @@ CANNOT_READ: Final = "the library cannot read it"
 SUSPECT_TRIES: Final = 2
 """Turns that were begun this often run one at a time.
 
-A crash counts against all turns that ran, so the next one is to count against one suspect only."""
+A crash raises the tries of all turns that were running. As suspects run alone, the next crash
+raises only those of the guilty one."""
 
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """The queue of a chat, of its topic, or of its quick commands, with a task while it is used.
+    """The queue of a chat, of its topic, or of its buttons and quick commands (`lane_of`).
 
-    `new_updates` is set when updates were accepted that the task has not read.
+    It has a task while it is in use. `new_updates` is set when updates were accepted that the task
+    has not read.
     """
 
     name: str
     new_updates: asyncio.Event = field(default_factory=asyncio.Event)
-    is_running: bool = False
+    runs_turn: bool = False
     task: asyncio.Task[None] | None = None
 
 
@@ -97,7 +99,7 @@ class Lanes:
     @property
     def active(self) -> list[Lane]:
         """Return the lanes in which a turn runs."""
-        return [lane for lane in self._lanes.values() if lane.is_running]
+        return [lane for lane in self._lanes.values() if lane.runs_turn]
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
         """Store updates and schedule their lanes; when this returns they are committed."""
@@ -129,10 +131,11 @@ class Lanes:
         await run_all(self._listen, look)
 
     async def _listen(self) -> None:
+        """Act on notices: of a lane with new updates, or of the turns that a user stops."""
         async for notice in self.locks.notices():
             if "lane" not in notice:
                 self.dispatcher.conversation.turns.running.stop(**notice)
-            elif (lane := self._lanes.get(notice["lane"])) and lane.is_running:
+            elif (lane := self._lanes.get(notice["lane"])) and lane.runs_turn:
                 lane.new_updates.set()
 
     async def schedule_unowned(self) -> None:
@@ -167,14 +170,14 @@ class Lanes:
             async with self.locks.lock(lane.name) as acquired:
                 if not acquired or self._closing.is_set():
                     return False
-                lane.is_running = True
+                lane.runs_turn = True
                 try:
                     await self._run_turn(lane, waiting)
                 except TurnTaken:
                     taken = waiting[0].update_id
                     log.warning("The turn of update %s is run by another process now", taken)
                 finally:
-                    lane.is_running = False
+                    lane.runs_turn = False
         return True
 
     async def _run_lane(self, lane: Lane) -> None:
@@ -187,16 +190,16 @@ class Lanes:
         except Exception as error:
             log_failure("A lane stops until it is scheduled again", error)
         finally:
-            # No await may come between the last look at `new_updates` and this: a `schedule`
-            # meanwhile would set those of a lane that nobody runs any more. After an error they
-            # wait, like those before them, for `schedule_unowned`.
+            # Do not await between the last check of `new_updates` and this line: `schedule` would
+            # set the event of a lane whose task has ended. After an error the updates wait for
+            # `schedule_unowned`.
             del self._lanes[lane.name]
 
     async def _run_turn(self, lane: Lane, waiting: Sequence[UpdateRow]) -> None:
         """Run the turn of the first waiting update until its answer is sent or it is set aside."""
         first = waiting[0]
         joining: Sequence[int] | None = ()
-        if first.turn_id is None:
+        if first.turn_id is None:  # it was not begun before
             if self.burst_window and comes_in_parts(first.payload):
                 await asyncio.sleep(self.burst_window.total_seconds())
                 waiting = await self._list_waiting(lane)
@@ -220,7 +223,8 @@ class Lanes:
             self.metrics.update("coalesced")
         begin = partial(self.inbox.begin, row, joining, tries=tries)
         payloads, outbox = await retry_forever(begin)
-        is_set_aside = outbox is not None and row.error is not None  # by a process that died then
+        # A process that died after it set the update aside has stored an apology with an error.
+        is_set_aside = outbox is not None and row.error is not None
         # Tested after `begin`: only the process that began a turn may set it aside.
         if tries > self.max_tries and not is_set_aside:
             await self._set_aside(turn, DIED)
@@ -230,7 +234,7 @@ class Lanes:
                 with set_current_turn(turn):
                     joining = await self._handle(lane, payloads)
                 if joining:
-                    row.tries = 0  # a longer turn is another turn
+                    row.tries = 0  # a restart is not a failure, and the turn is longer now
                     return joining
                 # From here on no update joins the turn: a correction is a turn of its own.
                 await self._commit(turn)
@@ -240,8 +244,9 @@ class Lanes:
             except Exception as error:
                 return () if await self._may_retry(turn, error) else None
             outbox = turn.messages
-        may_kill = is_set_aside and tries > 2 * self.max_tries
-        await self._deliver_and_end(turn, [] if may_kill else outbox)
+        # If even sending the apology kills the process, end the turn without it.
+        kills_process = is_set_aside and tries > 2 * self.max_tries
+        await self._deliver_and_end(turn, [] if kills_process else outbox)
         return None
 
     async def _handle(self, lane: Lane, payloads: Sequence[Payload]) -> Sequence[int]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.engine.contract import Evidence
-from agent.engine.drafts import complete_part, draft_of
+from agent.engine.drafts import draft_of, parse_unfinished
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
@@ -161,7 +161,7 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
     text = json.dumps(said, ensure_ascii=escaped)
     known = None
     for end in range(len(text) + 1):
-        if (value := complete_part(text[:end])) == known:
+        if (value := parse_unfinished(text[:end])) == known:
             continue
         known = value
         draft = draft_of(value, SOMMELIER, EVIDENCE)
