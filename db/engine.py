@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
 from sqlalchemy import URL, CursorResult, Delete, Row, Select, Update, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
@@ -83,11 +83,15 @@ class Sessions:
 
         Raises:
             DatabaseUnavailable: the file of an SQLite database was deleted or replaced.
+            ValueError: the database rejects a value, which the message does not name.
         """
         async with self._write_lock:
             self._check_file()
-            async with self._session_factory.begin() as session:
-                yield session
+            try:
+                async with self._session_factory.begin() as session:
+                    yield session
+            except DataError as error:
+                raise ValueError(type(error.orig).__name__) from None
             # The file may have been replaced during the commit: the data is lost then.
             self._check_file()
 
