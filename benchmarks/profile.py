@@ -111,7 +111,7 @@ async def price_of_a_turn(folder: Path) -> Price:
         async with open_database(load_settings(None, environment)):
             pass  # To stock it takes longer than all that is counted.
         # Rounds would run beside each turn of a machine that is slow enough.
-        locks = patch.object(Locks, "look_seconds", 3600)
+        locks = patch.object(Locks, "poll_seconds", 3600)
         with price.counting(), locks, patch.object(running, "BROADCAST_SECONDS", 3600):
             async with whole_bot(environment):
                 for number in range(1, MOST_TURNS + 1):

@@ -45,7 +45,7 @@ class Locks:
     Replicas share those of `bot.updates.replicas`.
     """
 
-    look_seconds: float = 5.0
+    poll_seconds: float = 5.0
     """Seconds between searches for lanes that nobody runs: for updates that an operator retries."""
 
     def __init__(self, inbox: Inbox) -> None:

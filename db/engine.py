@@ -246,7 +246,8 @@ async def check_connection(engine: AsyncEngine) -> None:
         if password := engine.url.password:
             reason = reason.replace(password, "***")
         raise DatabaseUnavailable(
-            f"The database {describe(engine.url)} cannot be reached: {reason}. Check DATABASE_URL."
+            f"The database {safe_address(engine.url)} cannot be reached: {reason}. "
+            "Check DATABASE_URL."
         ) from None
 
 
@@ -257,6 +258,6 @@ def _reason_of(error: DBAPIError | OSError) -> str:
     return first_line or type(cause).__name__
 
 
-def describe(url: URL) -> str:
-    """Return the address of a database without its password."""
+def safe_address(url: URL) -> str:
+    """Return the address of a database, with the password masked."""
     return url.set(query={}).render_as_string()

@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, func, inspect, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from db.engine import DatabaseUnavailable, check_connection, describe
+from db.engine import DatabaseUnavailable, check_connection, safe_address
 
 LOCK: Final = 7_303_014
 """The number of the lock for migrating; no other code uses it."""
@@ -23,7 +23,7 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
         return
     if revision is not None and revision not in _revisions():
         raise DatabaseUnavailable(
-            f"The tables of the database {describe(engine.url)} were made by another release "
+            f"The tables of the database {safe_address(engine.url)} were made by another release "
             f"(revision {revision}; this one knows up to {newest_revision()}). Start that release, "
             "or set DATABASE_URL to a new database."
         )

@@ -130,6 +130,7 @@ def cited_answer(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
     return OutputContract(
         str,
         grounding=lambda text, _: rules.problem(text),
+        # A valid text may still change: sentences before a shared citation get it, too.
         render=lambda text, _: rules.valid_part(text),
         salvage=lambda text, _: rules.valid_part(text) or None,
         read_text=lambda text: plain_brackets(CODE_FENCE.sub(lambda fence: fence[1], text)),

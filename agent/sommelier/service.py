@@ -211,7 +211,7 @@ class Sommelier:
         """Return the tools that are allowed and relevant in this turn: most need only a few."""
         person = person_in(run)
         user_texts = _user_texts(message, run)
-        hidden = set[str]()
+        hidden = set[str]()  # not allowed, or of no use; the others are offered if relevant
         if attachment and attachment.is_new_list:
             hidden |= {"search_wines", "get_wine"}
         if not person.bottles:

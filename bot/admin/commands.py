@@ -20,7 +20,7 @@ from agent.text import pattern
 from bot.outgoing import Button, Destination
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import TYPED, behind_command, message_of, press_of
+from bot.telegram.messages import TYPED_BY_USER, behind_command, message_of, press_of
 from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 from bot.updates.bursts import is_forwarded
@@ -51,7 +51,7 @@ class AdminCommands:
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
-        admins = TYPED & filters.User(self.admin_ids)
+        admins = TYPED_BY_USER & filters.User(self.admin_ids)
         return [
             CommandHandler("stats", self.stats, filters=admins),
             CommandHandler("trace", self.trace, filters=admins),

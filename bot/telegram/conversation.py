@@ -20,7 +20,7 @@ from bot.outgoing import ButtonRows, Delivery
 from bot.question import Question, current_turn, is_retry
 from bot.resources import Repositories, Resources
 from bot.telegram.messages import (
-    TYPED,
+    TYPED_BY_USER,
     chat_and_user_ids,
     destination,
     id_of_replied_answer,
@@ -207,7 +207,9 @@ def on_command(
     only: BaseFilter = filters.ALL,
 ) -> AnyHandler:
     """Return the handler of commands with these names, which users typed themselves."""
-    return CommandHandler(names, telegram_callback(conversation, handle), filters=TYPED & only)
+    return CommandHandler(
+        names, telegram_callback(conversation, handle), filters=TYPED_BY_USER & only
+    )
 
 
 def on_press(conversation: Conversation, prefix: str, handle: Handle) -> AnyHandler:

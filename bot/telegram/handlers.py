@@ -27,7 +27,7 @@ from bot.telegram.conversation import (
     telegram_callback,
 )
 from bot.telegram.messages import (
-    TYPED,
+    TYPED_BY_USER,
     behind_command,
     chat_and_user_ids,
     destination,
@@ -74,7 +74,7 @@ def all_handlers(
         on_command(conversation, PRIVATE_COMMANDS, _say_where, ~filters.ChatType.PRIVATE),
         *further,
         MessageHandler(
-            TYPED & filters.COMMAND, telegram_callback(conversation, _say_why_unanswered)
+            TYPED_BY_USER & filters.COMMAND, telegram_callback(conversation, _say_why_unanswered)
         ),
         MessageHandler(new & words, telegram_callback(conversation, Conversation.answer_text)),
         MessageHandler(filters.StatusUpdate.MIGRATE, telegram_callback(conversation, _migrate)),

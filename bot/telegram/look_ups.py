@@ -22,7 +22,7 @@ from bot.outgoing import Button, Outgoing
 from bot.question import Question
 from bot.telegram.buttons import acknowledge, claim
 from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import TYPED, behind_command, message_of, press_of
+from bot.telegram.messages import TYPED_BY_USER, behind_command, message_of, press_of
 
 REFINE: Final = "refine"
 """The data of the button under a weak answer."""
@@ -68,9 +68,9 @@ class LookUps:
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers; the last takes any button."""
         return [
-            CommandHandler("ask", self.ask, filters=TYPED),
-            CommandHandler("quotes", self.quotes, filters=TYPED),
-            CommandHandler("find", self.find, filters=TYPED),
+            CommandHandler("ask", self.ask, filters=TYPED_BY_USER),
+            CommandHandler("quotes", self.quotes, filters=TYPED_BY_USER),
+            CommandHandler("find", self.find, filters=TYPED_BY_USER),
             CallbackQueryHandler(self.refine, pattern=f"^{REFINE}$"),
             CallbackQueryHandler(self.unknown_button),
         ]

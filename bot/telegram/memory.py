@@ -29,7 +29,7 @@ from bot.telegram.conversation import (
     telegram_callback,
 )
 from bot.telegram.messages import (
-    TYPED,
+    TYPED_BY_USER,
     behind_command,
     chat_and_user_ids,
     destination,
@@ -66,7 +66,10 @@ class PrivacyCommands:
         """Return the handlers."""
         commands = {"privacy": self.privacy, "export": self.export, "forget": self.forget}
         return [
-            *(CommandHandler(name, handle, filters=TYPED) for name, handle in commands.items()),
+            *(
+                CommandHandler(name, handle, filters=TYPED_BY_USER)
+                for name, handle in commands.items()
+            ),
             CallbackQueryHandler(self.decided, pattern=f"^(?:{YES}|{NO})$"),
         ]
 

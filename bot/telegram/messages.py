@@ -140,6 +140,6 @@ class _Own(filters.MessageFilter):
         return is_own(message)
 
 
-TYPED: Final = filters.UpdateType.MESSAGE & _Own()
+TYPED_BY_USER: Final = filters.UpdateType.MESSAGE & _Own()
 """Messages that somebody wrote themselves: only those are commands. Who forwards words, or sends
 those of another bot, may not know what they do here."""

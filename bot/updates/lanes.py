@@ -127,8 +127,8 @@ class Lanes:
     async def watch(self) -> None:
         """Take over lanes that nobody runs, and act on the notices of other processes, for ever."""
         what = "looking for lanes that nobody runs"
-        look = partial(every, self.locks.look_seconds, what, self.schedule_unowned)
-        await run_all(self._listen, look)
+        take_over = partial(every, self.locks.poll_seconds, what, self.schedule_unowned)
+        await run_all(self._listen, take_over)
 
     async def _listen(self) -> None:
         """Act on notices: of a lane with new updates, or of the turns that a user stops."""
@@ -162,7 +162,7 @@ class Lanes:
     async def run_next(self, lane: Lane) -> bool:
         """Run the next turn of a lane. Return False if none waits or another process runs it."""
         async with self._slots:
-            waiting = await self._list_waiting(lane)
+            waiting = await self._list_unfinished(lane)
             if not waiting or self._closing.is_set():
                 return False
             # Skipping a locked lane is safe: the process with the lock calls `run_next` again after
@@ -202,7 +202,7 @@ class Lanes:
         if first.turn_id is None:  # it was not begun before
             if self.burst_window and comes_in_parts(first.payload):
                 await asyncio.sleep(self.burst_window.total_seconds())
-                waiting = await self._list_waiting(lane)
+                waiting = await self._list_unfinished(lane)
             joining = self._find_joining(waiting, [first.payload])
         state = TurnState(placeholder_id=first.placeholder_id)
         is_suspect = first.tries >= SUSPECT_TRIES
@@ -223,10 +223,10 @@ class Lanes:
             self.metrics.update("coalesced")
         begin = partial(self.inbox.begin, row, joining, tries=tries)
         payloads, outbox = await retry_forever(begin)
-        # A process that died after it set the update aside has stored an apology with an error.
-        is_set_aside = outbox is not None and row.error is not None
+        # An earlier process has stored the apology and died before the end of the turn.
+        has_apology = outbox is not None and row.error is not None
         # Tested after `begin`: only the process that began a turn may set it aside.
-        if tries > self.max_tries and not is_set_aside:
+        if tries > self.max_tries and not has_apology:
             await self._set_aside(turn, DIED)
             return None
         if outbox is None:
@@ -245,7 +245,7 @@ class Lanes:
                 return () if await self._may_retry(turn, error) else None
             outbox = turn.messages
         # If even sending the apology kills the process, end the turn without it.
-        kills_process = is_set_aside and tries > 2 * self.max_tries
+        kills_process = has_apology and tries > 2 * self.max_tries
         await self._deliver_and_end(turn, [] if kills_process else outbox)
         return None
 
@@ -256,7 +256,7 @@ class Lanes:
             while True:
                 await lane.new_updates.wait()
                 lane.new_updates.clear()
-                waiting = await self._list_waiting(lane)
+                waiting = await self._list_unfinished(lane)
                 if joining := self._find_joining(waiting, payloads):
                     return joining
 
@@ -289,7 +289,7 @@ class Lanes:
                 ids.append(row.update_id)
         return ids
 
-    async def _list_waiting(self, lane: Lane) -> Sequence[UpdateRow]:
+    async def _list_unfinished(self, lane: Lane) -> Sequence[UpdateRow]:
         return await retry_forever(partial(self.inbox.list_unfinished, lane.name))
 
     async def _commit(self, turn: CurrentTurn, error: str | None = None) -> None:

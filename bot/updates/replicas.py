@@ -27,14 +27,14 @@ from db.engine import POSTGRES_OPTIONS
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 """Seconds between searches for lanes that no process runs; they also notice a lost connection."""
 
 LOOKS: Final = 2
 """A lane is taken over when it was seen unlocked this often: a process that lost its connection has
 taken back its locks by then."""
 
-SETTLE_SECONDS: Final = LOOK_SECONDS * LOOKS
+SETTLE_SECONDS: Final = POLL_SECONDS * LOOKS
 ANSWER_SECONDS: Final = 5
 QUICK_RETRY: Final = Backoff(first_wait=0.2)
 SERVER_KEEPALIVE: Final = (
@@ -78,7 +78,7 @@ POOLED: Final = (
 class ReplicaLocks(Locks):
     """The locks of lanes that this process holds, all by one connection to Postgres at `url`."""
 
-    look_seconds = LOOK_SECONDS
+    poll_seconds = POLL_SECONDS
 
     def __init__(self, url: str) -> None:
         given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
@@ -145,7 +145,7 @@ class ReplicaLocks(Locks):
                             yield json.loads(notice.payload)
             except AWAY as error:
                 log.warning("Notices of other processes are lost: %s", type(error).__name__)
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
 
     async def unowned(self) -> list[str]:
         """Return the lanes that have work but no process.
