@@ -102,7 +102,10 @@ class Sessions:
                 await session.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     def _check_file(self) -> None:
-        """Check that the file of SQLite is the one that the first check found."""
+        """Check that the file of SQLite is the one that the first check found.
+
+        If it is not, the error counts as transient: an operator may restore the file.
+        """
         if not self.is_sqlite:
             return
         inode = self._file.stat().st_ino if self._file.exists() else None

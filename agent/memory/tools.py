@@ -133,10 +133,13 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
         if added is None:
             raise ToolError(NOT_OWNED)
     elif owned := find_bottles_by_id(person.bottles, name):
-        added = replace(owned, count=arguments.count)
+        wine = dict(owned.wine)
+        if arguments.price is not None:
+            wine |= {"price": arguments.price, "currency": arguments.currency.value}
+        added = replace(owned, count=arguments.count, wine=wine)
     else:
-        wine = guess_wine(name, arguments.price, arguments.currency)
-        added = bottles_of(wine, arguments.count)
+        guessed = guess_wine(name, arguments.price, arguments.currency)
+        added = bottles_of(guessed, arguments.count)
     return _change_output("cellar changed", person, bottles=(added,))
 
 

@@ -253,7 +253,10 @@ async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datet
     new = BottleRow(user_id=user_id, key=storable(bottles.key), count=0, wine={}, note="")
     row = await session.scalar(select(BottleRow).where(this)) or new
     session.add(row)
-    row.wine = dict(bottles.wine) or row.wine
+    # Bottles whose price was not told leave the stored one.
+    prices = {key: value for key, value in row.wine.items() if key in {"price", "currency"}}
+    kept = {} if "price" in bottles.wine else prices
+    row.wine = {**(bottles.wine or row.wine), **kept}
     row.drink_from = bottles.drink_from or row.drink_from
     row.drink_until = bottles.drink_until or row.drink_until
     row.note = storable(bottles.note) or row.note

@@ -103,9 +103,12 @@ async def test_a_cellar_is_kept_by_commands_and_files(
         listed = "Wine,Vintage,Quantity,Price\nChablis,2021,3,18\nSekt,,2,9\n"
         bot_api.send("document", listed.encode(), ADA, file_name="mine.csv")
         assert "5 bottles of 2 wines" in (await last(bot_api, 3, ADA))["text"]
+        bot_api.say("/cellar add 1 Barolo 2016", chat_id=ADA)
+        await last(bot_api, 4, ADA)
         bot_api.say("/cellar", chat_id=ADA)
-        said = (await last(bot_api, 4, ADA))["text"]
-        assert "In your cellar: 11 bottles." in said
+        said = (await last(bot_api, 5, ADA))["text"]
+        assert "In your cellar: 12 bottles." in said
+        assert "7 × Barolo 2016 · €45 each" in said  # the price is kept
 
 
 async def test_a_reminder_comes_by_itself_once_and_is_off_by_one_press(
