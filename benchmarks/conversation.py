@@ -49,6 +49,8 @@ div span { flex: 1 1 auto; padding: 4px 8px; border-radius: 8px; background: #b9
 q { display: block; padding-left: 8px; border-left: 3px solid #b9cfe4; quotes: none;
     font-size: 12px; color: #4a6478 }
 code { font-size: 12px; color: #2f6ea5 }
+small { display: inline-block; width: 12px; border: 1px solid; border-radius: 50%;
+        font: 9px/12px sans-serif; text-align: center }
 """
 TAGS: Final = {"bold": "b", "italic": "i", "code": "code", "expandable_blockquote": "q"}
 
@@ -139,7 +141,8 @@ def as_html(message: JsonObject) -> Iterator[str]:
         + html.escape(text[2 * start : 2 * end].decode("utf-16-le"))
         for start, end in zip(at, [*at[1:], at[-1]], strict=True)
     ]
-    yield f"<p>{''.join(parts)}</p>"
+    # Few fonts have the sign of a note.
+    yield f"<p>{''.join(parts)}</p>".replace("ⓘ", "<small>i</small>")
     for row in message.get("reply_markup", {}).get("inline_keyboard", ()):
         labels = "".join(f"<span>{html.escape(button['text'])}</span>" for button in row)
         yield f"<div>{labels}</div>"
