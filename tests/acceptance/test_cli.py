@@ -3,11 +3,17 @@
 import os
 import pty
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from bot.commands.output import with_database
+from bot.updates.lanes import row_of
 from config import Settings, load_settings
+from db.engine import Sessions
+from db.models import Base, FactRow
+from db.repositories.inbox import SET_ASIDE
 from tests.acceptance.test_end_to_end import known_to, telegram_at, traced_to
 from tests.commands import sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
@@ -60,6 +66,43 @@ def test_an_empty_machine_is_set_up_with_files_that_only_their_owner_reads(
     (database,) = tmp_path.rglob("sommelier.sqlite3")
     written = [*database.parent.iterdir()]
     assert [file for file in written if file.stat().st_mode & 0o077] == []
+
+
+def test_updates_that_were_set_aside_are_listed_without_words_and_tried_again(
+    environment: dict[str, str],
+) -> None:
+    row = row_of({"update_id": 7, "message": {"chat": {"id": 5}, "text": "my secret"}})
+    row.state, row.error, row.received_at = SET_ASIDE, "ValueError", datetime.now(UTC)
+    store(row, environment)
+    listed = sommelier_here("updates", "list", environment=environment)
+    assert listed.stdout.startswith("7  ")
+    assert listed.stdout.endswith("chat 5  ValueError\n")
+    assert "secret" not in listed.stdout
+    tried = sommelier_here("updates", "retry", "7", environment=environment)
+    again = sommelier_here("updates", "retry", "7", environment=environment)
+    assert tried.stdout == "Update 7 is tried again by the bot that runs.\n"
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == "sommelier: nothing set aside has the id 7\n"
+
+
+def test_what_is_stored_of_a_user_is_exported_and_deleted(environment: dict[str, str]) -> None:
+    store(FactRow(user_id=5, kind="hate", value="grapes=merlot", at=datetime.now(UTC)), environment)
+    exported = sommelier_here("people", "export", "5", environment=environment)
+    assert "grapes=merlot" in exported.stdout
+    deleted = sommelier_here("people", "forget", "5", "--yes", environment=environment)
+    assert deleted.stdout == "Deleted here: 1 facts.\n"
+    assert "merlot" not in sommelier_here("people", "export", "5", environment=environment).stdout
+
+
+def store(row: Base, environment: dict[str, str]) -> None:
+    """Store a row in the database of a machine."""
+
+    async def add(sessions: Sessions) -> None:
+        async with sessions.begin() as session:
+            session.add(row)
+
+    (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
+    with_database(load_settings(None, {"DATABASE_URL": f"sqlite+aiosqlite:///{file}"}), add)
 
 
 def test_wines_are_imported_and_found(environment: dict[str, str], tmp_path: Path) -> None:
