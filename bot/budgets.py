@@ -16,7 +16,7 @@ USED_UP: Final = {"requests": "own_questions_used_up", "cost_usd": "own_budget_u
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one user, or all together, may use in a day: requests to models, or US dollars.
+    """Hold how much one user, or all together, may use in a day: requests to models, or US dollars.
 
     `used` is the use of the day before the turn.
     """

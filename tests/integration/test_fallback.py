@@ -149,6 +149,8 @@ async def test_others_are_others_and_like_is_like(fallback: Fallback) -> None:
     assert {wine.colour or Colour.ROSE for wine in wines_of(others)} == {Colour.ROSE}
     like = await talk.say("something like the second one")
     assert others.wine_ids[1] not in like.wine_ids
+    white = await talk.say("a red for pizza under 12", "and a white instead?")
+    assert {wine.style for wine in wines_of(white)} == {Style.WHITE}
     lighter = await talk.say("forget it: a full-bodied red", "lighter")
     assert Body.FULL not in {wine.body for wine in wines_of(lighter)}
 
