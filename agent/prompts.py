@@ -5,7 +5,7 @@ every other text of that name must leave too: the loop fills these variables and
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -16,26 +16,12 @@ from agent.engine.run import Run
 from agent.engine.span import Prompt, PromptRef
 from agent.tables import StrictModel, read_toml
 from agent.text import pattern, storable, words
-from agent.turn import Deps, Prompts, deps_of
+from agent.turn import Deps, deps_of
 
 VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
 """A value's place, as Langfuse writes it. JSON in an example is none: it holds quotation marks."""
 LONGEST_PROMPT: Final = 20_000
 """In characters; the longest of the repository has some 2,000."""
-
-
-@dataclass(frozen=True, slots=True)
-class RepositoryPrompts:
-    """The prompts that come with the code, but for those that are `tried` in their place."""
-
-    tried: Mapping[str, Prompt] = field(default_factory=dict)
-
-    def get(self, name: str) -> Prompt:
-        """Return the prompt of that name."""
-        return self.tried.get(name) or repository_prompts()[name]
-
-
-REPOSITORY: Final[Prompts] = RepositoryPrompts()
 
 
 def variables(template: str) -> tuple[str, ...]:
@@ -59,12 +45,12 @@ def with_instructions(run: Run[Deps], prompt: Prompt, **values: str) -> Run[Deps
 
 
 def prompt_for(run: Run[Deps], name: str) -> Prompt:
-    """Return the prompt of that name to use in a turn: the repository's unless the run has its own.
+    """Return the prompt of that name to use in a turn: the run's own, or the repository's.
 
     Raises:
         KeyError: this product has no prompt of that name.
     """
-    return (deps_of(run).prompts or REPOSITORY).get(name)
+    return deps_of(run).prompts.get(name) or repository_prompts()[name]
 
 
 class _Text(StrictModel):
@@ -102,7 +88,7 @@ def refusal(name: str, text: object) -> str | None:
     """Say in half a sentence why `text` cannot be the prompt `name`; None if it can."""
     if not isinstance(text, str):
         return "it is a chat prompt; it must be a text prompt"
-    found, wanted = set(variables(text)), set(variables(REPOSITORY.get(name).text))
+    found, wanted = set(variables(text)), set(variables(repository_prompts()[name].text))
     too_long = f"it has {len(text)} characters, at most {LONGEST_PROMPT} are allowed"
     checks = (
         (not text.strip(), "it is empty"),

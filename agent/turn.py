@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from agent import lengths
 from agent.care.concerns import NO_CARE, Care, Concern
 from agent.engine.errors import log_failure
-from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
+from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.loop import AgenticResponse
 from agent.engine.messages import LLM
 from agent.engine.run import Run
@@ -132,12 +132,8 @@ def changed(person: Person, change: Change) -> Person:
 
 def settings_of(facts: Iterable[Fact]) -> dict[str, str]:
     """Return the settings that a person chose, by name."""
-    chosen = {}
-    for fact in facts:
-        if fact.kind == "setting":
-            name, _, value = fact.value.partition("=")
-            chosen[name] = value
-    return chosen
+    chosen = (fact.value.partition("=") for fact in facts if fact.kind == "setting")
+    return {name: value for name, _, value in chosen}
 
 
 def hides_words(person: Person) -> bool:
@@ -208,28 +204,17 @@ class StoredMessage:
     attachment: str = ""
 
 
-class Prompts(Protocol):
-    """The prompts of a turn."""
-
-    def get(self, name: str) -> Prompt:
-        """Return the current prompt of this name, without waiting for a server.
-
-        Raises:
-            KeyError: this product has no prompt of that name.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class Deps:
     """The user of a turn, the prompts in use, and models for special tasks (pictures, …).
 
-    If `person` is None, only the user's messages are known. If `prompts` is None, those of the
-    repository are used. `ids_given_to_model` are the ids of excerpts and wines that the model was
-    given in this turn.
+    If `person` is None, only the user's messages are known. A prompt that is not among `prompts` is
+    that of the repository. `ids_given_to_model` are the ids of excerpts and wines that the model
+    was given in this turn.
     """
 
     person: Person | None = None
-    prompts: Prompts | None = None
+    prompts: Mapping[str, Prompt] = field(default_factory=dict)
     models: Mapping[str, LLM] = field(default_factory=dict)
     ids_given_to_model: set[str] = field(default_factory=set)
 
@@ -264,7 +249,10 @@ async def answer_or_apologize(run: Run, work: AnswerFunction) -> Reply:
         kind = log_failure("A turn failed", error)
         return Reply(text=translate("apology"), outcome="failed", error_types=(kind,))
     finally:
-        record_ledger(run.span, run.ledger)
+        spent, ledger = run.ledger.spent, run.ledger
+        used = {"llm_calls": spent.requests, "tool_calls": ledger.tool_calls}
+        used |= {"tool_errors": ledger.tool_errors, "cost_usd": round(spent.cost_usd, 6)}
+        run.span.update(metadata=used)  # also of a turn that was cancelled
     return reply if reply.text.strip() else Reply(text=translate("apology"), outcome="failed")
 
 
@@ -321,18 +309,6 @@ def record_outcome(
         metadata |= {"prompt_is_fallback": prompt.is_fallback}
         metadata |= {"prompt_label": prompt.label} if prompt.label else {}
     span.update(metadata=metadata, level=LEVELS.get(outcome))
-
-
-def record_ledger(span: Span, ledger: Ledger) -> None:
-    """Record the usage of a turn on its root span; also when it was cancelled."""
-    span.update(
-        metadata={
-            "llm_calls": ledger.spent.requests,
-            "tool_calls": ledger.tool_calls,
-            "tool_errors": ledger.tool_errors,
-            "cost_usd": round(ledger.spent.cost_usd, 6),
-        }
-    )
 
 
 SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"

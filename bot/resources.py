@@ -21,12 +21,13 @@ from agent.engine.limits import Ledger, Limits, Prices
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, ResponseMode, Usage
 from agent.engine.run import Run
+from agent.engine.span import Prompt
 from agent.engine.tools import Tool
 from agent.places.find import find_places_tool
 from agent.places.search import WebSearch, brave, searxng
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
-from agent.turn import Deps, Prompts
+from agent.turn import Deps
 from bot.tasks import attempt, beside, bounded
 from bot.tracing import masking_of, open_prompts
 from config import Purpose, Server, Settings, SettingsError, describe
@@ -193,7 +194,7 @@ def model_of(
 
 def run_of(
     settings: Settings,
-    prompts: Prompts,
+    prompts: Mapping[str, Prompt],
     models: Sequence[LLMService] = (),
     special: Mapping[str, LLMService] | None = None,
 ) -> Run[Deps]:

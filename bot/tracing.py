@@ -5,19 +5,18 @@ Langfuse's client takes a second to load: it is loaded in a thread, when there i
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
-from agent.prompts import REPOSITORY
+from agent.engine.span import Prompt
 from agent.retrying import Backoff
 from agent.tracing.masking import Masking
 from agent.tracing.prompts import ManagedPrompts
 from agent.tracing.records import StoredScore
-from agent.turn import Prompts
 from bot.exporter import Channel, Exporter
 from bot.tasks import beside, bounded
 from config import Settings
@@ -179,11 +178,11 @@ async def forget_people(settings: Settings, personal: SqlPersonalData) -> None:
 
 
 @asynccontextmanager
-async def open_prompts(settings: Settings) -> AsyncIterator[Prompts]:
+async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]]:
     """Open the prompts in use: with Langfuse's keys those managed there, kept up to date."""
     if not settings.has_langfuse:
-        yield REPOSITORY
+        yield {}
         return
     prompts = ManagedPrompts(lambda: _observations(settings).client, PROMPT_LABEL)
     async with beside(prompts.refresh):
-        yield prompts
+        yield prompts.current

@@ -44,7 +44,7 @@ def fetched(
 
 
 class ManagedPrompts:
-    """The versions that have a label in Langfuse; see `agent.prompts.Prompts`.
+    """The versions that have a label in Langfuse; `current` holds the last good one of each.
 
     A prompt that Langfuse does not have under the label is the repository's. If Langfuse cannot
     give one, or gives one that the contracts cannot use, the last good version stays in use.
@@ -53,12 +53,8 @@ class ManagedPrompts:
     def __init__(self, client: "Callable[[], Langfuse]", label: str) -> None:
         self._client = client
         self._label = label
-        self._current = dict(repository_prompts())
+        self.current = dict(repository_prompts())
         self._told: dict[str, str] = {}
-
-    def get(self, name: str) -> Prompt:
-        """Return the last good version; the repository's until there is one."""
-        return self._current[name]
 
     async def refresh(self) -> None:
         """Fetch every prompt in a thread, now and every so often, until cancelled."""
@@ -70,13 +66,13 @@ class ManagedPrompts:
         """Fetch every prompt once. Never raises."""
         try:
             client = self._client()
-            for name, current in self._current.items():
+            for name, current in self.current.items():
                 prompt = fetched(client, name, label=self._label) or repository_prompts()[name]
                 if reason := refusal(name, prompt.text):
                     refused = f"{prompt.ref.origin} is refused: {quoted(reason, 300)}"
                     self._tell(f"prompt {name}", f"{refused}; {current.ref.origin} stays in use")
                 else:
-                    self._current[name] = prompt
+                    self.current[name] = prompt
             self._tell(AWAY)
         except Exception as error:
             self._tell(AWAY, str(unavailable(error)))

@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from agent.documents.passages import DocumentStore
+from agent.engine.span import Prompt
 from agent.evals import report
 from agent.evals.dataset import (
     STARTER,
@@ -35,7 +36,6 @@ from agent.sommelier.wine import Catalogue
 from agent.tracing.errors import unavailable
 from agent.tracing.experiments import Item, items_of, put_items, record
 from agent.tracing.records import TraceRecord
-from agent.turn import Prompts
 from bot.commands.output import fail, open_settings, printable, show, table, write_file
 from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.resources import model_of, open_database, open_embedder, research_tools, run_of
@@ -175,7 +175,7 @@ class Bench:
     documents: DocumentStore
     stack: AsyncExitStack
 
-    def variant(self, model: str, title: str, prompts: Prompts) -> Variant:
+    def variant(self, model: str, title: str, prompts: Mapping[str, Prompt]) -> Variant:
         """Return the sommelier with a model and titled prompts; the fallback has no model."""
         run = run_of(self.settings, prompts)
         if model != FALLBACK:

@@ -1,5 +1,6 @@
 """`sommelier prompts`: list and upload prompts; read the prompts that are tried out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -8,8 +9,6 @@ import typer
 
 from agent.engine.span import Prompt
 from agent.prompts import (
-    REPOSITORY,
-    RepositoryPrompts,
     braced,
     refusal,
     repository_prompts,
@@ -17,7 +16,6 @@ from agent.prompts import (
 )
 from agent.tracing.errors import unavailable
 from agent.tracing.prompts import ManagedPrompts, fetched
-from agent.turn import Prompts
 from bot.commands.output import fail, open_settings, show, table
 from bot.tracing import PROMPT_LABEL, langfuse_of
 from config import Settings
@@ -80,7 +78,7 @@ def stored_prompt(
         fail(str(unavailable(error)), 2)
 
 
-def prompts_to_try(settings: Settings, wanted: str) -> Prompts:
+def prompts_to_try(settings: Settings, wanted: str) -> Mapping[str, Prompt]:
     """Return the prompts to be tried out: `repository`, a file, or a version in Langfuse.
 
     The latter is named by its number or label (`sommelier@3`). A file holds the sommelier's prompt;
@@ -88,18 +86,18 @@ def prompts_to_try(settings: Settings, wanted: str) -> Prompts:
     """
     name, _, version = wanted.partition("@")
     if wanted == IN_REPOSITORY:
-        return REPOSITORY
+        return {}
     if name in repository_prompts() and version and not Path(wanted).exists():
         number, label = (int(version), None) if version.isdecimal() else (None, version)
         found = stored_prompt(settings, name, label=label, version=number)
         if found is None:
             fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
     else:
-        ref = replace(REPOSITORY.get(SOMMELIER).ref, label=Path(wanted).stem)
+        ref = replace(repository_prompts()[SOMMELIER].ref, label=Path(wanted).stem)
         found = Prompt(_text_of(Path(wanted)), ref)
     if problem := refusal(found.ref.name, found.text):
         fail(f"{wanted} cannot be the prompt {found.ref.name}: {problem}", 2)
-    return RepositoryPrompts({found.ref.name: found})
+    return {found.ref.name: found}
 
 
 def _text_of(file: Path) -> str:
@@ -109,10 +107,10 @@ def _text_of(file: Path) -> str:
         fail(f"{file} cannot be read: {getattr(error, 'strerror', 'it is not UTF-8 text')}", 2)
 
 
-def prompts_in_use(settings: Settings) -> Prompts:
+def prompts_in_use(settings: Settings) -> Mapping[str, Prompt]:
     """Return the prompts of the product: those of Langfuse under the label in use, if any."""
     if not settings.has_langfuse:
-        return REPOSITORY
+        return {}
     prompts = ManagedPrompts(lambda: langfuse_of(settings), PROMPT_LABEL)
     prompts.fetch()
-    return prompts
+    return prompts.current

@@ -14,10 +14,8 @@ from agent.engine import run as engine
 from agent.engine.limits import Limits
 from agent.evals.dataset import Conversation, parse_conversation
 from agent.evals.run import Result, Variant, evaluate
-from agent.prompts import REPOSITORY
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Wine
-from agent.turn import Deps
 from tests.commands import sommelier_eval, sommelier_here
 from tests.doubles.model_server import (
     ModelServer,
@@ -50,7 +48,7 @@ def lamb(*messages: str, language: str = "en", id: str = "lamb", **expect: Any) 
 
 async def run(server: ModelServer, conversation: Conversation) -> Result:
     model = service(server)
-    turn = engine.Run([model], limits=Limits(seconds=10), deps=Deps(prompts=REPOSITORY))
+    turn = engine.Run([model], limits=Limits(seconds=10))
     variant = Variant("gpt-4o", Sommelier(catalogue=FakeCatalogue()), FakeCatalogue(), turn)
     try:
         (result,) = [found async for found in evaluate([variant], [conversation], run="test")]
@@ -131,7 +129,7 @@ class Broken(FakeCatalogue):
 
 async def test_a_conversation_that_fails_counts_as_failed_and_ends_nothing() -> None:
     talks = [lamb(id=str(number)) for number in range(4)]
-    turn = engine.Run([], deps=Deps(prompts=REPOSITORY))
+    turn = engine.Run([])
     broken = Variant("x", Sommelier(catalogue=FakeCatalogue()), Broken(), turn)
     results = [result async for result in evaluate([broken], talks, run="test", concurrency=1)]
     assert len(results) == 4

@@ -35,9 +35,9 @@ async def test_the_newest_version_in_langfuse_is_in_use_soon(
         otlp_receiver.put("sommelier", text)
         wanted = in_langfuse(text, version)
         await eventually(
-            lambda: prompts.get("sommelier") == wanted,  # noqa: B023
+            lambda: prompts.current["sommelier"] == wanted,  # noqa: B023
             seconds=30,
-            otherwise=lambda: str(prompts.get("sommelier").ref),
+            otherwise=lambda: str(prompts.current["sommelier"].ref),
         )
     refreshing.cancel()
     await asyncio.wait([refreshing])
@@ -50,11 +50,11 @@ def test_every_prompt_is_asked_for_by_the_label(
     otlp_receiver.put("sommelier", BETTER, "candidate")
     prompts = prompts_of(otlp_receiver, "candidate")
     prompts.fetch()
-    assert prompts.get("sommelier") == in_langfuse(BETTER, 2, "candidate")
+    assert prompts.current["sommelier"] == in_langfuse(BETTER, 2, "candidate")
     assert otlp_receiver.asked == [(name, "candidate") for name in repository_prompts()]
     otlp_receiver.prompts["sommelier"][1].labels.remove("candidate")
     prompts.fetch()
-    assert prompts.get("sommelier") == REPOSITORYS, "a label that is taken away"
+    assert prompts.current["sommelier"] == REPOSITORYS, "a label that is taken away"
     assert caplog.messages == []
 
 
@@ -67,10 +67,10 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
         prompts.fetch()
         otlp_receiver.put("sommelier", broken)
         prompts.fetch()
-        assert prompts.get("sommelier") == in_langfuse(GOOD, 1)
+        assert prompts.current["sommelier"] == in_langfuse(GOOD, 1)
     otlp_receiver.put("sommelier", BETTER)
     prompts.fetch()
-    assert prompts.get("sommelier") == in_langfuse(BETTER, 4)
+    assert prompts.current["sommelier"] == in_langfuse(BETTER, 4)
     said = "prompt sommelier: langfuse:{} is refused: {}; langfuse:1 stays in use"
     assert caplog.messages == [said.format(2, "it lacks {{schema}}"), said.format(3, "it is empty")]
 
@@ -88,13 +88,13 @@ def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_
     otlp_receiver.mode = mode
     for _ in range(2):
         prompts.fetch()
-        assert prompts.get("sommelier") == in_langfuse(GOOD, 1)
+        assert prompts.current["sommelier"] == in_langfuse(GOOD, 1)
     (line,) = caplog.messages
     assert line.startswith(f"Prompts cannot be fetched, the last good ones stay: {said}")
     otlp_receiver.mode = "ok"
     otlp_receiver.put("sommelier", BETTER)
     prompts.fetch()
-    assert prompts.get("sommelier") == in_langfuse(BETTER, 2)
+    assert prompts.current["sommelier"] == in_langfuse(BETTER, 2)
 
 
 async def test_a_server_that_never_answers_holds_up_no_turn(
@@ -105,6 +105,6 @@ async def test_a_server_that_never_answers_holds_up_no_turn(
     prompts = prompts_of(otlp_receiver)
     refreshing = asyncio.create_task(prompts.refresh())
     await eventually(lambda: bool(otlp_receiver.asked), seconds=30, otherwise=lambda: "not asked")
-    assert prompts.get("sommelier") == REPOSITORYS
+    assert prompts.current["sommelier"] == REPOSITORYS
     refreshing.cancel()
     await asyncio.wait([refreshing])

@@ -1,7 +1,5 @@
 """Which prompt a turn was asked with stands on its generations; what was replayed is marked."""
 
-from dataclasses import dataclass, field
-
 from agent.documents.answer import answer_question
 from agent.engine.limits import Limits
 from agent.engine.run import Run
@@ -17,17 +15,12 @@ from tests.library import REFINED, SUR_LIE, FakeLibrary, open_model, sent
 MARK = "As the house likes it."
 
 
-@dataclass
-class HousePrompts:
+def house_prompts() -> dict[str, Prompt]:
     """Every prompt of the repository with a sentence of the house in front, as version 7."""
-
-    asked: list[str] = field(default_factory=list)
-    version: int = 7
-
-    def get(self, name: str) -> Prompt:
-        self.asked.append(name)
-        ref = PromptRef(name, self.version, "production", is_fallback=False)
-        return Prompt(f"{MARK}\n{repository_prompts()[name].text}", ref)
+    return {
+        name: Prompt(f"{MARK}\n{prompt.text}", PromptRef(name, 7, "production", is_fallback=False))
+        for name, prompt in repository_prompts().items()
+    }
 
 
 def generations(span: SpanRecord) -> list[SpanRecord]:
@@ -37,7 +30,7 @@ def generations(span: SpanRecord) -> list[SpanRecord]:
 
 
 async def test_every_generation_of_a_turn_carries_its_one_prompt(model_server: ModelServer) -> None:
-    prompts, root = HousePrompts(), root_span()
+    prompts, root = house_prompts(), root_span()
     model_server.script(search(), answer("no"), valid())
     async with open_model(model_server) as model:
         run = Run([model], limits=Limits(seconds=10), span=root, deps=Deps(prompts=prompts))
@@ -45,7 +38,6 @@ async def test_every_generation_of_a_turn_carries_its_one_prompt(model_server: M
         await asked(sommelier, f"{QUESTION} Quote a definition.", run)
     ref = PromptRef("sommelier", 7, "production", is_fallback=False)
     assert [span.prompt for span in generations(root)] == [ref] * 3
-    assert prompts.asked == ["sommelier"]
     systems = [sent(model_server, number)["messages"][0]["content"] for number in range(3)]
     assert [system.count(MARK) for system in systems] == [1, 1, 1]
     assert {key: root.metadata[key] for key in root.metadata if key.startswith("prompt")} == {
@@ -58,7 +50,7 @@ async def test_every_generation_of_a_turn_carries_its_one_prompt(model_server: M
 
 async def test_look_ups_have_prompts_of_their_own(model_server: ModelServer) -> None:
     model_server.script(answer_json(REFINED), answer(f"Lees are yeast cells [{SUR_LIE.path}]."))
-    root, prompts = root_span(), HousePrompts()
+    root, prompts = root_span(), house_prompts()
     async with open_model(model_server) as model:
         run = Run([model], limits=Limits(seconds=10), span=root, deps=Deps(prompts=prompts))
         await answer_question("lees?", documents=FakeLibrary(), run=run, refine=True)
