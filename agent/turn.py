@@ -249,10 +249,11 @@ async def answer_or_apologize(run: Run, work: AnswerFunction) -> Reply:
         kind = log_failure("A turn failed", error)
         return Reply(text=translate("apology"), outcome="failed", error_types=(kind,))
     finally:
-        spent, ledger = run.ledger.spent, run.ledger
-        used = {"llm_calls": spent.requests, "tool_calls": ledger.tool_calls}
-        used |= {"tool_errors": ledger.tool_errors, "cost_usd": round(spent.cost_usd, 6)}
-        run.span.update(metadata=used)  # also of a turn that was cancelled
+        ledger = run.ledger
+        used = {"llm_calls": ledger.spent.requests, "tool_calls": ledger.tool_calls}
+        cost = round(ledger.spent.cost_usd, 6)
+        # Also of a turn that was cancelled.
+        run.span.update(metadata=used | {"tool_errors": ledger.tool_errors} | {"cost_usd": cost})
     return reply if reply.text.strip() else Reply(text=translate("apology"), outcome="failed")
 
 
