@@ -12,6 +12,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from agent.documents.embedding import Embedder
 from db.documents.chunking import Section
 from db.documents.reading import Document
 
@@ -23,12 +24,11 @@ TOPICS = 100
 MODEL = "benchmark"
 
 
-class Corpus:
+class Corpus(Embedder):
     """Endless synthetic documents: `texts` and `vectors` of all chunks that were made."""
 
-    name = MODEL
-
     def __init__(self, seed: int = 7) -> None:
+        self.name = MODEL
         self._random, self._chance = random.Random(seed), np.random.default_rng(seed)
         self._vocabulary = [
             "".join(self._random.choices("bdfgklmoprtuvz", k=7)) for _ in range(VOCABULARY)

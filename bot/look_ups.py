@@ -79,7 +79,7 @@ def answer_text(answer: Answer, *, with_passages: bool = False) -> str:
     if answer.citations:
         sources = [f"**{translate('sources')}**"]
         for cited in answer.citations:
-            sources.append(f"[{cited.number}] {_line(cited.title)} · {_line(cited.location)}")
+            sources.append(cited.source_line)
             if with_passages and answer.by_model:
                 sources.append(quoted(cited.passage, "**>"))
         parts.append("\n".join(sources))

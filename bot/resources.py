@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.care.help import Help, help_texts
-from agent.documents.embedding import Embedder, EmbeddingService
+from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.engine.limits import Ledger, Limits, Prices
@@ -211,10 +211,10 @@ def run_of(
     return Run(models, limits=limits, ledger=Ledger(prices=prices), deps=deps)
 
 
-def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> EmbeddingService | None:
+def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> Embedder | None:
     """Return the configured source of vectors, None if there is none."""
     server = settings.server("embedding")
-    return EmbeddingService(http, **server._asdict()) if server else None
+    return Embedder(http, **server._asdict()) if server else None
 
 
 def audio_server(

@@ -1,4 +1,4 @@
-"""The statements of an answer from documents, the paths that they cite, and their numbers.
+"""Citations in answers from documents: what they cover, which rules they break, their numbers.
 
 A statement is covered by a citation in its sentence, directly after its full stop, later in its
 paragraph or list item, or on a following line of citations. Headings, lead-ins (they end in a
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.documents.passages import Chunk
+from agent.documents.passages import Chunk, best_passage, content_words, source_line
 from agent.engine.contract import Evidence
 from agent.engine.errors import quoted
 from agent.language import sentences
@@ -31,6 +31,9 @@ CITING_LINK: Final = pattern(
 )
 ENDS: Final = tuple(".!?…。！？")
 SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
+MAX_SHOWN_PATHS: Final = 8
+MAX_SHOWN_PROBLEMS: Final = 3
+MAX_QUOTED_CHARS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +55,125 @@ class Statement:
     cites: tuple[str, ...] = ()
     unknown_paths: tuple[str, ...] = ()
 
+    @property
+    def cited_text(self) -> str:
+        """Return the sentence with its citations, those of a later sentence included."""
+        if not self.needs_citation or CITATION_PATTERN.search(self.text):
+            return self.text
+        return f"{self.text} {' '.join(f'[{path}]' for path in self.cites)}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A paragraph, list item or heading: the list marker before it, and its sentences."""
+    """A line of an answer: the list marker before it, and its sentences; none if it is blank."""
 
     marker: str = ""
-    stated: Sequence[Statement] = ()
+    statements: Sequence[Statement] = ()
     is_heading: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A numbered citation: the document, and the passage retrieved from it."""
+
+    number: int
+    path: str
+    title: str
+    location: str
+    passage: str
+
+    @property
+    def source_line(self) -> str:
+        """Return the line that names the source below an answer, in Markdown."""
+        return source_line(self.number, self.title, self.location)
+
+
+class CitationRules:
+    """Check the statements of an answer against the chunks that they cite.
+
+    Numbers that the question contains need no source.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk], question: str) -> None:
+        self._question = question
+        self._sources: dict[str, str] = {}
+        for chunk in chunks:
+            self._sources[chunk.path] = f"{self._sources.get(chunk.path, '')}\n{chunk.source_text}"
+
+    def problem(self, text: str) -> str | None:
+        """Return feedback on an answer, or None if it is valid."""
+        if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
+            return "the answer is JSON; write plain text"
+        found = map(self._statement_problem, statements(text, self._sources))
+        problems = list(dict.fromkeys(filter(None, found)))
+        if problems:
+            return "; ".join(problems[:MAX_SHOWN_PROBLEMS])
+        if self.valid_part(text):
+            return None
+        return f"the answer cites nothing; cite [path], or say: {NOT_ENOUGH}"
+
+    def valid_part(self, text: str) -> str:
+        """Return the valid sentences unchanged.
+
+        Return an empty text if they neither cite a source nor say that the excerpts do not suffice.
+        """
+        valid = keep_sentences(
+            text, self._sources, lambda statement: self._statement_problem(statement) is None
+        )
+        is_answer = admits_not_enough(valid) or bool(find_citations(valid, self._sources))
+        return valid if is_answer else ""
+
+    def _statement_problem(self, statement: Statement) -> str | None:
+        if statement.unknown_paths:
+            listed = _bracketed(list(self._sources)[:MAX_SHOWN_PATHS])
+            name = quoted(statement.unknown_paths[0])
+            return f"[{name}] is not one of the excerpts; cite only {listed}"
+        if not statement.needs_citation:
+            return None
+        quoted_text = quoted(statement.text, MAX_QUOTED_CHARS)
+        if not statement.cites:
+            return (
+                f"this statement has no citation: {quoted_text}; put the [path] of its source "
+                "after it, or leave it out"
+            )
+        sources = "\n".join([self._question, *(self._sources[path] for path in statement.cites)])
+        if number := unsupported_number(CITATION_PATTERN.sub("", statement.text), sources):
+            cited = _bracketed(statement.cites)
+            return f"the number {number} in {quoted_text} does not occur in {cited}; correct it"
+        return None
+
+
+def _bracketed(paths: Iterable[str]) -> str:
+    return ", ".join(f"[{path}]" for path in paths)
+
+
+def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
+    """Return an answer with numbers in place of paths, and the citations in order of their numbers.
+
+    Passages of one document have numbers of their own: a path gets the number of that chunk of its
+    document which shares most words with the statement before it.
+    """
+    by_path: dict[str, list[Chunk]] = {}
+    for chunk in chunks:
+        by_path.setdefault(chunk.path, []).append(chunk)
+    by_chunk_id: dict[str, Citation] = {}
+    parts, previous_end, statement = [], 0, ""
+    for cited in find_citations(text, by_path):
+        text_before = text[previous_end : cited.start]
+        parts.append(text_before)
+        previous_end = cited.end
+        if content_words(text_before):  # without words between them, two citations share one
+            statement = text_before
+        stated = content_words(statement)
+        for path in cited.paths:
+            chunk = max(by_path[path], key=lambda it: len(content_words(it.text) & stated))
+            if chunk.id not in by_chunk_id:
+                number, passage = len(by_chunk_id) + 1, best_passage(chunk.text, statement)
+                by_chunk_id[chunk.id] = Citation(
+                    number, chunk.path, chunk.title, chunk.location, passage
+                )
+            parts.append(f"[{by_chunk_id[chunk.id].number}]")
+    return "".join([*parts, text[previous_end:]]), tuple(by_chunk_id.values())
 
 
 def find_citations(text: str, paths: Collection[str]) -> list[Cited]:
@@ -74,10 +188,14 @@ def find_citations(text: str, paths: Collection[str]) -> list[Cited]:
 def _cited(found: Match, paths: Collection[str]) -> Cited:
     names = [found[1], *found[1].replace(";", ",").split(",")]
     # A model may have put marks around a path.
-    bare = [name.strip(" \t`'\"*_") for name in names if name.strip()]
-    named = bare[:1] if bare[0] in paths else bare[1:]
+    whole, *parts = (name.strip(" \t`'\"*_") for name in names if name.strip())
+    named = [whole] if whole in paths else parts
     known = tuple(path for path in named if path in paths)
     return Cited(*found.span(), known, tuple(path for path in named if path not in paths))
+
+
+def _unknown_paths(found: Iterable[Cited]) -> tuple[str, ...]:
+    return tuple(path for cited in found for path in cited.unknown_paths)
 
 
 def plain_brackets(text: str) -> str:
@@ -85,14 +203,14 @@ def plain_brackets(text: str) -> str:
 
     Some models make links of them, `[Sur lie](sur-lie.md)`, or write wide brackets.
     """
-    return CITING_LINK.sub(_as_citation, text)
 
+    def as_citation(found: Match) -> str:
+        label, path = found["label"] or "", found["target"] or found["wide"]
+        if not is_path(path) or "://" in path:
+            return found[0]
+        return f"[{path}]" if label in {"", path} else f"{label} [{path}]"
 
-def _as_citation(found: Match) -> str:
-    label, path = found["label"] or "", found["target"] or found["wide"]
-    if not is_path(path) or "://" in path:
-        return found[0]
-    return f"[{path}]" if label in {"", path} else f"{label} [{path}]"
+    return CITING_LINK.sub(as_citation, text)
 
 
 def unretrieved_path(text: str, evidence: Evidence) -> str | None:
@@ -101,9 +219,8 @@ def unretrieved_path(text: str, evidence: Evidence) -> str | None:
     For answers that cite documents beside other things: other brackets are left alone.
     """
     paths = {found.path for found in evidence.sources.values() if isinstance(found, Chunk)}
-    for name in _unknown_names(find_citations(text, paths)):
-        if is_path(name):
-            return f"the text cites [{quoted(name)}], which no tool returned; leave it out"
+    for path in filter(is_path, _unknown_paths(find_citations(text, paths))):
+        return f"the text cites [{quoted(path)}], which no tool returned; leave it out"
     return None
 
 
@@ -115,7 +232,7 @@ def is_path(name: str) -> bool:
 
 def statements(text: str, paths: Collection[str]) -> list[Statement]:
     """Return the sentences of an answer in order, each with the paths that cover it."""
-    return [statement for line in _lines(text, paths) for statement in line.stated]
+    return [statement for line in _lines(text, paths) for statement in line.statements]
 
 
 def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statement], bool]) -> str:
@@ -124,68 +241,45 @@ def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statemen
     A statement that was covered by the citation of a later sentence gets this citation itself. A
     heading or lead-in is removed if no sentence remains below it.
     """
-    lines = _lines(text, paths)
-    every = [statement for line in lines for statement in line.stated]
-    if all(accept(found) and _with_citation(found) == found.text for found in every):
+    if all(accept(found) and found.cited_text == found.text for found in statements(text, paths)):
         return text.strip()
-    left, has_below = list[str](), False
-    for line in reversed(lines):
-        said = " ".join(_with_citation(found) for found in line.stated if accept(found))
+    kept, has_below = list[str](), False
+    for line in reversed(_lines(text, paths)):
+        said = " ".join(found.cited_text for found in line.statements if accept(found))
         leads_in = line.is_heading or said.endswith((":", "："))
-        if line.stated and (not said or (leads_in and not has_below)):
+        if line.statements and (not said or (leads_in and not has_below)):
             continue
         has_below = not line.is_heading if said else has_below
-        left.append(line.marker + said)
-    return BLANK_LINES.sub("\n\n", "\n".join(reversed(left))).strip()
-
-
-def _with_citation(statement: Statement) -> str:
-    if not statement.needs_citation or CITATION_PATTERN.search(statement.text):
-        return statement.text
-    return " ".join([statement.text, *(f"[{path}]" for path in statement.cites)])
+        kept.append(line.marker + said)
+    return BLANK_LINES.sub("\n\n", "\n".join(reversed(kept))).strip()
 
 
 def _lines(text: str, paths: Collection[str]) -> list[Line]:
-    """Return the lines of an answer with their sentences; a blank line has none.
+    """Return the lines of an answer with their sentences.
 
     The lines are read from the last to the first: a citation covers the sentences before it in its
-    line, and a line of citations covers the line before it.
+    paragraph or list item, and a line of citations covers the paragraph before it.
     """
     found, covering = list[Line](), list[Cited]()
-    for line in reversed(_unwrapped(text)):
+    for line in reversed(text.strip().splitlines()):
         if _only_cites(line):
             covering = find_citations(line, paths)
-            if unknown := _unknown_names(covering):
+            if unknown := _unknown_paths(covering):
                 found.append(Line("", [Statement(line, unknown_paths=unknown)]))
             continue
-        marker, is_heading = MARKER.match(line), HEADING.match(line) is not None
+        if not line.strip():  # a paragraph ends above, unless citations follow
+            covering = [] if found and found[-1].statements else covering
+        is_heading, marker = HEADING.match(line.strip()) is not None, MARKER.match(line)
         lead = marker[0] if marker and not is_heading else ""
         stated = list[Statement]()
         for sentence in reversed(_cited_sentences(line[len(lead) :].strip())):
             covering = find_citations(sentence, paths) or covering
             cites = tuple(dict.fromkeys(path for cited in covering for path in cited.paths))
-            is_statement = not is_heading and _needs_citation(sentence)
-            stated.append(Statement(sentence, is_statement, cites, _unknown_names(covering)))
-        covering = [] if stated else covering
+            needs_citation = not is_heading and _needs_citation(sentence)
+            stated.append(Statement(sentence, needs_citation, cites, _unknown_paths(covering)))
+        covering = [] if lead or is_heading else covering
         found.append(Line(lead, stated[::-1], is_heading))
     return found[::-1]
-
-
-def _unknown_names(found: Iterable[Cited]) -> tuple[str, ...]:
-    return tuple(name for cited in found for name in cited.unknown_paths)
-
-
-def _unwrapped(text: str) -> list[str]:
-    """Return the paragraphs, list items and headings of a text, each as one line."""
-    joined = list[str]()
-    for line in text.strip().splitlines():
-        begins = not line.strip() or MARKER.match(line) or HEADING.match(line.strip())
-        is_open = joined and joined[-1].strip() and not HEADING.match(joined[-1])
-        if begins or not is_open or _only_cites(line) or _only_cites(joined[-1]):
-            joined.append(line.rstrip())
-        else:
-            joined[-1] += f" {line.strip()}"
-    return joined
 
 
 def _cited_sentences(text: str) -> list[str]:

@@ -1,9 +1,9 @@
-"""Vectors of texts, by a server with OpenAI's `/embeddings` API: the port, and its client."""
+"""Vectors of texts, by a server with OpenAI's `/embeddings` API."""
 
 import asyncio
 import math
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import httpx2
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -18,21 +18,6 @@ class EmbeddingError(AgentError):
     """The embedding source is down, too slow, or returned something other than vectors."""
 
 
-class Embedder(Protocol):
-    """An embedding source: texts to vectors, near each other where the texts mean alike."""
-
-    @property
-    def name(self) -> str:
-        """Return the model's name; vectors of different names are never compared."""
-
-    async def embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
-        """Return one vector of length 1 for each text, in order.
-
-        Raises:
-            EmbeddingError: there are none within `seconds`.
-        """
-
-
 class _Vector(BaseModel):
     index: int
     embedding: list[float]
@@ -42,8 +27,11 @@ class _Vectors(BaseModel):
     data: list[_Vector]
 
 
-class EmbeddingService:
-    """A model of a server, asked over connections of `http`; one call is one request."""
+class Embedder:
+    """Ask a model for vectors, near each other where the texts mean alike.
+
+    Vectors of models with different names are never compared. One call is one request.
+    """
 
     def __init__(
         self,

@@ -9,11 +9,12 @@ from pydantic import Field
 from agent.engine.contract import OutputContract
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
-from agent.engine.span import PromptRef, Span
+from agent.engine.span import Prompt, PromptRef, Span
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.language import truncate_at_boundary
+from agent.markdown import escape
 from agent.text import pattern, words
-from agent.turn import Outcome, Reply, deps_of, error_types, record_outcome
+from agent.turn import Outcome, Reply, deps_of, error_types
 
 T = TypeVar("T")
 
@@ -82,15 +83,16 @@ class DocumentStore(Protocol):
 class LookupResult:
     """Hold the fields that answers and quotes have in common.
 
-    `note` says why no model was involved; it is empty if one was.
+    `note` says why no model was involved; it is empty if one was. `prompt` is that of the model.
     """
 
     outcome: Outcome
     chunks: tuple[Chunk, ...] = ()
-    by_model: bool = True
+    by_model: bool = False
     note: str = ""
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
+    prompt: PromptRef | None = None
 
     def reply(self, text: str) -> Reply:
         """Return the reply of a turn, with `text` as its Markdown."""
@@ -101,27 +103,27 @@ class LookupResult:
             retries=self.retry_count,
             error_types=self.error_types,
             answer=self,
+            prompt=self.prompt,
         )
 
-    def record(self, span: Span, prompt: PromptRef | None) -> None:
-        """Record the outcome on the span of the look-up, with the prompt of the model, if any."""
-        retries, errors = self.retry_count, self.error_types
-        record_outcome(span, self.outcome, retries=retries, error_types=errors, prompt=prompt)
 
-
-def result_fields(chunks: Sequence[Chunk], response: AgenticResponse[Any] | None) -> dict[str, Any]:
+def result_fields(
+    chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, prompt: Prompt
+) -> dict[str, Any]:
     """Return the fields of a `LookupResult` by a model's response; None if no model was asked."""
-    outcome: Outcome = "answered"
-    if response is not None and not response.has_text:
-        outcome = "refused" if response.outcome in {"refusal", "content_filter"} else "fallback"
-    elif response is not None and response.outcome == "salvaged":
-        outcome = "salvaged"
-    return {
-        "outcome": outcome,
-        "chunks": tuple(chunks),
-        "by_model": response is not None and response.has_text,
-        "retry_count": response.retry_count if response else 0,
-        "error_types": error_types(response) if response else (),
+    fields: dict[str, Any] = {"outcome": "answered", "chunks": tuple(chunks)}
+    if response is None:
+        return fields | {"by_model": False}
+    if not response.has_text:
+        is_refusal = response.outcome in {"refusal", "content_filter"}
+        fields["outcome"] = "refused" if is_refusal else "fallback"
+    elif response.outcome == "salvaged":
+        fields["outcome"] = "salvaged"
+    return fields | {
+        "by_model": response.has_text,
+        "retry_count": response.retry_count,
+        "error_types": error_types(response),
+        "prompt": prompt.ref,
     }
 
 
@@ -155,6 +157,11 @@ def escaped(text: str) -> str:
 def excerpts(chunks: Sequence[Chunk]) -> str:
     """Return chunks as the model reads them: `[path]: text`."""
     return "\n\n".join(f"[{escaped(chunk.path)}]: {escaped(chunk.text)}" for chunk in chunks)
+
+
+def source_line(number: int, title: str, location: str) -> str:
+    """Return the line that names a source below an answer, in Markdown."""
+    return f"[{number}] {escape(' '.join(f'{title} · {location}'.split()))}"
 
 
 def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:

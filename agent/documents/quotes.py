@@ -38,6 +38,7 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
+from agent.engine.span import Prompt
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
 from agent.prompts import prompt_for, with_instructions
@@ -136,7 +137,7 @@ def _consistency_problem(answer: QuotesAnswer) -> str | None:
 
 def _snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
     """Return why a snippet is no quote from these chunks, or None if it is one."""
-    content, named = quoted(snippet.content), snippet.source_id
+    named = snippet.source_id
     titles = {chunk.document_id: escaped(chunk.title) for chunk in chunks}
     if not snippet.content.strip():
         return "content is empty"
@@ -147,12 +148,9 @@ def _snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
         return f"the source {named} has the title {title}, not {given}"
     if find_in_chunks(snippet, chunks):
         return None
-    for chunk in chunks:
-        if verbatim(snippet.content, chunk.text):
-            return f"content {content} stands in the source {chunk.document_id}, not in this one"
     return (
-        f"content {content} does not occur in this source as one contiguous passage; copy it "
-        "exactly, one passage of one chunk for each snippet"
+        f"content {quoted(snippet.content)} does not occur in this source as one contiguous "
+        "passage; copy it exactly, one passage of one chunk for each snippet"
     )
 
 
@@ -173,7 +171,7 @@ def verbatim(content: str, text: str) -> str | None:
     model's. A quote begins and ends with a word.
     """
     passage = _compared(content.strip(f"{QUOTATION_MARKS}… "))[0].strip()
-    source, places = _compared_source(text)
+    source, places = _compared(text)
     start = source.find(passage) if passage else -1
     while start >= 0:
         end = start + len(passage)
@@ -183,27 +181,20 @@ def verbatim(content: str, text: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=64)
 def _compared(text: str) -> tuple[str, list[int]]:
     """Return a text made comparable, and for each of its characters its place in the text."""
     characters: list[str] = []
     places: list[int] = []
     for place, original in enumerate(text):
-        for character in _level(original):
+        plain = unicodedata.normalize("NFKC", original.translate(LEVELLED)).casefold()
+        for character in plain.translate(LEVELLED):
             is_space = character.isspace()
             if is_space and (not characters or characters[-1] == " "):
                 continue
             characters.append(" " if is_space else character)
             places.append(place)
     return "".join(characters), places
-
-
-_compared_source: Final = lru_cache(maxsize=64)(_compared)
-
-
-@lru_cache(maxsize=4096)
-def _level(character: str) -> str:
-    plain = unicodedata.normalize("NFKC", character.translate(LEVELLED)).casefold()
-    return plain.translate(LEVELLED)
 
 
 def _is_within_word(around: str) -> bool:
@@ -220,20 +211,15 @@ class Quote(Snippet):
     chunk_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quotes(LookupResult):
     """The quotes for one query, best first, and a summary, in the model's words if `by_model`."""
 
     query: str
-    quotes: tuple[Quote, ...]
+    quotes: tuple[Quote, ...] = ()
     summary: str
-    no_results: bool
+    no_results: bool = True
     cached: bool = False
-
-    @classmethod
-    def crisis_help(cls, query: str, text: str) -> "Quotes":
-        """Return the quotes result that offers help in a crisis; no document was searched."""
-        return cls(query, (), text, no_results=True, outcome="care", by_model=False)
 
 
 class QuoteCache:
@@ -282,7 +268,6 @@ async def find_quotes(
     key = _cache_key(query, chunks, models, prompt.text)
     if cache is not None and (stored := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
-        stored.record(run.span, prompt.ref)
         return replace(stored, query=query, cached=True)
     response = None
     if run.models and chunks:
@@ -290,22 +275,23 @@ async def find_quotes(
         schema = contract.output.schema_text
         asked = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
-        asked = replace(asked, limits=limits)
         response = await ask_cheaper_model_first(
-            user_message(query, chunks), asked, contract, chunks=chunks
+            user_message(query, chunks), replace(asked, limits=limits), contract, chunks=chunks
         )
-    found = _quotes(query, chunks, response)
-    found.record(run.span, prompt.ref if response else None)
+    found = _quotes(query, chunks, response, prompt)
     if cache is not None and found.by_model and found.outcome == "answered":
         cache.put(key, found)
     return found
 
 
 def _quotes(
-    query: str, chunks: Sequence[Chunk], response: AgenticResponse[QuotesAnswer] | None
+    query: str,
+    chunks: Sequence[Chunk],
+    response: AgenticResponse[QuotesAnswer] | None,
+    prompt: Prompt,
 ) -> Quotes:
     nothing = translate("no_matching_document")
-    found = Quotes(query, (), nothing, no_results=True, **result_fields(chunks, response))
+    found = Quotes(query=query, summary=nothing, **result_fields(chunks, response, prompt))
     if not chunks:
         return found
     if response and response.answer is not None and response.has_text:
@@ -313,9 +299,10 @@ def _quotes(
         # The exact text of the chunk, without duplicates.
         located = ((snippet, find_in_chunks(snippet, chunks)) for snippet in answer.snippets)
         quotes = [_quote(*place, one.relevance.strip()) for one, place in located if place]
+        unique = {(quote.chunk_id, quote.content): quote for quote in quotes}
         return replace(
             found,
-            quotes=tuple({(quote.chunk_id, quote.content): quote for quote in quotes}.values()),
+            quotes=tuple(unique.values()),
             summary=answer.summary.strip() or nothing,
             no_results=answer.no_results,
         )

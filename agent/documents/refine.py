@@ -5,9 +5,8 @@ searched for too, and it alone is answered.
 """
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
@@ -29,17 +28,15 @@ SECONDS: Final = 30.0
 LONGEST_QUERY: Final = 300
 PROMPT: Final = "<question>\n{question}\n</question>\n\nRewrite this question for the search."
 
-FallbackReason = Literal[
-    "disabled", "no_model", "budget", "timeout", "model_error", "empty", "invalid", "refused"
-]
-
-REASONS: Final[Mapping[str, FallbackReason]] = {
+REASONS: Final = {
     "deadline": "timeout",
     "model_error": "model_error",
     "limit": "model_error",
     "refusal": "refused",
     "content_filter": "refused",
 }
+"""The reasons of a fallback, by the outcome of a response. Others are `disabled`, `no_model`,
+`budget`, `empty` and `invalid`."""
 NO_FLAG_CHARACTER: Final = pattern(r"\W+")
 
 
@@ -92,7 +89,7 @@ class Refinement:
     constraints: tuple[str, ...] = ()
     ambiguities: tuple[str, ...] = ()
     security_flags: tuple[str, ...] = ()
-    fallback_reason: FallbackReason | None = None
+    fallback_reason: str | None = None
 
     @property
     def used(self) -> bool:
@@ -133,20 +130,15 @@ async def refine_question(
         return replace(original, fallback_reason="no_model")
     if not run.models or run.requests_left <= kept_requests:
         return replace(original, fallback_reason="budget")
-    limits = replace(
-        run.limits,
-        structured_output_max_retries=0,
-        model_tries=1,
-        seconds=min(SECONDS, run.limits.seconds),
-    )
+    seconds = min(SECONDS, run.limits.seconds)
+    limits = replace(run.limits, structured_output_max_retries=0, model_tries=1, seconds=seconds)
     contract = OutputContract(
         RefinedQuestion,
         grounding=lambda refined, _: _added_number(refined, question),
         temperature=TEMPERATURE,
     )
-    asked = with_instructions(
-        run, prompt_for(run, "refinement"), schema=contract.output.schema_text
-    )
+    prompt = prompt_for(run, "refinement")
+    asked = with_instructions(run, prompt, schema=contract.output.schema_text)
     with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(
             PROMPT.format(question=escaped(question)),
@@ -169,7 +161,9 @@ async def refine_question(
 
 def _refined(original: Refinement, response: AgenticResponse[RefinedQuestion]) -> Refinement:
     if response.outcome != "answered" or (found := response.answer) is None:
-        return replace(original, fallback_reason=_reason(response))
+        is_empty = response.error_types[-1:] in {("empty",), ("no_choices",)}
+        reason = REASONS.get(response.outcome, "empty" if is_empty else "invalid")
+        return replace(original, fallback_reason=reason)
     # Flags become names: the model's own text is kept out of logs.
     flags = (
         NO_FLAG_CHARACTER.sub("_", flag.lower()).strip("_")[:40] for flag in found.security_flags
@@ -177,12 +171,6 @@ def _refined(original: Refinement, response: AgenticResponse[RefinedQuestion]) -
     rest = found.model_dump(exclude={"refined_query", "security_flags"})
     known = tuple(dict.fromkeys((*original.security_flags, *filter(None, flags))))
     return replace(original, refined=found.refined_query, security_flags=known, **rest)
-
-
-def _reason(response: AgenticResponse[RefinedQuestion]) -> FallbackReason:
-    if response.outcome in REASONS:
-        return REASONS[response.outcome]
-    return "empty" if response.error_types[-1:] in {("empty",), ("no_choices",)} else "invalid"
 
 
 def _added_number(refined: RefinedQuestion, question: str) -> str | None:

@@ -1,6 +1,6 @@
 """The rules that answer when there is no language model, or none that answers."""
 
-from agent.fallback.answering import Fallback, LookUp, reply_to, source_of
+from agent.fallback.answering import Fallback, LookUp, reply_to
 from agent.fallback.request import read_request
 from agent.fallback.searching import parse_query, unambiguous_query, wine_called
 from agent.fallback.wording import describe_request, describe_search, describe_wine
@@ -16,7 +16,6 @@ __all__ = [
     "parse_query",
     "read_request",
     "reply_to",
-    "source_of",
     "unambiguous_query",
     "wine_called",
 ]

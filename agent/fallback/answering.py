@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from agent.documents.passages import DocumentStore
+from agent.documents.passages import DocumentStore, source_line
 from agent.engine.messages import Message
 from agent.engine.span import NO_SPAN, Span
 from agent.fallback.library import Passage, passage_for
@@ -152,12 +152,8 @@ def _read(request: Request) -> str:
 def _quoted(passage: Passage) -> str:
     """Return a passage of the documents, word for word, with its source."""
     quoted = "\n".join(f"> {escape(line)}" for line in passage.text.splitlines() if line.strip())
-    return "\n\n".join((translate("fallback_passage"), quoted, source_of(passage)))
-
-
-def source_of(passage: Passage) -> str:
-    """Name the document that a passage is from."""
-    return f"[1] {escape(f'{passage.chunk.title} · {passage.chunk.location}')}"
+    source = source_line(1, passage.chunk.title, passage.chunk.location)
+    return "\n\n".join((translate("fallback_passage"), quoted, source))
 
 
 def _say(text: str, kind: ResponseType = "informational") -> Reply:

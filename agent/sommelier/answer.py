@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agent.documents.answer import footnotes
-from agent.documents.citations import unretrieved_path
+from agent.documents.citations import footnotes, unretrieved_path
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import quoted
@@ -83,8 +82,7 @@ def _with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[
     if not chunks:
         return texts, ""
     numbered, notes = footnotes(SEPARATOR.join(texts), chunks)
-    titles = (f"[{note.number}] {escape(f'{note.title} · {note.location}')}" for note in notes)
-    return numbered.split(SEPARATOR), "\n".join(titles)
+    return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)
 
 
 def wine_ids(response: SommelierResponse) -> list[str]:

@@ -11,11 +11,12 @@ from typing import Any, Final, Self
 
 from pydantic import ConfigDict, model_validator
 
+from agent.documents.passages import source_line
 from agent.engine.contract import Evidence, OutputContract, strict_schema
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
-from agent.fallback import LookUp, describe_request, describe_wine, source_of
+from agent.fallback import LookUp, describe_request, describe_wine
 from agent.i18n import translate
 from agent.prompts import prompt_for, with_instructions
 from agent.sommelier.answer import SOMMELIER
@@ -88,7 +89,8 @@ async def ask_small_model(
     if (passage := look_up.passage) is not None:
         lines = [message, "", "Passage:", passage.text]
         response = await _ask(lines, run, PASSAGE_PROMPT, {passage.chunk.id: passage.chunk})
-        text = f"{response.text}\n\n{source_of(passage)}" if response.has_text else ""
+        source = source_line(1, passage.chunk.title, passage.chunk.location)
+        text = f"{response.text}\n\n{source}" if response.has_text else ""
         return replace(response, text=text)
     # "Why the first one?" finds nothing new: it is about wines that were shown.
     shown = look_up.context.meant(look_up.message) or look_up.context.shown

@@ -2,9 +2,9 @@
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Response
 from fastapi.security import HTTPBearer
@@ -30,11 +30,9 @@ from bot.question import Kind, Question
 from bot.resources import Resources
 from bot.turn import TurnRunner
 
-Found = TypeVar("Found", Answer, Quotes)
-
 SESSION: Final = "api"
 MAX_HISTORY: Final = 50
-INTERNAL: Final = {"chunks", "retry_count", "error_types"}
+INTERNAL: Final = {"chunks", "retry_count", "error_types", "prompt"}
 """The fields of an answer that are not sent."""
 
 
@@ -157,7 +155,17 @@ class Api:
         def work(run: Run) -> Awaitable[Reply]:
             return look_ups.ask(asked.question, run, self.resources, refine=asked.refine_prompt)
 
-        return (await self._look_up("ask", asked.question, work, Answer.crisis_help))[0]
+        reply = await self._turn("ask", asked.question, work)
+        if reply.outcome != "care":
+            found: Answer = _answer_of(reply)
+            return replace(found, note=" ".join(reply.notes), outcome=reply.outcome)
+        return Answer(
+            question=asked.question,
+            text=reply.text,
+            footnoted=reply.text,
+            refinement=Refinement(asked.question, asked.question, fallback_reason="refused"),
+            outcome="care",
+        )
 
     async def query(self, asked: QueryRequest) -> Response:
         """Find passages, word for word.
@@ -169,13 +177,15 @@ class Api:
         def work(run: Run) -> Awaitable[Reply]:
             return look_ups.quote(asked.query, run, self.resources)
 
-        found, seconds = await self._look_up("quotes", asked.query, work, Quotes.crisis_help)
+        reply = await self._turn("quotes", asked.query, work)
+        found: Quotes | None = None if reply.outcome == "care" else _answer_of(reply)
+        quotes, summary = (found.quotes, found.summary) if found else ((), reply.text)
         shown = set(Snippet.model_fields)
-        events = [("result", one.model_dump(by_alias=True, include=shown)) for one in found.quotes]
+        events = [("result", one.model_dump(by_alias=True, include=shown)) for one in quotes]
         done = {
-            "resultCount": len(found.quotes),
-            "summary": " ".join(filter(None, [found.summary, found.note])),
-            "processingTimeMs": round(seconds * 1000),
+            "resultCount": len(quotes),
+            "summary": " ".join([summary, *reply.notes]),
+            "processingTimeMs": round(reply.seconds * 1000),
         }
         content = b"".join(
             # JSON in ASCII is one line for any reader.
@@ -194,24 +204,6 @@ class Api:
 
         reply = await self._turn("find", call.arguments, work)
         return results[0] if results else ToolResult(reply.text, error_type=reply.outcome)
-
-    async def _look_up(
-        self,
-        kind: Kind,
-        text: str,
-        work: AnswerFunction,
-        crisis_help: Callable[[str, str], Found],
-    ) -> tuple[Found, float]:
-        """Return what a turn looks up, or help in a crisis, and how many seconds it took.
-
-        Raises:
-            HTTPException: there is no answer.
-        """
-        reply = await self._turn(kind, text, work)
-        if reply.outcome == "care":
-            return crisis_help(text, reply.text), reply.seconds
-        note = " ".join(reply.notes)
-        return replace(_answer_of(reply), note=note, outcome=reply.outcome), reply.seconds
 
     async def _turn(self, kind: Kind, text: str, work: AnswerFunction) -> Reply:
         """Run a turn of no user: the budget of all holds, nothing is delivered."""

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from agent.documents.embedding import EmbeddingError, EmbeddingService
+from agent.documents.embedding import Embedder, EmbeddingError
 from agent.engine.errors import ToolError
 from agent.places.search import brave
 from agent.tracing.delivery import LangfuseApi
@@ -68,7 +68,7 @@ def packed_twice() -> bytes:
 async def _embedding(url: str) -> None:
     async with httpx2.AsyncClient() as http:
         with suppress(EmbeddingError):
-            await EmbeddingService(http, model="m", base_url=url).embed(["oak"], SECONDS)
+            await Embedder(http, model="m", base_url=url).embed(["oak"], SECONDS)
 
 
 async def _langfuse(url: str) -> None:

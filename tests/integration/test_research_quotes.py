@@ -150,7 +150,6 @@ def test_anything_else_does(said: str) -> None:
     [
         (quoted(snippet("Lees consist of dead yeast.")), "as one contiguous passage"),
         (quoted(snippet("rests on its fine lees. Muscadet sur lie")), "as one contiguous passage"),
-        (quoted(snippet("Oysters ask for")), "stands in the source oysters, not in this one"),
         (quoted(snippet("Lees are mostly", sourceId="Lees")), "no source has the id Lees"),
         (quoted(LEES, noResults=True), "noResults is true but snippets is not empty"),
         (quoted(snippet("Lees are mostly", sourceTitle="Sur Lie")), "has the title Sur lie"),

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.documents.embedding import EmbeddingError
+from agent.documents.embedding import Embedder, EmbeddingError
 from db.documents.chunking import Section
 from db.documents.finding import terms
 from db.documents.reading import Document
@@ -33,13 +33,13 @@ CORPUS = (
 )
 
 
-class WordEmbedder:
+class WordEmbedder(Embedder):
     """Knows what some words mean: one axis for each of a few subjects."""
 
-    name = "words-1"
     subjects = ("yeast lees sediment", "bitter tannin skins", "floral violets perfume")
 
     def __init__(self) -> None:
+        self.name = "words-1"
         self.broken = False
 
     async def embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agent.documents.embedding import EmbeddingError, EmbeddingService
+from agent.documents.embedding import Embedder, EmbeddingError
 from bot.resources import embedder_of
 from config import load_settings
 from tests.doubles.web import Web
@@ -30,9 +30,9 @@ async def test_vectors_come_from_the_models_own_server_in_the_order_of_the_texts
 async def test_anything_but_one_vector_a_text_is_an_error(vectors: list[Any]) -> None:
     with Web(lambda _: vectors) as web:
         async with httpx2.AsyncClient() as http:
-            service = EmbeddingService(http, model="m", base_url=f"{web.base_url}/v1")
+            service = Embedder(http, model="m", base_url=f"{web.base_url}/v1")
             with pytest.raises(EmbeddingError):
                 await service.embed(["oak"], 5)
-            lost = EmbeddingService(http, model="m", base_url=web.base_url)
+            lost = Embedder(http, model="m", base_url=web.base_url)
             with pytest.raises(EmbeddingError, match="m answered 404"):
                 await lost.embed(["oak"], 5)

@@ -29,7 +29,7 @@ def test_texts_of_others_are_shown_as_they_are_written() -> None:
         path="a.md",
         chunk_id="c1",
     )
-    found = Quotes("q", (quote,), NASTY, False, outcome="answered")
+    found = Quotes(query="q", quotes=(quote,), summary=NASTY, outcome="answered", by_model=True)
     shown, summary = (visible_text(to_telegram_html(text)) for text in quote_texts(found))
     assert shown == f"1. T*tle · A > B\n{NASTY}\nThe model's words: says why"
     assert summary == f"The model's words: {NASTY}"
