@@ -30,7 +30,7 @@ from bot.telegram.messages import (
     with_quotations,
     without_mentions,
 )
-from bot.telegram.render import to_telegram_html, visible_text
+from bot.telegram.render import parse
 from bot.telegram.settings import ALOUD, ON
 from bot.updates.bursts import ALBUM, file_in
 
@@ -169,7 +169,7 @@ async def _aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:
     is_chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
     if speaker is None or not is_chosen or reply.outcome == "care":
         return b""
-    return await read_aloud(visible_text(to_telegram_html(reply.text)), run, speaker)
+    return await read_aloud(parse(reply.text).text, run, speaker)
 
 
 def files_of(message: Message | None) -> list[File]:

@@ -6,11 +6,11 @@ link is `<https://…>`, shown as its domain; whatever else Telegram would turn 
 code, which it leaves alone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape as escape_html
 from html import unescape
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -26,12 +26,30 @@ class Mark(NamedTuple):
     tag: str
     value: str = ""
 
+    @property
+    def opening(self) -> str:
+        """Return the opening tag."""
+        if self.tag == "a":
+            return f'<a href="{escape_html(self.value)}">'
+        return f"<{self.tag} {self.value}".rstrip() + ">"
+
+
+Marks = tuple[Mark, ...]
+"""The formatting of a character, outermost mark first."""
+
 
 class Piece(NamedTuple):
-    """A text and its formatting, outermost mark first."""
+    """A text and its formatting."""
 
     text: str
-    marks: tuple[Mark, ...] = ()
+    marks: Marks = ()
+
+
+class Styled(NamedTuple):
+    """A text, and the formatting of each of its characters."""
+
+    text: str
+    marks: Sequence[Marks]
 
 
 QUOTE, FOLDED = Mark("blockquote"), Mark("blockquote", "expandable")
@@ -61,31 +79,36 @@ def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
     A message ends with a paragraph, else with a line, a sentence or a word. `limit` is at least 2
     UTF-16 units of visible text.
     """
-    pieces, messages = parse(markdown), []
-    text, start = _text_of(pieces), 0
-    while rest := text[start:].strip():
-        start = text.index(rest, start)
-        room = _room(_between(pieces, start, len(text)), limit)
-        end = start + _cut(text[start : start + room + 2], room)
-        shown = start + len(text[start:end].rstrip())
-        messages.append(to_html(_between(pieces, start, shown)))
-        start = end
+    text, marks = parse(markdown)
+    messages, start = list[str](), 0
+    while rest := text[start:].lstrip():
+        start = len(text) - len(rest)
+        room = _room(rest, marks[start:], limit)
+        end = _cut(rest[: room + 2], room)
+        shown = rest[:end].rstrip()
+        messages.append(to_html(Styled(shown, marks[start : start + len(shown)])))
+        start += end
     return messages
 
 
-def parse(markdown: str) -> list[Piece]:
-    """Return the pieces of a text. Lines stay lines, and no word is lost."""
+def parse(markdown: str) -> Styled:
+    """Return the text that Markdown shows, with its formatting. Lines stay lines."""
     pieces = list[Piece]()
-    previous: tuple[Mark, ...] | None = None
+    previous: Marks | None = None
     for line, block in _lines(visible(markdown)):
         if previous is not None:
             pieces.append(Piece("\n", block if block == previous else ()))
         pieces += [Piece(line, block)] if block == (PRE,) else _inline(line, block)
         previous = block
-    return [piece for piece in _without_live_addresses(pieces) if piece.text]
+    text = "".join(piece.text for piece in pieces)
+    marks = [piece.marks for piece in pieces for _ in piece.text]
+    for found in live(text):
+        if found.kind == "address":
+            marks[found.start : found.end] = map(_as_code, marks[found.start : found.end])
+    return Styled(text, marks)
 
 
-def _lines(text: str) -> Iterator[tuple[str, tuple[Mark, ...]]]:
+def _lines(text: str) -> Iterator[tuple[str, Marks]]:
     """Yield every line with the block that it belongs to."""
     fence = ""
     for line in text.split("\n"):
@@ -109,7 +132,7 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("zero").enable(["autolink", "backticks", "emphasis", "escape"])
 
 
-def _inline(line: str, block: tuple[Mark, ...]) -> Iterator[Piece]:
+def _inline(line: str, block: Marks) -> Iterator[Piece]:
     """Yield the pieces of a line in a block."""
     (inline,) = _parser().parseInline(line)
     marks = list[Mark | None]()
@@ -130,35 +153,24 @@ def _inline(line: str, block: tuple[Mark, ...]) -> Iterator[Piece]:
             yield Piece(token.content, around)
 
 
-def _without_live_addresses(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Yield the pieces, with code in place of what Telegram would turn into a link."""
-    text, done = _text_of(pieces), 0
-    for found in live(text):
-        if found.kind != "address":
-            continue
-        yield from _between(pieces, done, found.start)
-        for part, marks in _between(pieces, found.start, found.end):
-            quotes = tuple(mark for mark in marks if mark.tag == QUOTE.tag)
-            is_inert = any(mark.tag in INERT for mark in marks)
-            yield Piece(part, marks if is_inert else (*quotes, CODE))
-        done = found.end
-    yield from _between(pieces, done, len(text))
+def _as_code(marks: Marks) -> Marks:
+    """Return the formatting in which Telegram does not turn an address into a link."""
+    if any(mark.tag in INERT for mark in marks):
+        return marks
+    return (*(mark for mark in marks if mark.tag == QUOTE.tag), CODE)
 
 
-def to_html(pieces: Iterable[Piece]) -> str:
-    """Return pieces as Telegram's HTML: well nested, all text escaped."""
-    html, opened = "", tuple[Mark, ...]()
-    for text, marks in (*pieces, Piece("")):
-        common = _common(opened, marks)
+def to_html(styled: Styled) -> str:
+    """Return a text as Telegram's HTML: well nested, all text escaped."""
+    html, opened, start = "", Marks(), 0
+    for marks, run in groupby((*styled.marks, ())):
+        pairs = zip(opened, marks, strict=False)
+        common = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
         html += "".join(f"</{mark.tag}>" for mark in reversed(opened[common:]))
-        for tag, value in marks[common:]:
-            html += (
-                f'<a href="{escape_html(value)}">'
-                if tag == "a"
-                else f"<{tag} {value}".rstrip() + ">"
-            )
-        html += escape_html(text, quote=False)
-        opened = marks
+        html += "".join(mark.opening for mark in marks[common:])
+        end = start + len([*run])
+        html += escape_html(styled.text[start:end], quote=False)
+        opened, start = marks, end
     return html
 
 
@@ -178,11 +190,7 @@ def from_html(html: str) -> list[Piece]:
 
 def visible_text(html: str) -> str:
     """Return the text that a user sees of a message's HTML."""
-    return _text_of(from_html(html))
-
-
-def _text_of(pieces: Iterable[Piece]) -> str:
-    return "".join(piece.text for piece in pieces)
+    return "".join(piece.text for piece in from_html(html))
 
 
 def utf16_units(text: str) -> int:
@@ -190,35 +198,16 @@ def utf16_units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _common(before: Sequence[Mark], after: Sequence[Mark]) -> int:
-    """Return how many outer marks two neighbouring pieces share."""
-    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))])
-
-
-def _between(pieces: Iterable[Piece], start: int, stop: int) -> Iterator[Piece]:
-    """Yield the pieces of the characters from `start` to `stop`."""
-    position = 0
-    for text, marks in pieces:
-        if part := text[max(0, start - position) : max(0, stop - position)]:
-            yield Piece(part, marks)
-        position += len(text)
-
-
-def _room(pieces: Iterable[Piece], limit: int) -> int:
+def _room(text: str, marks: Sequence[Marks], limit: int) -> int:
     """Return how many characters fit into one message, at least one."""
-    characters = entities = 0
-    opened: tuple[Mark, ...] = ()
-    for text, marks in pieces:
-        entities += len(marks) - _common(opened, marks)
-        opened = marks
-        fitting = text.encode("utf-16-le")[: 2 * limit].decode("utf-16-le", "ignore")
-        if entities > MESSAGE_ENTITIES or not fitting:
-            break
-        characters += len(fitting)
-        limit -= utf16_units(fitting)
-        if len(fitting) < len(text):
-            break
-    return max(1, characters)
+    entities, before = 0, Marks()
+    for position, (character, around) in enumerate(zip(text, marks, strict=True)):
+        limit -= utf16_units(character)
+        entities += sum(mark not in before for mark in around) if around is not before else 0
+        if position and (limit < 0 or entities > MESSAGE_ENTITIES):
+            return position
+        before = around
+    return len(text)
 
 
 def _cut(text: str, room: int) -> int:

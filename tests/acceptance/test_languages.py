@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.i18n import languages, translate_into
-from bot.telegram.render import to_telegram_html, visible_text
+from bot.telegram.render import parse
 from tests.acceptance.test_end_to_end import running_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import JsonObject, eventually
@@ -15,7 +15,7 @@ FRENCH = "Qu'est-ce que vous avez comme rouge pour de l'agneau, à moins de 25 e
 
 
 def seen(language: str, name: str, **values: str | float) -> str:
-    return visible_text(to_telegram_html(translate_into(language, name, **values)))
+    return parse(translate_into(language, name, **values)).text
 
 
 async def said(bot_api: BotApi, words: str, chat_id: int, **fields: Any) -> str:

@@ -13,7 +13,7 @@ from agent.care.concerns import Care
 from agent.engine.limits import Limits
 from agent.sommelier.wine import Allergen
 from agent.turn import Fact, Person, Reply, StoredMessage
-from bot.telegram.render import from_html, to_telegram_html
+from bot.telegram.render import parse, to_telegram_html
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.fakes import CHINON, FREE, RIOJA
 from tests.faults import turns
@@ -49,8 +49,8 @@ def tool_results(server: ModelServer) -> str:
 
 def links_in(reply: Reply) -> list[str]:
     """Return the addresses that can be tapped in a reply, as Telegram shows it."""
-    pieces = from_html(to_telegram_html(reply.text))
-    return [mark.value for piece in pieces for mark in piece.marks if mark.tag == "a"]
+    marks = {mark: None for around in parse(reply.text).marks for mark in around}
+    return [mark.value for mark in marks if mark.tag == "a"]
 
 
 @pytest.mark.parametrize(

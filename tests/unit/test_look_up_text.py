@@ -3,7 +3,7 @@
 from agent.documents.quotes import Quote, Quotes
 from bot.look_ups import quote_texts
 from bot.telegram.look_ups import read_find, read_question
-from bot.telegram.render import to_telegram_html, visible_text
+from bot.telegram.render import parse
 
 NASTY = "**5** [x](https://evil.example) <b> `c` _i_ # > - 1. \\ ~"
 
@@ -30,6 +30,6 @@ def test_texts_of_others_are_shown_as_they_are_written() -> None:
         chunk_id="c1",
     )
     found = Quotes(query="q", quotes=(quote,), summary=NASTY, outcome="answered", by_model=True)
-    shown, summary = (visible_text(to_telegram_html(text)) for text in quote_texts(found))
+    shown, summary = (parse(text).text for text in quote_texts(found))
     assert shown == f"1. T*tle · A > B\n{NASTY}\nThe model's words: says why"
     assert summary == f"The model's words: {NASTY}"

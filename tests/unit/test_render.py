@@ -11,12 +11,10 @@ from agent.markdown import NOTE_SIGN, escape, live, plain, visible
 from bot.telegram.render import (
     CODE,
     INERT,
-    from_html,
+    parse,
     split_messages,
-    to_html,
     to_telegram_html,
     utf16_units,
-    visible_text,
 )
 from tests.doubles.telegram_html import parse_html
 
@@ -49,12 +47,14 @@ def test_markdown_becomes_telegram_html_and_anything_else_stays(markdown: str, h
     assert to_telegram_html(markdown) == html
 
 
-def untouched(html: str) -> str:
+def untouched(markdown: str) -> str:
     """The text of a message outside of links and of what Telegram leaves alone."""
-    pieces = from_html(html)
-    return "".join(
-        " " if INERT & {mark.tag for mark in piece.marks} else piece.text for piece in pieces
-    )
+    shown = zip(*parse(markdown), strict=True)
+    return "".join(" " if INERT & {mark.tag for mark in marks} else sign for sign, marks in shown)
+
+
+def visible_text(html: str) -> str:
+    return parse_html(html)[0]
 
 
 @pytest.mark.parametrize(
@@ -68,31 +68,28 @@ def untouched(html: str) -> str:
 def test_nothing_becomes_a_link_by_itself(text: str) -> None:
     shown = escape(text)
     for markdown in (shown, f"**{shown}**", f"Look ({shown}), or", f"> {shown}"):
-        html = to_telegram_html(markdown)
-        assert not list(live(untouched(html)))
-        assert "<a" not in html
+        assert not list(live(untouched(markdown)))
+        assert "<a" not in to_telegram_html(markdown)
 
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish)
 def test_any_text_becomes_html_that_telegram_accepts_without_losing_a_word(text: str) -> None:
-    html = to_telegram_html(text)
-    parse_html(html)
-    pieces = from_html(html)
-    assert to_html(pieces) == html
-    assert all(found.kind == "tag" for found in live(untouched(html)))
-    links = {mark.value for piece in pieces for mark in piece.marks if mark.tag == "a"}
+    parse_html(to_telegram_html(text))
+    styled = parse(text)
+    assert all(found.kind == "tag" for found in live(untouched(text)))
+    links = {mark.value for marks in styled.marks for mark in marks if mark.tag == "a"}
     assert links <= {LINK}
-    shown = re.sub(r"[\W_]", "", visible_text(html) + LINK)
+    shown = re.sub(r"[\W_]", "", styled.text + LINK)
     assert all(word in shown for word in re.findall(r"[^\W_]+", visible(text)))
 
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish)
 def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
-    pieces = from_html(to_telegram_html(escape(text)))
-    assert "".join(piece.text for piece in pieces) == visible(text).replace(NOTE_SIGN, "")
-    assert {mark for piece in pieces for mark in piece.marks} <= {CODE}
+    styled = parse(escape(text))
+    assert styled.text == visible(text).replace(NOTE_SIGN, "")
+    assert {mark for marks in styled.marks for mark in marks} <= {CODE}
     assert plain(escape(text)) == visible(text).replace(NOTE_SIGN, "")
 
 
@@ -126,8 +123,7 @@ def test_every_message_is_within_the_limits_and_nothing_is_lost(text: str, limit
         shown, entities = parse_html(part)
         assert 0 < utf16_units(shown) <= limit
         assert len(entities) <= 100
-    (whole,) = split_messages(text, 100_000) or [""]
-    assert printed("".join(visible_text(part) for part in parts)) == printed(visible_text(whole))
+    assert printed("".join(visible_text(part) for part in parts)) == printed(parse(text).text)
 
 
 def printed(text: str) -> str:
