@@ -13,10 +13,8 @@ from agent.engine.run import Run
 from agent.i18n import current_language, translate
 from agent.language import truncate_at_boundary
 from agent.markdown import escape, link
-from agent.places.categories import name_in
-from agent.places.find import Places, find_places
-from agent.places.queries import QueryGenerationFailed
-from agent.places.search import Place
+from agent.places.find import Place, Places, find_places
+from agent.places.queries import QueryGenerationFailed, name_in
 from agent.turn import Reply, guard_input
 from bot.resources import Resources
 

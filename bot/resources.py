@@ -23,8 +23,7 @@ from agent.engine.messages import LLMResponse, ResponseMode, Usage
 from agent.engine.run import Run
 from agent.engine.span import Prompt
 from agent.engine.tools import Tool
-from agent.places.find import find_places_tool
-from agent.places.search import WebSearch, brave, searxng
+from agent.places.find import WebSearch, brave, find_places_tool, searxng
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
 from agent.turn import Deps

@@ -10,7 +10,7 @@ import httpx2
 
 from agent.documents.passages import Chunk, content_words
 from agent.engine.llm import LLMService
-from agent.places.search import Place, WebSearch, searxng
+from agent.places.find import Place, WebSearch, searxng
 from tests.doubles.model_server import ModelServer
 from tests.faults.turns import service
 

@@ -14,7 +14,7 @@ from agent.documents.quotes import QuoteCache
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
 from agent.engine.run import Run
-from agent.places.search import WebSearch
+from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply

@@ -1,47 +1,155 @@
 """Find places: generate ten queries, search the web for them, and merge the results.
 
-Found addresses are shown, never fetched. Without a search provider the queries become links.
+The providers are SearXNG, self-hosted, and Brave Search, with a key. Only they are asked: found
+addresses are shown, never fetched. Without a provider the queries become links.
 """
 
 import asyncio
+import html
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Final
 from urllib.parse import quote_plus, urlsplit
 
-from pydantic import AfterValidator, Field
+import httpx2
+from pydantic import AfterValidator, Field, SecretStr
 
+from agent import lengths
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import translate
-from agent.places.categories import categories, category_named
+from agent.markdown import domain, visible
 from agent.places.queries import (
     Queries,
     QueryGenerationFailed,
+    categories,
+    category_named,
     generate_queries,
     on_one_line,
 )
-from agent.places.search import Place, WebSearch
-from agent.text import pattern, words
+from agent.text import clip, pattern, words
 from agent.turn import Reply
 
 log = logging.getLogger(__name__)
 
 SEARCH_URL: Final = "https://duckduckgo.com/?q="
-MAX_RESULTS: Final = 20
-SEARCH_SECONDS: Final = 15.0
-"""Seconds that all searches together may take."""
-RANK_CONSTANT: Final = 60
+BRAVE_URL: Final = "https://api.search.brave.com"
+ADVICE: Final = "check its address, its key and its limits; SearXNG must allow the json format"
+TAG: Final = pattern(r"<[^<>]*>")
 SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
-SHOWN_RESULTS: Final = 8
-SHOWN_LINKS: Final = 3
+REQUEST_SECONDS: Final = 8.0
+SEARCH_SECONDS: Final = 15.0
+"""Seconds that all searches together may take."""
 QUERIES_SECONDS: Final = 40
 """The time that a slow model may take for the ten queries of the tool."""
-TOOL_SECONDS: Final = QUERIES_SECONDS + SEARCH_SECONDS
+MAX_URL_CHARS: Final = 2000
+MAX_TITLE_CHARS: Final = 200
+MAX_SNIPPET_CHARS: Final = 1000
+MAX_HITS: Final = 10
+MAX_RESULTS: Final = 20
+RANK_CONSTANT: Final = 60
+SHOWN_RESULTS: Final = 8
+SHOWN_LINKS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A result of a place search in the source's own words, and the queries that found it."""
+
+    title: str
+    url: str
+    snippet: str = ""
+    queries: tuple[str, ...] = ()
+
+    @property
+    def source_text(self) -> str:
+        """Return the source's own words, without the queries."""
+        return "\n".join(filter(None, (self.title, self.snippet)))
+
+
+@dataclass(frozen=True, slots=True)
+class WebSearch:
+    """A provider of web searches: its address, what is sent, the field of snippets."""
+
+    http: httpx2.AsyncClient
+    name: str
+    url: str
+    parameters: Mapping[str, str]
+    snippet: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    async def search(self, query: str) -> list[Place]:
+        """Return at most 10 results for one query, best first.
+
+        Raises:
+            ToolError: the provider cannot be reached, refuses, or answers with something else; the
+                text holds neither key nor URL.
+        """
+        parameters = {"q": query, **self.parameters}
+        asked = self.http.stream("GET", self.url, params=parameters, headers=self.headers)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS), asked as response:
+                body = await lengths.body_of(response, lengths.FOUND_BYTES)
+        except (TimeoutError, httpx2.HTTPError) as error:
+            reason = type(error).__name__
+            raise ToolError(f"{self.name} could not be reached ({reason})") from None
+        if (status := response.status_code) != httpx2.codes.OK:
+            raise ToolError(f"{self.name} answered {status}: {ADVICE}")
+        with suppress(ValueError, RecursionError, AttributeError):
+            found = json.loads(body or b"")
+            # Brave's results are one level deeper.
+            return self._hits(found.get("web", found).get("results"))
+        raise ToolError(f"{self.name} answered with something that is not its JSON; {ADVICE}")
+
+    def _hits(self, results: Any) -> list[Place]:
+        hits = (
+            Place(
+                _plain(result.get("title"), MAX_TITLE_CHARS),
+                _address(result.get("url")),
+                _plain(result.get(self.snippet), MAX_SNIPPET_CHARS),
+            )
+            for result in (results if isinstance(results, list) else ())
+            if isinstance(result, dict)
+        )
+        return [hit for hit in hits if hit.url and hit.title][:MAX_HITS]
+
+
+def searxng(base_url: str, http: httpx2.AsyncClient) -> WebSearch:
+    """Return the search of a SearXNG instance, whose `search.formats` must list `json`."""
+    parameters = {"format": "json", "categories": "general,map"}
+    url = f"{base_url.rstrip('/')}/search"
+    return WebSearch(http, "SearXNG", url, parameters, snippet="content")
+
+
+def brave(api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_URL) -> WebSearch:
+    """Return the search of the Brave Search API."""
+    return WebSearch(
+        http,
+        "Brave Search",
+        f"{base_url.rstrip('/')}/res/v1/web/search",
+        {"count": str(MAX_HITS)},
+        snippet="description",
+        headers={"X-Subscription-Token": api_key.get_secret_value()},
+    )
+
+
+def _address(value: object) -> str:
+    """Return the address of a web page; empty if it is none, or too long to be tapped."""
+    url = value.strip() if isinstance(value, str) else ""
+    is_shown = len(url) <= MAX_URL_CHARS and url.isprintable() and " " not in url
+    return url if is_shown and domain(url) else ""
+
+
+def _plain(value: object, longest: int) -> str:
+    """Return a text without the provider's highlighting and invisible characters, cut if long."""
+    untagged = TAG.sub("", visible(value)) if isinstance(value, str) else ""
+    return clip(on_one_line(html.unescape(untagged)), longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +182,7 @@ class Places:
             retries=self.queries.retry_count,
             error_types=self.queries.error_types,
             answer=self,
+            prompt=self.queries.prompt,
         )
 
 
@@ -167,19 +276,11 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
         """Wine shops, wine bars, wineries, tastings, restaurants or courses in a place. Name only
         what it returns, with its link. It knows no opening hours and no ratings: neither do you.
         """
+        limits = replace(run.limits, seconds=QUERIES_SECONDS)
+        # Without a search provider, links made by rules will do: ask no model.
+        run = replace(run, limits=limits, models=run.models if search else ())
         try:
-            found = await find_places(
-                category,
-                place,
-                run=replace(
-                    run,
-                    limits=replace(run.limits, seconds=QUERIES_SECONDS),
-                    # Without a search provider, links made by rules will do: ask no model.
-                    models=run.models if search else (),
-                ),
-                wish=wish,
-                search=search,
-            )
+            found = await find_places(category, place, run=run, wish=wish, search=search)
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
         shown: Sequence[Place | SearchLink]
@@ -190,4 +291,4 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
             content["note"] = found.note
         return ToolOutput(content, {result.url: result for result in shown})
 
-    return replace(tool(find), name="find_places", seconds=TOOL_SECONDS)
+    return replace(tool(find), name="find_places", seconds=QUERIES_SECONDS + SEARCH_SECONDS)

@@ -6,39 +6,35 @@ response mode; an object that holds nothing but one list counts as that list. No
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
+from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import Field, RootModel, model_validator
 
+from agent import text
 from agent.engine.contract import CORRECTION_INTRO, OutputContract
 from agent.engine.errors import AgentError, quoted
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
+from agent.engine.span import PromptRef
 from agent.i18n import current_language
 from agent.language import SPOKEN, common_words
 from agent.markdown import visible
-from agent.places.categories import (
-    categories,
-    category_named,
-    phrases,
-    stem,
-    stems,
-    words,
-)
 from agent.prompts import prompt_for, with_instructions
-from agent.text import pattern
-from agent.turn import Outcome, error_types, record_outcome
+from agent.tables import StrictModel, read_toml
+from agent.turn import Outcome, error_types
 
 QUERY_COUNT: Final = 10
 REPAIRS: Final = 1
 UNREACHED: Final = frozenset({"model_error", "deadline", "limit"})
-LONGEST_QUERY: Final = 160
-LONGEST_PLACE: Final = 120
-SHOWN_PAIRS: Final = 4
+MAX_QUERY_CHARS: Final = 160
+MAX_PLACE_CHARS: Final = 120
+MAX_SHOWN_PAIRS: Final = 4
+MIN_STEM_CHARS: Final = 3
 SAME: Final = 0.7
 """The share of their words by which two queries are one. At 0.6, without the place, "wine shop" and
 "natural wine shop" were one."""
@@ -55,13 +51,71 @@ CORRECTION: Final = CORRECTION_INTRO + (
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
 )
 
-MARK: Final = pattern(r"\A(?:[-+*–—•·]\s+|\d{1,2}[.):]\s+)")
+TRANSLITERATED: Final = text.pattern("aa|oo|[aou]e")
+"""An umlaut, å or ø as it is written on a keyboard without them."""
+PLURAL: Final = text.pattern(r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z")
+"""The endings that tell the singular of a word from its plural, in some languages."""
+MARK: Final = text.pattern(r"\A(?:[-+*–—•·]\s+|\d{1,2}[.):]\s+)")
 """The bullet or the number before an item of a list."""
-COMMENTARY: Final = pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
+COMMENTARY: Final = text.pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
 """A line that is no item: a fence, a heading, "Here they are:", "Enjoy!"."""
-NO_QUERY: Final = pattern(r"://|[{}<>|]")
+NO_QUERY: Final = text.pattern(r"://|[{}<>|]")
 AROUND: Final = " ,*_\"'`“”„«»"
 """Quotation marks and Markdown that a model may put around a query."""
+
+
+class Category(StrictModel):
+    """A kind of place: what people call it, the hint for the model, and ten phrases of its own.
+
+    Each phrase followed by the place is a query without a model. Behind the colon of the hint are
+    words for this kind of place, with commas between them.
+    """
+
+    label: str
+    hint: str
+    phrases: Annotated[tuple[str, ...], Field(min_length=10, max_length=10)]
+
+
+@cache
+def categories() -> Mapping[str, Category]:
+    """Return every category by its key."""
+    return read_toml(dict[str, Category], Path(__file__).with_name("categories.toml"))
+
+
+@cache
+def _names_abroad() -> Mapping[str, Mapping[str, str]]:
+    """Return the names of every category in every language but English, with commas between."""
+    return read_toml(dict[str, dict[str, str]], Path(__file__).with_name("languages.toml"))
+
+
+def name_in(language: str, category: str) -> str:
+    """Return what a category is called in a language, in English if that is not known."""
+    listed = _names_abroad().get(language, {}).get(category)
+    return listed.partition(",")[0] if listed else categories()[category].label
+
+
+def category_named(name: str) -> str:
+    """Return the key of a category as a person may write it: "wine bars", "WINE_BAR", "Weinbar".
+
+    Known are its key, its label, its phrases, the words of its hint, and its names in other
+    languages; where two categories share one, the first is meant.
+
+    Raises:
+        ValueError: there is none; the message lists the categories.
+    """
+    asked = stems(name)
+    for key in categories():
+        if asked in _names(key):
+            return key
+    raise ValueError(f"there is no category {name.strip()[:40]!r}; use {', '.join(categories())}")
+
+
+@cache
+def _names(key: str) -> tuple[list[str], ...]:
+    category = categories()[key]
+    hinted = category.hint.rpartition(":")[2].split(",")
+    abroad = (name for kinds in _names_abroad().values() for name in kinds[key].split(","))
+    return tuple(map(stems, (key, category.label, *category.phrases, *hinted, *abroad)))
 
 
 class QueryGenerationFailed(AgentError):
@@ -99,6 +153,7 @@ class Queries:
     outcome: Outcome = "answered"
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
+    prompt: PromptRef | None = None
 
 
 async def generate_queries(category: str, place: str, *, run: Run, wish: str = "") -> Queries:
@@ -133,26 +188,28 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     response = await generate_agentic_response(
         message, run=replace(asked, limits=limits), contract=contract
     )
-    outcome: Outcome = "fallback" if response.outcome in UNREACHED else "failed"
-    if response.answer is not None and response.outcome == "answered":
-        outcome, found = "answered", Queries(name, where, tuple(response.answer.root))
     retries, errors = response.retry_count, error_types(response)
-    record_outcome(run.span, outcome, retries=retries, error_types=errors, prompt=prompt.ref)
-    if outcome == "failed":
-        raise QueryGenerationFailed(
-            f"no 10 distinct search queries for {name} in {where!r}: {response.error}; "
-            "ask again, or name the place more precisely",
-            retry_count=retries,
-            error_types=errors,
-        )
-    return replace(found, outcome=outcome, retry_count=retries, error_types=errors)
+    if response.answer is not None and response.outcome == "answered":
+        queries = tuple(response.answer.root)
+        return Queries(name, where, queries, "answered", retries, errors, prompt.ref)
+    if response.outcome in UNREACHED:
+        return replace(found, outcome="fallback", retry_count=retries, error_types=errors)
+    raise QueryGenerationFailed(
+        f"no 10 distinct search queries for {name} in {where!r}: {response.error}; "
+        "ask again, or name the place more precisely",
+        retry_count=retries,
+        error_types=errors,
+    )
 
 
 def queries_by_rules(category: str, place: str, wish: str = "") -> Queries:
-    """Return the category's phrases as queries, each with the place."""
+    """Return ten phrases with the place, the category's name in the user's language first."""
+    phrases = list(categories()[category].phrases)
+    if current_language() in _names_abroad():
+        name = name_in(current_language(), category)
+        phrases = [name, *[phrase for phrase in phrases if stems(phrase) != stems(name)][:9]]
     where = f"{wish} {place}".strip()
-    found = tuple(f"{phrase} {where}" for phrase in phrases(category, current_language()))
-    return Queries(category, place, found)
+    return Queries(category, place, tuple(f"{phrase} {where}" for phrase in phrases))
 
 
 def place_named(place: str) -> str:
@@ -162,14 +219,30 @@ def place_named(place: str) -> str:
         ValueError: nothing is left that could be a name, or more than 120 characters.
     """
     named = on_one_line(place)
-    if not any(map(str.isalnum, named)) or len(named) > LONGEST_PLACE:
-        raise ValueError(f"name a town, a district or a region in {LONGEST_PLACE} characters")
+    if not any(map(str.isalnum, named)) or len(named) > MAX_PLACE_CHARS:
+        raise ValueError(f"name a town, a district or a region in {MAX_PLACE_CHARS} characters")
     return named
 
 
-def on_one_line(text: str) -> str:
+def on_one_line(written: str) -> str:
     """Return a text on one line, without characters that cannot be seen."""
-    return " ".join(visible(text).split())
+    return " ".join(visible(written).split())
+
+
+def words(phrase: str) -> list[str]:
+    """Return the words of a text in one spelling: no case, no accents, `o` for `ö`, `oe`, `ø`."""
+    return [TRANSLITERATED.sub(lambda found: found[0][0], word) for word in text.words(phrase)]
+
+
+def stem(word: str) -> str:
+    """Return a word without its plural ending, if enough of it is left."""
+    stripped = PLURAL.sub("", word)
+    return stripped if len(stripped) >= MIN_STEM_CHARS else word
+
+
+def stems(phrase: str) -> list[str]:
+    """Return the words of a text without their plural endings."""
+    return [stem(word) for word in words(phrase)]
 
 
 def invalid(queries: Sequence[str], place: str) -> str | None:
@@ -177,16 +250,16 @@ def invalid(queries: Sequence[str], place: str) -> str | None:
     for position, query in enumerate(queries, 1):
         if not any(map(str.isalnum, query)):
             return f"query {position} is empty"
-        if len(query) > LONGEST_QUERY or NO_QUERY.search(query):
+        if len(query) > MAX_QUERY_CHARS or NO_QUERY.search(query):
             return f"query {position} is no search query: {quoted(query)}"
     if elsewhere := [quoted(query, 60) for query in queries if not mentions(query, place)]:
-        return (
-            f"these do not name {quoted(place)}; put the town or district into each: "
-            f"{'; '.join(elsewhere)}"
-        )
+        named = "; ".join(elsewhere)
+        return f"these do not name {quoted(place)}; put the town or district into each: {named}"
     if pairs := duplicates(queries, place):
-        listed = (f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs[:SHOWN_PAIRS])
-        return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(listed)}"
+        listed = [f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs]
+        return (
+            f"{len(pairs)} pairs of queries are duplicates: {'; '.join(listed[:MAX_SHOWN_PAIRS])}"
+        )
     return None
 
 
@@ -235,12 +308,12 @@ def unmarked(items: Sequence[str]) -> list[str]:
     return lines
 
 
-def queries_of_lines(text: str) -> list[str] | None:
+def queries_of_lines(written: str) -> list[str] | None:
     """Read a list that is not JSON: numbered, bulleted, quoted, fenced lines; None if it is none.
 
     When some lines are marked as items, only those count: the others are commentary.
     """
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip() for line in written.splitlines()]
     items = [line for line in lines if MARK.match(line)]
     items = items or [line for line in lines if not COMMENTARY.match(line)]
     queries = [item for item in unmarked(items) if any(map(str.isalnum, item))]

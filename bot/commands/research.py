@@ -67,8 +67,7 @@ def find(
     ] = None,
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""
-    from agent.places.categories import category_named
-    from agent.places.queries import place_named
+    from agent.places.queries import category_named, place_named
     from bot import look_ups
 
     try:

@@ -12,9 +12,8 @@ from agent.documents.answer import Answer
 from agent.documents.quotes import Quotes
 from agent.engine.run import Run
 from agent.i18n import translate
-from agent.places.categories import category_named
 from agent.places.find import Places
-from agent.places.queries import LONGEST_PLACE
+from agent.places.queries import MAX_PLACE_CHARS, category_named
 from agent.text import pattern
 from agent.turn import Reply
 from bot import look_ups
@@ -109,7 +108,7 @@ class LookUps:
         elif not any(map(str.isalnum, place)):
             what = look_ups.label(category).lower()
             await conversation.reply(update, translate("find_where", what=what))
-        elif len(place) > LONGEST_PLACE:
+        elif len(place) > MAX_PLACE_CHARS:
             await conversation.reply(update, translate("place_too_long"))
         else:
             question = conversation.build_question(update, f"/find {category} {place}", kind="find")

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from agent.documents.embedding import Embedder, EmbeddingError
 from agent.engine.errors import ToolError
-from agent.places.search import brave
+from agent.places.find import brave
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.errors import Unavailable
 from bot.telegram.connection import TelegramRequests

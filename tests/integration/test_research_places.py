@@ -13,10 +13,14 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
 from agent.places import find
-from agent.places.categories import categories
-from agent.places.find import find_places, find_places_tool
-from agent.places.queries import Queries, QueryGenerationFailed, generate_queries, queries_by_rules
-from agent.places.search import Place, brave, searxng
+from agent.places.find import Place, brave, find_places, find_places_tool, searxng
+from agent.places.queries import (
+    Queries,
+    QueryGenerationFailed,
+    categories,
+    generate_queries,
+    queries_by_rules,
+)
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.library import TEN, feedback_of, open_model, place_search, sent
 

@@ -5,8 +5,9 @@ from itertools import product
 import pytest
 
 from agent.i18n import use_language
-from agent.places.categories import categories, category_named
 from agent.places.queries import (
+    categories,
+    category_named,
     duplicates,
     invalid,
     mentions,
