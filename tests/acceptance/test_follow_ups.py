@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def data(message: JsonObject, label: str) -> str:
 
 def query(environment: dict[str, str], sql: str) -> list[Any]:
     (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
-    with sqlite3.connect(file) as database:
+    with closing(sqlite3.connect(file)) as database:
         return database.execute(sql).fetchall()
 
 
