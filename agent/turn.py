@@ -183,9 +183,6 @@ class Reply:
         return with_notes("\n\n".join(filter(None, (self.lead, self.text))), self.notes)
 
 
-Role = Literal["user", "assistant"]
-
-
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
     """One message of a conversation as it is stored: text, and the wines it recommended.
@@ -194,7 +191,7 @@ class StoredMessage:
     the chat, 0 without topics. `attachment` is the content of its pictures, as JSON.
     """
 
-    role: Role
+    role: Literal["user", "assistant"]
     content: str
     wine_ids: tuple[str, ...] = ()
     created_at: datetime | None = None
@@ -268,19 +265,12 @@ def with_notes(text: str, notes: Sequence[str]) -> str:
 
 
 def record_turn(span: Span, reply: Reply) -> None:
-    """Record the reply of a turn on its root span, as the list of traces shows and filters it.
-
-    The score `grounding` is the share of attempts that named nothing but what tools returned.
-    """
+    """Record the reply of a turn on its root span, as the list of traces shows and filters it."""
     retries, errors = reply.retries, reply.error_types
     span.update(output=reply.shown)
     record_outcome(span, reply.outcome, retries=retries, error_types=errors, prompt=reply.prompt)
-    invented = min(errors.count("grounding"), retries + 1)
     span.score("structured_retries", retries, "NUMERIC")
     span.score("outcome", reply.outcome, "CATEGORICAL")
-    span.score("grounding", 1 - invented / (retries + 1), "NUMERIC")
-    if errors:
-        span.score("first_error", errors[0], "CATEGORICAL")
 
 
 def error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
@@ -307,35 +297,29 @@ def record_outcome(
     }
     if prompt is not None:
         metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}
-        metadata |= {"prompt_is_fallback": prompt.is_fallback}
-        metadata |= {"prompt_label": prompt.label} if prompt.label else {}
     span.update(metadata=metadata, level=LEVELS.get(outcome))
 
 
-SPOKEN_ROLE: Final = r"^[ \t]*(?:system|assistant)\s*:"
-
-
 @cache
-def suspicious() -> Mapping[str, Pattern]:
-    """Read the patterns for folded text, once. Readers of traces get a hint, no defence."""
+def _attacks() -> Mapping[str, Pattern]:
+    """Return a pattern for every sign of an attempt to steer the model, in folded text."""
     file = Path(__file__).with_name("guard.toml")
-    signs = read_toml(dict[Language, dict[str, list[str]]], file).values()
-
-    def any_of(name: str) -> str:
-        return "|".join(part for words in signs for part in words[name])
-
-    ignored = rf"(?s)\b(?:{any_of('ignore')})\W(?:.{{0,38}}\W)?(?:{any_of('instructions')})\b"
+    languages = read_toml(dict[Language, dict[str, list[str]]], file).values()
+    kinds = ("ignore", "instructions", "prompt", "role")
+    signs = {kind: "|".join("|".join(words[kind]) for words in languages) for kind in kinds}
+    override = rf"(?s)\b(?:{signs['ignore']})\W(?:.{{0,38}}\W)?(?:{signs['instructions']})\b"
+    speaker = r"^[ \t]*(?:system|assistant)\s*:"
     return {
-        "instruction_override": pattern(ignored),
-        "prompt_probe": pattern(rf"\b(?:{any_of('prompt')})\b"),
-        "role_play": pattern(rf"(?m)(?:^|\W)(?:{any_of('role')})(?:\W|$)|{SPOKEN_ROLE}"),
+        "instruction_override": pattern(override),
+        "prompt_probe": pattern(rf"\b(?:{signs['prompt']})\b"),
+        "role_play": pattern(rf"(?m)(?:^|\W)(?:{signs['role']})(?:\W|$)|{speaker}"),
     }
 
 
 def security_flags(message: str) -> list[str]:
-    """Return the names of the signs of an attempt to steer the model, for the trace only."""
+    """Return the names of the signs of an attempt to steer the model: a hint, no defence."""
     folded = unicodedata.normalize("NFKC", visible(message)).lower()
-    return [name for name, pattern in suspicious().items() if pattern.search(folded)]
+    return [name for name, attack in _attacks().items() if attack.search(folded)]
 
 
 def guard_input(message: str, span: Span) -> str:

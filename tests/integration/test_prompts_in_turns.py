@@ -43,8 +43,6 @@ async def test_every_generation_of_a_turn_carries_its_one_prompt(model_server: M
     assert {key: root.metadata[key] for key in root.metadata if key.startswith("prompt")} == {
         "prompt_name": "sommelier",
         "prompt_version": "langfuse:7",
-        "prompt_is_fallback": False,
-        "prompt_label": "production",
     }
 
 
