@@ -284,7 +284,7 @@ class Settings(BaseSettings):
     legal_age: int = Field(18, ge=16, le=25)
     """The age in years from which wine is offered."""
     care_texts: Path | None = None
-    """A TOML file with sentences and help lines of your own, like agent/care/help.toml."""
+    """A TOML file with sentences and help lines of your own, like agent/care_help.toml."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """How much is logged."""
 

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
-from pydantic import BeforeValidator
-
-from agent.tables import StrictModel, read_toml
+from agent.tables import StrictModel, Words, read_toml
 from agent.text import REMEMBERED, Characters, fold, pattern
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
@@ -163,22 +161,19 @@ def common_words(language: str) -> frozenset[str]:
     )
 
 
-_Words = Annotated[frozenset[str], BeforeValidator(str.split)]
-
-
 class _Traits(StrictModel):
     """The marks of a language, and its abbreviations."""
 
-    common: _Words
+    common: Words
     letters: str
-    pairs: _Words
-    abbreviations: _Words
+    pairs: Words
+    abbreviations: Words
 
 
 class _Data(StrictModel):
     """The content of `language.toml`."""
 
-    stop_words: _Words
+    stop_words: Words
     languages: dict[Spoken, _Traits]
 
 

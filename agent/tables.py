@@ -2,11 +2,13 @@
 
 import tomllib
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter
 
 T = TypeVar("T")
+Words = Annotated[frozenset[str], BeforeValidator(str.split)]
+"""Words that a file has in one string, with white space between them."""
 
 
 class StrictModel(BaseModel):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent import lengths
-from agent.care.concerns import NO_CARE, Care, Concern
+from agent.care import NO_CARE, Care, Concern
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.loop import AgenticResponse

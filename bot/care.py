@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
 
-from agent.care.concerns import RETRACTABLE, Care, read_care
-from agent.care.help import Help
+from agent.care import RETRACTABLE, Care, Help, read_care
 from agent.engine.run import Run
 from agent.engine.span import Span
 from agent.turn import UNDER_AGE, AnswerFunction, Change, Fact, Person, Reply
@@ -40,8 +39,7 @@ class SafetyService:
         if found := care.concerns | care.allergies:
             with span.child("guard.care", "guardrail") as guard:
                 guard.update(output=sorted(found))
-        if new := stated.stated - care.remembered:
-            await self.remember(chat_id, user_id, new)
+        await self.remember(chat_id, user_id, stated.stated - care.remembered)
         return care
 
     async def find_care_in_any_chat(self, text: str, user_id: int) -> Care:
@@ -78,15 +76,20 @@ class SafetyService:
         better not. Allergies that the person states are stored with the turn.
         """
         care = person.care
-        note = self.help.beside(care) if is_look_up else ""
-        help_instead = self.help.instead(care) if is_look_up or care.is_crisis else ""
+        is_refused = is_look_up and care.forbids_look_ups
+        is_noted = is_look_up and care.new_concern and not is_refused
+        known = {fact.value for fact in person.facts if fact.kind == "allergy"}
+        allergies = sorted(care.own_allergies - known) if person.user_id else ()
+        facts = tuple(Fact("allergy", name) for name in allergies)
+        change = Change(user_id=person.user_id, added_facts=facts)
 
         async def guarded_work(run: Run) -> Reply:
-            if help_instead:
-                return Reply(text=help_instead, outcome="care", concerns=care.stated)
+            if care.is_crisis or is_refused:
+                text = self.help.in_crisis(care) if care.is_crisis else self.help.notice_for(care)
+                return Reply(text=text, outcome="care", concerns=care.stated)
             reply = await work(run)
-            notes = tuple(filter(None, (note, *reply.notes)))
-            changes = (*reply.changes, *_stated_allergies(person))
+            notes = (self.help.notice_for(care), *reply.notes) if is_noted else reply.notes
+            changes = (*reply.changes, change) if facts else reply.changes
             return replace(reply, notes=notes, changes=changes)
 
         return guarded_work
@@ -111,21 +114,10 @@ class SafetyService:
         if self.memory is None or not chat_id:
             return frozenset()
         read = partial(self.memory.concerns, chat_id, user_id)
-        return await call_or_default(
-            read, frozenset(), f"The care of chat {chat_id} could not be read"
-        )
+        problem = f"The care of chat {chat_id} could not be read"
+        return await call_or_default(read, frozenset(), problem)
 
     async def _save(self, chat_id: int, user_id: int, until: Mapping[str, datetime | None]) -> None:
         if self.memory is not None and chat_id and until:
-            remember = partial(self.memory.save_concerns, chat_id, user_id, until)
-            await call_or_default(remember, None, f"The care of chat {chat_id} could not be kept")
-
-
-def _stated_allergies(person: Person) -> tuple[Change, ...]:
-    """Return the change that stores the allergies that a person states in this turn, if any."""
-    known = {fact.value for fact in person.facts if fact.kind == "allergy"}
-    new = sorted(person.care.own_allergies - known)
-    if not (person.user_id and new):
-        return ()
-    facts = tuple(Fact("allergy", name) for name in new)
-    return (Change(user_id=person.user_id, added_facts=facts),)
+            save = partial(self.memory.save_concerns, chat_id, user_id, until)
+            await call_or_default(save, None, f"The care of chat {chat_id} could not be kept")

@@ -13,7 +13,7 @@ import httpx2
 from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.care.help import Help, help_texts
+from agent.care import Help, help_texts
 from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from agent.care.concerns import read_care
+from agent.care import read_care
 from agent.engine.run import Run, ShowDraft
 from agent.engine.span import Span
 from agent.i18n import is_language_chosen, set_language, translate

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, get_args
 
-from agent.care.concerns import ALLERGIES
+from agent.care import ALLERGIES
 from agent.fallback import parse_query, read_request
 from agent.sommelier.safety import EXCLUDABLE
 from agent.sommelier.taste import read, written

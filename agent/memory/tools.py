@@ -11,7 +11,7 @@ from zlib import crc32
 
 from pydantic import Field
 
-from agent.care.concerns import ALLERGIES
+from agent.care import ALLERGIES
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput

@@ -7,13 +7,11 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
-
-from pydantic import BeforeValidator
+from typing import Final, NamedTuple
 
 from agent.numerals import in_digits, value
 from agent.sommelier.wine import Currency, currency_words
-from agent.tables import StrictModel, read_toml
+from agent.tables import StrictModel, Words, read_toml
 from agent.text import Pattern, escape, fold, pattern
 
 YEAR: Final = pattern(
@@ -35,14 +33,12 @@ CENT: Final = 0.005
 MEASURES: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
 """Units after a number with two decimals that is no price."""
 
-_Words = Annotated[frozenset[str], BeforeValidator(str.split)]
-
 
 class _Tables(StrictModel):
     """The content of `figures.toml`."""
 
-    points: _Words
-    when: _Words
+    points: Words
+    when: Words
 
 
 @cache

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, get_args
 
-from agent.care.concerns import Care
+from agent.care import Care
 from agent.engine.run import Run
 from agent.sommelier.read_wine import AnyWine
 from agent.sommelier.sommelier_prompts import SommelierResponse

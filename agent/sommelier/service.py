@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agent.care.concerns import Care, read_care_in_talk
-from agent.care.help import Help
+from agent.care import Care, Help, read_care_in_talk
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import ToolCall

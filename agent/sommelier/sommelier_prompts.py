@@ -27,7 +27,7 @@ ResponseType = Literal["recommendation", "informational", "off_topic"]
 HeardConcern = Literal[
     "none", "crisis", "dependence", "under_age", "pregnancy", "medication", "driving"
 ]
-"""The concerns that a model may hear: of `agent.care.concerns.Concern`, the gravest first."""
+"""The concerns that a model may hear: of `agent.care.Concern`, the gravest first."""
 
 
 def free_text(text: str, limit: int = INTRO_CHARS) -> str:

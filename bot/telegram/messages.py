@@ -7,7 +7,7 @@ from telegram.constants import ChatType
 from telegram.ext import filters
 
 from agent import lengths
-from agent.care.concerns import FORWARDED
+from agent.care import FORWARDED
 from agent.text import pattern
 from bot.outgoing import Destination
 from bot.updates.bursts import is_foreign

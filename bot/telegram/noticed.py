@@ -8,7 +8,7 @@ from typing import Final
 
 from telegram import Update
 
-from agent.care.concerns import CONCERNS, gravest
+from agent.care import CONCERNS, gravest
 from agent.i18n import translate
 from agent.memory.taste import fact_of
 from agent.memory.wording import added_note, in_words

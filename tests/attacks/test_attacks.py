@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.care.concerns import Care
+from agent.care import Care
 from agent.engine.limits import Limits
 from agent.sommelier.wine import Allergen
 from agent.turn import Fact, Person, Reply, StoredMessage

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.care.concerns import Care, Concern
-from agent.care.help import Help
+from agent.care import Care, Concern, Help
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox

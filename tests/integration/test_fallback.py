@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.care.concerns import Care
+from agent.care import Care
 from agent.engine.messages import Message
 from agent.fallback import Fallback, reply_to
 from agent.i18n import languages, translate_into, use_language

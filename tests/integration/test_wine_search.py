@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.care.concerns import Care
+from agent.care import Care
 from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Colour, Style, Wine, WineQuery
 from agent.turn import Fact, Person

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.care.concerns import read_care
-from agent.care.help import Help, help_texts
+from agent.care import Help, help_texts, read_care
 
 EVALS = Path(__file__).parent.parent / "evals"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent.care.concerns import Care
+from agent.care import Care
 from agent.engine.limits import Limits
 from agent.engine.run import Run
 from agent.engine.tools import as_text

@@ -1,20 +1,22 @@
-"""Tell from certain phrases who should be offered no alcohol, and who is allergic. Pure.
+"""Tell who should be offered no alcohol, who is allergic, and where help is to be had. Pure.
 
-This is the first of three layers, and the only one without a model: a short list of phrases in
-`phrases.toml` that do not occur in ordinary talk. The model adds the concerns that it notices, and
-every search is narrowed for them; neither removes a concern that is found here.
+The phrases of `care_phrases.toml`, which do not occur in ordinary talk, are the first of three
+layers, and the only one without a model. The model adds the concerns that it notices, and every
+search is narrowed for them; neither removes a concern that is found here. Notices and help lines
+are in `care_help.toml`; an admin's own file replaces any of them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter
 
+from agent.i18n import current_language
 from agent.language import Spoken
-from agent.tables import StrictModel, read_toml
+from agent.tables import StrictModel, Words, read_toml
 from agent.text import Match, Pattern, fold, pattern
 
 Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
@@ -24,8 +26,6 @@ FORBIDDING: Final[frozenset[Concern]] = frozenset(
     {"crisis", "dependence", "under_age", "pregnancy"}
 )
 """Concerns that forbid alcohol; for all others alcohol-free wines come first."""
-SHIELDING: Final[frozenset[Concern]] = FORBIDDING - {"pregnancy"}
-"""Concerns that also forbid to look up documents and places."""
 RETRACTABLE: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
 """Concerns that the button "I was misunderstood" removes."""
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes"]
@@ -35,10 +35,11 @@ DRINKING_AGE: Final = 18
 YOUNGEST: Final = 8
 """From how many years on a number may be the age of somebody who writes."""
 MAX_CHARS: Final = 4096
+MAX_HELP_CHARS: Final = 2_000
+"""The longest sentence or help line of an admin; a longer one fills a message of Telegram."""
 FORWARDED: Final = "[forwarded, written by somebody else]"
 """The line above a forwarded message: for models, and no word of the sender."""
 _TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,!?;:\n]")
-_MARK: Final = "[.,!?;:\n]"
 _I_AM: Final = "(?:i am|i m|im)"
 
 
@@ -76,17 +77,12 @@ class Care:
     @property
     def forbids_look_ups(self) -> bool:
         """Return whether no documents or places may be looked up either."""
-        return bool(self.concerns & SHIELDING)
+        return bool(self.concerns & FORBIDDING - {"pregnancy"})
 
     @property
     def is_cautious(self) -> bool:
         """Return whether wines without alcohol come first."""
         return bool(self.concerns) and not self.forbids_alcohol
-
-    @property
-    def gravest(self) -> Concern | None:
-        """Return the gravest concern, or None."""
-        return gravest(self.concerns)
 
     @property
     def new_concern(self) -> Concern | None:
@@ -101,13 +97,9 @@ class Care:
     def with_remembered(self, names: Iterable[str]) -> "Care":
         """Return the care with concerns and allergies of earlier turns; ignore unknown names."""
         names = frozenset(names)
-        concerns = frozenset(concern for concern in CONCERNS if concern in names)
-        allergies = frozenset(allergy for allergy in ALLERGIES if allergy in names)
-        return replace(
-            self,
-            remembered=self.remembered | concerns,
-            allergies=self.allergies | allergies,
-        )
+        remembered = self.remembered | {concern for concern in CONCERNS if concern in names}
+        allergies = self.allergies | {allergy for allergy in ALLERGIES if allergy in names}
+        return replace(self, remembered=remembered, allergies=allergies)
 
 
 NO_CARE: Final = Care()
@@ -129,8 +121,6 @@ def read_care(text: str, drinking_age: int = DRINKING_AGE) -> Care:
         for match in phrase.finditer(clauses)
         if not match["denied"] and (concern != "under_age" or _is_minor(match, drinking_age))
     }
-    stated = frozenset(concern for concern in CONCERNS if concern in found)
-    worst = gravest(stated)
     allergies = {
         allergy: bool(match["first"])
         for allergy, allergic in phrases.allergy_patterns.items()
@@ -138,10 +128,10 @@ def read_care(text: str, drinking_age: int = DRINKING_AGE) -> Care:
         if phrases.denials.isdisjoint(match[0].split())
     }
     return Care(
-        stated=stated,
+        stated=frozenset(found),
         allergies=frozenset(allergies),
         own_allergies=frozenset(allergy for allergy, is_own in allergies.items() if is_own),
-        language=found[worst] if worst else "",
+        language=next(iter(found.values()), ""),
     )
 
 
@@ -160,16 +150,13 @@ def _is_minor(match: Match, drinking_age: int) -> bool:
     return not named or any(YOUNGEST <= age < drinking_age for age in named)
 
 
-_Words = Annotated[frozenset[str], BeforeValidator(str.split)]
-
-
 class _Phrases(StrictModel):
-    """The content of `phrases.toml`: words that count everywhere, and the phrases of a concern."""
+    """The content of `care_phrases.toml`: words that count everywhere, and the phrases."""
 
-    fillers: _Words
-    clauses: _Words
+    fillers: Words
+    clauses: Words
     numbers: str
-    denials: _Words
+    denials: Words
     allergies: dict[Allergy | Literal["allergic", "first"], str]
     concerns: dict[Concern, dict[Spoken, list[str]]]
 
@@ -194,14 +181,14 @@ class _Phrases(StrictModel):
 
     def _expanded(self, phrase: str) -> str:
         """Return a phrase as a pattern; the file tells what its signs stand for."""
-        ends = _any(self.clauses)
+        mark, ends = "[.,!?;:\n]", _any(self.clauses)
         signs = {
             ".. ": "..",
             "..": r"(?:\w+ ){0,3}",
             "~": f"(?:(?:{_any(self.fillers)}) ){{0,2}}",
-            "{end}": f"(?:{_MARK}|{ends})",
+            "{end}": f"(?:{mark}|{ends})",
             "{next}": f"(?:{ends})",
-            "{start}": f"{_MARK} ",
+            "{start}": f"{mark} ",
             "{age}": f"(?:[0-9]{{1,2}}|{_any(self.ages)})",
             "{im}": _I_AM,
         }
@@ -228,4 +215,72 @@ def _any(words: Iterable[str]) -> str:
 
 @cache
 def _phrases() -> _Phrases:
-    return read_toml(_Phrases, Path(__file__).with_name("phrases.toml"))
+    return read_toml(_Phrases, Path(__file__).with_name("care_phrases.toml"))
+
+
+def _with_lines(text: str) -> str:
+    if "{lines}" not in text:
+        raise ValueError("crisis must hold {lines}: where help is to be had")
+    return text
+
+
+Sentence = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_HELP_CHARS)
+]
+
+
+class HelpTexts(StrictModel):
+    """The sentences of one language, and its help lines by country (ISO 3166) or `any`."""
+
+    crisis: Annotated[Sentence, AfterValidator(_with_lines)]
+    after_crisis: Sentence
+    dependence: Sentence
+    under_age: Sentence
+    pregnancy: Sentence
+    medication: Sentence
+    driving: Sentence
+    lines: Annotated[Mapping[str, Sentence], Field(min_length=1)]
+
+
+@cache
+def help_texts(file: Path | None = None) -> Mapping[str, HelpTexts]:
+    """Return the sentences of every language; those in `file` replace ours.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no TOML, or not of the form of `care_help.toml`.
+    """
+    ours = Path(__file__).with_name("care_help.toml")
+    texts = read_toml(dict[str, dict[str, Any]], ours)
+    for language, own in (read_toml(dict[str, Any], file) if file else {}).items():
+        if language not in texts or not isinstance(own, dict):
+            raise ValueError(f"{language} is none of the languages {', '.join(texts)}")
+        texts[language] |= own
+    return TypeAdapter(dict[str, HelpTexts]).validate_python(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """The texts of care, and the legal age."""
+
+    drinking_age: int = DRINKING_AGE
+    texts: Mapping[str, HelpTexts] = field(default_factory=help_texts)
+
+    def in_crisis(self, care: Care) -> str:
+        """Return where help is to be had, as Markdown."""
+        texts = self._texts_for(care)
+        lines = "\n".join(f"- {line}" for line in texts.lines.values())
+        return texts.crisis.replace("{lines}", lines)
+
+    def notice_for(self, care: Care) -> str:
+        """Return the notice why no alcohol is offered, or comes last; empty without a concern."""
+        concern = care.new_concern or gravest(care.concerns)
+        if concern is None:
+            return ""
+        # A crisis that was told before is not spoken of again.
+        name = "after_crisis" if concern == "crisis" else concern
+        text: str = getattr(self._texts_for(care), name)
+        return text.replace("{age}", str(self.drinking_age))
+
+    def _texts_for(self, care: Care) -> HelpTexts:
+        return self.texts.get(care.language or current_language(), self.texts["en"])

@@ -1,1 +1,0 @@
-"""Concerns of people who should not drink, and addresses of help."""
