@@ -34,10 +34,27 @@ IN_ALL: Final = (Limit(30, 1),)
 MESSAGES: Final = frozenset({"sendMessage", "sendDocument", "sendVoice"})
 """Methods that count; an edit counts in groups only, drafts and typing never."""
 REFUSED_SECONDS: Final = timedelta(seconds=1)
-MAX_IDLE: Final = 1_000
-"""Chats from which on those that are idle are forgotten."""
-_EARLY: Final = 1e-6
+MOST_CHATS: Final = 10_000
+"""The most chats that are remembered; the one that was sent nothing for longest goes first."""
+EARLY: Final = 1e-6
 """Seconds by which a clock may wake us too early without another sleep."""
+
+
+class _Window:
+    """The messages sent to one chat, or to all: when they were sent, and when one more may be."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.turn = asyncio.Lock()
+        """Held by the message that is sent next."""
+        self.sent: deque[float] = deque(maxlen=max((limit.messages for limit in limits), default=0))
+        self.held_until = float("-inf")
+
+    @property
+    def free_at(self) -> float:
+        """Return the moment from which one more message is within the limits."""
+        full = (limit for limit in self.limits if len(self.sent) >= limit.messages)
+        return max([self.held_until, *(self.sent[-count] + seconds for count, seconds in full)])
 
 
 class RateLimit(BaseRateLimiter[Optional]):
@@ -59,8 +76,8 @@ class RateLimit(BaseRateLimiter[Optional]):
     ) -> None:
         self._per_chat, self._per_group = per_chat, per_group
         self._clock, self._sleep = clock, sleep
-        self._all = _Queue(in_all)
-        self._chats: dict[int, _Queue] = {}
+        self._all = _Window(in_all)
+        self._chats: dict[int, _Window] = {}
 
     async def initialize(self) -> None:
         """Do nothing."""
@@ -87,7 +104,7 @@ class RateLimit(BaseRateLimiter[Optional]):
         if not isinstance(chat_id, int) or not is_counted:
             return await callback(*args, **kwargs)
         if rate_limit_args is None:
-            await self._wait(chat_id)
+            await self._wait(self._window(chat_id))
         elif not self.take(chat_id):
             raise RetryAfter(REFUSED_SECONDS)
         try:
@@ -96,9 +113,23 @@ class RateLimit(BaseRateLimiter[Optional]):
             self.hold(chat_id, seconds_of(error))
             raise
 
-    async def _wait(self, chat_id: int) -> None:
+    def take(self, chat_id: int) -> bool:
+        """Count a message that need not be sent; return False if it would have to wait."""
+        chat = self._window(chat_id)
+        is_free = not (chat.turn.locked() or self._all.turn.locked()) and self._is_free(chat)
+        if is_free:
+            self._count(chat)
+        return is_free
+
+    def hold(self, chat_id: int, seconds: float) -> None:
+        """Send nothing to this chat for so long; the message that was refused does not count."""
+        chat = self._window(chat_id)
+        chat.held_until = max(chat.held_until, self._clock() + seconds)
+        if chat.sent:
+            chat.sent.pop()
+
+    async def _wait(self, chat: _Window) -> None:
         """Return when a message may go to this chat, and count it; first come, first served."""
-        chat = self._queue(chat_id)
         async with chat.turn:
             while True:
                 await self._until_free(chat)
@@ -109,62 +140,26 @@ class RateLimit(BaseRateLimiter[Optional]):
                         self._count(chat)
                         return
 
-    def take(self, chat_id: int) -> bool:
-        """Count a message that need not be sent; return False if it would have to wait."""
-        chat = self._queue(chat_id)
-        is_free = not (chat.turn.locked() or self._all.turn.locked()) and self._is_free(chat)
-        if is_free:
-            self._count(chat)
-        return is_free
-
-    def hold(self, chat_id: int, seconds: float) -> None:
-        """Send nothing to this chat for so long; the message that was refused does not count."""
-        chat = self._queue(chat_id)
-        chat.held_until = max(chat.held_until, self._clock() + seconds)
-        if chat.sent:
-            chat.sent.pop()
-
-    def _is_free(self, chat: "_Queue") -> bool:
-        return max(chat.free_at, self._all.free_at) - self._clock() <= _EARLY
-
-    def _count(self, chat: "_Queue") -> None:
-        for queue in (chat, self._all):
-            queue.sent.append(self._clock())
-
-    async def _until_free(self, queue: "_Queue") -> None:
-        while (seconds := queue.free_at - self._clock()) > _EARLY:
+    async def _until_free(self, window: _Window) -> None:
+        while (seconds := window.free_at - self._clock()) > EARLY:
             await self._sleep(seconds)
 
-    def _queue(self, chat_id: int) -> "_Queue":
-        """Return the queue of a chat; forget those of idle chats when there are many."""
-        if chat_id not in self._chats:
-            if len(self._chats) >= MAX_IDLE:
-                now = self._clock()
-                self._chats = {key: chat for key, chat in self._chats.items() if chat.is_used(now)}
-            self._chats[chat_id] = _Queue(self._per_group if chat_id < 0 else self._per_chat)
-        return self._chats[chat_id]
+    def _is_free(self, chat: _Window) -> bool:
+        return max(chat.free_at, self._all.free_at) - self._clock() <= EARLY
 
+    def _count(self, chat: _Window) -> None:
+        for window in (chat, self._all):
+            window.sent.append(self._clock())
 
-class _Queue:
-    """The messages sent to one chat, or to all: when they were sent, and who waits to send more."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.turn = asyncio.Lock()
-        self.sent: deque[float] = deque(maxlen=max((limit.messages for limit in limits), default=0))
-        self.held_until = float("-inf")
-
-    @property
-    def free_at(self) -> float:
-        """Return the moment from which one more message is within the limits."""
-        full = (limit for limit in self.limits if len(self.sent) >= limit.messages)
-        return max([self.held_until, *(self.sent[-count] + seconds for count, seconds in full)])
-
-    def is_used(self, now: float) -> bool:
-        """Return whether somebody waits, or a limit counts a message sent before."""
-        longest = max((limit.seconds for limit in self.limits), default=0.0)
-        is_recent = bool(self.sent) and self.sent[-1] + longest > now
-        return self.turn.locked() or self.held_until > now or is_recent
+    def _window(self, chat_id: int) -> _Window:
+        """Return the window of a chat, which is now the one that was used last."""
+        chat = self._chats.pop(chat_id, None)
+        if chat is None:
+            chat = _Window(self._per_group if chat_id < 0 else self._per_chat)
+        self._chats[chat_id] = chat
+        if len(self._chats) > MOST_CHATS:
+            del self._chats[next(iter(self._chats))]
+        return chat
 
 
 def seconds_of(error: RetryAfter) -> float:
