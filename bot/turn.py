@@ -27,9 +27,9 @@ from agent.turn import (
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
-from bot.outgoing import Delivery
+from bot.outgoing import Delivery, Outgoing
 from bot.question import Question, RunningTurns, current_turn
-from bot.telegram.replies import FormatAnswer, Replies
+from bot.telegram.replies import FormatAnswer, Replies, messages_of_turn
 from bot.turn_record import OpenRoot, ended_turn, open_trace, trace_delivery
 from db.engine import BRIEF_TRIES, call_or_default
 from db.models import OutboxRow
@@ -71,9 +71,7 @@ class TurnRunner:
         try:
             with root:
                 question, reply = await self._answer(question, work, root)
-            messages = (
-                await self.replies.messages(question, reply, format_answer) if self.replies else []
-            )
+            messages = self.replies.messages(question, reply, format_answer) if self.replies else []
         except BaseException as error:
             self.running.remove(question)
             await self._handle_abort(question, root, error)
@@ -216,7 +214,7 @@ class TurnRunner:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
-        messages = await self.replies.apology(question, reply.text) if self.replies else []
+        messages = messages_of_turn(question, [Outgoing(reply.text)])
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> bool:

@@ -173,7 +173,7 @@ class AdminCommands:
         broadcasts = self.conversation.repositories.broadcasts
         if (draft := await broadcasts.get(broadcast_id)) is None:
             return False
-        parts = await messages_of(Destination(0), draft.text)
+        parts = messages_of(Destination(0), draft.text)
         messages = [
             OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
             for chat_id in await self._chats()
@@ -239,7 +239,7 @@ async def send_broadcasts(conversation: Conversation) -> None:
         admin = broadcast.created_by
         with use_language(await spoken_by(conversation, admin)):
             text = translate("broadcast_done", count=count, failed=failed)
-            report = await messages_of(Destination(admin), text)
+            report = messages_of(Destination(admin), text)
         await broadcasts.finish(broadcast.id, report)
     if has_sent:
         await broadcasts.clear()

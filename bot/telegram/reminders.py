@@ -61,6 +61,6 @@ class Reminding:
             with use_language(await spoken_by(self.conversation, user_id)):
                 text = cellar(due, now.year, translate("cellar_due"))
                 no_more = Button(translate("cellar_remind_no_button"), OFF_BUTTON)
-            messages = await messages_of(Destination(user_id), text, ((no_more,),))
+            messages = messages_of(Destination(user_id), text, ((no_more,),))
             facts = tuple(due_fact(bottles, now.year) for bottles in due)
             await memory.remind(user_id, Fact("setting", month), facts, messages)

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Final
 
 from telegram.constants import ChatAction, ParseMode
@@ -21,7 +22,7 @@ from telegram.error import RetryAfter, TelegramError
 from agent.engine.run import ShowDraft
 from agent.turn import Reply, with_notes
 from bot.outgoing import ButtonRows, Destination, Outgoing
-from bot.question import Question, TurnState, current_turn
+from bot.question import Question, current_turn
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
 from bot.telegram.sender import NO_PREVIEW, Sender, message_to, messages_of
@@ -67,19 +68,19 @@ class Replies:
         A request is never cut off, at most left behind. In a group none is left behind: there it
         would change the answer.
         """
-        to, state = question.to, question.state
-        assert to is not None  # noqa: S101 - other turns show no progress
-        forming = _Forming(self.sender, to, question.id, state, self.clock)
+        assert question.to is not None  # noqa: S101 - other turns show no progress
+        forming = _Forming(self.sender, question.to, question, self.clock)
         task = asyncio.create_task(forming.run())
         self._showing.add(task)
         task.add_done_callback(self._showing.discard)
         try:
             yield forming.show
         finally:
-            forming.end()
-            await asyncio.wait([task], timeout=LATE_SECONDS[to.is_group])
+            forming.is_over = True
+            forming.news.set()
+            await asyncio.wait([task], timeout=LATE_SECONDS[question.to.is_group])
 
-    async def messages(
+    def messages(
         self, question: Question, reply: Reply, format_answer: FormatAnswer | None = None
     ) -> list[OutboxRow]:
         """Return the messages of a reply: its text, or what `format_answer` makes of its answer.
@@ -87,31 +88,27 @@ class Replies:
         The notes and the buttons are in the last.
         """
         if format_answer is None or reply.answer is None:
-            others, last = [], Outgoing(reply.shown)
+            shown = [Outgoing(reply.shown)]
         else:
             *others, last = format_answer(reply.answer)
-            last = Outgoing(with_notes(last.markdown, reply.notes), last.buttons)
-        last = Outgoing(last.markdown, last.buttons + self.buttons(question, reply))
-        return await _messages(question, [*others, last], reply.audio)
-
-    async def apology(self, question: Question, text: str) -> list[OutboxRow]:
-        """Return the message of a turn that failed: it needs nothing that may fail again."""
-        return await _messages(question, [Outgoing(text)])
+            shown = [*others, Outgoing(with_notes(last.markdown, reply.notes), last.buttons)]
+        text, buttons = shown[-1].markdown, shown[-1].buttons
+        shown[-1] = Outgoing(text, buttons + self.buttons(question, reply))
+        return messages_of_turn(question, shown, reply.audio)
 
 
-async def _messages(
+def messages_of_turn(
     question: Question, shown: Sequence[Outgoing], audio: bytes = b""
 ) -> list[OutboxRow]:
     """Return the messages of a turn; the first replaces the message that showed progress."""
     if question.to is None:
         return []
-    to = replace(question.to, edits=question.state.placeholder_id)
-    messages = list[OutboxRow]()
+    to, messages = replace(question.to, edits=question.state.placeholder_id), list[OutboxRow]()
     for outgoing in shown:
         where = to.next if messages else to
-        messages += await messages_of(where, outgoing.markdown, outgoing.buttons)
-    for number, message in enumerate(messages):
-        message.follows = number > 0
+        messages += messages_of(where, outgoing.markdown, outgoing.buttons)
+    for message in messages[1:]:
+        message.follows = True
     if audio:
         messages.append(message_to(to.next, kind="voice", file_name=AUDIO_FILE, file=audio))
     for message in messages:
@@ -127,33 +124,20 @@ class _Forming:
     Telegram asks to wait is left alone for so long.
     """
 
-    def __init__(
-        self,
-        sender: Sender,
-        to: Destination,
-        draft_id: int,
-        state: TurnState,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, sender: Sender, to: Destination, question: Question, clock: Clock) -> None:
         self.bot, self.inbox, self.clock = sender.bot, sender.outbox, clock
-        self.to, self.draft_id, self.state = to, draft_id, state
+        self.to, self.question = to, question
         self.due_at = clock() + (QUICK_SECONDS if to.is_group else 0)
-        """The time at which the next draft may be shown."""
-        self.has_drafts = True
+        """The moment of the next draft; without end after an error."""
         self.draft: Callable[[], str] | None = None
         self.shown = ""
-        self.shown_at = self.typed_at = float("-inf")
-        self.is_drafting = self.is_over = False
+        self.shown_at = self.typed_at = -inf
+        self.is_over = False
         self.news = asyncio.Event()
 
     def show(self, draft: Callable[[], str]) -> None:
         """Show this draft from now on."""
         self.draft = draft
-        self.news.set()
-
-    def end(self) -> None:
-        """Show no more drafts."""
-        self.is_over = True
         self.news.set()
 
     async def run(self) -> None:
@@ -162,10 +146,12 @@ class _Forming:
             self.news.clear()
             try:
                 await self._show()
+            except RetryAfter as error:
+                self.due_at = self.typed_at = self.clock() + seconds_of(error)
             except TelegramError as error:
-                self._note(error)
-            self.is_drafting = False
-            seconds = POLL_SECONDS if self.draft and self.has_drafts else TYPING_SECONDS
+                log.debug("A sign that an answer forms was not shown: %s", error)
+                self.shown = ""
+            seconds = POLL_SECONDS if self.draft and self.due_at < inf else TYPING_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self.news.wait()
@@ -173,11 +159,12 @@ class _Forming:
     async def _show(self) -> None:
         """Show a draft or a typing indicator, if one is due."""
         now, to = self.clock(), self.to
-        if self.draft and self.has_drafts and now >= self.due_at:
+        if self.draft and now >= self.due_at:
             html = next(iter(split_messages(self.draft())), "") or self.shown
             fades = not to.is_group and now - self.shown_at >= REFRESH_SECONDS
             if html and (html != self.shown or fades):
-                self.is_drafting = True
+                # After an error Telegram may have it, or takes none: no draft is tried again.
+                self.due_at = inf
                 await (self._edit(html) if to.is_group else self._send_draft(html))
                 return
         if not self.shown and now - self.typed_at >= TYPING_SECONDS:
@@ -187,25 +174,22 @@ class _Forming:
             )
 
     async def _send_draft(self, html: str) -> None:
-        try:
-            await self.bot.send_message_draft(
-                self.to.chat_id,
-                self.draft_id,
-                html,
-                message_thread_id=self.to.thread_id,
-                parse_mode=ParseMode.HTML,
-                api_kwargs={"can_stop": True},
-            )
-            self.shown = html
-        finally:
-            self.shown_at = self.clock()
-            self.due_at = self.shown_at + DRAFT_SECONDS
+        await self.bot.send_message_draft(
+            self.to.chat_id,
+            self.question.id,
+            html,
+            message_thread_id=self.to.thread_id,
+            parse_mode=ParseMode.HTML,
+            api_kwargs={"can_stop": True},
+        )
+        self.shown, self.shown_at = html, self.clock()
+        self.due_at = self.shown_at + DRAFT_SECONDS
 
     async def _edit(self, html: str) -> None:
         """Edit the message that becomes the answer; send it first."""
-        to, bot = self.to, self.bot
-        if self.state.placeholder_id is None:
-            sent = await bot.send_message(
+        to, state = self.to, self.question.state
+        if state.placeholder_id is None:
+            sent = await self.bot.send_message(
                 to.chat_id,
                 PLACEHOLDER,
                 message_thread_id=to.thread_id,
@@ -213,25 +197,17 @@ class _Forming:
                 allow_sending_without_reply=True,
                 rate_limit_args=OPTIONAL,
             )
-            self.state.placeholder_id = message_id = sent.message_id
+            state.placeholder_id = message_id = sent.message_id
             if (turn := current_turn()) is not None:
                 await retry_forever(lambda: self.inbox.save_placeholder(turn.update, message_id))
+            self.due_at = self.clock()
             return
-        await bot.edit_message_text(
+        await self.bot.edit_message_text(
             html,
             to.chat_id,
-            self.state.placeholder_id,
+            state.placeholder_id,
             parse_mode=ParseMode.HTML,
             link_preview_options=NO_PREVIEW,
             rate_limit_args=OPTIONAL,
         )
         self.shown, self.due_at = html, self.clock() + EDIT_SECONDS
-
-    def _note(self, error: TelegramError) -> None:
-        """Note what an error means for the drafts that follow."""
-        log.debug("A sign that an answer forms was not shown: %s", error)
-        if isinstance(error, RetryAfter):
-            self.due_at = self.typed_at = self.clock() + seconds_of(error)
-        elif self.is_drafting:
-            # Telegram declines drafts, or may have sent or edited it: do not do that a second time.
-            self.has_drafts, self.shown = False, ""

@@ -32,7 +32,6 @@ from telegram.ext import ExtBot
 
 from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
-from agent.text import MAX_INLINE_CHARS
 from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination
 from bot.question import current_turn
 from bot.telegram.render import HTML_TAG, split_messages
@@ -46,14 +45,6 @@ log = logging.getLogger(__name__)
 MAX_TRIES: Final = 8
 """The most requests for one message, those after a 429 included."""
 BACKOFF: Final = Backoff(first_wait=0.5, max_wait=30.0)
-GONE: Final = (
-    "chat not found",
-    "deactivated",
-    "peer_id_invalid",
-    "chat_write_forbidden",
-    "rights to send",
-)
-"""Texts of a 400, in lower case, that mean the same as a 403: the chat cannot be reached."""
 RECORD_SECONDS: Final = 4.0
 """Seconds for which a stop waits until a message on its way is recorded."""
 NO_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
@@ -82,7 +73,7 @@ class Sender:
 
     async def send(self, to: Destination, markdown: str, buttons: ButtonRows = ()) -> Delivery:
         """Send Markdown as one or more messages, in order, with the buttons under the last."""
-        return await self._say(await messages_of(to, markdown, buttons))
+        return await self._say(messages_of(to, markdown, buttons))
 
     async def send_file(self, to: Destination, name: str, content: bytes) -> Delivery:
         """Send a file of this name."""
@@ -108,17 +99,16 @@ class Sender:
         delivery, failed = Delivery(), None
         for message in messages:
             if failed and message.follows:
-                sent = Delivery(error=failed)
-            else:
-                delivering = asyncio.create_task(self._deliver_message(message))
-                try:
-                    sent = await asyncio.shield(delivering)
-                except asyncio.CancelledError:
-                    await asyncio.wait([delivering], timeout=RECORD_SECONDS)
-                    raise
+                continue
+            delivering = asyncio.create_task(self._deliver_message(message))
+            try:
+                sent = await asyncio.shield(delivering)
+            except asyncio.CancelledError:
+                await asyncio.wait([delivering], timeout=RECORD_SECONDS)
+                raise
             failed = sent.error if sent.error != "ambiguous" else None
             delivery += sent
-        if delivery.error and delivery.tries:
+        if delivery.error:
             chat_id, error = messages[0].chat_id, delivery.error
             log.warning("Answer to chat %s was not delivered whole: %s", chat_id, error)
         return delivery
@@ -140,14 +130,14 @@ class Sender:
         return replace(sent, began_ns=began, ended_ns=time.time_ns())
 
     async def _try(self, message: OutboxRow) -> Delivery:
-        """Send one message; if it fails and a retry may help, repair it or wait, and try again."""
+        """Send one message; if it fails and a retry may help, change it or wait, and try again."""
         kind: DeliveryError = "network"
         for tries in range(1, MAX_TRIES + 1):
             try:
                 return Delivery((await request(self.bot, message),), tries)
             except TelegramError as error:
                 kind = kind_of(error)
-                if await self._mend(message, error):
+                if await self._mend(message, error, kind):
                     continue
             may_repeat = kind == "ambiguous" and message.edits is not None
             if not (may_repeat or kind in ("network", "rate_limited")):
@@ -157,7 +147,7 @@ class Sender:
                 await self.sleep(BACKOFF.after(tries))
         return Delivery(tries=MAX_TRIES, error=kind)
 
-    async def _mend(self, message: OutboxRow, error: TelegramError) -> bool:
+    async def _mend(self, message: OutboxRow, error: TelegramError, kind: DeliveryError) -> bool:
         """Store what an error tells of a chat; return whether the message was changed for it."""
         chat_id = message.chat_id
         if isinstance(error, ChatMigrated):
@@ -166,24 +156,19 @@ class Sender:
             message.thread_id = message.reply_to = message.edits = None
             await _try_to_store(lambda: self.chats.migrated(chat_id, new_id), chat_id)
             return True
-        if message.edits is not None and kind_of(error) == "rejected":
-            # The message is gone, or may be edited no more.
-            message.edits = None
-            return True
-        if kind_of(error) == "unreachable":
+        if kind == "unreachable":
             await _try_to_store(lambda: self.chats.unreachable(chat_id), chat_id)
-        return False
+        is_gone = message.edits is not None and kind == "rejected"
+        if is_gone:  # or it may be edited no more
+            message.edits = None
+        return is_gone
 
 
-async def messages_of(to: Destination, markdown: str, buttons: ButtonRows = ()) -> list[OutboxRow]:
+def messages_of(to: Destination, markdown: str, buttons: ButtonRows = ()) -> list[OutboxRow]:
     """Return Markdown as messages that Telegram takes, with the buttons under the last."""
-    if len(markdown) > MAX_INLINE_CHARS:
-        parts = await asyncio.to_thread(split_messages, markdown)
-    else:
-        parts = split_messages(markdown)
     messages = [
         message_to(to if number == 0 else to.next, html=html, follows=number > 0)
-        for number, html in enumerate(parts)
+        for number, html in enumerate(split_messages(markdown))
     ]
     if messages:
         messages[-1].buttons = [[list(button) for button in row] for row in buttons]
@@ -251,7 +236,7 @@ def kind_of(error: TelegramError) -> DeliveryError:
     said = str(error).lower()
     if isinstance(error, RetryAfter):
         return "rate_limited"
-    if isinstance(error, Forbidden) or any(words in said for words in GONE):
+    if isinstance(error, Forbidden) or "chat not found" in said:
         return "unreachable"
     if isinstance(error, NetworkError) and not isinstance(error, BadRequest):
         return "ambiguous" if _may_have_arrived(error) else "network"

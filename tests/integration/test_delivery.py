@@ -222,7 +222,7 @@ async def test_answers_that_are_cut_off_cost_no_connection(bot_api: BotApi) -> N
     ("status", "description", "error"),
     [
         (403, "Forbidden: bot was blocked by the user", "unreachable"),
-        (400, "Bad Request: PEER_ID_INVALID", "unreachable"),
+        (400, "Bad Request: chat not found", "unreachable"),
         (400, "Bad Request: message is too long", "rejected"),
     ],
 )
