@@ -25,8 +25,8 @@ from pathlib import Path
 from benchmarks.retrieval_corpus import DIMENSIONS, PARTS, WORDS, Corpus
 from db.documents.chunking import Section
 from db.documents.reading import Document
+from db.documents.store import SqlDocumentStore
 from db.engine import Sessions, create_engine
-from db.repositories.documents import SqlDocumentStore
 from db.schema import upgrade_schema
 
 SEARCHES = 50

@@ -93,7 +93,7 @@ def _status(error: Exception) -> int | None:
     from bot.telegram.connection import TokenRejected
     from config import SettingsError
     from db.engine import DatabaseUnavailable
-    from db.wines.tables import CatalogueFileError
+    from db.wines.lists import CatalogueFileError
 
     if isinstance(error, SettingsError | TokenRejected):
         return 2

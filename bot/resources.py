@@ -30,11 +30,10 @@ from agent.turn import Deps
 from bot.tasks import attempt, beside, bounded
 from bot.tracing import masking_of, open_prompts
 from config import Purpose, Server, Settings, SettingsError, describe
-from db.documents.indexing import load_starter_documents
+from db.documents.store import SqlDocumentStore, load_starter_documents
 from db.engine import DatabaseUnavailable, Sessions, create_engine
 from db.models import ScoreRow, TraceRow
 from db.repositories.broadcasts import Broadcasts
-from db.repositories.documents import SqlDocumentStore
 from db.repositories.inbox import Inbox
 from db.repositories.people import (
     ChatRepository,
@@ -45,8 +44,7 @@ from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import TurnRepository
 from db.schema import newest_revision, schema_revision, upgrade_schema
-from db.wines.catalogue import SqlCatalogue
-from db.wines.importing import load_starter
+from db.wines.catalogue import SqlCatalogue, load_starter
 
 
 class Repositories:

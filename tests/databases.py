@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agent.sommelier.wine import Wine
 from db.engine import Sessions, create_engine
 from db.schema import upgrade_schema
-from db.wines.importing import import_catalogue
+from db.wines.catalogue import import_catalogue
 from db.wines.lists import read_catalogue
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")

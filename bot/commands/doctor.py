@@ -25,8 +25,8 @@ from bot.commands.output import open_settings, show, table
 from bot.resources import model_of, open_engine, require_newest_schema
 from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
+from db.documents.store import SqlDocumentStore
 from db.engine import DatabaseUnavailable, Sessions
-from db.repositories.documents import SqlDocumentStore
 from db.schema import schema_revision
 from db.wines.catalogue import SqlCatalogue
 

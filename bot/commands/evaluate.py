@@ -41,7 +41,7 @@ from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.resources import model_of, open_database, open_embedder, research_tools, run_of
 from bot.tracing import langfuse_of, masking_of
 from config import Settings
-from db.repositories.documents import SqlDocumentStore
+from db.documents.store import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
 
 FALLBACK: Final = "fallback"

@@ -15,14 +15,18 @@ from agent.sommelier.cards import price_text
 from agent.sommelier.wine import Wine
 from bot.commands.output import fail, open_settings, printable, show, table, with_database
 from bot.resources import open_embedder
-from db.documents.indexing import add_documents as index_files
+from db.documents.store import SqlDocumentStore
+from db.documents.store import add_documents as index_files
 from db.engine import Sessions
-from db.repositories.documents import SqlDocumentStore
-from db.wines.catalogue import SqlCatalogue
-from db.wines.importing import ImportReport, count_samples
-from db.wines.importing import import_wines as add_wines
-from db.wines.lists import CatalogueFile, read_catalogue
-from db.wines.tables import SHOWN_PROBLEMS, CatalogueFileError, Problem
+from db.wines.catalogue import ImportReport, SqlCatalogue, count_samples
+from db.wines.catalogue import import_wines as add_wines
+from db.wines.lists import (
+    SHOWN_PROBLEMS,
+    CatalogueFile,
+    CatalogueFileError,
+    Problem,
+    read_catalogue,
+)
 
 T = TypeVar("T")
 
@@ -88,7 +92,7 @@ def _show_preview(read: CatalogueFile) -> None:
     """Show what each column was taken for, the first wines, and the problems."""
     typer.echo(f"{read.source}, read as {read.read_as}:")
     show(table(["Column", "Is"], ((name, field or "not used") for name, field in read.columns)))
-    if "allergens" in read.assumed:
+    if "allergens" not in dict(read.columns).values():
         typer.echo(
             "No column tells allergens: sulphites are assumed, egg, milk and fish are not known."
         )

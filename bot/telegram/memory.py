@@ -37,7 +37,7 @@ from bot.telegram.messages import (
     press_of,
 )
 from bot.telegram.noticed import undo_button
-from db.wines.cellars import read_bottles as read_csv
+from db.wines.lists import read_cellar
 
 YES, NO = ":forget", ":keep"
 """Without a prefix before the colon a press waits in the lane of its chat."""
@@ -173,7 +173,7 @@ async def _take_file(conversation: Conversation, update: Update) -> None:
         file = await document.get_file()
         content = bytes(await file.download_as_bytearray())
         with suppress(ValueError):
-            bottles, left = await asyncio.to_thread(read_csv, content)
+            bottles, left = await asyncio.to_thread(read_cellar, content)
     if not bottles:
         await conversation.reply(update, translate("cellar_unreadable"))
         return

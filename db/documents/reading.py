@@ -27,8 +27,8 @@ from markdown_it.tree import SyntaxTreeNode
 
 from agent import lengths
 from agent.text import pattern, storable
-from db.decoding import Undecodable, decode
 from db.documents.chunking import BLANK_LINE, Block, Section, outline
+from db.tables import Unreadable, decode, read_sheets
 
 MAX_FILE_BYTES: Final = 20_000_000
 INDEX_VERSION: Final = 6
@@ -50,10 +50,6 @@ BETWEEN: Final = {
     "tr": " | ",
 }
 """The separators of the parts of Markdown nodes; a blank line for all others."""
-
-
-class Unreadable(ValueError):
-    """A file that cannot be read; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +104,8 @@ def read_document(data: bytes, path: str) -> Document:
     Raises:
         Unreadable: it cannot be read, or holds no text or too much.
     """
+    if len(path) > lengths.FILE_NAME:
+        raise Unreadable(f"has a name of over {lengths.FILE_NAME} characters; rename it")
     if not data.strip():
         raise Unreadable("is empty")
     kind, read = KINDS[Path(path).suffix.lower()]
@@ -119,8 +117,8 @@ def read_document(data: bytes, path: str) -> Document:
             (Block(_plain(block.text), block.level) for block in content.blocks),
             " ".join(_plain(content.title).split()),
         )
-    except (Unreadable, Undecodable) as error:
-        raise Unreadable(str(error)) from error
+    except Unreadable:
+        raise
     except Exception as error:
         # Parsers meet all sorts of damaged files, and one file must not stop the rest.
         raise Unreadable(f"is damaged, or no {kind} file ({type(error).__name__})") from error
@@ -339,18 +337,16 @@ def read_csv(data: bytes) -> Content:
 
 def read_xlsx(data: bytes) -> Content:
     """Read the visible sheets of a workbook; their names are the headings."""
-    from openpyxl import load_workbook
-
-    book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-    blocks: list[Block] = []
-    for sheet in book.worksheets:
-        if sheet.sheet_state == "visible":
-            rows = sheet.iter_rows(values_only=True)
-            blocks += [Block(sheet.title, 2), *map(Block, _table_parts(rows))]
-    return Content(blocks, book.properties.title or "")
+    return Content(
+        [
+            block
+            for name, rows in read_sheets(data).items()
+            for block in (Block(name, 2), *map(Block, _table_parts(rows)))
+        ]
+    )
 
 
-def _table_parts(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the rows as lines, in parts that each begin with the header row."""
     header, *lines = [line for row in rows if (line := _line(row))] or [""]
     part = [header]
@@ -362,9 +358,8 @@ def _table_parts(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     yield "\n".join(part)
 
 
-def _line(row: Sequence[Any]) -> str:
-    cells = ("" if cell is None else " ".join(str(cell).split()) for cell in row)
-    return " | ".join(cells).strip(" |")
+def _line(cells: Sequence[str]) -> str:
+    return " | ".join(" ".join(cell.split()) for cell in cells).strip(" |")
 
 
 KINDS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {

@@ -1,4 +1,7 @@
-"""The catalogue over SQL: filters exclude or rank, and a result of few wines says what to relax.
+"""The catalogue over SQL: fill it from files, and search it.
+
+A wine whose id exists is replaced, so importing a file twice changes nothing. In a search, filters
+exclude or rank, and a result of few wines says what to relax.
 
 The order of a search, best first:
 
@@ -17,22 +20,32 @@ With `cheapest` or `dearest` the price comes first (in euros, wines without a pr
 then only puts wines that match before others.
 """
 
+import asyncio
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import Select, Subquery, case, func, select, true
+from sqlalchemy import Select, Subquery, case, func, select, true, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
 from agent.text import storable
-from db.engine import Sessions
+from db.engine import Sessions, SqlRepository
 from db.models import WineRow, insert
+from db.wines.lists import CatalogueFile, CatalogueFileError, read_catalogue
 from db.wines.search import Filters, filters, matching_text, preferred, ranks, shuffled, varied
 
+T = TypeVar("T")
 AnySelect = Select[*tuple[Any, ...]]
 
+BATCH: Final = 200
+"""Wines per statement; well below SQLite's limit on bound values."""
+STARTER: Final = Path(__file__).parents[1] / "starter" / "wines.csv"
+SAMPLES: Final = "starter"
+"""The source of the wines that a new installation has."""
 ENOUGH: Final = 3
 """From how many wines on a result needs no hint which filter to leave out."""
 CANDIDATES: Final = 96
@@ -49,31 +62,26 @@ SHOWN: Final = (
 """The columns of the best wines beside their ranks and the soft filters that they meet."""
 
 
-class SqlCatalogue:
+class SqlCatalogue(SqlRepository):
     """Fulfils `Catalogue` on SQLite and Postgres alike."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
-
     async def search(self, query: WineQuery) -> WineSearchResult:
-        async with self._sessions() as session:
+        async with self.sessions() as session:
             return await _search(session, query, None)
 
     async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
-        async with self._sessions() as session:
+        async with self.sessions() as session:
             wine = (await load_wines(session, [storable(wine_id)])).get(wine_id)
             return await _search(session, query, wine) if wine else WineSearchResult()
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         wanted = [wine_id for wine_id in wine_ids if wine_id == storable(wine_id)]
-        async with self._sessions() as session:
+        async with self.sessions() as session:
             found = await load_wines(session, wanted)
         return [found[wine_id] for wine_id in wanted if wine_id in found]
 
     async def count(self) -> int:
-        count = select(func.count(WineRow.number))
-        async with self._sessions() as session:
-            return await session.scalar(count) or 0
+        return await self._first(select(func.count(WineRow.number))) or 0
 
 
 async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) -> WineSearchResult:
@@ -133,14 +141,78 @@ async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str
     return {row["id"]: Wine(**row) for row in rows.mappings()}
 
 
-async def sources_of(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, str]:
-    """Return the sources of these wines by their ids."""
-    statement = select(WineRow.id, WineRow.source).where(WineRow.id.in_(wine_ids))
-    return {row.id: row.source for row in await session.execute(statement)}
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The numbers of wines by what an import did with them; `gone` ones are out of stock now."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    gone: int = 0
 
 
-async def save_wines(session: AsyncSession, wines: Sequence[Wine], source: str = "") -> None:
-    """Insert these wines of a file, or replace those whose ids exist. Does not commit."""
+async def import_catalogue(sessions: Sessions, path: Path, source: str = "") -> ImportReport:
+    """Import the wines of a file, all or none.
+
+    Raises:
+        CatalogueFileError: the file cannot be read or has bad rows; nothing was imported.
+    """
+    file = await asyncio.to_thread(read_catalogue, path)
+    if file.problems:
+        raise CatalogueFileError(*file.problems)
+    return await import_wines(sessions, replace(file, source=source or file.source))
+
+
+async def load_starter(sessions: Sessions) -> ImportReport | None:
+    """Import the starter catalogue into an empty database; return None if it holds wines."""
+    if await SqlCatalogue(sessions).count():
+        return None
+    return await import_catalogue(sessions, STARTER, source=SAMPLES)
+
+
+async def import_wines(
+    sessions: Sessions,
+    file: CatalogueFile,
+    *,
+    without_samples: bool = False,
+    dry_run: bool = False,
+) -> ImportReport:
+    """Add or replace the wines of a file in one transaction; `dry_run` only counts.
+
+    Wines of an earlier file of this name that are missing now are out of stock from now on, and so
+    are those of the starter catalogue with `without_samples`.
+    """
+    lists = {file.source, *([SAMPLES] if without_samples else [])} - {""}
+    from_lists = select(WineRow.id).where(WineRow.source.in_(lists), WineRow.in_stock)
+    added = updated = 0
+    async with sessions.begin() as session:
+        here = {wine.id for wine in file.wines}
+        gone = [wine_id for wine_id in await session.scalars(from_lists) if wine_id not in here]
+        for ids in _batches(gone):
+            await session.execute(update(WineRow).where(WineRow.id.in_(ids)).values(in_stock=False))
+        for wines in _batches(file.wines):
+            stored = await load_wines(session, [wine.id for wine in wines])
+            added += len(wines) - len(stored)
+            updated += sum(stored.get(wine.id, wine) != wine for wine in wines)
+            await _save(session, wines, file.source)
+        if dry_run:
+            await session.rollback()
+    return ImportReport(added, updated, len(file.wines) - added - updated, len(gone))
+
+
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
+
+
+async def count_samples(sessions: Sessions) -> int:
+    """Count the wines of the starter catalogue that are in stock."""
+    samples = (WineRow.source == SAMPLES) & WineRow.in_stock
+    async with sessions() as session:
+        return await session.scalar(select(func.count()).where(samples)) or 0
+
+
+async def _save(session: AsyncSession, wines: Sequence[Wine], source: str) -> None:
+    """Insert these wines of a file, or replace those whose ids exist."""
     statement = insert(session, WineRow)
     columns = {column.key for column in WineRow.__table__.columns} - {"number", "id"}
     changed = {name: statement.excluded[name] for name in columns}
@@ -158,11 +230,11 @@ def _to_record(wine: Wine) -> dict[str, Any]:
         # ` rhone ` is found as whole words in either.
         "places": f" {folded(wine.region)} | {folded(wine.appellation)} ",
         "shuffle": zlib.crc32(wine.id.encode()),
-        "search_text": search_text(wine),
+        "search_text": _search_text(wine),
     }
 
 
-def search_text(wine: Wine) -> str:
+def _search_text(wine: Wine) -> str:
     """Return the words that a text search finds this wine by, with other names of its grapes."""
     known = [names("grapes", grape) for grape in wine.grapes]
     others = [name for called in known if len(called) > 1 for name in called]

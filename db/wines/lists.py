@@ -1,14 +1,18 @@
-"""Read wine lists as shops, restaurants and cellar programs write them.
+"""Read wine lists and cellars as shops, restaurants and cellar programs write them.
 
 The names of columns and the words in cells are data, in `lists.toml`: in the languages of the bot,
 and as common programs export them. A list as `docs/wines-and-documents.md` describes it is read in
 the same way.
 """
 
+import csv
+import io
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -21,6 +25,8 @@ from pydantic import (
     model_validator,
 )
 
+from agent.markdown import visible
+from agent.memory.cellar import YEARS, bottles_of, guess_wine
 from agent.sommelier.wine import (
     Allergen,
     Body,
@@ -30,46 +36,87 @@ from agent.sommelier.wine import (
     Style,
     Sweetness,
     Wine,
+    currency_of,
     folded,
     known_names,
     names,
 )
 from agent.tables import StrictModel, read_toml
 from agent.text import pattern
-from db.wines.tables import CatalogueFileError, Problem, Table, read_table
+from agent.turn import Bottles
+from db.tables import Unreadable, decode, read_sheets
 
-CELLAR_FIELDS: Final = ("count", "drink_from", "drink_until")
-"""The fields of the cellar of a user beside those of a wine."""
+SHOWN_PROBLEMS: Final = 20
+DELIMITERS: Final = ",;\t|"
+LINES_ABOVE_HEADER: Final = 10
+"""A title, a date, or the `sep=;` of a spreadsheet may be above the header."""
+PEEK: Final = 50_000
+"""Characters in which the header is looked for."""
+WORKBOOK: Final = b"PK\x03\x04"
 OLDEST_VINTAGE: Final = 1780
 SAMPLE: Final = 200
 """Rows that are tried to tell which of two columns is meant."""
 ID: Final = pattern(r"\A[a-z0-9._-]{1,100}\z")
-NUMBER: Final = pattern(r"\A([1-9]\d{0,2}(?:[.,]\d{3})+|\d+)([.,]\d+)?\z")
-"""A number, perhaps with separators of thousands, and its decimals."""
+NUMBER: Final = pattern(
+    r"(?i)\A(?:[a-z]{3}|[€$£¥])?\s*"
+    r"([1-9]\d{0,2}(?:[.,'\x{2019}\x{a0} ]\d{3})+|\d+)([.,]\d+)?"
+    r"[.,]?[-\x{2013}]?\s*(?:[a-z]{3}|[€$£¥]|%(?:\s*vol\.?)?)?\z"
+)
+"""The digits of a number, perhaps with separators of thousands, and its decimals: `1.234,50 €`,
+`CHF 12.-`, `13,5 % vol`."""
 BETWEEN: Final = str.maketrans(dict.fromkeys(",/|&+\n", ";"))
 REQUIRED: Final = {"name", "style"}
 ASSUMED: Final = {"producer": "", "country": "", "allergens": "sulphites"}
 """The value in each row of a file that has no such column."""
+COUNT_AND_YEARS: Final = ("count", "drink_from", "drink_until")
+"""The fields of a user's bottles beside those of a wine."""
+CELLAR_FIELDS: Final = tuple(
+    name for name in (*Wine.model_fields, *COUNT_AND_YEARS) if name not in {"id", "in_stock"}
+)
+"""The fields that are read of a cellar; ids and stocks of other programs mean nothing here."""
+NAMING: Final = ("name", "producer", "vintage")
+GUESSED: Final = ("grapes", "body", "tannin", "acidity")
+"""The facts that the name of a wine may tell."""
+MOST_WINES: Final = 5000
+"""The wines that are read of a user's cellar."""
+
+Row = tuple[int, list[str]]
+"""The number of a line, and its cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error in a file; line 0 is the file as a whole."""
+
+    line: int
+    column: str
+    reason: str
+
+
+class CatalogueFileError(ValueError):
+    """Nothing of a file was imported; `problems` are the reasons, row by row."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(problem.reason for problem in problems[:SHOWN_PROBLEMS]))
+        self.problems = problems
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueFile:
     """The wines of a file, the problems of its other rows, and how it was understood.
 
-    `columns` are pairs of a column's name and its field, "" for a column that is not used;
-    `assumed` are the fields for which there is no column.
+    `columns` are pairs of a column's name and its field, "" for a column that is not used.
     """
 
     wines: tuple[Wine, ...]
     problems: tuple[Problem, ...] = ()
     columns: tuple[tuple[str, str], ...] = ()
-    assumed: frozenset[str] = frozenset()
     read_as: str = ""
     source: str = ""
 
 
 class _Words(StrictModel):
-    """The content of `lists.toml`: all words are folded but the currencies."""
+    """The content of `lists.toml`: all words are folded."""
 
     headers: dict[str, tuple[str, ...]]
     beside: dict[str, frozenset[str]]
@@ -79,7 +126,6 @@ class _Words(StrictModel):
     levels: dict[Level, frozenset[str]]
     allergens: dict[Allergen, frozenset[str]]
     words: dict[str, frozenset[str]]
-    currencies: dict[Currency, tuple[str, ...]]
 
 
 @cache
@@ -109,85 +155,180 @@ def parse_catalogue(data: bytes, source: str = "") -> CatalogueFile:
     Raises:
         CatalogueFileError: it cannot be read, or is no list of wines.
     """
-    table = read_table(data, count_known)
-    columns = columns_of(table)
+    titles, rows, read_as = _read_table(data)
+    columns = _columns_of(titles, rows, Wine.model_fields)
     if missing := sorted(REQUIRED - set(columns)):
         known = ",".join(Wine.model_fields)
         reason = f"no column for: {', '.join(missing)}. Columns may be called: {known}"
         raise CatalogueFileError(Problem(1, "", reason))
     assumed = {field: value for field, value in ASSUMED.items() if field not in columns}
-    if "price" in columns and (currency := currency_in(table.names[columns.index("price")])):
+    if "price" in columns and (currency := _currency_in(titles[columns.index("price")])):
         assumed["currency"] = currency
     wines: dict[str, Wine] = {}
     problems: list[Problem] = []
-    for line, cells in table.rows:
+    for line, cells in rows:
         if len(cells) < len(columns) or any(cells[len(columns) :]):
             reason = f"has {len(cells)} fields, the header has {len(columns)}"
             problems.append(Problem(line, "", reason))
             continue
-        filled = zip(columns, cells, strict=False)
         try:
-            wine = read_row(assumed | {field: cell for field, cell in filled if field and cell})
+            wine = _read_row(assumed | _filled(columns, cells))
         except ValidationError as error:
             problems += [_problem(line, detail) for detail in error.errors(include_url=False)]
             continue
         if wines.setdefault(wine.id, wine) is not wine:
             problems.append(Problem(line, "id", f"'{wine.id}' is in the file twice"))
-    named = tuple(zip(table.names, columns, strict=True))
-    return CatalogueFile(
-        tuple(wines.values()), tuple(problems), named, frozenset(assumed), table.read_as, source
-    )
+    named = tuple(zip(titles, columns, strict=True))
+    return CatalogueFile(tuple(wines.values()), tuple(problems), named, read_as, source)
 
 
-def count_known(header: Sequence[str]) -> int:
-    """Count the columns whose names are known."""
-    return len({field for name in header for field in _fields(name)[:1]})
+def read_cellar(data: bytes) -> tuple[list[Bottles], int]:
+    """Return the bottles that a CSV file or workbook lists, and the number of unreadable rows.
+
+    Raises:
+        CatalogueFileError: it is no list of wines.
+    """
+    titles, rows, _ = _read_table(data)
+    columns = _columns_of(titles, rows, CELLAR_FIELDS)
+    if "name" not in columns:
+        raise CatalogueFileError(Problem(0, "", "no column of the file holds names of wines"))
+    found, unread = dict[str, Bottles](), max(0, len(rows) - MOST_WINES)
+    for _, cells in rows[:MOST_WINES]:
+        row = _filled(columns, cells)
+        wine = _wine_in(row)
+        if wine is None:
+            unread += 1
+        elif (read := _bottles_in(row, wine)).count > 0:
+            before = found.get(read.key)
+            found[read.key] = replace(read, count=read.count + (before.count if before else 0))
+    return list(found.values()), unread
 
 
-def columns_of(table: Table, fields: Iterable[str] = Wine.model_fields.keys()) -> list[str]:
+def _bottles_in(row: Mapping[str, str], wine: Wine) -> Bottles:
+    cells = [row.get(name, "").partition(".")[0] for name in COUNT_AND_YEARS]
+    # CellarTracker writes 9999 for a year that nobody gave.
+    numbers = [
+        int(cell) if cell.isdecimal() and len(cell) <= len("9999") else None for cell in cells
+    ]
+    count, *years = numbers
+    begin, end = (year if year in YEARS else None for year in years)
+    count, note = 1 if count is None else count, row.get("notes", "")[:200]
+    return bottles_of(wine, count, drink_from=begin, drink_until=end, note=note)
+
+
+def _wine_in(row: Mapping[str, str]) -> Wine | None:
+    """Return the wine of a row; its name fills in for missing cells."""
+    name = row.get("name", "")
+    by_name = guess_wine(f"{name} {row.get('region', '')} {row.get('grapes', '')}")
+    cells = {field: cell for field, cell in row.items() if field not in {*COUNT_AND_YEARS, "notes"}}
+    bare = {field: cell for field, cell in cells.items() if field in NAMING}
+    for readable in (cells, bare):
+        style = readable.get("style") or by_name.style
+        try:
+            wine = _read_row({"producer": name, "country": "-", **readable, "style": style})
+        except ValidationError:
+            continue
+        known = {field: getattr(wine, field) or getattr(by_name, field) for field in GUESSED}
+        blank = {"producer": row.get("producer", ""), "country": row.get("country", "")}
+        return wine.model_copy(update=blank | known)
+    return None
+
+
+def _read_table(data: bytes) -> tuple[list[str], list[Row], str]:
+    """Return the names of a table's columns, its rows that are not blank, and how it was read.
+
+    Most columns are known by its delimiter, or of its sheet.
+    """
+    try:
+        if data.startswith(WORKBOOK):
+            read_as, sheets = "a workbook", read_sheets(data).values()
+            rows = list(
+                enumerate(max(sheets, key=lambda rows: _find_header(rows)[0], default=[]), 1)
+            )
+        else:
+            text, read_as = decode(data)
+            peek = text[:PEEK]
+            readers = {sign: csv.reader(io.StringIO(peek), delimiter=sign) for sign in DELIMITERS}
+            counts = {sign: _find_header(reader)[0] for sign, reader in readers.items()}
+            rows = _csv_rows(text, max(counts, key=lambda sign: counts[sign]))
+    except Unreadable as error:
+        raise CatalogueFileError(Problem(0, "", str(error))) from None
+    _, above = _find_header(cells for _, cells in rows)
+    titles = [title.strip("\ufeff \t") for title in rows[above][1]] if rows else []
+    tidy = [
+        (line, [" ".join(visible(cell).split()) for cell in cells])
+        for line, cells in rows[above + 1 :]
+        if any(cell.strip() for cell in cells)
+    ]
+    return titles, tidy, read_as
+
+
+def _find_header(rows: Iterable[Sequence[str]]) -> tuple[int, int]:
+    """Return the number of known columns in the header, and the number of rows above it."""
+    counts = [
+        len({field for title in row for field in _fields(title)[:1]})
+        for row in islice(rows, LINES_ABOVE_HEADER)
+    ] or [0]
+    return max(counts), counts.index(max(counts))
+
+
+def _csv_rows(text: str, delimiter: str) -> list[Row]:
+    """Return the rows of a CSV file, by the lines in which they end."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        return [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        problem = Problem(reader.line_num, "", f"is not CSV: {error}")
+        raise CatalogueFileError(problem) from None
+
+
+def _filled(columns: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
+    """Return the cells of a row that are not empty, by their fields."""
+    return {field: cell for field, cell in zip(columns, cells, strict=False) if field and cell}
+
+
+def _columns_of(titles: Sequence[str], rows: Sequence[Row], fields: Iterable[str]) -> list[str]:
     """Return the field of each column, "" for a column that is not used.
 
     Of several columns that may be meant, the one with our own name is taken, else the one of which
     most cells can be read, if that is half of them.
     """
-    found = [""] * len(table.names)
-    meant = [_fields(name) for name in table.names]
+    found = [""] * len(titles)
     for field in fields:
-        possible = [at for at, known in enumerate(meant) if field in known and not found[at]]
-        shares = [_readable_share(table, at, field) for at in possible] or [0.0]
-        if max(shares) >= 1 / 2:
-            found[possible[shares.index(max(shares))]] = field
+        shares = {
+            at: 2.0 if folded(title) == folded(field) else _readable_share(rows, at, field)
+            for at, title in enumerate(titles)
+            if field in _fields(title) and not found[at]
+        }
+        best = max(shares, key=lambda at: shares[at], default=-1)
+        if shares.get(best, 0.0) >= 1 / 2:
+            found[best] = field
     return found
 
 
-def _fields(header: str) -> list[str]:
+def _fields(title: str) -> list[str]:
     """Return the fields that a column of this name may be."""
-    name = folded(header)
+    name = folded(title)
     bare = " ".join(word for word in name.split() if word not in _words().beside["words"])
     return [
         field
-        for field in (*Wine.model_fields, *CELLAR_FIELDS)
+        for field in (*Wine.model_fields, *COUNT_AND_YEARS)
         if not {name, bare}.isdisjoint([folded(field), *_words().headers.get(field, ())])
     ]
 
 
-def _readable_share(table: Table, column: int, field: str) -> float:
+def _readable_share(rows: Sequence[Row], column: int, field: str) -> float:
     """Return the share of a column's cells that can be read as a field."""
-    if folded(table.names[column]) == folded(field):
-        return 2.0
-    cells = [row[column] for _, row in table.rows[:SAMPLE] if column < len(row) and row[column]]
-    return sum(_is_readable(field, cell) for cell in cells) / max(len(cells), 1)
+    cells = [row[column] for _, row in rows[:SAMPLE] if column < len(row) and row[column]]
+    readable = 0
+    for cell in cells:
+        with suppress(ValidationError):
+            _read_row({"name": "a", "producer": "a", "country": "a", "style": "red", field: cell})
+            readable += 1
+    return readable / max(len(cells), 1)
 
 
-def _is_readable(field: str, cell: str) -> bool:
-    try:
-        read_row({"name": "a", "producer": "a", "country": "a", "style": "red", field: cell})
-    except ValidationError:
-        return False
-    return True
-
-
-def read_row(row: Mapping[str, str]) -> Wine:
+def _read_row(row: Mapping[str, str]) -> Wine:
     """Return the wine of a row: its cells by the fields they are read as.
 
     Raises:
@@ -232,24 +373,17 @@ def _is_year(text: str) -> bool:
 
 
 def _number(text: str) -> str:
-    """Return `1.234,50 €`, `CHF 12.-` or `13,5 % vol` as Python reads it; else the text."""
-    bare = text.casefold().replace("vol", "").strip(" .")
-    signs = [sign for listed in _words().currencies.values() for sign in listed]
-    for sign in (*signs, "%", "\u00a0", "'", "\u2019", " "):
-        bare = bare.replace(sign, "")
-    found = NUMBER.match(bare.rstrip("-\u2013.,"))
+    """Return a number as Python reads it; any other text as it is."""
+    found = NUMBER.match(text)
     if found is None:
         return text
-    return found[1].replace(".", "").replace(",", "") + (found[2] or "").replace(",", ".")
+    return "".join(filter(str.isdigit, found[1])) + (found[2] or "").replace(",", ".")
 
 
-def currency_in(text: str) -> Currency | None:
+def _currency_in(text: str) -> Currency | None:
     """Return the currency that a text names: `Preis (CHF)`, `12 €`."""
-    words = folded(text).split()
-    for currency, signs in _words().currencies.items():
-        if any(sign in (words if sign.isalpha() else text.casefold()) for sign in signs):
-            return currency
-    return None
+    found = map(currency_of, (*folded(text).split(), *text))
+    return next(filter(None, found), None)
 
 
 def _style(text: str, known: Collection[str] = tuple(Style)) -> str:
@@ -308,7 +442,7 @@ READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "tannin": partial(_one_of, "levels"),
     "abv": _number,
     "price": _number,
-    "currency": lambda text: currency_in(text) or text.upper(),
+    "currency": lambda text: _currency_in(text) or text.upper(),
     "foods": _listed,
     "allergens": partial(_listed, read=partial(_one_of, "allergens")),
     "in_stock": _in_stock,
@@ -339,7 +473,7 @@ class ListRow(Wine):
         colour = _colour(cells.get("colour") or cells.get("style", ""))
         if cells.get("colour") or colour in set(Colour):
             cells["colour"] = colour
-        if currency := currency_in(cells.get("price", "")):
+        if currency := _currency_in(cells.get("price", "")):
             cells["currency"] = currency
         return cells | {
             field: read(cells[field]) for field, read in READERS.items() if field in cells

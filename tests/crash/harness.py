@@ -23,7 +23,7 @@ import psycopg
 
 from db.engine import Sessions, create_engine
 from db.schema import upgrade_schema
-from db.wines.importing import load_starter
+from db.wines.catalogue import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
 from tests.databases import FAST_POSTGRES, Databases, postgres_server
 from tests.doubles.bot_api import TOKEN

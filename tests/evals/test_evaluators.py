@@ -20,7 +20,7 @@ from agent.language import language_of
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Allergen, Wine
 from agent.turn import Reply
-from db.wines.importing import STARTER as STARTER_WINES
+from db.wines.catalogue import STARTER as STARTER_WINES
 from db.wines.lists import read_catalogue
 from tests.fakes import SANCERRE
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from benchmarks.quotes import read_questions
+from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
-from db.repositories.documents import SqlDocumentStore
 from tests.databases import migrated_sqlite
 
 

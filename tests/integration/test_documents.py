@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from db.documents.indexing import AddReport, add_documents, load_starter_documents
+from db.documents.store import AddReport, SqlDocumentStore, add_documents, load_starter_documents
 from db.engine import Sessions
-from db.repositories.documents import SqlDocumentStore
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LOIRE = "# The Loire\n\nA long river.\n\n## Muscadet\n\nAged sur lie, on its lees.\n"

@@ -14,8 +14,8 @@ from agent.sommelier.history import with_ids_shown
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
 from bot.telegram.follow_ups import FOLLOW_UPS
+from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
-from db.repositories.documents import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
 from tests.databases import migrated_sqlite
 

@@ -13,8 +13,8 @@ from agent.documents.embedding import Embedder, EmbeddingError
 from db.documents.chunking import Section
 from db.documents.finding import terms
 from db.documents.reading import Document
+from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
-from db.repositories.documents import SqlDocumentStore
 
 _hashes = count()
 

@@ -16,17 +16,16 @@ from agent.sommelier.wine import (
     WineQuery,
 )
 from db.engine import Sessions, create_engine
-from db.wines.catalogue import SqlCatalogue
-from db.wines.importing import (
+from db.wines.catalogue import (
     STARTER,
     ImportReport,
+    SqlCatalogue,
     count_samples,
     import_catalogue,
     import_wines,
     load_starter,
 )
-from db.wines.lists import parse_catalogue, read_catalogue
-from db.wines.tables import CatalogueFileError
+from db.wines.lists import CatalogueFileError, parse_catalogue, read_catalogue
 from tests.databases import CELLAR, Databases
 from tests.files import xlsx
 

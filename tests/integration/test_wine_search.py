@@ -13,8 +13,7 @@ from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Colour, Style, Wine, WineQuery
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
-from db.wines.catalogue import SqlCatalogue
-from db.wines.importing import import_wines
+from db.wines.catalogue import SqlCatalogue, import_wines
 from db.wines.lists import CatalogueFile
 
 FOR_LAMB = "borsao guigal jamet muga penfolds"

@@ -12,7 +12,8 @@ from PIL import Image
 from agent import lengths
 from agent.senses.sent_files import SentFiles, Unusable
 from db.documents.chunking import Section
-from db.documents.reading import Document, Unreadable, read_bytes, read_document
+from db.documents.reading import Document, read_bytes, read_document
+from db.tables import Unreadable
 from tests.files import PICTURE, at, docx, encrypted_pdf, epub, pdf, xlsx
 from tests.pictures import drawn, saved
 

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, folded
-from db.wines.importing import STARTER
+from db.wines.catalogue import STARTER
 from db.wines.lists import read_catalogue
 
 WINES = read_catalogue(STARTER).wines

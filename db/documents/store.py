@@ -1,12 +1,18 @@
-"""The documents over SQL."""
+"""The documents of a database: add files and folders, and find their chunks.
+
+Only what changed is indexed again.
+"""
 
 import asyncio
 import hashlib
 import logging
+import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sqlalchemy import Row, delete, func, insert, or_, select, text, update
@@ -16,9 +22,16 @@ from agent.documents.embedding import Embedder, EmbeddingError
 from agent.documents.passages import Chunk
 from agent.text import storable
 from db.documents.chunking import Section, chunk
-from db.documents.reading import Document
-from db.engine import Sessions, count_changed
+from db.documents.reading import (
+    MAX_FILE_BYTES,
+    Document,
+    content_hash,
+    read_bytes,
+    read_document,
+)
+from db.engine import Sessions, SqlRepository, count_changed
 from db.models import ChunkRow, DocumentRow, loaded, utc_now
+from db.tables import Unreadable
 
 if TYPE_CHECKING:
     from db.documents.finding import ChunkIndex
@@ -32,9 +45,10 @@ SEARCH_SECONDS: Final = 5.0
 INDEX_SECONDS: Final = 60.0
 """The time limit of the embedding source for a question, and for a batch of chunks."""
 MAX_REFUSED: Final = 3
-"""Chunks that the embedding source may refuse one after another before it counts as down."""
-BATCH: Final = 64
+"""Batches that the embedding source may refuse one after another before it counts as down."""
+BATCH: Final = 32
 """Texts sent to the embedding source at once."""
+STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
 _CHANGE: Final = text("""
     INSERT INTO library (id, changes) VALUES (1, :count)
     ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
@@ -54,7 +68,23 @@ _WITH_DOCUMENT: Final = select(
 logger = logging.getLogger(__name__)
 
 
-class SqlDocumentStore:
+@dataclass(slots=True)
+class AddReport:
+    """The paths of all files by what became of them, and the number of chunks given a vector.
+
+    `problems` are the paths of files that were not read, each with the reason; `notes` those of
+    files that may not have been read well.
+    """
+
+    added: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    embedded: int = 0
+
+
+class SqlDocumentStore(SqlRepository):
     """The documents of a database, a `DocumentStore`.
 
     With an `embedder`, chunks are also found by meaning; while it fails, by their words only.
@@ -66,10 +96,9 @@ class SqlDocumentStore:
         embedder: Embedder | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._sessions = sessions
+        super().__init__(sessions, now)
         self._embedder = embedder
         self._model = embedder.name if embedder else ""
-        self._now = now
         self._index: ChunkIndex | None = None
         self._embedder_failed = False
 
@@ -78,34 +107,24 @@ class SqlDocumentStore:
         if not asked or limit < 1:
             return []
         if self._index is None:
-            self._index = await asyncio.to_thread(_new_index, self._sessions)
+            self._index = await asyncio.to_thread(_new_index, self.sessions)
         vectors = await self._vectors_of(asked, SEARCH_SECONDS)
         ranked = await self._index.search(asked, self._model, vectors, CANDIDATES)
         best = dict(list(ranked.items())[:CANDIDATES])
-        async with self._sessions() as session:
-            rows = await session.execute(_WITH_DOCUMENT.where(ChunkRow.number.in_(best)))
+        rows = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(best)))
         found = {row.number: row for row in rows}
         return _spread([(found[number], best[number]) for number in best if number in found], limit)
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         wanted = {path for path in paths if path == storable(path)}
-        known = select(DocumentRow.path).where(DocumentRow.path.in_(wanted))
-        async with self._sessions() as session:
-            return set(await session.scalars(known))
+        return set(await self._all(select(DocumentRow.path).where(DocumentRow.path.in_(wanted))))
 
     async def count(self) -> int:
-        async with self._sessions() as session:
-            return await session.scalar(select(func.count(DocumentRow.id))) or 0
+        return await self._first(select(func.count(DocumentRow.id))) or 0
 
     async def documents(self) -> Sequence[DocumentRow]:
         """Return the metadata of every document, by path."""
-        async with self._sessions() as session:
-            rows = (await session.scalars(select(DocumentRow))).all()
-        return sorted(rows, key=lambda row: row.path)
-
-    async def hashes(self) -> dict[str, str]:
-        """Return the content hash of every document by its path."""
-        return {row.path: row.content_hash for row in await self.documents()}
+        return sorted(await self._all(select(DocumentRow)), key=lambda row: row.path)
 
     async def remove(self, path: str) -> int:
         """Remove the document at `path`, or all below it, and return their number."""
@@ -114,7 +133,7 @@ class SqlDocumentStore:
             return 0
         below = DocumentRow.path.startswith(f"{wanted}/", autoescape=True)
         statement = delete(DocumentRow).where(or_(DocumentRow.path == wanted, below))
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             await _count_change(session)
             return await count_changed(session, statement)
 
@@ -124,49 +143,38 @@ class SqlDocumentStore:
         Return the fate of each document, in order. No two may have one path.
         """
         pieces = await asyncio.to_thread(lambda: [chunk(item.sections) for item in documents])
-        async with self._sessions.begin() as session:
+        async with self.sessions.begin() as session:
             return [
-                await _save(session, document, parts, self._now())
+                await _save(session, document, parts, self.now())
                 for document, parts in zip(documents, pieces, strict=True)
             ]
 
     async def embed_missing(self) -> int:
         """Give a vector to each chunk without one of this model, and return how many got one.
 
-        What the embedding source refuses, or all if it fails, waits for the next call.
+        A batch that the embedding source refuses waits for the next call.
         """
-        done = last = 0
-        while self._embedder is not None:
-            wanted = _WITH_DOCUMENT.where(
-                ChunkRow.model.is_distinct_from(self._model), ChunkRow.number > last
-            )
-            async with self._sessions() as session:
-                found = await session.execute(wanted.order_by(ChunkRow.number).limit(BATCH))
-            rows = found.all()
+        done = last = refused = 0
+        while self._embedder is not None and refused < MAX_REFUSED:
+            is_next = ChunkRow.model.is_distinct_from(self._model) & (ChunkRow.number > last)
+            next_ones = _WITH_DOCUMENT.where(is_next).order_by(ChunkRow.number).limit(BATCH)
+            if not (rows := await self._rows(next_ones)):
+                break
+            last = rows[-1].number
             texts = ["\n".join([row.title, *row.headings, row.text]) for row in rows]
+            if not (vectors := await self._vectors_of(texts, INDEX_SECONDS)):
+                refused += 1
+                continue
+            refused = 0
             changed = [
                 {"number": row.number, "model": self._model, "vector": array("f", vector).tobytes()}
-                for row, vector in zip(rows, await self._embedded(texts), strict=False)
-                if vector
+                for row, vector in zip(rows, vectors, strict=True)
             ]
-            if not changed:
-                break
-            async with self._sessions.begin() as session:
+            async with self.sessions.begin() as session:
                 await _count_change(session)
                 await session.execute(update(ChunkRow), changed)
-            done, last = done + len(changed), rows[-1].number
+            done += len(changed)
         return done
-
-    async def _embedded(self, texts: Sequence[str]) -> Sequence[list[float]]:
-        """Return the vectors of texts; empty for a text that the source refuses by itself."""
-        if (vectors := await self._vectors_of(texts, INDEX_SECONDS)) or not texts:
-            return vectors
-        found: list[list[float]] = []
-        for text_ in texts:
-            found += await self._vectors_of([text_], SEARCH_SECONDS) or [[]]
-            if len(found) == MAX_REFUSED and not any(found):
-                break
-        return found
 
     async def _vectors_of(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """Return the vectors of the texts, or none at all; a failure is logged once."""
@@ -248,3 +256,72 @@ async def _save(
     ]
     await session.execute(insert(ChunkRow.__table__), chunks)
     return "updated" if stored else "added"
+
+
+async def add_documents(
+    store: SqlDocumentStore, paths: Sequence[Path], max_bytes: int = MAX_FILE_BYTES
+) -> AddReport:
+    """Index files and folders; a file that cannot be read is reported and stops nothing.
+
+    A file of a folder is known by the folder's name and its path below it; a file that is named
+    itself is known as it was given.
+    """
+    report = AddReport()
+    files = await asyncio.to_thread(_files, paths, report.problems)
+    hashes = {row.path: row.content_hash for row in await store.documents()}
+    for path, file in files.items():
+        try:
+            data = await asyncio.to_thread(read_bytes, file, max_bytes)
+            if content_hash(data) == hashes.get(path):
+                report.unchanged.append(path)
+                continue
+            document = await asyncio.to_thread(read_document, data, path)
+        except Unreadable as error:
+            report.problems.append(f"{path} {error}")
+            continue
+        (fate,) = await store.save(document)
+        getattr(report, fate).append(path)
+        if document.note:
+            report.notes.append(f"{path} {document.note}")
+    report.embedded = await store.embed_missing()
+    return report
+
+
+async def load_starter_documents(store: SqlDocumentStore, folder: Path = STARTER) -> None:
+    """Index the starter documents, all or none, if there are no documents."""
+    if await store.count():
+        return
+
+    def read() -> list[Document]:
+        files = _files([folder], [], name="starter")
+        return [read_document(read_bytes(file), path) for path, file in files.items()]
+
+    await store.save(*await asyncio.to_thread(read))
+
+
+def _files(paths: Iterable[Path], problems: list[str], name: str | None = None) -> dict[str, Path]:
+    """Return all files by the paths they are known by; hidden files and folders are left out.
+
+    Files of folders are known by `name` instead of the name of their folder.
+    """
+    files: dict[str, Path] = {}
+
+    def report(error: OSError) -> None:
+        problems.append(f"{error.filename} cannot be read: {error.strerror}")
+
+    for path in paths:
+        if not path.is_dir():
+            files.setdefault(_known_as(path), path)
+            continue
+        root = Path(name or path.resolve().name)
+        for parent, folders, names in os.walk(path, onerror=report):
+            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+            for file in (Path(parent) / name for name in sorted(names) if name[0] != "."):
+                files.setdefault(_known_as(root / file.relative_to(path)), file)
+    return files
+
+
+def _known_as(path: Path) -> str:
+    """Return a path on one line and without square brackets, as a citation names it."""
+    known = " ".join(storable(path.as_posix()).splitlines())
+    return known.replace("[", "(").replace("]", ")")
