@@ -111,4 +111,6 @@ async def test_starter_documents_are_there_all_or_none(
         await asyncio.sleep(0)
     assert seen | {await store.count()} == {0, 150}
     assert (await store.known_paths(["starter/7.md"])) == {"starter/7.md"}
-    assert await load_starter_documents(store, tmp_path) is None
+    (tmp_path / "151.md").write_text("Too late.")
+    await load_starter_documents(store, tmp_path)
+    assert await store.count() == 150
