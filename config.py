@@ -4,6 +4,7 @@ A field's name in capitals is its variable, the line below it says what the vari
 `sommelier doctor --settings` prints both. An empty value counts as not set.
 """
 
+import hmac
 import os
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
@@ -16,15 +17,13 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    NonNegativeFloat,
-    NonNegativeInt,
+    Json,
     PositiveFloat,
     PositiveInt,
     SecretStr,
     ValidationError,
     model_validator,
 )
-from pydantic_core import from_json
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agent.engine.limits import Limits, Price
@@ -44,14 +43,22 @@ class SettingsError(ValueError):
     """A setting has a wrong value; the message is one line and names the variable."""
 
 
-def data_folder() -> Path:
-    """Return the folder of this user's data."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "sommelier"
+class Server(NamedTuple):
+    """A server that speaks OpenAI's API; without an address it is OpenAI's own."""
+
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+
+
+def default_database() -> SecretStr:
+    """Return the address of an SQLite file among this user's data."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return SecretStr(f"sqlite+aiosqlite:///{Path(data, 'sommelier', 'sommelier.sqlite3')}")
 
 
 def matches(regex: str, expected: str) -> AfterValidator:
     """Return a validator of texts and secrets; its error says what is expected, not the value."""
-    compiled = pattern(regex)
+    compiled = pattern(f"(?s){regex}")
 
     def check(value: str | SecretStr) -> str | SecretStr:
         text = value.get_secret_value() if isinstance(value, SecretStr) else value
@@ -69,17 +76,17 @@ def split(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip() not in ("", "none"))
 
 
-def check_user_id(value: int) -> int:
-    """Return the id of a user; refuse groups and the accounts in whose name others write."""
-    if value <= 0 or value in SHARED_ACCOUNTS:
+def check_person(user_id: int) -> int:
+    """Return the id of a person; refuse groups and the accounts in whose name others write."""
+    if user_id <= 0 or user_id in SHARED_ACCOUNTS:
         raise ValueError("must be the id of a person, not of a group or Telegram's own account")
-    return value
+    return user_id
 
 
 def read_time_zone(value: object) -> object:
-    """Return the time zone of a name."""
+    """Return the time zone of a name; UTC also where no time zones are installed."""
     try:
-        return UTC if value == "UTC" else ZoneInfo(str(value))
+        return UTC if str(value) == "UTC" else ZoneInfo(str(value))
     except (KeyError, OSError, ValueError):
         raise ValueError("must be a time zone like Europe/Vienna, or UTC") from None
 
@@ -91,38 +98,21 @@ Url = Annotated[
 ]
 HttpsUrl = Annotated[Url, matches("https://.*", "an address that begins with https://")]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)]
-Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split)]
-UserId = Annotated[int, AfterValidator(check_user_id)]
-UserIds = Annotated[tuple[UserId, ...], NoDecode, BeforeValidator(split)]
-ModelPrices = Annotated[
-    dict[str, Price],
-    NoDecode,
-    BeforeValidator(lambda value: from_json(value) if isinstance(value, str) else value),
+Numbers = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split)]
+PersonIds = Annotated[
+    tuple[Annotated[int, AfterValidator(check_person)], ...], NoDecode, BeforeValidator(split)
 ]
 Token = Annotated[
     SecretStr,
     matches("[A-Za-z0-9_-]{16,256}", "16 to 256 of A-Z, a-z, 0-9, _ and -; `openssl rand -hex 32`"),
 ]
-Headers = Annotated[
-    SecretStr, matches("[^=,]+=[^,]*(,[^=,]+=[^,]*)*", "headers like name=value,other=value")
-]
-Environment = Annotated[str, matches("[a-z0-9_-]{1,40}", "1 to 40 of a-z, 0-9, _ and -")]
 DatabaseUrl = Annotated[
     SecretStr,
     matches(
-        r"(?s)(sqlite\+aiosqlite:///|postgresql\+psycopg://).*",
+        r"(sqlite\+aiosqlite:///|postgresql\+psycopg://).*",
         "an address that begins with sqlite+aiosqlite:/// or postgresql+psycopg://",
     ),
 ]
-Purpose = Literal["vision", "transcription", "speech", "embedding"]
-
-
-class Server(NamedTuple):
-    """A model on a server; without an address it is OpenAI's."""
-
-    model: str
-    base_url: str | None
-    api_key: SecretStr | None
 
 
 class Settings(BaseSettings):
@@ -138,16 +128,14 @@ class Settings(BaseSettings):
     )
 
     # Telegram
-
     telegram_bot_token: SecretStr | None = None
     """The bot's token, from @BotFather; `sommelier run` needs it."""
     telegram_base_url: Url = "https://api.telegram.org"
     """The Bot API; change it for a Bot API server of your own."""
-    telegram_messages_per_second: NonNegativeInt = 30
+    telegram_messages_per_second: int = Field(30, ge=0)
     """Messages this process sends in a second; its share of 30 with replicas, 0 for no limit."""
 
     # The language models
-
     openai_api_key: SecretStr | None = None
     """The key of the model's server; without key and address there is no model."""
     openai_base_url: Url | None = None
@@ -158,58 +146,44 @@ class Settings(BaseSettings):
     """Models of that server to ask when the first fails, with commas."""
     llm_response_mode: ResponseMode | None = None
     """How a structured answer is asked for; default: json_object, of small models json_schema."""
-    llm_prices: ModelPrices = {}
+    llm_prices: Json[dict[str, Price]] = Field({}, validate_default=False)
     """US dollars per million tokens, as JSON: {"my-model": {"prompt": 1, "completion": 2}}."""
     llm_timeout_seconds: float = Field(60, gt=0, le=600)
     """Seconds that one request to the model may take."""
     llm_profile: Literal["full", "small"] | None = None
     """full: the model calls tools; small: wines are searched first; default: by the name."""
-    llm_local_ports: Ports = (11434, 1234, 8080, 8000)
+    llm_local_ports: Numbers = (11434, 1234, 8080, 8000)
     """Where a model server is looked for on this machine while none is set; none: nowhere."""
 
-    # Models that read pictures, write voices down, read aloud, and make vectors: on a server of
-    # their own, or on that of OPENAI_BASE_URL
-
+    # Models that read pictures, write voices down, read aloud, and make vectors
     vision_model: str | None = None
     """The model that reads pictures; without it users are asked to write."""
-    vision_base_url: Url | None = None
-    vision_api_key: SecretStr | None = None
     transcription_model: str | None = None
     """The model that writes voice messages down (/audio/transcriptions)."""
-    transcription_base_url: Url | None = None
-    transcription_api_key: SecretStr | None = None
     speech_model: str | None = None
     """The model that reads answers aloud (/audio/speech)."""
-    speech_base_url: Url | None = None
-    speech_api_key: SecretStr | None = None
     embedding_model: str | None = None
     """The model that makes vectors, by which documents are found."""
-    embedding_base_url: Url | None = None
-    embedding_api_key: SecretStr | None = None
+    second_base_url: Url | None = None
+    """The server of these models, if it is not that of OPENAI_BASE_URL."""
+    second_api_key: SecretStr | None = None
+    """The key of that second server, which never gets OPENAI_API_KEY."""
 
     # Turns
-
     structured_output_max_retries: int = Field(LIMITS.structured_output_max_retries, ge=0, le=10)
     """How often an invalid answer is asked for again, with feedback on what is wrong."""
     turn_max_cost_usd: PositiveFloat = LIMITS.cost_usd
     """US dollars that one turn may cost."""
-    turn_timeout_seconds: PositiveFloat = LIMITS.seconds
-    """Seconds that one turn may take."""
     burst_seconds: float = Field(0.8, ge=0, le=10)
     """Seconds to wait for the rest of an album; with 0 every message is answered by itself."""
     update_max_tries: PositiveInt = 3
     """How often an update that fails is tried; `sommelier updates` shows those given up."""
-    shutdown_seconds: NonNegativeFloat = 20
-    """Seconds that turns have to end when the bot is stopped; the rest is resumed later."""
     time_zone: Annotated[tzinfo, BeforeValidator(read_time_zone)] = UTC
     """The time zone in which users are reminded of their own bottles, 10 to 20 o'clock."""
 
     # HTTP: the webhook, metrics, the API, the page of admins
-
     webhook_url: HttpsUrl | None = None
     """The public https address that Telegram delivers to; without it the bot polls."""
-    webhook_secret: Token | None = None
-    """The secret that Telegram sends along."""
     http_host: str = "127.0.0.1"
     """The address to listen on."""
     http_port: int | None = Field(None, ge=0, le=65535)
@@ -220,7 +194,6 @@ class Settings(BaseSettings):
     """Serves the page of admins at /admin to those who give it."""
 
     # Documents, places, further tools
-
     enable_query_refinement: bool | None = None
     """Rewrite questions before the search; true, false, or default: as each request asks."""
     quotes_model: str | None = None
@@ -233,29 +206,21 @@ class Settings(BaseSettings):
     """Servers of the Model Context Protocol, as JSON: {"NAME": {"command": ..., "args": [...]}}."""
 
     # The database
-
-    database_url: DatabaseUrl = Field(
-        default_factory=lambda: SecretStr(
-            f"sqlite+aiosqlite:///{data_folder() / 'sommelier.sqlite3'}"
-        )
-    )
+    database_url: DatabaseUrl = Field(default_factory=default_database)
     """sqlite+aiosqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/NAME."""
     database_pool_size: int = Field(10, ge=1, le=100)
     """Connections that a process keeps to Postgres."""
 
     # Traces
-
     langfuse_public_key: SecretStr | None = None
     """Langfuse's public key; with both keys traces go there, else they stay in the database."""
     langfuse_secret_key: SecretStr | None = None
     """Langfuse's secret key."""
     langfuse_base_url: Url = "https://cloud.langfuse.com"
     """The region that the keys belong to, or your own server."""
-    langfuse_tracing_environment: Environment | None = None
-    """What tells deployments apart in Langfuse, like staging."""
     otel_exporter_otlp_endpoint: Url | None = None
     """Without Langfuse: any backend of OpenTelemetry's protocol, without /v1/traces."""
-    otel_exporter_otlp_headers: Headers | None = None
+    otel_exporter_otlp_headers: SecretStr | None = None
     """Headers for that backend, as name=value,other=value."""
     trace_user_key: SecretStr = SecretStr("sommelier")
     """The key of the hashes that stand for users and chats; choose a secret of your own."""
@@ -265,22 +230,16 @@ class Settings(BaseSettings):
     """Days that traces stay in the database."""
 
     # Admins, access, budgets
-
-    admin_ids: UserIds = ()
+    admin_ids: PersonIds = ()
     """The Telegram ids of those who may use /stats, /trace, /allow, /block and /broadcast."""
     access: Literal["open", "allow_list"] = "open"
     """open: everybody but the blocked; allow_list: only whom an admin let in."""
     budget_person_requests: PositiveInt | None = None
     """Requests to models in a day (UTC), for each user but the admins."""
-    budget_person_cost_usd: PositiveFloat | None = None
-    """US dollars in a day, for each user but the admins."""
-    budget_total_requests: PositiveInt | None = None
-    """Requests to models in a day, for all together."""
     budget_total_cost_usd: PositiveFloat | None = None
     """US dollars in a day, for all together."""
 
     # Safety (docs/admin.md), logs
-
     legal_age: int = Field(18, ge=16, le=25)
     """The age in years from which wine is offered."""
     care_texts: Path | None = None
@@ -290,8 +249,6 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
-        if self.webhook_url and not self.webhook_secret:
-            raise ValueError("WEBHOOK_SECRET: must be set with WEBHOOK_URL")
         served = (self.webhook_url, self.api_token, self.admin_token)
         if any(served) and self.http_port is None:
             raise ValueError(
@@ -300,9 +257,16 @@ class Settings(BaseSettings):
         return self
 
     @property
-    def has_model(self) -> bool:
-        """Tell whether a model is configured; a local server needs a URL but no key."""
-        return self.openai_api_key is not None or self.openai_base_url is not None
+    def server(self) -> Server | None:
+        """Return the server of the language models; a local one needs an address but no key."""
+        server = Server(self.openai_base_url, self.openai_api_key)
+        return server if any(server) else None
+
+    @property
+    def second_server(self) -> Server | None:
+        """Return the server of the other models: their own, or that of the language models."""
+        server = Server(self.second_base_url, self.second_api_key)
+        return server if any(server) else self.server
 
     @property
     def is_small(self) -> bool:
@@ -320,16 +284,11 @@ class Settings(BaseSettings):
         """Return how answers are asked for: as set, else strictly of a small model."""
         return self.llm_response_mode or ("json_schema" if self.is_small else "json_object")
 
-    def server(self, purpose: Purpose) -> Server | None:
-        """Return a model on its own server, else on the configured one; None if there is none.
-
-        The key of one server is no other's.
-        """
-        model, *own = (
-            getattr(self, f"{purpose}_{part}") for part in ("model", "base_url", "api_key")
-        )
-        base_url, api_key = own if any(own) else (self.openai_base_url, self.openai_api_key)
-        return Server(model, base_url, api_key) if model and (base_url or api_key) else None
+    @property
+    def webhook_secret(self) -> str:
+        """Return the secret that Telegram sends to the webhook, derived from the bot's token."""
+        token = self.telegram_bot_token.get_secret_value() if self.telegram_bot_token else ""
+        return hmac.digest(token.encode(), b"webhook", "sha256").hex() if token else ""
 
     @property
     def langfuse_keys(self) -> tuple[str, str] | None:
@@ -338,14 +297,9 @@ class Settings(BaseSettings):
         return (public.get_secret_value(), secret.get_secret_value()) if public and secret else None
 
     @property
-    def has_langfuse(self) -> bool:
-        """Tell whether the keys of Langfuse are set."""
-        return self.langfuse_keys is not None
-
-    @property
     def is_exported(self) -> bool:
         """Tell whether traces are sent anywhere; else they are stored in the database alone."""
-        return self.has_langfuse or self.otel_exporter_otlp_endpoint is not None
+        return bool(self.langfuse_keys or self.otel_exporter_otlp_endpoint)
 
     @property
     def otlp_headers(self) -> dict[str, str]:
@@ -358,15 +312,14 @@ class Settings(BaseSettings):
     @property
     def secrets(self) -> tuple[str, ...]:
         """Return what must never be in a log, beside what the log knows by its form."""
-        secrets = [
-            value.get_secret_value()
-            for name, value in self
-            if isinstance(value, SecretStr)
-            and name != "database_url"
-            and (name != "trace_user_key" or name in self.model_fields_set)  # its default is a word
-        ]
-        password = urlsplit(self.database_url.get_secret_value()).password
-        return (*secrets, *self.otlp_headers.values(), *([unquote(password)] if password else []))
+        hidden = {
+            name: value.get_secret_value() for name, value in self if isinstance(value, SecretStr)
+        }
+        password = urlsplit(hidden.pop("database_url")).password or ""
+        if "trace_user_key" not in self.model_fields_set:
+            del hidden["trace_user_key"]  # its default is an ordinary word
+        derived = (*self.otlp_headers.values(), self.webhook_secret, unquote(password))
+        return tuple(filter(None, (*hidden.values(), *derived)))
 
 
 def load_settings(

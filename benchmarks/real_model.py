@@ -140,7 +140,7 @@ def summarize(turns: Sequence[Turn]) -> None:
 async def main(conversations: Sequence[str]) -> None:
     """Answer all conversations in a database of their own."""
     settings = load_settings()
-    if not settings.has_model:
+    if not settings.server:
         sys.exit("There is no model: set OPENAI_API_KEY, or OPENAI_BASE_URL and LLM_MODEL.")
     with TemporaryDirectory() as folder:
         url = SecretStr(f"sqlite+aiosqlite:///{folder}/wines.sqlite3")

@@ -126,7 +126,7 @@ def chat() -> None:
     settings = open_settings()
     from bot import console
 
-    if not settings.has_model and console.is_terminal():
+    if not settings.server and console.is_terminal():
         from bot.commands.local_models import offer_local_model
 
         settings = offer_local_model(settings)

@@ -17,7 +17,7 @@ from agent.sommelier.service import Sommelier
 from agent.tracing.records import keyed_hash
 from agent.turn import Reply
 from bot.admin.commands import AdminCommands
-from bot.budgets import Budget, Budgets
+from bot.budgets import Budgets
 from bot.care import SafetyService
 from bot.leading import Locks
 from bot.metrics import Metrics
@@ -116,15 +116,15 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
     """Return the daily budgets, None if no limit is set."""
-    limits = [
-        Budget("user", "requests", settings.budget_person_requests or inf),
-        Budget("user", "cost_usd", settings.budget_person_cost_usd or inf),
-        Budget("everyone", "requests", settings.budget_total_requests or inf),
-        Budget("everyone", "cost_usd", settings.budget_total_cost_usd or inf),
-    ]
-    if all(budget.limit == inf for budget in limits):
+    requests, cost_usd = settings.budget_person_requests, settings.budget_total_cost_usd
+    if not requests and not cost_usd:
         return None
-    return Budgets(turns=resources.repositories.turns, limits=limits, exempt=admins)
+    return Budgets(
+        turns=resources.repositories.turns,
+        person_requests=requests or inf,
+        total_cost_usd=cost_usd or inf,
+        exempt=admins,
+    )
 
 
 def buttons_below(question: Question, reply: Reply) -> ButtonRows:
@@ -146,8 +146,8 @@ def handlers_of(
     privacy = PrivacyCommands(
         conversation=conversation,
         days={"stats_days": STATS_RETENTION.days, "trace_days": days},
-        elsewhere="Langfuse" if settings.has_langfuse else TRACED if settings.is_exported else "",
-        is_deleted_there=settings.has_langfuse,
+        elsewhere="Langfuse" if settings.langfuse_keys else TRACED if settings.is_exported else "",
+        is_deleted_there=settings.langfuse_keys is not None,
     )
     return [
         *media_handlers(conversation),

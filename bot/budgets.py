@@ -1,45 +1,28 @@
 """Daily budgets: how much a turn may use, and the notes to users about it. A day is one of UTC."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
-from typing import Any, Final, Literal
+from math import inf
+from typing import Final
 
 from agent.engine.limits import NOTHING_SPENT, Limits, Spent
 from agent.i18n import translate
 from db.engine import BRIEF_TRIES, call_or_default
 from db.repositories.turns import TurnRepository
 
-USED_UP: Final = {"requests": "own_questions_used_up", "cost_usd": "own_budget_used_up"}
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Hold how much one user, or all together, may use in a day: requests to models, or US dollars.
-
-    `used` is the use of the day before the turn.
-    """
-
-    of: Literal["user", "everyone"]
-    unit: Literal["requests", "cost_usd"]
-    limit: float
-    used: float = 0
-
-    def share(self, spent: Spent = NOTHING_SPENT) -> float:
-        """Return the share that is used once the turn has used `spent`; 1 is all."""
-        return (self.used + getattr(spent, self.unit)) / self.limit if self.limit else 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The budgets of a turn."""
+    """What is left of the budgets when a turn begins: requests of its user, US dollars of all."""
 
-    budgets: tuple[Budget, ...] = ()
+    requests: float = inf
+    cost_usd: float = inf
 
     def is_used_up(self, spent: Spent = NOTHING_SPENT) -> bool:
         """Return whether nothing is left once the turn has used so much."""
-        return any(budget.share(spent) >= 1 for budget in self.budgets)
+        return spent.requests >= self.requests or spent.cost_usd >= self.cost_usd
 
     def apply_to(self, limits: Limits) -> Limits:
         """Return the limits of a turn, lowered to what the budgets allow.
@@ -47,14 +30,16 @@ class Allowance:
         Where few requests are left, they are for a tool call and an answer, not for retries. When
         a budget is used up, no request is left.
         """
-        lowered: dict[str, Any] = {"requests": 0} if self.is_used_up() else {}
-        for budget in self.budgets:
-            wanted = lowered.get(budget.unit, getattr(limits, budget.unit))
-            lowered[budget.unit] = min(wanted, max(0, budget.limit - budget.used))
-        if (requests := lowered.get("requests", limits.requests)) < limits.requests:
-            retries = min(limits.structured_output_max_retries, max(0, requests - 2))
-            lowered["structured_output_max_retries"] = retries
-        return replace(limits, **lowered)
+        requests = 0 if self.is_used_up() else int(min(limits.requests, self.requests))
+        retries = limits.structured_output_max_retries
+        if requests < limits.requests:
+            retries = min(retries, max(0, requests - 2))
+        return replace(
+            limits,
+            requests=requests,
+            cost_usd=min(limits.cost_usd, max(0, self.cost_usd)),
+            structured_output_max_retries=retries,
+        )
 
 
 UNLIMITED: Final = Allowance()
@@ -62,15 +47,16 @@ UNLIMITED: Final = Allowance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """The budgets of a day, from which some users are `exempt`."""
+    """The budgets of a day: requests of each user but the `exempt`, US dollars of all together."""
 
     turns: TurnRepository
-    limits: Sequence[Budget]
+    person_requests: float = inf
+    total_cost_usd: float = inf
     exempt: Collection[int] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def allowance(self, user_id: int) -> Allowance:
-        """Return the budgets of a turn that begins, none if the database cannot be read.
+        """Return the allowance of a turn that begins, unlimited if the database cannot be read.
 
         Turns that are still running are not counted. The HTTP API has no user: its id is 0.
         """
@@ -82,26 +68,22 @@ class Budgets:
 
     async def _read_usage(self, user_id: int) -> Allowance:
         since = midnight(self.now())
-        used = {"everyone": await self.turns.spent(since)}
-        if user_id:
-            used["user"] = await self.turns.spent(since, user_id)
-        return Allowance(
-            tuple(
-                replace(budget, used=getattr(used[budget.of], budget.unit))
-                for budget in self.limits
-                if budget.of in used
-            )
-        )
+        cost_usd = self.total_cost_usd - (await self.turns.spent(since)).cost_usd
+        if not user_id:
+            return Allowance(cost_usd=cost_usd)
+        own = await self.turns.spent(since, user_id)
+        return Allowance(self.person_requests - own.requests, cost_usd)
 
     def notes(self, allowance: Allowance, spent: Spent, *, is_over: bool) -> tuple[str, ...]:
         """Return the notes below an answer that used so much.
 
         `is_over`: no model answered because of the budget.
         """
-        own = (budget for budget in allowance.budgets if budget.of == "user")
-        shared = "shared_budget_used_up" if is_over else ""
-        used_up = next((USED_UP[budget.unit] for budget in own if budget.share(spent) >= 1), shared)
-        if not used_up:
+        if spent.requests >= allowance.requests:
+            used_up = "own_questions_used_up"
+        elif is_over:
+            used_up = "shared_budget_used_up"
+        else:
             return ()
         now = self.now()
         minutes = (midnight(now) + timedelta(days=1) - now) // timedelta(minutes=1)

@@ -49,7 +49,7 @@ def chat(settings: Settings) -> None:
     language = next(filter(None, map(os.environ.get, LOCALE)), None)
     try:
         with use_language(language), contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-            _converse(settings, LocalTelegram(), _introduce(has_model=settings.has_model))
+            _converse(settings, LocalTelegram(), _introduce(has_model=settings.server is not None))
     except BrokenPipeError:
         # The reader has gone; the interpreter must not flush into the pipe again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

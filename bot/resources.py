@@ -29,7 +29,7 @@ from agent.senses.speech import AudioServer
 from agent.turn import Deps
 from bot.tasks import attempt, beside, bounded
 from bot.tracing import masking_of, open_prompts
-from config import Purpose, Server, Settings, SettingsError, describe
+from config import Server, Settings, SettingsError, describe
 from db.documents.store import SqlDocumentStore, load_starter_documents
 from db.engine import DatabaseUnavailable, Sessions, create_engine
 from db.models import ScoreRow, TraceRow
@@ -113,8 +113,8 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             documents=documents,
             run=run_of(settings, prompts, models, special),
             search=place_search(settings, http),
-            transcriber=audio_server(settings, "transcription", http),
-            speaker=audio_server(settings, "speech", http),
+            transcriber=audio_server(settings, settings.transcription_model, http),
+            speaker=audio_server(settings, settings.speech_model, http),
             refinement=settings.enable_query_refinement,
             help=help_of(settings),
             small=settings.is_small,
@@ -171,22 +171,30 @@ async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
 
 def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMService]]:
     """Return the models that are asked in order, and those for quotes and pictures, if set."""
-    mode, special = settings.response_mode, dict[str, LLMService]()
-    names = (settings.llm_model, *settings.llm_fallback_models) if settings.has_model else ()
-    if names and settings.quotes_model:
-        special["quotes"] = model_of(settings, settings.quotes_model, mode)
-    if server := settings.server("vision"):
-        special[VISION] = model_of(settings, server.model, mode, server)
-    return [model_of(settings, name, mode) for name in names], special
+    models, special = list[LLMService](), dict[str, LLMService]()
+    if settings.server is not None:
+        names = (settings.llm_model, *settings.llm_fallback_models)
+        models = [model_of(settings, name) for name in names]
+        if settings.quotes_model:
+            special["quotes"] = model_of(settings, settings.quotes_model)
+    if settings.vision_model and settings.second_server:
+        special[VISION] = model_of(settings, settings.vision_model, settings.second_server)
+    return models, special
 
 
 def model_of(
-    settings: Settings, name: str, mode: ResponseMode, server: Server | None = None
+    settings: Settings,
+    name: str,
+    server: Server | None = None,
+    mode: ResponseMode | None = None,
 ) -> LLMService:
-    """Return a model of a server, by default of the configured one."""
-    server = server or Server(name, settings.openai_base_url, settings.openai_api_key)
-    seconds = settings.llm_timeout_seconds
-    return LLMService(**server._asdict(), mode=mode, timeout_seconds=seconds)
+    """Return a model of a server, by default of that of the language models."""
+    return LLMService(
+        model=name,
+        mode=mode or settings.response_mode,
+        timeout_seconds=settings.llm_timeout_seconds,
+        **(server or settings.server or Server())._asdict(),
+    )
 
 
 def run_of(
@@ -202,7 +210,6 @@ def run_of(
     limits = Limits(
         structured_output_max_retries=settings.structured_output_max_retries,
         cost_usd=settings.turn_max_cost_usd,
-        seconds=settings.turn_timeout_seconds,
     )
     deps = Deps(prompts=prompts, models=special or {})
     return Run(models, limits=limits, ledger=Ledger(prices=prices), deps=deps)
@@ -210,16 +217,18 @@ def run_of(
 
 def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> Embedder | None:
     """Return the configured source of vectors, None if there is none."""
-    server = settings.server("embedding")
-    return Embedder(http, **server._asdict()) if server else None
+    model, server = settings.embedding_model, settings.second_server
+    return Embedder(http, model=model, **server._asdict()) if model and server else None
 
 
 def audio_server(
-    settings: Settings, purpose: Purpose, http: httpx2.AsyncClient
+    settings: Settings, model: str | None, http: httpx2.AsyncClient
 ) -> AudioServer | None:
-    """Return the model that hears or speaks; None where none is set, or no server for it."""
-    server, seconds = settings.server(purpose), settings.llm_timeout_seconds
-    return AudioServer(http=http, timeout_seconds=seconds, **server._asdict()) if server else None
+    """Return a model that hears or speaks; None if none is set, or no server for it."""
+    if model is None or (server := settings.second_server) is None:
+        return None
+    seconds = settings.llm_timeout_seconds
+    return AudioServer(http=http, model=model, timeout_seconds=seconds, **server._asdict())
 
 
 def place_search(settings: Settings, http: httpx2.AsyncClient) -> WebSearch | None:

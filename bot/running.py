@@ -11,6 +11,8 @@ from functools import partial
 from importlib import import_module
 from typing import Final
 
+from pydantic import SecretStr
+
 from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
 from agent.tracing.records import keyed_hash
@@ -42,6 +44,8 @@ UPDATE_RETENTION: Final = timedelta(days=7)
 """The time after which the record of an answered update is deleted."""
 TRACE_STORE_BYTES: Final = 500_000_000
 """The most that traces may take in the database; the oldest go first."""
+FINISH_SECONDS: Final = 20.0
+"""The time that running turns have to end when the bot is stopped."""
 FORGET_SECONDS: Final = 3600.0
 FORGET_PEOPLE_SECONDS: Final = 5.0
 REMIND_SECONDS: Final = 900.0
@@ -69,7 +73,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         opening = open_dispatcher(settings, resources, token, locks=locks)
         lanes = lanes_of(settings, await stack.enter_async_context(opening), locks)
         stack.push_async_callback(bounded, "turns", lanes.finish)
-        if settings.has_model:
+        if settings.server:
             await load_client()
         await asyncio.to_thread(lexicon)
         gc.freeze()  # these objects live until the end: the collector need not look at them
@@ -82,7 +86,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         if settings.http_port is not None:
             work.append(partial(serve, settings, lanes))
         await run_until(stop, *work)
-        await lanes.finish(settings.shutdown_seconds)
+        await lanes.finish(FINISH_SECONDS)
 
 
 async def open_locks(
@@ -148,10 +152,10 @@ async def receive(settings: Settings, lanes: Lanes) -> None:
     await introduce(bot)
     lanes.ready.set()
     await show_commands(bot)
-    if (url := settings.webhook_url) and (secret := settings.webhook_secret):
+    if settings.webhook_url is not None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
-        await point_webhook(bot, url + WEBHOOK_PATH, secret.get_secret_value())
+        await point_webhook(bot, settings.webhook_url + WEBHOOK_PATH, settings.webhook_secret)
 
 
 async def serve(settings: Settings, lanes: Lanes) -> None:
@@ -168,8 +172,8 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
     conversation, routers, routes, webhook = lanes.dispatcher.conversation, [], [], None
     turns, resources = conversation.turns, conversation.resources
     async with AsyncExitStack() as stack:
-        if settings.webhook_url is not None and settings.webhook_secret is not None:
-            secret = settings.webhook_secret
+        if settings.webhook_url is not None:
+            secret = SecretStr(settings.webhook_secret)
             webhook = Webhook(accept=lanes.accept, secret=secret, metrics=turns.metrics)
         if settings.api_token is not None:
             token = settings.api_token.get_secret_value()

@@ -51,7 +51,7 @@ def trace_link(settings: Settings) -> Callable[[str], str] | None:
     """Return the function that makes a link of a trace's id; None without Langfuse."""
     base_url = settings.langfuse_base_url.rstrip("/")
     # Langfuse finds the project of a trace by itself.
-    return (lambda trace_id: f"{base_url}/trace/{trace_id}") if settings.has_langfuse else None
+    return (lambda trace_id: f"{base_url}/trace/{trace_id}") if settings.langfuse_keys else None
 
 
 def langfuse_of(settings: Settings) -> "Langfuse":
@@ -91,7 +91,6 @@ def _project(settings: Settings) -> "Project":
     return Project(
         settings.langfuse_keys or LOCAL_KEYS,
         settings.langfuse_base_url,
-        settings.langfuse_tracing_environment,
         version("sommelier"),
     )
 
@@ -110,13 +109,12 @@ async def send_traces(
     async with AsyncExitStack() as stack:
 
         async def open_channels() -> Sequence[Channel]:
-            langfuse = await langfuse_api(settings) if settings.has_langfuse else None
+            langfuse = await langfuse_api(settings) if settings.langfuse_keys else None
             backend = langfuse or await otlp_backend(settings)
             stack.push_async_callback(bounded, "tracing", backend.aclose)
             channels = [traces_to(backend, sessions, lambda: _observations(settings))]
             if langfuse is not None:
-                environment = settings.langfuse_tracing_environment
-                channels.append(scores_to(langfuse, sessions, environment))
+                channels.append(scores_to(langfuse, sessions))
             return channels
 
         exporter = Exporter(open_channels, on_loss)
@@ -145,13 +143,12 @@ def traces_to(
 def scores_to(
     api: "LangfuseApi",
     sessions: Sessions,
-    environment: str | None = None,
     now: Callable[[], datetime] = utc_now,
 ) -> Channel:
     """Return the channel of scores to Langfuse."""
 
     async def send(rows: Rows) -> int:
-        return await api.send_scores([loaded(StoredScore, row) for row in rows], environment)
+        return await api.send_scores([loaded(StoredScore, row) for row in rows])
 
     return Channel("scores", RowQueue(sessions, ScoreRow, now), send)
 
@@ -164,7 +161,7 @@ async def forget_people(settings: Settings, personal: SqlPersonalData) -> None:
     """
     for deletion in await personal.due():
         found = await personal.sweep(deletion)
-        if settings.has_langfuse:
+        if settings.langfuse_keys:
             try:
                 async with aclosing(await langfuse_api(settings)) as api:
                     found += await api.delete_traces(deletion.user, deletion.at)
@@ -180,7 +177,7 @@ async def forget_people(settings: Settings, personal: SqlPersonalData) -> None:
 @asynccontextmanager
 async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]]:
     """Open the prompts in use: with Langfuse's keys those managed there, kept up to date."""
-    if not settings.has_langfuse:
+    if not settings.langfuse_keys:
         yield {}
         return
     prompts = ManagedPrompts(lambda: _observations(settings).client, PROMPT_LABEL)

@@ -43,7 +43,7 @@ async def exporter_to(
     async with aclosing(api_of(receiver)) as api:
 
         async def channels() -> Sequence[Channel]:
-            scores = scores_to(api, sessions, "test", now)
+            scores = scores_to(api, sessions, now)
             return [traces_to(api, sessions, lambda: observations(receiver), now), scores]
 
         yield Exporter(channels)
@@ -58,7 +58,7 @@ def observations(receiver: OtlpReceiver) -> Observations:
 
 
 def project_of(receiver: OtlpReceiver) -> Project:
-    return Project(keys_of(receiver), receiver.base_url, "test", "1.2.3")
+    return Project(keys_of(receiver), receiver.base_url, "1.2.3")
 
 
 def keys_of(receiver: OtlpReceiver) -> tuple[str, str]:

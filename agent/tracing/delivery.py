@@ -91,7 +91,7 @@ class LangfuseApi(Backend):
             httpx_client=cast(Any, self.http),  # the client of httpx's next generation
         )
 
-    async def send_scores(self, scores: Sequence[StoredScore], environment: str | None) -> int:
+    async def send_scores(self, scores: Sequence[StoredScore]) -> int:
         """Create or replace scores, and delete those without a value; return how many were refused.
 
         Langfuse replaces a score only if it has the same id and the same timestamp.
@@ -105,7 +105,7 @@ class LangfuseApi(Backend):
                 value=score.value if isinstance(score.value, str) else float(score.value),
                 data_type=ScoreDataType(score.kind),
                 comment=score.comment,
-                environment=environment or "default",
+                environment="default",
                 timestamp=score.at,
             )
             for score in scores

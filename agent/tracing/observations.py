@@ -32,7 +32,6 @@ class Project:
 
     keys: tuple[str, str]
     base_url: str
-    environment: str | None = None
     version: str = ""
 
 
@@ -47,7 +46,7 @@ def langfuse_client(
         secret_key=project.keys[1],
         base_url=project.base_url,
         timeout=seconds,
-        environment=project.environment,
+        environment="default",
         release=project.version,
         tracer_provider=TracerProvider(resource=service),
         span_exporter=span_exporter,

@@ -121,7 +121,7 @@ async def check_database(settings: Settings) -> str:
 async def check_model(settings: Settings) -> str:
     """Ask the model one question and hold its answer to a schema."""
     name = settings.llm_model
-    if not settings.has_model:
+    if not settings.server:
         found = "".join(
             f"; {server.name} runs here with {server.models[0]}: `sommelier model` takes it"
             for server in (await find_servers(settings.llm_local_ports))[:1]
@@ -129,7 +129,7 @@ async def check_model(settings: Settings) -> str:
         raise NotConfigured(
             "rules answer; set OPENAI_API_KEY, or OPENAI_BASE_URL for another server" + found
         )
-    model = model_of(settings, name, settings.response_mode)
+    model = model_of(settings, name)
     try:
         response = await generate_agentic_response(
             "Which wine goes with oysters: red or white, and is it served cold?",
@@ -189,7 +189,7 @@ async def check_tracing(settings: Settings) -> str:
             "traces stay in the database (`sommelier traces list`); set LANGFUSE_PUBLIC_KEY and "
             "LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT, to send them too"
         )
-    if settings.has_langfuse:
+    if settings.langfuse_keys:
         api = await langfuse_api(settings, LANGFUSE_SECONDS)
         async with aclosing(api) as langfuse, langfuse.bounded():
             found = await langfuse.api.projects.get(request_options={"max_retries": 0})

@@ -94,8 +94,8 @@ def run(
     Without a model, or as `--model fallback`, the rules that answer without a model are evaluated.
     """
     settings = open_settings()
-    names = dict.fromkeys(models or [settings.llm_model if settings.has_model else FALLBACK])
-    if names.keys() != {FALLBACK} and not settings.has_model:
+    names = dict.fromkeys(models or [settings.llm_model if settings.server else FALLBACK])
+    if names.keys() != {FALLBACK} and not settings.server:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
     prompts = {title: prompts_to_try(settings, title) for title in prompt or ()}
     prompts = prompts or {"": prompts_in_use(settings)}
@@ -124,7 +124,7 @@ def run(
         status = INTERRUPTED
     if not results:
         fail("nothing was evaluated", status or 1)
-    if settings.has_langfuse:
+    if settings.langfuse_keys:
         _record(settings, dataset, title, results)
     _report(title, results, save)
     raise typer.Exit(status)
@@ -158,7 +158,7 @@ def read_dataset(settings: Settings, name: str, where: Sequence[str], limit: int
 
 
 def _read_langfuse(settings: Settings, name: str) -> list[Item]:
-    if not settings.has_langfuse:
+    if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:
         return items_of(langfuse_of(settings), name)
@@ -179,7 +179,7 @@ class Bench:
         """Return the sommelier with a model and titled prompts; the fallback has no model."""
         run = run_of(self.settings, prompts)
         if model != FALLBACK:
-            llm = model_of(self.settings, model, self.settings.response_mode)
+            llm = model_of(self.settings, model)
             self.stack.push_async_callback(llm.close)
             run = replace(run, models=[llm])
         label = " · ".join(filter(None, (model, title)))

@@ -102,7 +102,7 @@ def forget(
     )
     deleted = [f"{count} {name}" for name, count in counts.items() if count]
     typer.echo(f"Deleted here: {', '.join(deleted) or 'nothing, there was nothing'}.")
-    if settings.has_langfuse:
+    if settings.langfuse_keys:
         try:
             count = asyncio.run(_forget_in_langfuse(settings, user))
         except Unavailable as error:

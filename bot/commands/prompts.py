@@ -37,7 +37,7 @@ def list_prompts(label: Label = PROMPT_LABEL) -> None:
     """Show the prompts, and which version of each the sommelier uses."""
     settings, rows = open_settings(), []
     for name, prompt in repository_prompts().items():
-        stored = stored_prompt(settings, name, label=label) if settings.has_langfuse else None
+        stored = stored_prompt(settings, name, label=label) if settings.langfuse_keys else None
         reason = refusal(name, stored.text) if stored else None
         source = f"the version in Langfuse is refused: {reason}" if reason else ""
         used = prompt if stored is None or reason else stored
@@ -70,7 +70,7 @@ def stored_prompt(
     settings: Settings, name: str, *, label: str | None = None, version: int | None = None
 ) -> Prompt | None:
     """Return a version of a prompt in Langfuse, if there is one. An error ends the command."""
-    if not settings.has_langfuse:
+    if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:
         return fetched(langfuse_of(settings), name, label=label, version=version)
@@ -109,7 +109,7 @@ def _text_of(file: Path) -> str:
 
 def prompts_in_use(settings: Settings) -> Mapping[str, Prompt]:
     """Return the prompts of the product: those of Langfuse under the label in use, if any."""
-    if not settings.has_langfuse:
+    if not settings.langfuse_keys:
         return {}
     prompts = ManagedPrompts(lambda: langfuse_of(settings), PROMPT_LABEL)
     prompts.fetch()

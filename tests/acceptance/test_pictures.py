@@ -123,9 +123,9 @@ async def test_a_list_without_a_model_that_answers_and_a_picture_without_one_tha
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     page = (*LIST[::2], {"name": "Cuvée Mystère", "vintage": 2018, "price": "28"})
-    only_seeing = {"VISION_MODEL": "gpt-4o", "VISION_BASE_URL": model_server.base_url}
+    only_seeing = {"VISION_MODEL": "gpt-4o", "SECOND_BASE_URL": model_server.base_url}
     model_server.script(read("wine_list", *page))
-    async with running_here(bot_api, environment, **only_seeing, VISION_API_KEY="sk"):
+    async with running_here(bot_api, environment, **only_seeing, SECOND_API_KEY="sk"):
         bot_api.send("photo", drawn(["x"]), CHAT, "what of this with duck, under 50?")
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
         model_server.default = error(401)

@@ -136,7 +136,7 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
 def test_vectors_are_made_as_documents_are_added(home: dict[str, str], web: Web) -> None:
     settings = {
         "EMBEDDING_MODEL": "vectors",
-        "EMBEDDING_BASE_URL": f"{web.base_url}/v1",
+        "SECOND_BASE_URL": f"{web.base_url}/v1",
         "OPENAI_API_KEY": "sk-of-another-server",
     }
     (Path(home["HOME"]) / "a.md").write_text("# A\n\nText.")

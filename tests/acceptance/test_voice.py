@@ -14,8 +14,8 @@ SOUND = b"OggS, as far as anybody here knows"
 def hearing(server: ModelServer, **more: str) -> dict[str, str]:
     return {
         "TRANSCRIPTION_MODEL": "whisper-1",
-        "TRANSCRIPTION_BASE_URL": server.base_url,
-        "TRANSCRIPTION_API_KEY": "sk-ears",
+        "SECOND_BASE_URL": server.base_url,
+        "SECOND_API_KEY": "sk-ears",
         **more,
     }
 
@@ -76,7 +76,7 @@ async def test_an_answer_is_read_aloud_to_who_chose_so(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.hear(LAMB, LAMB)
-    settings = hearing(model_server, SPEECH_MODEL="tts-1", SPEECH_BASE_URL=model_server.base_url)
+    settings = hearing(model_server, SPEECH_MODEL="tts-1")
     async with running_here(bot_api, environment, **settings):
         bot_api.send("voice", SOUND, CHAT)
         await bot_api.wait_for_message(1, chat_id=CHAT)

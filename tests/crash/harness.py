@@ -21,6 +21,7 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import psycopg
 
+from config import load_settings
 from db.engine import Sessions, create_engine
 from db.schema import upgrade_schema
 from db.wines.catalogue import load_starter
@@ -30,7 +31,6 @@ from tests.doubles.bot_api import TOKEN
 from tests.doubles.server import JsonObject
 from tests.processes import Process
 
-SECRET = "a-webhook-secret"
 WAITING = "SELECT COUNT(*) FROM updates WHERE state IN ('waiting', 'answered')"
 
 
@@ -174,7 +174,8 @@ class Stage:
 
     async def _deliver(self, queue: asyncio.Queue[JsonObject]) -> None:
         """Deliver as Telegram does: one by one in a chat, again and again until a 200."""
-        headers = {"X-Telegram-Bot-Api-Secret-Token": SECRET}
+        secret = load_settings(None, {"TELEGRAM_BOT_TOKEN": TOKEN}).webhook_secret
+        headers = {"X-Telegram-Bot-Api-Secret-Token": secret}
         async with httpx.AsyncClient(timeout=10, headers=headers) as client:
             while True:
                 update, status = await queue.get(), 0
@@ -288,7 +289,7 @@ async def stage(
             **settings,
         }
         if replicas > 1:
-            environment |= {"WEBHOOK_URL": "https://bot.example", "WEBHOOK_SECRET": SECRET}
+            environment["WEBHOOK_URL"] = "https://bot.example"
         bots = [
             Bot(environment, folder / f"{port}.log", port)
             for port in (free_port() for _ in range(replicas))

@@ -20,7 +20,7 @@ SHOP: JsonObject = {
 
 
 class Web(LoopbackServer):
-    """`EMBEDDING_BASE_URL` is `base_url` with /v1 behind it, `SEARXNG_URL` is `base_url`.
+    """`SECOND_BASE_URL` is `base_url` with /v1 behind it, `SEARXNG_URL` is `base_url`.
 
     A vector counts vowels and consonants, unless another `embedding` makes them. Every query finds
     the same shop. `asked` are the texts, `queries` the queries, `keys` the Authorization headers

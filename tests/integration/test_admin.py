@@ -14,7 +14,7 @@ from agent.engine.run import Run
 from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from bot.admin.commands import AdminCommands
-from bot.budgets import Budget, Budgets
+from bot.budgets import Budgets
 from bot.resources import Repositories
 from bot.telegram.access import Access
 from bot.telegram.conversation import AnyHandler, Conversation
@@ -64,8 +64,8 @@ class Rooms:
         commands = AdminCommands(conversation, admins, None, self.allow_list, self.now)
         return commands.handlers()
 
-    def budgets(self, *limits: Budget) -> Budgets:
-        return Budgets(turns=self.turns, limits=limits, exempt={ADMIN}, now=self.now)
+    def budgets(self, requests: int) -> Budgets:
+        return Budgets(turns=self.turns, person_requests=requests, exempt={ADMIN}, now=self.now)
 
     def open(
         self, bot_api: BotApi, *models: LLMService, **further: Any
@@ -211,7 +211,7 @@ async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
     await rooms.used(1, Spent(requests=3))
     tracer = RecordingTracer()
     async with open_model(model_server) as model:
-        budgets = rooms.budgets(Budget("user", "requests", 3))
+        budgets = rooms.budgets(3)
         async with rooms.open(bot_api, model, budgets=budgets, tracer=tracer):
             bot_api.say(QUESTION)
             (by_rules,) = await bot_api.wait_for_message()
@@ -243,12 +243,12 @@ async def test_admins_are_exempt_and_what_cannot_be_read_limits_nobody(
     model_server.script(search(), valid(), search(), valid())
     await rooms.used(1, Spent(requests=3), ADMIN)
     async with open_model(model_server) as model:
-        budgets = rooms.budgets(Budget("user", "requests", 3))
+        budgets = rooms.budgets(3)
         async with rooms.open(bot_api, model, budgets=budgets):
             bot_api.say(QUESTION, ADMIN)
             (to_admin,) = await bot_api.wait_for_message(1, ADMIN)
         rooms.turns = Silent(rooms.sessions)
-        budgets = rooms.budgets(Budget("user", "requests", 0))
+        budgets = rooms.budgets(0)
         async with rooms.open(bot_api, model, budgets=budgets):
             bot_api.say(QUESTION, BEA)
             (to_bea,) = await bot_api.wait_for_message(1, BEA)

@@ -17,7 +17,7 @@ from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.sommelier.service import Answerer, Sommelier
 from agent.turn import Reply
-from bot.budgets import Budget, Budgets
+from bot.budgets import Budgets
 from bot.http.api import Api
 from bot.turn import TurnRunner
 from db.engine import Sessions
@@ -254,7 +254,7 @@ async def test_when_the_budget_of_all_is_used_up_no_model_is_asked_and_the_note_
     model_server: ModelServer, sqlite_sessions: Sessions
 ) -> None:
     store = TurnRepository(sqlite_sessions)
-    budgets = Budgets(turns=store, limits=[Budget("everyone", "requests", 1)])
+    budgets = Budgets(turns=store, total_cost_usd=0.0001)
     model_server.script(answer(ANSWER, usage=(900, 100)))
     async with asking(model_server, turns=TurnRunner(budgets=budgets, store=store)) as client:
         first = (await client.post("/api/rag/ask", json=ASKED)).json()

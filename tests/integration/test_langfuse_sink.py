@@ -46,7 +46,7 @@ async def test_a_turn_arrives_as_the_tree_an_admin_reads(
     assert (root.input, root.output) == ("a red for\nlamb under 25", "Try the **Guigal**.")
     assert (root.parent_id, root.level) == (None, "WARNING")
     assert root.metadata == trace.root.metadata
-    assert root.attributes["langfuse.environment"] == "test"
+    assert root.attributes["langfuse.environment"] == "default"
     assert root.attributes["langfuse.release"] == "1.2.3"
     reason = root.attributes["langfuse.observation.status_message"]
     assert reason == "grounding,model_error"
@@ -60,7 +60,7 @@ async def test_a_turn_arrives_as_the_tree_an_admin_reads(
     assert sorted(scores) == [f"{trace.trace_id}-outcome", f"{trace.trace_id}-structured_retries"]
     retries = scores[f"{trace.trace_id}-structured_retries"]
     assert (retries["value"], retries["dataType"]) == (1.0, "NUMERIC")
-    assert (retries["observationId"], retries["environment"]) == (root.span_id, "test")
+    assert (retries["observationId"], retries["environment"]) == (root.span_id, "default")
 
 
 class PickyReceiver(OtlpReceiver):

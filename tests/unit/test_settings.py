@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
-from config import SettingsError, load_settings
+from config import Server, SettingsError, load_settings
 
 SECRET = "a-secret_of-16-or-more"
-HOOK = {"WEBHOOK_URL": "https://bot.example.com", "WEBHOOK_SECRET": SECRET, "HTTP_PORT": "8080"}
+HOOK = {"WEBHOOK_URL": "https://bot.example.com", "HTTP_PORT": "8080"}
 
 
 def test_the_environment_wins_over_the_file_and_an_empty_value_counts_as_not_set(
@@ -29,8 +30,7 @@ def test_an_error_names_every_wrong_variable_in_one_line_and_shows_no_value() ->
         "ADMIN_IDS": "0: must be a valid integer",
         "API_TOKEN": "must be 16 to 256 of",
         "DATABASE_URL": "must be an address that begins with sqlite",
-        "LANGFUSE_TRACING_ENVIRONMENT": "must be 1 to 40 of",
-        "OTEL_EXPORTER_OTLP_HEADERS": "must be headers like name=value",
+        "LLM_PRICES": "Invalid JSON",
         "TIME_ZONE": "must be a time zone like Europe/Vienna",
         "WEBHOOK_URL": "must be an address that begins with http",
     }
@@ -51,11 +51,11 @@ def test_ids_that_no_admin_has_are_refused(ids: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"WEBHOOK_SECRET": ""}, "WEBHOOK_SECRET: must be set with WEBHOOK_URL"),
+        ({"HTTP_PORT": ""}, "HTTP_PORT: must be set with WEBHOOK_URL"),
         ({"WEBHOOK_URL": "http://bot.example.com"}, "WEBHOOK_URL: must be .* https://"),
     ],
 )
-def test_a_webhook_needs_https_a_secret_and_a_port(
+def test_a_webhook_needs_https_and_a_port(
     monkeypatch: pytest.MonkeyPatch, changed: dict[str, str], problem: str
 ) -> None:
     for name, value in (HOOK | changed).items():
@@ -66,9 +66,26 @@ def test_a_webhook_needs_https_a_secret_and_a_port(
 
 def test_what_logs_must_not_hold_are_all_secrets_that_are_set() -> None:
     more = {
-        "VISION_API_KEY": "key-1",
+        "TELEGRAM_BOT_TOKEN": "42:token",
+        "SECOND_API_KEY": "key-1",
+        "API_TOKEN": SECRET,
         "DATABASE_URL": "postgresql+psycopg://me:pass%20word@localhost/x",
         "OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b",
     }
-    secrets = load_settings(None, HOOK | more).secrets
-    assert set(secrets) == {SECRET, "key-1", "pass word", "a b", "api-key=a%20b"}
+    settings = load_settings(None, HOOK | more)
+    hook = settings.webhook_secret
+    assert len(hook) == 64
+    assert set(settings.secrets) == {
+        *("42:token", hook, "key-1", SECRET),
+        *("pass word", "a b", "api-key=a%20b"),
+    }
+
+
+def test_the_key_of_one_server_is_given_to_no_other() -> None:
+    first, second = {"OPENAI_API_KEY": "sk-1"}, {"SECOND_BASE_URL": "http://second.example/"}
+    settings = load_settings(None, first | second)
+    assert settings.server == Server(None, SecretStr("sk-1"))
+    assert settings.second_server == Server("http://second.example", None)
+    assert load_settings(None, first).second_server == Server(None, SecretStr("sk-1"))
+    alone = load_settings(None, {"SECOND_API_KEY": "sk-2"})
+    assert (alone.server, alone.second_server) == (None, Server(None, SecretStr("sk-2")))
