@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import httpx2
+from telegram import LinkPreviewOptions
+from telegram.constants import ParseMode
 from telegram.error import InvalidToken, NetworkError, TimedOut
-from telegram.ext import ExtBot
+from telegram.ext import Defaults, ExtBot
 from telegram.request import BaseRequest, RequestData
 
 from agent import lengths
@@ -82,14 +84,20 @@ def telegram_bot(
     rate_limit: RateLimit | None = None,
     requests: BaseRequest | None = None,
 ) -> AnyBot:
-    """Return the bot; by default unlimited, over the network."""
+    """Return the bot, which sends HTML without previews; by default unlimited, over the network."""
     requests = requests or TelegramRequests()
+    defaults = Defaults(
+        parse_mode=ParseMode.HTML,
+        link_preview_options=LinkPreviewOptions(is_disabled=True),
+        allow_sending_without_reply=True,
+    )
     return ExtBot(
         token,
         f"{base_url}/bot",
         f"{base_url}/file/bot",
         request=requests,
         get_updates_request=requests,
+        defaults=defaults,
         rate_limiter=rate_limit or RateLimit((), (), ()),
     )
 

@@ -7,10 +7,8 @@ from telegram import (
     InlineQuery,
     InlineQueryResultArticle,
     InputTextMessageContent,
-    LinkPreviewOptions,
     Update,
 )
-from telegram.constants import ParseMode
 from telegram.ext import InlineQueryHandler
 
 from agent.fallback import parse_query
@@ -60,10 +58,6 @@ def _article(number: int, wine: Wine) -> InlineQueryResultArticle:
     return InlineQueryResultArticle(
         str(number),
         wine.label,
-        InputTextMessageContent(
-            split_messages(wine_text(wine, escape(wine.notes)))[0],
-            parse_mode=ParseMode.HTML,
-            link_preview_options=LinkPreviewOptions(is_disabled=True),
-        ),
+        InputTextMessageContent(split_messages(wine_text(wine, escape(wine.notes)))[0]),
         description=facts_line(wine),
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Final
 
-from telegram.constants import ChatAction, ParseMode
+from telegram.constants import ChatAction
 from telegram.error import RetryAfter, TelegramError
 
 from agent.engine.run import ShowDraft
@@ -25,7 +25,7 @@ from bot.outgoing import ButtonRows, Destination, Outgoing
 from bot.question import Question, current_turn
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
-from bot.telegram.sender import NO_PREVIEW, Sender, message_to, messages_of
+from bot.telegram.sender import Sender, message_to, messages_of
 from db.engine import retry_forever
 from db.models import OutboxRow
 
@@ -179,7 +179,6 @@ class _Forming:
             self.question.id,
             html,
             message_thread_id=self.to.thread_id,
-            parse_mode=ParseMode.HTML,
             api_kwargs={"can_stop": True},
         )
         self.shown, self.shown_at = html, self.clock()
@@ -194,7 +193,6 @@ class _Forming:
                 PLACEHOLDER,
                 message_thread_id=to.thread_id,
                 reply_to_message_id=to.reply_to,
-                allow_sending_without_reply=True,
                 rate_limit_args=OPTIONAL,
             )
             state.placeholder_id = message_id = sent.message_id
@@ -206,8 +204,6 @@ class _Forming:
             html,
             to.chat_id,
             state.placeholder_id,
-            parse_mode=ParseMode.HTML,
-            link_preview_options=NO_PREVIEW,
             rate_limit_args=OPTIONAL,
         )
         self.shown, self.due_at = html, self.clock() + EDIT_SECONDS

@@ -16,10 +16,8 @@ from telegram import (
     Bot,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
-    LinkPreviewOptions,
     Message,
 )
-from telegram.constants import ParseMode
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -47,7 +45,6 @@ MAX_TRIES: Final = 8
 BACKOFF: Final = Backoff(first_wait=0.5, max_wait=30.0)
 RECORD_SECONDS: Final = 4.0
 """Seconds for which a stop waits until a message on its way is recorded."""
-NO_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 NEVER_SENT: Final = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
@@ -203,7 +200,6 @@ async def request(bot: Bot, message: OutboxRow) -> int:
     where: dict[str, Any] = {
         "message_thread_id": message.thread_id,
         "reply_to_message_id": message.reply_to,
-        "allow_sending_without_reply": True,
     }
     if message.file is not None:
         send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
@@ -211,9 +207,7 @@ async def request(bot: Bot, message: OutboxRow) -> int:
         return sent.message_id
     content: dict[str, Any] = {
         "text": message.html,
-        "parse_mode": ParseMode.HTML,
         "reply_markup": keyboard([[Button(*pair) for pair in row] for row in message.buttons]),
-        "link_preview_options": NO_PREVIEW,
     }
     if message.edits is None:
         return (await bot.send_message(message.chat_id, **content, **where)).message_id

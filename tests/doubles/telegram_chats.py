@@ -158,7 +158,7 @@ def formatted(params: JsonObject, name: str, limit: int) -> JsonObject:
     if params.get("parse_mode"):
         assert params["parse_mode"] == "HTML"
         try:
-            text, entities = parse_html(str(params[name]))
+            text, entities = parse_html(str(params.get(name, "")))
         except EntitiesError as error:
             raise ApiError(400, str(error)) from None
     if name == "text" and not text:

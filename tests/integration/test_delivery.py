@@ -15,7 +15,7 @@ from sqlalchemy import select
 from telegram.ext import ExtBot
 
 from bot.outgoing import Delivery, Destination
-from bot.telegram.connection import TelegramRequests
+from bot.telegram.connection import TelegramRequests, telegram_bot
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Sender
 from db.engine import Sessions
@@ -71,8 +71,7 @@ def sender_of(bot: ExtBot[Any], waits: Waits) -> Sender:
 
 def bot_at(url: str, token: str, waits: Waits, read_seconds: float = 5) -> ExtBot[Any]:
     limit = RateLimit(clock=waits.clock, sleep=waits.sleep)
-    request = TelegramRequests(read_seconds=read_seconds)
-    return ExtBot(token, base_url=f"{url}/bot", request=request, rate_limiter=limit)
+    return telegram_bot(token, url, limit, TelegramRequests(read_seconds=read_seconds))
 
 
 def parts(number: int) -> str:
@@ -116,7 +115,8 @@ async def test_an_answer_replies_once_goes_on_in_the_same_topic_and_keeps_to_tel
 ) -> None:
     delivery = await sender.send(Destination(GROUP, thread_id=7, reply_to=41), parts(7))
     first, *others = (call.params for call in bot_api.calls_of("sendMessage"))
-    assert first["reply_parameters"] == {"message_id": 41, "allow_sending_without_reply": True}
+    replied = first["reply_parameters"]
+    assert (replied["message_id"], replied["allow_sending_without_reply"]) == (41, True)
     assert not any("reply_parameters" in other for other in others)
     assert {params["message_thread_id"] for params in (first, *others)} == {7}
     sent = [message["message_id"] for message in bot_api.messages(GROUP)]
@@ -189,8 +189,7 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits)
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     request = TelegramRequests()
-    await request.initialize()
-    bot = ExtBot("1:token", base_url=f"{url}/bot", request=request)
+    bot = telegram_bot("1:token", url, requests=request)
     delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
     await request.shutdown()
     assert delivery == Delivery(tries=MAX_TRIES, error="network")
@@ -205,7 +204,7 @@ async def test_answers_that_are_cut_off_cost_no_connection(bot_api: BotApi) -> N
     dice = random.Random(1)
     few = Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=0.01)
     request = TelegramRequests(few)
-    bot = ExtBot(bot_api.token, base_url=f"{bot_api.base_url}/bot", request=request)
+    bot = telegram_bot(bot_api.token, bot_api.base_url, requests=request)
 
     async def cut_off(chat: int) -> None:
         with suppress(TimeoutError):
