@@ -4,7 +4,6 @@ These names are enough to use the loop in another bot; `docs/embedding.md` shows
 """
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.drafts import Draft
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, ToolError
 from agent.engine.limits import Ledger, Limits, Price, Prices
 from agent.engine.llm import LLMService
@@ -19,9 +18,8 @@ from agent.engine.messages import (
     ToolSchema,
     Usage,
 )
-from agent.engine.parsing import ParseResult
-from agent.engine.run import Run, Stop
-from agent.engine.span import Prompt, PromptRef, Span
+from agent.engine.parsing import Draft, ParseResult
+from agent.engine.run import Prompt, PromptRef, Run, Span, Stop
 from agent.engine.tools import Tool, ToolOutput, tool
 
 __all__ = [

@@ -11,7 +11,7 @@ import json
 import logging
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -132,7 +132,7 @@ class McpTool(Tool):
     """
 
     needs_confirmation: bool
-    confirmed: Callable[..., object]
+    confirmed: Callable[[Any, Run], Awaitable[object]]
 
 
 @dataclass(slots=True)
@@ -225,7 +225,7 @@ class Connection:
             confirmed=partial(self._text, listed.name),
         )
 
-    async def _propose(self, tool: str, arguments: AnyArguments) -> ToolOutput:
+    async def _propose(self, tool: str, arguments: AnyArguments, _: Run) -> ToolOutput:
         """Propose a call to the user."""
         name = api_name(f"{self.name}__{tool}")
         written = visible(json.dumps(arguments.model_extra, ensure_ascii=False))

@@ -12,8 +12,7 @@ from typing import Final
 
 from pydantic import Field, PositiveInt
 
-from agent.engine.run import Run
-from agent.engine.span import Prompt, PromptRef
+from agent.engine.run import Prompt, PromptRef, Run
 from agent.tables import StrictModel, read_toml
 from agent.text import pattern, storable, words
 from agent.turn import Deps, deps_of

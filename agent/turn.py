@@ -14,8 +14,7 @@ from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.loop import AgenticResponse
 from agent.engine.messages import LLM
-from agent.engine.run import Run
-from agent.engine.span import Level, Prompt, PromptRef, Span
+from agent.engine.run import Level, Prompt, PromptRef, Run, Span
 from agent.i18n import translate
 from agent.language import Language
 from agent.markdown import NOTE_SIGN, visible

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Final
 
 from agent.care import RETRACTABLE, Care, Help, read_care
-from agent.engine.run import Run
-from agent.engine.span import Span
+from agent.engine.run import Run, Span
 from agent.turn import UNDER_AGE, AnswerFunction, Change, Fact, Person, Reply
 from db.engine import call_or_default
 from db.repositories.people import MemoryRepository

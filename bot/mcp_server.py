@@ -65,7 +65,7 @@ def similar_wines_tool(catalogue: Catalogue) -> Tool:
 
     async def find_similar_wines(wine_id: Text, run: Run) -> object:
         """Wines of the catalogue that are like one of it, most alike first."""
-        return await search.invoke(SearchWines(like=wine_id), run)
+        return await search.function(SearchWines(like=wine_id), run)
 
     return tool(find_similar_wines)
 

@@ -20,8 +20,7 @@ from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.engine.limits import Ledger, Limits, Prices
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, ResponseMode, Usage
-from agent.engine.run import Run
-from agent.engine.span import Prompt
+from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
 from agent.places.find import WebSearch, brave, find_places_tool, searxng
 from agent.senses.pictures import VISION

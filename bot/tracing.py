@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
-from agent.engine.span import Prompt
+from agent.engine.run import Prompt
 from agent.retrying import Backoff
 from agent.tracing.masking import Masking
 from agent.tracing.prompts import ManagedPrompts

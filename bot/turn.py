@@ -7,8 +7,7 @@ from functools import partial
 from typing import Final
 
 from agent.care import read_care
-from agent.engine.run import Run, ShowDraft
-from agent.engine.span import Span
+from agent.engine.run import Run, ShowDraft, Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.language import language_of
 from agent.memory.wording import with_change_notes

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from agent.engine.span import Span
+from agent.engine.run import Span
 from agent.language import truncate_at_boundary
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply, StoredMessage

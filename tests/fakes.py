@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from agent.engine.messages import Usage
-from agent.engine.run import Run
-from agent.engine.span import Level, PromptRef, ScoreType, Span, SpanType
+from agent.engine.run import Level, PromptRef, Run, ScoreType, Span, SpanType
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
 from agent.turn import Reply, answer_turn

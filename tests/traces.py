@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agent.engine.messages import Usage
-from agent.engine.span import Level, PromptRef, SpanType
+from agent.engine.run import Level, PromptRef, SpanType
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.observations import Observations, Project, observations_of
 from agent.tracing.records import SpanRecord, TraceRecord

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from agent.engine.contract import OutputContract
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.run import Run
-from agent.engine.span import Prompt, PromptRef, Span
+from agent.engine.run import Prompt, PromptRef, Run, Span
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.language import truncate_at_boundary
 from agent.markdown import escape

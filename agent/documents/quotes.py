@@ -37,8 +37,7 @@ from agent.documents.passages import (
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse
-from agent.engine.run import Run
-from agent.engine.span import Prompt
+from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
 from agent.prompts import prompt_for, with_instructions

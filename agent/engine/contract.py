@@ -9,7 +9,9 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
+from agent.engine.errors import SHOWN_ERROR_CHARS
 from agent.engine.messages import JsonSchema, OutputSchema, api_name
+from agent.text import clip
 
 T = TypeVar("T")
 
@@ -100,7 +102,7 @@ class OutputContract(Generic[T]):
     salvage: Callable[[T, Evidence], T | None] = _nothing
     partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
     narrow: Callable[[JsonSchema, Evidence], JsonSchema] | None = None
-    read_text: Callable[[str], object | None] | None = None
+    read_text: Callable[[str], object | None] = _nothing
     correction: str | None = None
     temperature: float | None = None
 
@@ -109,10 +111,11 @@ class OutputContract(Generic[T]):
         """Return the validator, built once."""
         return self.type if isinstance(self.type, TypeAdapter) else TypeAdapter(self.type)
 
-    @property
-    def feedback(self) -> str:
-        """Return the wording of the feedback on an invalid answer."""
-        return self.correction or (TEXT_FEEDBACK if self.plain_text else FEEDBACK)
+    def feedback(self, error: str) -> str:
+        """Return the message that tells the model what is wrong with its answer."""
+        wording = self.correction or (TEXT_FEEDBACK if self.plain_text else FEEDBACK)
+        problem = clip(error.strip().rstrip("."), SHOWN_ERROR_CHARS)
+        return wording.replace("{error_description}", problem)
 
     def read(self, value: object) -> T:
         """Read a value of JSON as the contract's type.
@@ -146,9 +149,13 @@ class OutputContract(Generic[T]):
         return self.plain_text and self.output.schema.keys() <= {"type", "title", "description"}
 
     @property
-    def is_drafted_as_text(self) -> bool:
-        """Return True if whole sentences of the answer may be shown while it is written."""
-        return self.accepts_any_text and self.grounding is _nothing and self.render is _as_text
+    def is_drafted(self) -> bool:
+        """Return True if a part of the answer may be shown while it is written.
+
+        Without `partial` these are the whole sentences of a text that no rule changes.
+        """
+        is_free = self.grounding is _nothing and self.render is _as_text
+        return self.partial is not None or (self.accepts_any_text and is_free)
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
         """Return the schema for a response format, None unless the answer is a JSON object."""
@@ -158,9 +165,6 @@ class OutputContract(Generic[T]):
         if self.narrow is None or strict is None:
             return self.output
         return replace(self.output, strict_schema=self.narrow(strict, evidence))
-
-
-CLOSED: Final = {"additionalProperties": False}
 
 
 def strict_schema(schema: JsonSchema) -> JsonSchema | None:
@@ -190,15 +194,15 @@ def _strict(node: Any) -> Any:
     if node.get("type") != "object":
         return kept
     properties = {name: _strict(value) for name, value in node["properties"].items()}
-    return {**kept, "properties": properties, "required": [*properties]} | CLOSED
+    closed = {"required": [*properties], "additionalProperties": False}
+    return {**kept, "properties": properties, **closed}
 
 
 def leaves(data: object) -> Iterator[object]:
     """Yield every string, number and truth value within a piece of JSON."""
     if isinstance(data, Mapping):
-        for value in data.values():
-            yield from leaves(value)
-    elif isinstance(data, list | tuple):
+        data = [*data.values()]
+    if isinstance(data, list | tuple):
         for value in data:
             yield from leaves(value)
     elif data is not None:

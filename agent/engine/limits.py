@@ -1,7 +1,4 @@
-"""The limits of a turn, the ledger of what it used and cost, and the prices of models.
-
-Prices are one's own, or those that the package genai-prices publishes.
-"""
+"""The limits of a turn, the ledger of what it used, and the prices of models."""
 
 import ipaddress
 import logging
@@ -63,14 +60,14 @@ class Price(BaseModel):
         }
 
 
-FREE: Final[Costs] = {"input": 0.0, "output": 0.0}
+FREE: Final = Price(prompt=0, completion=0)
 UNKNOWN: Final = Price(prompt=5, completion=25)
 """The price of the dearest models in common use, about: a limit stops too early, not never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The prices of models; `own` come before the published ones.
+    """The prices of models: `own` ones, else those that the package genai-prices publishes.
 
     A model that nobody knows is free on a local server, and costs `UNKNOWN` on any other.
     """
@@ -79,16 +76,17 @@ class Prices:
 
     def costs(self, response: LLMResponse) -> Costs:
         """Return the cost of a response; the first look-up takes 0.2 s."""
-        if not response.usage.total_tokens:
-            return FREE
-        if (own := self._own(response.model)) is not None:
-            return own.costs(response.usage)
-        if (published := published_costs(response)) is not None:
+        usage, model, server = response.usage, response.model, response.base_url
+        if not usage.total_tokens:
+            return FREE.costs(usage)
+        if (own := self._own(model)) is not None:
+            return own.costs(usage)
+        if (published := _published_costs(usage, model, server)) is not None:
             return published
-        if response.base_url is not None and is_local(response.base_url):
-            return FREE
-        _warn_of(response.model)
-        return UNKNOWN.costs(response.usage)
+        if server is not None and is_local(server):
+            return FREE.costs(usage)
+        _warn_of(model)
+        return UNKNOWN.costs(usage)
 
     def _own(self, model: str) -> Price | None:
         """Return the price under the longest name that `model` is, or extends by a version."""
@@ -98,24 +96,19 @@ class Prices:
         return None
 
 
-def published_costs(response: LLMResponse) -> Costs | None:
-    """Return the published cost of a response, its tiers included; None if there is none.
-
-    It is looked up at the prices of the server, then at those of the model's maker.
-    """
+def _published_costs(usage: Usage, model: str, server: str | None) -> Costs | None:
+    """Return the cost at the prices of the server, else of the model's maker, tiers included."""
     from genai_prices import Usage as Tokens  # noqa: PLC0415 (0.2 s and 13 MB)
     from genai_prices import calc_price  # noqa: PLC0415
 
-    usage, name = response.usage, response.model
     tokens = Tokens(
         input_tokens=usage.prompt_tokens,
         cache_read_tokens=usage.cached_tokens,
         output_tokens=usage.completion_tokens,
     )
-    at_maker = [(name, None), (name.rpartition("/")[2], None)]
-    for model, server in ((name, response.base_url), *at_maker):
+    for name, url in ((model, server), (model, None), (model.rpartition("/")[2], None)):
         with suppress(LookupError):
-            price = calc_price(tokens, model, provider_api_url=server)
+            price = calc_price(tokens, name, provider_api_url=url)
             return {"input": float(price.input_price), "output": float(price.output_price)}
     return None
 
@@ -151,9 +144,6 @@ class Spent:
         requests, tokens = self.requests + other.requests, self.tokens + other.tokens
         return Spent(requests, tokens, self.cost_usd + other.cost_usd)
 
-    def __mul__(self, times: int) -> "Spent":
-        return Spent(self.requests * times, self.tokens * times, self.cost_usd * times)
-
 
 NOTHING_SPENT: Final = Spent()
 
@@ -184,9 +174,8 @@ class Ledger:
         return costs
 
     def take(self, spent: Spent) -> None:
-        """Add the use of a part of the turn that had a ledger of its own."""
+        """Add requests that had no tokens: to a server for speech."""
         self.requests += spent.requests
-        self.usage += Usage(prompt_tokens=spent.tokens)
         self.cost_usd += spent.cost_usd
 
     def exhausted(self, limits: Limits) -> str | None:

@@ -154,11 +154,8 @@ class LLMService:
                 answer: Any = await self._client.chat.completions.create(
                     model=self.model, extra_body=dict(self._extra_body), **parameters
                 )
-                data = (
-                    await _read(answer, streamed)
-                    if parameters.get("stream")
-                    else _plain_data(answer)
-                )
+                is_stream = "stream" in parameters
+                data = await _read(answer, streamed) if is_stream else _plain_data(answer)
             if data.get("error") and not (data.get("choices") or data.get("usage")):
                 return ServerError.within(data["error"])
             return read_completion(data, self.model)

@@ -7,21 +7,20 @@ from types import MappingProxyType
 from typing import Final, Generic, TypeVar, cast
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.conversation import Conversation
-from agent.engine.drafts import Draft, Drafts, parse_unfinished, partial_answer
 from agent.engine.errors import LimitReached, ModelError, Outcome
 from agent.engine.limits import Ledger
-from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
+from agent.engine.messages import Conversation, LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.models import ModelChain
 from agent.engine.parsing import (
+    Draft,
+    Drafts,
     ParseResult,
     parse_final_response,
     strip_thoughts,
     tool_calls_in_text,
     valid_part,
 )
-from agent.engine.run import Run
-from agent.engine.span import Span
+from agent.engine.run import Run, Span
 from agent.engine.tools import Tool, Toolbox
 
 T = TypeVar("T")
@@ -34,6 +33,8 @@ MISSING_TOOL_ERRORS: Final = frozenset({"tool_call_as_text", "grounding", "seman
 """Types of errors after which the model may still have to call a tool."""
 FORMAT_ERRORS: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
 """Types of errors after which the next request has no tools, only the response format."""
+CUT_OFF: Final = frozenset({"truncated", "interrupted"})
+"""Types of errors after which the feedback leaves out the response."""
 SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
     "no text around it, no Markdown fence.\n"
@@ -119,7 +120,7 @@ async def generate_agentic_response(
                     # An error that is not retried has the name of an outcome, such as `refusal`.
                     outcome = "answered" if result.is_valid else cast(Outcome, result.error_type)
                     break
-                turn.chat.add_feedback(model_response, result, contract.feedback)
+                turn.add_feedback(model_response, result)
         error_text = turn.results[-1].error
     except (LimitReached, ModelError) as error:
         outcome, error_text = error.outcome, str(error)
@@ -191,7 +192,7 @@ class _Turn(Generic[T]):
             model_response, span = await self.models.ask(
                 self.chat, request, attempt=len(self.results)
             )
-            if model_response.is_truncated:
+            if model_response.finish_reason == "length":
                 # A ceiling below the current limit does not lower it.
                 ceiling = max(self.max_tokens, self.run.limits.answer_tokens_ceiling)
                 self.max_tokens = min(2 * self.max_tokens, ceiling)
@@ -235,7 +236,7 @@ class _Turn(Generic[T]):
             draft = self.progress(calls)
             self.run.show_draft(lambda: draft)
         results = await self.toolbox.call_all(calls, self.run)
-        self.chat.add_results(model_response, calls, results)
+        self.chat.add_results(model_response, calls, [result.text for result in results])
         for result in results:
             self.evidence.sources.update(result.sources)
 
@@ -244,10 +245,6 @@ class _Turn(Generic[T]):
         with self.run.span.child("guard.output", "guardrail") as guard:
             names = self.toolbox.names
             result = await parse_final_response(model_response, self.contract, self.evidence, names)
-            if result.error_type == "truncated":  # keep what there is for `_result_to_show`
-                value = parse_unfinished(strip_thoughts(model_response.content))
-                part = partial_answer(value, self.contract, self.evidence)
-                result = replace(result, answer=part)
             error = result.error_type
             if error == "grounding":  # all other errors are only shown on the span of the request
                 guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
@@ -256,6 +253,11 @@ class _Turn(Generic[T]):
         metadata = {"error_type": error, "reason": result.error} if error else None
         span.update(name="llm.answer", metadata=metadata, level="WARNING" if error else None)
         return result
+
+    def add_feedback(self, model_response: LLMResponse, result: ParseResult[T]) -> None:
+        """Show the model its invalid answer, unless it was cut off, and what is wrong with it."""
+        raw = "" if result.error_type in CUT_OFF else strip_thoughts(model_response.content)
+        self.chat.add_feedback(model_response, raw, self.contract.feedback(str(result.error)))
 
     async def build_response(self, outcome: Outcome, error_text: str | None) -> AgenticResponse[T]:
         """Return the response with the valid answer, else with the valid part of the last one."""

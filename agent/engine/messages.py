@@ -1,18 +1,28 @@
-"""The data that travels between the loop and a language model.
+"""The messages of a turn, and the data that travels between the loop and a language model.
 
-`LLM` is the one interface: whatever answers in a turn stands behind it.
+A `Conversation` is in a form that every server accepts: every call has exactly one result. At most
+one pair of invalid response and feedback is sent: attempt 5 sends no more than attempt 2. Some
+servers want fields of their own messages back (an echo): these are sent only within the turn, and
+only to the model that wrote the message.
 """
 
 import json
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
 from agent import lengths
-from agent.text import pattern
+from agent.language import truncate_at_boundary
+from agent.text import clip, pattern, storable
 
 NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
+CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
+"""An id that OpenAI accepts: at most 40 characters."""
+SHOWN_RAW_CHARS: Final = 4000
+SHORT_RESULT: Final = 400
+"""Characters of a tool's result that are not cut further."""
 
 Message = dict[str, Any]
 """One chat message in the wire format of OpenAI-compatible servers."""
@@ -54,15 +64,19 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to call a tool; `arguments` is the raw JSON text it wrote.
-
-    `echo` holds fields that its server wants back beside it.
-    """
+    """A model's wish to call a tool; `arguments` is the raw JSON text it wrote."""
 
     id: str
     name: str
     arguments: str
     echo: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        """Return the call as it is sent back: some servers refuse invalid names or arguments."""
+        arguments = "{}" if json_object(self.arguments) is None else self.arguments
+        function = {"name": api_name(self.name) or "unknown", "arguments": arguments}
+        return {"id": self.id, "type": "function", "function": function, **self.echo}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +151,6 @@ class LLMResponse:
     first_token_ns: int | None = None
 
     @property
-    def is_truncated(self) -> bool:
-        """Return True if it ended at the token limit."""
-        return self.finish_reason == "length"
-
-    @property
     def output(self) -> object:
         """Return it as an admin reads it in the trace; an invalid answer is kept raw."""
         if not self.tool_calls:
@@ -151,7 +160,7 @@ class LLMResponse:
 
 
 class LLM(Protocol):
-    """A language model, or what stands in for one."""
+    """A language model, or what stands in for one: the engine asks it and knows no other."""
 
     @property
     def model(self) -> str:
@@ -175,9 +184,119 @@ class LLM(Protocol):
         ...
 
 
+class Conversation:
+    """The instructions, the history, the user's message, and what the turn adds."""
+
+    def __init__(
+        self,
+        instructions: str,
+        history: Sequence[Message],
+        message: str,
+        images: Sequence[str] = (),
+    ) -> None:
+        self._system: Message = {"role": "system", "content": storable(instructions)}
+        self._history = [*history]
+        self._question: Message = {"role": "user", "content": storable(message)}
+        self._images = [{"type": "image_url", "image_url": {"url": url}} for url in images]
+        self._added: list[Message] = []
+        self._pair = slice(0, 0)  # the last invalid response and its feedback, within `_added`
+        self._ids = {call["id"] for message in history for call in message.get("tool_calls") or ()}
+
+    @property
+    def messages(self) -> list[Message]:
+        """Return the messages of the next request."""
+        question = self._question
+        if self._images:
+            text = {"type": "text", "text": question["content"]}
+            question = question | {"content": [text, *self._images]}
+        return [self._system, *self._history, question, *self._added]
+
+    @property
+    def added(self) -> list[Message]:
+        """Return the messages that the turn added: the user's, tool calls and their results."""
+        added = [*map(without_echoes, self._added)]
+        del added[self._pair]
+        return [self._question, *added]
+
+    def texts_by(self, role: str) -> list[str]:
+        """Return what a role has written before the turn, and the question of a user."""
+        messages = [*self._history, self._question]
+        contents = (message["content"] for message in messages if message.get("role") == role)
+        return [str(content) for content in contents if content]
+
+    def drop_echoes(self) -> None:
+        """Remove the fields that the model so far wanted back; another model is asked next."""
+        self._added = [*map(without_echoes, self._added)]
+
+    def shorten(self) -> bool:
+        """Drop half of the history, or cut tool results in half if there is no history.
+
+        What remains of the history begins with a message of the user. Return False if nothing
+        could be shortened.
+        """
+        if self._history:
+            rest = self._history[len(self._history) // 2 + 1 :]
+            while rest and rest[0].get("role") != "user":
+                del rest[0]
+            self._history = rest
+            return True
+        results = [message for message in self._added if message["role"] == "tool"]
+        long = [result for result in results if len(result["content"]) > SHORT_RESULT]
+        for result in long:
+            result["content"] = truncate_at_boundary(result["content"], len(result["content"]) // 2)
+        return bool(long)
+
+    def with_unique_ids(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
+        """Return the calls with unique ids: an id that is malformed or in use is replaced.
+
+        Our ids have nine letters and digits: some servers accept no others.
+        """
+        unique = []
+        for call in calls:
+            is_valid = CALL_ID.fullmatch(call.id) and call.id not in self._ids
+            unique.append(call if is_valid else replace(call, id=secrets.token_hex(5)[1:]))
+            self._ids.add(unique[-1].id)
+        return unique
+
+    def add_results(
+        self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[str]
+    ) -> None:
+        """Append a response that called tools, and the results of its calls in order."""
+        message = {"role": "assistant", "content": response.content, **response.echo}
+        self._added.append(message | {"tool_calls": [call.wire for call in calls]})
+        self._added += [
+            {"role": "tool", "tool_call_id": call.id, "content": result or "(no result)"}
+            for call, result in zip(calls, results, strict=True)
+        ]
+
+    def add_feedback(self, response: LLMResponse, raw: str, feedback: str) -> None:
+        """Add an invalid response, of which `raw` is sent, in place of the previous pair.
+
+        An empty one is named: a blank content is a 400 with some servers. It has its echo if tools
+        were called: some servers then require it.
+        """
+        del self._added[self._pair]
+        echo = response.echo if self._added else {}
+        content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"
+        self._pair = slice(len(self._added), len(self._added) + 2)
+        self._added += [
+            {"role": "assistant", "content": content, **echo},
+            {"role": "user", "content": feedback},
+        ]
+
+
 def api_name(name: str) -> str:
     """Write a name as a server accepts it: letters, digits, _ and -, at most 64."""
     return NOT_IN_A_NAME.sub("_", name)[: lengths.NAME]
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the object that a text is in JSON, None if it is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def without_images(message: Message) -> Message:
@@ -195,7 +314,5 @@ def without_echoes(message: Message) -> Message:
     """Return a message with nothing beside the words and the calls."""
     plain = {name: value for name, value in message.items() if name not in ECHOED}
     if calls := plain.get("tool_calls"):
-        plain["tool_calls"] = [
-            {name: value for name, value in call.items() if name not in ECHOED} for call in calls
-        ]
+        plain["tool_calls"] = [*map(without_echoes, calls)]
     return plain

@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.engine.conversation import Conversation
 from agent.engine.errors import (
     ContextTooLong,
     DeadlinePassed,
@@ -18,9 +16,17 @@ from agent.engine.errors import (
     ParameterDeclined,
     log_failure,
 )
-from agent.engine.messages import LLM, LLMRequest, LLMResponse, Message, Text, Usage, without_images
-from agent.engine.run import Run
-from agent.engine.span import Span
+from agent.engine.messages import (
+    LLM,
+    Conversation,
+    LLMRequest,
+    LLMResponse,
+    Message,
+    Text,
+    Usage,
+    without_images,
+)
+from agent.engine.run import Run, Span
 from agent.retrying import BACKOFF
 
 LONGEST_WAIT_SECONDS: Final = 20.0
@@ -52,7 +58,7 @@ class ModelChain:
         failures = 0
         while True:
             try:
-                return await self._ask_once(chat, request, attempt)
+                return await self._ask_once(chat.messages, request, attempt)
             except ModelError as error:
                 is_shorter = isinstance(error, ContextTooLong) and chat.shorten()
                 if is_shorter or isinstance(error, ParameterDeclined):
@@ -75,7 +81,7 @@ class ModelChain:
         return wait if wait < self.run.seconds_left else None
 
     async def _ask_once(
-        self, chat: Conversation, request: LLMRequest, attempt: int
+        self, messages: list[Message], request: LLMRequest, attempt: int
     ) -> tuple[LLMResponse, Span]:
         """Send one request on a span of its own, and count the response."""
         run, model = self.run, self.run.models[self._current]
@@ -84,7 +90,6 @@ class ModelChain:
         if limit := run.ledger.exhausted(run.limits):
             raise LimitReached(f"this turn has used up its {limit}")
         run.ledger.requests += 1
-        messages = [*chat.messages]
         parameters = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         with run.span.child(
             "llm.plan",
@@ -105,9 +110,9 @@ class ModelChain:
         return response, span
 
     async def _send(
-        self, model: LLM, messages: Sequence[Message], request: LLMRequest, span: Span
+        self, model: LLM, messages: list[Message], request: LLMRequest, span: Span
     ) -> LLMResponse:
-        """Send a request; if it is cut off, what the model wrote until then is counted.
+        """Send a request; if it is cut off, count about what it took until then.
 
         Raises:
             DeadlinePassed: there was no response by the deadline of the turn.
@@ -118,7 +123,11 @@ class ModelChain:
                 return await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
             if request.on_text is not None:
-                self._count(self._interrupted(model, messages), span)
+                written, sent = self.text_so_far(), json.dumps(messages, default=str)
+                usage = Usage(len(sent) // TOKEN_CHARS, len(written) // TOKEN_CHARS)
+                server = model.base_url
+                cut_off = LLMResponse(written, usage=usage, model=model.model, base_url=server)
+                self._count(cut_off, span)
             raise
         except ModelError:
             raise
@@ -127,12 +136,6 @@ class ModelChain:
         except Exception as error:  # of a model that is no LLMService
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None
-
-    def _interrupted(self, model: LLM, messages: Sequence[Message]) -> LLMResponse:
-        """Return the response of a request that was cut off, with an estimate of what it took."""
-        request, written = json.dumps(messages, default=str), self.text_so_far()
-        usage = Usage(len(request) // TOKEN_CHARS, len(written) // TOKEN_CHARS)
-        return LLMResponse(written, usage=usage, model=model.model, base_url=model.base_url)
 
     def _count(self, response: LLMResponse, span: Span) -> None:
         """Add a response to the ledger, and put it onto its span."""

@@ -1,25 +1,32 @@
-"""A model's response -> ParseResult. Never an exception.
+"""A model's response, finished or still being written -> ParseResult. Never an exception.
 
 Strict JSON is tried first. What is repaired is the notation only (fences and prose around it, line
 breaks within strings, trailing commas, quotes, comments: JSON5), never a value, and never what was
 cut off. The value is held to its schema and the contract's rules, not to words in it; only what is
 nothing but a written tool call or placeholders is no answer in any case.
+
+A draft holds only complete sentences and values of an unfinished response, and is checked by the
+rules of the final answer: ungrounded text is left out. It is computed when it is asked for.
 """
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Final, Generic, TypeVar
 
 import pyjson5
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract, Problem, leaves
 from agent.engine.errors import SHOWN_ERROR_CHARS, describe_validation_error, log_failure
-from agent.engine.messages import LLMResponse, ToolCall
+from agent.engine.messages import LLMResponse, OnText, Text, ToolCall
+from agent.engine.run import Run
+from agent.language import last_sentence_end
 from agent.markdown import visible
-from agent.text import clip, pattern
+from agent.text import MAX_INLINE_CHARS, clip, pattern
 
 T = TypeVar("T")
 
@@ -48,8 +55,7 @@ THOUGHTS: Final = pattern(
     rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # some servers keep the opening tag to themselves
     r"|\A.*<\|channel\|>final[^<]*<\|message\|>"
 )
-LENIENT: Final = json.JSONDecoder(strict=False)
-"""JSON with line breaks and the like within strings."""
+CONTROL: Final = pattern(r"[\x00-\x1f]")
 CALL_MARK: Final = pattern(
     r"<\|?tool_call|<｜tool|<tool_use|\[TOOL_CALLS\]|<function(?:[=_ ]|call)|<\|python_tag\|>"
     r"|<invoke[\s>]|```tool_code|to=functions\."
@@ -57,6 +63,7 @@ CALL_MARK: Final = pattern(
 """The beginnings of tool calls that models write as text."""
 CALL_TAGS: Final = pattern(r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?")
 """Marks around a call that is written as JSON."""
+MISSING: Final = object()
 
 
 class NotJson(ValueError):
@@ -94,44 +101,27 @@ async def parse_final_response(
     evidence: Evidence,
     tool_names: Collection[str] = (),
 ) -> ParseResult[T]:
-    """Read a final response, its finish reason considered first, and hold it to the contract."""
-    result = _read_answer(response, contract, tool_names)
-    if result.error is not None or result.answer is None:
-        return result
-    checked = await _check(result.answer, contract, evidence)
-    if checked.error_type == "grounding":
-        return await valid_part(contract.trim, result.answer, contract, evidence) or checked
-    return checked
+    """Read a final response, its finish reason considered first, and hold it to the contract.
 
-
-def _read_answer(
-    response: LLMResponse, contract: OutputContract[T], tool_names: Collection[str]
-) -> ParseResult[T]:
-    """Read the typed answer of a response; no rule of the contract is applied yet."""
+    Of a response that was cut off, `answer` is the part that a draft shows.
+    """
     text = strip_thoughts(response.content)
-    failure = _unusable(response, text)
-    is_marked = CALL_MARK.search(text) is not None
-    if tool_calls_in_text(text, tool_names) or (contract.plain_text and is_marked):
-        failure = failure or WRITTEN_CALL
+    failure = _unusable(response, text, contract, tool_names)
     if failure is not None:
-        return _failed(*failure)
-    result: ParseResult[T]
-    try:
-        value = _value_of(text, contract)
-        if found := _placeholder(value):
-            return _failed("semantic", f"the answer holds only placeholders like `{found}`")
-        return ParseResult("", answer=contract.read(value))
-    except NotJson as error:
-        result = _failed("invalid_json", str(error))
-    except ValidationError as error:
-        result = _failed("schema", describe_validation_error(error))
-    except Exception as error:  # of a validator, or of the contract's `read_text`
-        kind = log_failure("an answer could not be read", error)
-        result = _failed("schema", f"the answer could not be read ({kind}); answer differently")
-    return _failed(*WRITTEN_CALL) if is_marked else result
+        draft = draft_of(text, contract, evidence) if failure[0] == "truncated" else None
+        return _failed(*failure, draft.answer if draft else None)
+    result = _read(text, contract)
+    if result.answer is None:
+        return result
+    result = await _check(result.answer, contract, evidence)
+    if result.error_type == "grounding":
+        return await valid_part(contract.trim, result.answer, contract, evidence) or result
+    return result
 
 
-def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
+def _unusable(
+    response: LLMResponse, text: str, contract: OutputContract[T], tool_names: Collection[str]
+) -> tuple[str, str] | None:
     """Return the kind and description of what keeps a response from being an answer at all."""
     finish = "refusal" if response.refusal is not None else response.finish_reason
     if response.tool_calls:
@@ -140,19 +130,39 @@ def _unusable(response: LLMResponse, text: str) -> tuple[str, str] | None:
         return FINISH_PROBLEMS[finish]
     if len(response.content) > lengths.ANSWER:
         return "too_long", f"the response has more than {lengths.ANSWER} characters"
-    return None if text else ("empty", "the response holds no answer")
+    if not text:
+        return "empty", "the response holds no answer"
+    is_marked = contract.plain_text and CALL_MARK.search(text)
+    return WRITTEN_CALL if is_marked or tool_calls_in_text(text, tool_names) else None
+
+
+def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
+    """Read the typed answer of a text; no rule of the contract is applied yet."""
+    try:
+        value = _value_of(text, contract)
+        if found := _placeholder(value):
+            return _failed("semantic", f"the answer holds only placeholders like `{found}`")
+        return ParseResult("", answer=contract.read(value))
+    except NotJson as error:
+        failure = "invalid_json", str(error)
+    except ValidationError as error:
+        failure = "schema", describe_validation_error(error)
+    except Exception as error:  # of a validator, or of the contract's `read_text`
+        kind = log_failure("an answer could not be read", error)
+        failure = "schema", f"the answer could not be read ({kind}); answer differently"
+    return _failed(*(WRITTEN_CALL if CALL_MARK.search(text) else failure))
 
 
 def _value_of(text: str, contract: OutputContract[T]) -> object:
     """Return the value of a text: JSON first, `read_text` as a safety net."""
-    read_text = contract.read_text or (lambda _: None)
     if contract.plain_text:
-        return read_text(text) or (text if contract.accepts_any_text else text.strip('"'))
+        unread = text if contract.accepts_any_text else text.strip('"')
+        return contract.read_text(text) or unread
     try:
         is_array = contract.output.schema.get("type") == "array"
         return read_json(text, "[]" if is_array else "{}")
     except NotJson:
-        if (value := read_text(text)) is None:
+        if (value := contract.read_text(text)) is None:
             raise
         return value
 
@@ -175,7 +185,7 @@ def read_json(text: str, brackets: str = "{}") -> object:
     problem = ""
     for candidate in (text, inner):
         try:
-            return LENIENT.decode(candidate)
+            return json.loads(candidate, strict=False)  # line breaks within strings are read
         except (ValueError, RecursionError) as error:
             problem = clip(str(error), 80)
     if brackets[0] not in text:
@@ -203,15 +213,15 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
 
 
 def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
-    if not isinstance(value, Mapping):
+    if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
+        value = value["function"]
+    if not isinstance(value, Mapping) or value.get("name") not in tool_names:
         return None
-    inner = value.get("function")
-    called: Mapping[str, Any] = inner if isinstance(inner, Mapping) else value
-    name = called.get("name")
-    arguments = called.get("arguments", called.get("parameters"))
-    if not isinstance(name, str) or name not in tool_names or arguments is None:
+    arguments = value.get("arguments", value.get("parameters"))
+    if arguments is None:
         return None
-    return ToolCall("", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall("", value["name"], written)
 
 
 def _placeholder(value: object) -> str | None:
@@ -240,7 +250,7 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
         problem = f"the answer could not be checked ({name}); answer differently"
     if not problem and text.strip():
         return ParseResult(text, contract.ids(answer), answer=answer)
-    return ParseResult("", [], problem or "the answer has no text", kind, answer)
+    return _failed(kind, problem or "the answer has no text", answer)
 
 
 async def _result_of(problem: Problem | Awaitable[Problem]) -> Problem:
@@ -264,5 +274,93 @@ async def valid_part(
     return result if result and result.is_valid else None
 
 
-def _failed(kind: str, problem: str) -> ParseResult[T]:
-    return ParseResult("", [], problem, kind)
+def _failed(kind: str, problem: str, answer: T | None = None) -> ParseResult[T]:
+    return ParseResult("", [], problem, kind, answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The grounded part of an answer that is still being written, in Markdown."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Drafts(Generic[T]):
+    """The drafts of one turn: none if the run shows no drafts or the contract has none.
+
+    The text of a new response replaces that of the one before.
+    """
+
+    run: Run
+    contract: OutputContract[T]
+    evidence: Evidence
+    _text: Text = field(default=lambda: "")
+    _has_begun: bool = False
+
+    def listener(self) -> OnText | None:
+        """Return the callback for the next response, None if no drafts are wanted of it."""
+        self._has_begun = False  # until then the draft of the response before it stays
+        is_shown = self.run.show_draft is not None and self.contract.is_drafted
+        return self._start if is_shown else None
+
+    def _start(self, text: Text) -> None:
+        """Show drafts of the response that the model begins to write."""
+        self._text, self._has_begun = text, True
+        if self.run.show_draft is not None:
+            self.run.show_draft(lambda: draft.text if (draft := self.result()) else "")
+
+    def text_so_far(self) -> str:
+        """Return the text that the model has written of the current response."""
+        return self._text() if self._has_begun else ""
+
+    def result(self) -> ParseResult[T] | None:
+        """Return the part of the answer that may be shown now; None if there is none."""
+        # Reading a longer text would block the turns of other chats.
+        return draft_of(self._text()[:MAX_INLINE_CHARS], self.contract, self.evidence)
+
+
+def draft_of(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T] | None:
+    """Return the part of an unfinished response that may be shown, None if there is none."""
+    text, answer = strip_thoughts(text), None
+    try:
+        if contract.partial is None:
+            shown = text[: last_sentence_end(text, len(text) - 1)] if contract.is_drafted else ""
+        else:
+            value = parse_unfinished(text)
+            answer = None if value is None else contract.partial(value, evidence)
+            shown = "" if answer is None else contract.render(answer, evidence)
+        ids = [] if answer is None else contract.ids(answer)
+    except Exception as error:
+        log_failure("a draft could not be made", error)
+        return None
+    return ParseResult(visible(shown), ids, answer=answer) if shown.strip() else None
+
+
+def parse_unfinished(text: str) -> dict[str, Any] | None:
+    """Return the part of a JSON object that will not change while the rest is written.
+
+    A string that has not ended is cut after its last complete sentence. Return None if no object
+    has begun.
+    """
+    json_text = CONTROL.sub(" ", text[text.find("{") :]) if "{" in text else ""
+    try:
+        with_open_strings = from_json(json_text, allow_partial="trailing-strings")
+        without_open_strings = from_json(json_text, allow_partial=True)
+    except (ValueError, RecursionError):
+        return None
+    value = _cut_open_strings(with_open_strings, without_open_strings)
+    return value if isinstance(value, dict) else None
+
+
+def _cut_open_strings(value: Any, closed: Any) -> Any:
+    """Cut the strings of `value` that are missing in `closed` after their last sentence."""
+    if isinstance(value, str):
+        return value if closed == value else value[: last_sentence_end(value, len(value) - 1)]
+    if isinstance(value, dict):
+        known = closed if isinstance(closed, dict) else {}
+        return {key: _cut_open_strings(value[key], known.get(key, MISSING)) for key in value}
+    if isinstance(value, list):
+        pairs = zip_longest(value, closed if isinstance(closed, list) else [], fillvalue=MISSING)
+        return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
+    return value if closed is not MISSING else None

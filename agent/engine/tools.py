@@ -8,7 +8,7 @@ its text may hold a secret.
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final, get_type_hints
@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from agent import lengths
 from agent.engine.errors import ToolError, describe_validation_error, log_failure, quoted
-from agent.engine.messages import JsonSchema, ToolCall, ToolSchema
+from agent.engine.messages import JsonSchema, ToolCall, ToolSchema, json_object
 from agent.engine.run import Run
 from agent.language import truncate_at_boundary
 from agent.text import storable
@@ -53,19 +53,16 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """A function that the model may call with the arguments of a pydantic `arguments_model`.
+    """A coroutine function that the model may call.
 
-    The function receives an instance of this model, or its fields by name if `passes_fields`. A
-    plain function runs in a thread, which cannot be cancelled: write functions that may hang as
-    coroutines. A parameter named `run` receives the turn's run, with the span of this call; the
-    model does not see this parameter. A call may take `seconds`, by default the limit of the run.
+    It receives an instance of `arguments_model` and the turn's run, with the span of this call. A
+    call may take `seconds`, by default the limit of the run.
     """
 
     name: str
     description: str
     arguments_model: type[BaseModel]
-    function: Callable[..., object]
-    passes_fields: bool = False
+    function: Callable[[Any, Run], Awaitable[object]]
     seconds: float | None = None
     parameters: JsonSchema | None = None
     """The schema to show to the model instead of that of `arguments_model`."""
@@ -76,24 +73,12 @@ class Tool:
         parameters = self.parameters or _schema_of(self.arguments_model)
         return ToolSchema(self.name, self.description, parameters)
 
-    @cached_property
-    def _takes_run(self) -> bool:
-        # Cached: reading a signature takes as long as all the rest of a call.
-        return "run" in inspect.signature(self.function).parameters
-
-    async def invoke(self, arguments: BaseModel, run: Run) -> object:
-        """Call the function. Raises what it raises."""
-        positional = [] if self.passes_fields else [arguments]
-        named: dict[str, object] = {"run": run} if self._takes_run else {}
-        if self.passes_fields:
-            named |= {name: getattr(arguments, name) for name in type(arguments).model_fields}
-        if inspect.iscoroutinefunction(self.function):
-            return await self.function(*positional, **named)
-        return await asyncio.to_thread(self.function, *positional, **named)
-
 
 def tool(function: Callable[..., object]) -> Tool:
     """Return a tool with the name, docstring and annotated parameters of a function.
+
+    A parameter named `run` receives the turn's run; the model does not see it. A plain function
+    runs in a thread, which cannot be cancelled: write functions that may hang as coroutines.
 
     Raises:
         TypeError: `function` is no function or has no docstring, or a parameter has no annotation
@@ -103,8 +88,9 @@ def tool(function: Callable[..., object]) -> Tool:
     if not inspect.isroutine(function) or not function.__doc__:
         raise TypeError(f"tool {name} must be a function with a docstring")
     hints = get_type_hints(function, include_extras=True)
+    parameters = inspect.signature(function).parameters
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in parameters.values():
         if parameter.kind not in NAMED_PARAMETERS or parameter.name.startswith("_"):
             raise TypeError(
                 f"tool {name}: the model gives arguments by name, and names begin with a letter; "
@@ -113,10 +99,18 @@ def tool(function: Callable[..., object]) -> Tool:
         if parameter.name not in hints:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
         default = ... if parameter.default is parameter.empty else parameter.default
-        if parameter.name != "run":
-            fields[parameter.name] = (hints[parameter.name], default)
+        fields[parameter.name] = (hints[parameter.name], default)
+    takes_run = fields.pop("run", None) is not None
     model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-    return Tool(name, inspect.cleandoc(function.__doc__), model, function, passes_fields=True)
+
+    async def call(arguments: BaseModel, run: Run) -> object:
+        named = {name: getattr(arguments, name) for name in fields}
+        named |= {"run": run} if takes_run else {}
+        if inspect.iscoroutinefunction(function):
+            return await function(**named)
+        return await asyncio.to_thread(function, **named)
+
+    return Tool(name, inspect.cleandoc(function.__doc__), model, call)
 
 
 class Toolbox:
@@ -176,7 +170,7 @@ async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
         return _failed("invalid_arguments", describe_validation_error(error))
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await tool.invoke(parsed, run)
+            output = await tool.function(parsed, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
         return ToolResult(as_text(output.content, max_chars), output.sources)
@@ -190,22 +184,13 @@ async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
         return _failed(error_type, problem)
 
 
-def is_json_object(text: str) -> bool:
-    """Return True if the arguments of a call are a complete JSON object."""
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
 def _without_nulls(arguments: str) -> str:
     """Remove null values: some servers force the model to fill in every argument.
 
     Arguments that are missing altogether become an empty object.
     """
-    if "null" in arguments and is_json_object(arguments):
-        values = json.loads(arguments).items()
-        return json.dumps({name: value for name, value in values if value is not None})
+    if "null" in arguments and (values := json_object(arguments)):
+        return json.dumps({name: value for name, value in values.items() if value is not None})
     return "{}" if arguments.strip() in {"", "null"} else arguments
 
 
@@ -229,10 +214,10 @@ def as_text(content: object, max_chars: int) -> str:
 
 @lru_cache(128)  # making a schema takes a millisecond
 def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
-    """Return the schema of a tool's arguments.
+    """Return the schema of a tool's arguments, with every enum where it is used.
 
     Leave out parts that cost tokens and tell the model nothing: titles, lengths, empty defaults,
-    the null of optional types and the class docstring. Move an enum to where it is used.
+    the null of optional types and the class docstring.
     """
     schema = arguments.model_json_schema()
     definitions = schema.pop("$defs", {})
@@ -244,15 +229,15 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
 
 
 def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
-    """Return a part of a schema as `_schema_of` describes: enums, optional types, keywords."""
+    """Return a part of a schema as `_schema_of` describes."""
     if isinstance(node, list):
         return [_slim(item, enums) for item in node]
     if not isinstance(node, dict):
         return node
     if enum := enums.get(node.get("$ref", "")):
-        own = {key: value for key, value in node.items() if key != "$ref"}
         # An enum of mixed values has no type.
-        node = {key: enum[key] for key in ("enum", "type") if key in enum} | own
+        node = {key: enum[key] for key in ("enum", "type") if key in enum} | node
+        del node["$ref"]
     alternatives = [schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}]
     if len(alternatives) == 1:
         node = alternatives[0] | {key: value for key, value in node.items() if key != "anyOf"}

@@ -35,18 +35,12 @@ TOO_MUCH: Final = ("too large", "context length", "at most")
 """Words of a complaint about a value; the parameter itself is known."""
 MISSED: Final = ("missing", "passed back", "required")
 """Words of a complaint about something that is not there."""
-LOOSER_MODES: Final[Mapping[ResponseMode, ResponseMode]] = {
-    "json_schema": "json_object",
-    "json_object": "prompt",
-}
 FINISH_REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("max_tokens", "model_length"), "length"),
     **dict.fromkeys(("safety", "recitation", "prohibited_content"), "content_filter"),
     **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "interrupted"),
 }
 """Finish reasons of other servers, in the words of OpenAI; `interrupted` is ours."""
-WRITTEN: Final = ("content", "refusal", *ECHOED)
-"""Fields of a message that a stream brings in pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +68,7 @@ class Dialect:
     @classmethod
     def of_openai(cls, mode: ResponseMode) -> "Dialect":
         """Make the dialect of OpenAI's own servers, which honour tools and format together."""
-        names = ("max_completion_tokens", "max_tokens")
-        return cls(mode, token_parameters=names, format_beside_tools=True)
+        return cls(mode, ("max_completion_tokens", "max_tokens"), format_beside_tools=True)
 
     def without(self, complaint: str) -> "Dialect | None":
         """Return the next simpler dialect without what a server complains of; None without one."""
@@ -85,7 +78,7 @@ class Dialect:
             return None
         if self.token_parameters[0] in text and len(self.token_parameters) > 1:
             simpler = replace(self, token_parameters=self.token_parameters[1:])
-        elif "temperature" in text and self.temperature:
+        elif "temperature" in text:
             simpler = replace(self, temperature=False)
         elif STREAM_WORDS.search(text):
             simpler = replace(self, streams=False)
@@ -101,42 +94,47 @@ class Dialect:
             return replace(self, format_beside_tools=False)
         if "function" in complaint and "additionalproperties" in complaint:
             return replace(self, strict_tools=True)
-        return replace(self, mode=LOOSER_MODES.get(self.mode, "prompt"))
+        return replace(self, mode="json_object" if self.mode == "json_schema" else "prompt")
 
     def parameters(self, messages: Sequence[Message], request: LLMRequest) -> dict[str, Any]:
         """Return the parameters of a request as this server understands them."""
-        request = self._sendable(messages, request)
-        parameters: dict[str, Any] = {"messages": [self._echoed(message) for message in messages]}
-        if request.tools:
-            parameters["tools"] = [
-                strict_wire(tool) if self.strict_tools else tool.wire for tool in request.tools
-            ]
-        if request.max_tokens is not None:
-            parameters[self.token_parameters[0]] = request.max_tokens
-        if request.temperature is not None and self.temperature:
-            parameters["temperature"] = request.temperature
-        if request.on_text is not None and self.streams:
-            parameters |= {"stream": True, "stream_options": {"include_usage": True}}
-        if request.output is not None and (format := response_format(request.output, self.mode)):
-            parameters["response_format"] = format
-            if format["type"] == "json_schema":
-                parameters["messages"] = [
-                    _without_schema(message, request.output) for message in parameters["messages"]
-                ]
-        return parameters
+        tools, output = self._sendable(messages, request)
+        format = output and response_format(output, self.mode)
+        schema = output if format and "json_schema" in format else None
+        wires = [strict_wire(tool) if self.strict_tools else tool.wire for tool in tools]
+        is_streamed = request.on_text is not None and self.streams
+        parameters = {
+            "messages": [self._understood(message, schema) for message in messages],
+            "tools": wires or None,
+            self.token_parameters[0]: request.max_tokens,
+            "temperature": request.temperature if self.temperature else None,
+            "response_format": format or None,
+            "stream": is_streamed or None,
+            "stream_options": {"include_usage": True} if is_streamed else None,
+        }
+        return {name: value for name, value in parameters.items() if value is not None}
 
-    def _sendable(self, messages: Sequence[Message], request: LLMRequest) -> LLMRequest:
-        """Return a request with the tools or the schema, unless both may go out together."""
+    def _sendable(
+        self, messages: Sequence[Message], request: LLMRequest
+    ) -> tuple[Sequence[ToolSchema], OutputSchema | None]:
+        """Return the tools or the schema of a request, or both where they may go out together."""
         if self.format_beside_tools or not request.tools or request.output is None:
-            return request
+            return request.tools, request.output
         has_results = any(message.get("role") == "tool" for message in messages)
         if has_results and not self.answers_beside_tools:
-            return replace(request, tools=())
-        return replace(request, output=None)
+            return (), request.output
+        return request.tools, None
 
-    def _echoed(self, message: Message) -> Message:
-        """Return a message with the fields beside words and calls that the server knows."""
-        if self.echoes == "blank" and message.get("role") == "assistant":
+    def _understood(self, message: Message, schema: OutputSchema | None) -> Message:
+        """Return a message with the fields that the server knows.
+
+        If the response format has the `schema`, a system message only names it.
+        """
+        role = message.get("role")
+        if schema is not None and role == "system":
+            named = f"(the schema {schema.name} of the response format)"
+            return message | {"content": message["content"].replace(schema.schema_text, named)}
+        if self.echoes == "blank" and role == "assistant":
             return {"reasoning_content": ""} | message
         return without_echoes(message) if self.echoes == "none" else message
 
@@ -163,14 +161,6 @@ def strict_wire(tool: ToolSchema) -> dict[str, Any]:
         return tool.wire
     function = tool.wire["function"] | {"parameters": schema, "strict": True}
     return {"type": "function", "function": function}
-
-
-def _without_schema(message: Message, output: OutputSchema) -> Message:
-    """Name the schema in a system message, instead of repeating it beside a response format."""
-    if message.get("role") != "system":
-        return message
-    named = f"(the schema {output.name} of the response format)"
-    return message | {"content": str(message["content"]).replace(output.schema_text, named)}
 
 
 def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
@@ -222,7 +212,7 @@ class StreamedCompletion:
         choice = _first(chunk.get("choices"))
         self._finish = choice.get("finish_reason") or self._finish
         delta, had_text = _mapping(choice.get("delta") or choice.get("message")), bool(self.text)
-        for name in WRITTEN:
+        for name in ("content", "refusal", *ECHOED):
             if (piece := delta.get(name)) is not None:
                 piece = _text(piece) if name == "content" else piece
                 known: Any = self._message.get(name)
@@ -243,7 +233,7 @@ class StreamedCompletion:
         else:
             self._calls.append(call := {**piece, "function": {"name": "", "arguments": ""}})
         function = _mapping(piece.get("function"))
-        call |= {name: piece[name] for name in ECHOED if piece.get(name)}
+        call |= _echo(piece)
         call["function"]["name"] = call["function"]["name"] or function.get("name")
         call["function"]["arguments"] += _text(function.get("arguments"))
 
@@ -291,12 +281,10 @@ class ServerError:
     @property
     def retry_after(self) -> float | None:
         """Return how many seconds the server asks us to wait, None if it does not say."""
-        for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-            try:
-                return max(0.0, float(self.headers[name]) / unit)
-            except (KeyError, ValueError):  # a date is not read: the usual wait is as good
-                continue
-        return None
+        try:
+            return max(0.0, float(self.headers["retry-after"]))
+        except (KeyError, ValueError):  # a date is not read: the usual wait is as good
+            return None
 
 
 def _without_input(node: object) -> object:

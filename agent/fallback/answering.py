@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from agent.documents.passages import DocumentStore, source_line
 from agent.engine.messages import Message
-from agent.engine.span import NO_SPAN, Span
+from agent.engine.run import NO_SPAN, Span
 from agent.fallback.library import Passage, passage_for
 from agent.fallback.merging import Context, exchanges_of, request_of
 from agent.fallback.prices import UNKNOWN

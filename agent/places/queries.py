@@ -19,8 +19,7 @@ from agent import text
 from agent.engine.contract import CORRECTION_INTRO, OutputContract
 from agent.engine.errors import AgentError, quoted
 from agent.engine.loop import generate_agentic_response
-from agent.engine.run import Run
-from agent.engine.span import PromptRef
+from agent.engine.run import PromptRef, Run
 from agent.i18n import current_language
 from agent.language import SPOKEN, common_words
 from agent.markdown import visible

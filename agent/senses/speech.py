@@ -18,8 +18,7 @@ from agent import lengths
 from agent.engine.errors import ModelError, ModelRejected, ModelUnavailable, log_failure
 from agent.engine.limits import Spent, is_local
 from agent.engine.models import worth_a_wait
-from agent.engine.run import Run
-from agent.engine.span import Span
+from agent.engine.run import Run, Span
 from agent.markdown import visible
 from agent.retrying import retry
 from agent.senses.sent_files import Unusable

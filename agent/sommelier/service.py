@@ -9,8 +9,7 @@ from agent.care import Care, Help, read_care_in_talk
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import ToolCall
-from agent.engine.run import Run
-from agent.engine.span import Prompt
+from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback import (
     Fallback,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from agent.engine.errors import quoted
-from agent.engine.span import Prompt, PromptRef
+from agent.engine.run import Prompt, PromptRef
 from agent.prompts import refusal, repository_prompts
 from agent.tracing.errors import unavailable
 

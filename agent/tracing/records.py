@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, SecretStr
 
 from agent.engine.messages import Usage
-from agent.engine.span import Level, PromptRef, ScoreType, Span, SpanType
+from agent.engine.run import Level, PromptRef, ScoreType, Span, SpanType
 
 
 def keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:

@@ -10,7 +10,7 @@ from agent import (
     generate_agentic_response,
 )
 from agent import tool as as_tool
-from agent.engine.span import NO_SPAN, Span
+from agent.engine.run import NO_SPAN, Span
 from agent.tracing.records import TraceRecord
 from benchmarks.scenario import (
     INSTRUCTIONS,

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from agent.documents.passages import DocumentStore
-from agent.engine.span import Prompt
+from agent.engine.run import Prompt
 from agent.evals import report
 from agent.evals.dataset import (
     STARTER,

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from agent.engine.span import Prompt
+from agent.engine.run import Prompt
 from agent.prompts import (
     braced,
     refusal,

@@ -18,7 +18,7 @@ from sqlalchemy import Row, case, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
-from agent.engine.span import Level
+from agent.engine.run import Level
 from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, TraceRecord
 from db.engine import Sessions, SqlRepository, count_changed

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.engine.contract import Evidence
-from agent.engine.drafts import draft_of, parse_unfinished
 from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.parsing import draft_of, parse_unfinished
 from agent.engine.run import Run, Stop
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -164,7 +164,7 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
         if (value := parse_unfinished(text[:end])) == known:
             continue
         known = value
-        draft = draft_of(value, SOMMELIER, EVIDENCE)
+        draft = draft_of(text[:end], SOMMELIER, EVIDENCE)
         if draft is None:
             continue
         assert not INVENTED_WORDS & set(words(draft.text)), (text[:end], draft.text)

@@ -8,8 +8,7 @@ from agent.engine.limits import Ledger, Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message
-from agent.engine.run import Run
-from agent.engine.span import NO_SPAN, Span
+from agent.engine.run import NO_SPAN, Run, Span
 from agent.fallback import Fallback
 from agent.prompts import render, repository_prompts
 from agent.sommelier.answer import SOMMELIER, wine_ids

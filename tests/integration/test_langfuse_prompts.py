@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.engine.span import Prompt, PromptRef
+from agent.engine.run import Prompt, PromptRef
 from agent.prompts import repository_prompts
 from agent.tracing.observations import langfuse_client
 from agent.tracing.prompts import ManagedPrompts

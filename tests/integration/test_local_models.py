@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.engine.contract import OutputContract
-from agent.engine.conversation import Conversation
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
-from agent.engine.messages import Message
+from agent.engine.messages import Conversation, Message
 from agent.engine.run import Run
 from config import Settings
 from tests.commands import sommelier_here

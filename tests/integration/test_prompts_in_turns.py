@@ -2,8 +2,7 @@
 
 from agent.documents.answer import answer_question
 from agent.engine.limits import Limits
-from agent.engine.run import Run
-from agent.engine.span import Prompt, PromptRef
+from agent.engine.run import Prompt, PromptRef, Run
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.turn import Deps

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.engine.span import Prompt, PromptRef
+from agent.engine.run import Prompt, PromptRef
 from agent.prompts import (
     LONGEST_PROMPT,
     refusal,
