@@ -1,35 +1,46 @@
 """Answers without a language model: wines for a request, a passage for a question.
 
 An answer says first how the request was read, so that a misreading is seen and put right, and at
-the end what was not understood.
+the end what was not understood. A question in another language finds English documents by the words
+of wine that it holds, which `terms.toml` tells in English.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final, Literal
 
-from agent.documents.passages import DocumentStore, source_line
+from agent.documents.passages import Chunk, DocumentStore, best_passage, source_line
 from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Span
-from agent.fallback.library import Passage, passage_for
 from agent.fallback.merging import Context, exchanges_of, request_of
-from agent.fallback.prices import UNKNOWN
-from agent.fallback.request import Request, read_request
+from agent.fallback.request import UNKNOWN, Request, read_request
 from agent.fallback.searching import Found, find, pairing_of, query_of
 from agent.fallback.wording import describe_request, describe_wine, field_in_words
+from agent.fallback.words import FOLDER, scan, tokens
 from agent.i18n import current_language, translate
+from agent.language import common_words, stem, stop_words
 from agent.markdown import escape
 from agent.sommelier.cards import wine_text
 from agent.sommelier.safety import get_wines
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Catalogue, Wine
+from agent.tables import read_toml
+from agent.text import words
 from agent.turn import NOBODY, Person, Reply
 
 ENOUGH: Final = 3
 """Wines that an answer shows."""
 COMPARING: Final = frozenset({"cheaper", "dearer", "lighter", "fuller", "drier", "sweeter", "like"})
 """Cues that only mean something beside wines that were shown."""
-
+MOST_CHUNKS: Final = 8
+LONGEST: Final = 700
+"""Characters of a passage."""
+SHORTEST: Final = 3
+"""Letters of a word that tells what a question is about."""
+LEAST: Final = 0.5
+"""The share of a question's subjects that a passage has to name."""
+NAMES: Final = ("regions", "grapes", "countries")
 
 Kind = Literal["why", "details", "question", "wines", "help"]
 """The subject of a message: the reasons for the wines shown, one wine, knowledge, or wines."""
@@ -39,7 +50,8 @@ Kind = Literal["why", "details", "question", "wines", "help"]
 class LookUp:
     """Hold the wines found for a message, or the passage that answers its question.
 
-    `request` is the message merged with those before it, `message` the message by itself.
+    `request` is the message merged with those before it, `message` the message by itself. The
+    `passage` is a part of a document with the text that answers alone.
     """
 
     kind: Kind
@@ -47,7 +59,7 @@ class LookUp:
     message: Request
     context: Context
     found: Found | None = None
-    passage: Passage | None = None
+    passage: Chunk | None = None
 
 
 class Fallback:
@@ -81,16 +93,16 @@ class Fallback:
         if look_up.kind == "question" and self._documents is not None:
             with span.child("retrieve.documents", "retriever", input=message.text) as retrieval:
                 passage = await passage_for(message.text, message.language, self._documents)
-                retrieval.update(output=[passage.chunk.id] if passage else [])
+                retrieval.update(output=[passage.id] if passage else [])
             return replace(look_up, passage=passage)
-        if look_up.kind != "wines":
-            return look_up
-        query = query_of(request, context)
-        asked = query.model_dump(mode="json", exclude_defaults=True)
-        with span.child("retrieve.wines", "retriever", input=asked) as retrieval:
-            found = await find(self._catalogue, request, context, person)
-            retrieval.update(output=[wine.id for wine in found.wines])
-        return replace(look_up, found=found)
+        if look_up.kind == "wines":
+            query = query_of(request, context)
+            asked = query.model_dump(mode="json", exclude_defaults=True)
+            with span.child("retrieve.wines", "retriever", input=asked) as retrieval:
+                found = await find(self._catalogue, request, context, person)
+                retrieval.update(output=[wine.id for wine in found.wines])
+            return replace(look_up, found=found)
+        return look_up
 
 
 def needs_no_alcohol(message: Request, person: Person) -> bool:
@@ -124,36 +136,32 @@ def reply_to(look_up: LookUp) -> Reply:
     kind: ResponseType = "informational" if message.is_about_wine else "off_topic"
     match look_up.kind:
         case "wines":
-            reply = _found(look_up, look_up.found or Found())
+            return _found(look_up, look_up.found or Found())
         case "why":
-            reply = _shown(f"{_read(request)} {_why(request)}".strip(), context.shown, request)
+            return _shown(f"{_read(request)} {_why(request)}".strip(), context.shown, request)
         case "details" if wines := context.meant(message):
-            reply = _shown(translate("fallback_details"), wines, message)
-        case "details":
-            reply = _say(translate("fallback_which" if context.shown else "fallback_nothing_shown"))
-        case "question" if look_up.passage is not None:
-            reply = _say(_quoted(look_up.passage))
+            return _shown(translate("fallback_details"), wines, message)
+        case "question" if (passage := look_up.passage) is not None:
+            lines = filter(str.strip, passage.text.splitlines())
+            quoted = "\n".join(f"> {escape(line)}" for line in lines)
+            source = source_line(1, passage.title, passage.location)
+            return _say("\n\n".join((translate("fallback_passage"), quoted, source)))
         case "question":
-            reply = _say(
-                translate("fallback_only"), "informational" if message.describes_wine else kind
-            )
+            text = translate("fallback_only")
+            kind = "informational" if message.describes_wine else kind
+        case "details":
+            text = translate("fallback_which" if context.shown else "fallback_nothing_shown")
+            kind = "informational"
         case "help":
             lead = translate("fallback_nothing_shown") if message.cues & COMPARING else ""
-            reply = _say(f"{lead} {translate('fallback_help')}".strip(), kind)
-    return reply
+            text = f"{lead} {translate('fallback_help')}".strip()
+    return _say(text, kind)
 
 
 def _read(request: Request) -> str:
     """Say how a request was read."""
     words = describe_request(request) or translate("fallback_any")
     return translate("fallback_read", request=escape(words))
-
-
-def _quoted(passage: Passage) -> str:
-    """Return a passage of the documents, word for word, with its source."""
-    quoted = "\n".join(f"> {escape(line)}" for line in passage.text.splitlines() if line.strip())
-    source = source_line(1, passage.chunk.title, passage.chunk.location)
-    return "\n\n".join((translate("fallback_passage"), quoted, source))
 
 
 def _say(text: str, kind: ResponseType = "informational") -> Reply:
@@ -166,7 +174,11 @@ def _found(look_up: LookUp, found: Found) -> Reply:
     request, read = look_up.request, _read(look_up.request)
     notes = "\n\n".join(_notes(look_up.message))
     if not found.wines:
-        return _say("\n\n".join(filter(None, (read, _nothing(request, look_up.context), notes))))
+        is_further = request.cues and look_up.context.seen
+        nothing = translate("fallback_all_shown" if is_further else "fallback_nothing")
+        if request.name:
+            nothing = translate("fallback_no_name", name=escape(request.name))
+        return _say("\n\n".join(filter(None, (read, nothing, notes))))
     missed = ", ".join(escape(field_in_words(name, request)) for name in found.missed)
     sentences = (
         translate("fallback_similar", name=escape(found.like.label)) if found.like else "",
@@ -187,8 +199,7 @@ def _shown(intro: str, wines: Sequence[Wine], request: Request, closing: str = "
         text = describe_wine(wine, request)
         described.append(WineRecommendation(wine_id=wine.id, description=text))
         notes = f"\n{wine.notes}" if wine.notes and current_language() == "en" else ""
-        card = wine_text(wine, escape(text + notes), f"{number}. ", asked=request.text)
-        cards.append(card)
+        cards.append(wine_text(wine, escape(text + notes), f"{number}. ", asked=request.text))
     return Reply(
         text="\n\n".join(filter(None, (intro, *cards, closing))),
         wine_ids=tuple(wine.id for wine in wines),
@@ -205,14 +216,6 @@ def _why(request: Request) -> str:
     return translate(f"pairing_{name}") if name else ""
 
 
-def _nothing(request: Request, context: Context) -> str:
-    """Say that nothing fits, and why if that is known."""
-    if request.name:
-        return translate("fallback_no_name", name=escape(request.name))
-    is_further = request.cues and context.seen
-    return translate("fallback_all_shown" if is_further else "fallback_nothing")
-
-
 def _notes(message: Request) -> Iterator[str]:
     """Yield what was not understood, and a warning beside allergens."""
     if message.filters.get("currency") == UNKNOWN:
@@ -222,3 +225,60 @@ def _notes(message: Request) -> Iterator[str]:
     if message.unknown and not message.name:
         words = ", ".join(f"“{escape(word)}”" for word in message.unknown)
         yield translate("fallback_unknown", words=words)
+
+
+Topic = tuple[str, ...]
+"""The English words for something that a question is about."""
+
+
+async def passage_for(question: str, language: str, documents: DocumentStore) -> Chunk | None:
+    """Return the passage that answers a question best; None if none speaks of what it asks."""
+    topics, others = _topics(question, language)
+    wanted = [*topics, *others]
+    if not wanted:
+        return None
+    in_english = " ".join(word for topic in topics for word in topic)
+    chunks = await documents.search([question, in_english or question], limit=MOST_CHUNKS)
+    ranked = sorted(chunks, key=lambda chunk: -_share(wanted, f"{chunk.title} {chunk.location}"))
+    least = LEAST if topics else 1
+    for chunk in ranked:
+        if _share(topics or others, chunk.source_text) >= least:
+            text = best_passage(chunk.text, f"{question} {in_english}", LONGEST)
+            return replace(chunk, text=text)
+    return None
+
+
+def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
+    """Return what a question is about in English, as far as that is known, and its other words."""
+    question_words = tokens(question)
+    spans = scan(question_words, language)
+    topics = [tuple(words(name)) for span in spans for key in NAMES for name in span.values(key)]
+    grammar = [span for span in spans if "mark" in span.meanings and not span.has("serving")]
+    skipped = {place for span in grammar for place in span.places}
+    common = common_words(language) | stop_words()
+    others: list[Topic] = []
+    for place, token in enumerate(question_words):
+        word = next(iter(words(token.written)), "")
+        if place not in skipped and len(word) >= SHORTEST and word not in common:
+            # `*` in the table is any ending.
+            heads = (f"{word[:length]}*" for length in range(len(word), 2, -1))
+            topics += [_terms()[key] for key in (word, *heads) if key in _terms()][:1]
+            others.append((word,))
+    return list(dict.fromkeys(topics)), list(dict.fromkeys(others))
+
+
+def _share(topics: Sequence[Topic], text: str) -> float:
+    """Return the share of the topics that a text speaks of."""
+    stems = {stem(word) for word in words(text)}
+    return sum(not stems.isdisjoint(map(stem, topic)) for topic in topics) / len(topics)
+
+
+@cache
+def _terms() -> Mapping[str, Topic]:
+    """Return the words of wine in every language, with the English words for each."""
+    found: dict[str, Topic] = {}
+    for english, others in read_toml(dict[str, str], FOLDER / "terms.toml").items():
+        topic = tuple(english.split())
+        for word in (*topic, *others.split()):
+            found[word] = tuple(dict.fromkeys((*found.get(word, ()), *topic)))
+    return found

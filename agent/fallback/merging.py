@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent.engine.messages import Message
-from agent.fallback.prices import PRICE
-from agent.fallback.request import SCALES, Request, read_request, tidy
+from agent.fallback.request import PRICE, SCALES, Request, read_request, tidy
 from agent.sommelier.history import ids_shown_in
 from agent.sommelier.wine import Wine
 

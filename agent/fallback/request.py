@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent import lengths
-from agent.fallback.prices import PRICE, read_price
-from agent.fallback.words import Dish, Span, dishes, language_of, scan, tokens
+from agent.fallback.words import Dish, Span, Token, dishes, language_of, scan, tokens
+from agent.numerals import value
 from agent.sommelier.wine import Body, Level, Sweetness
+from agent.text import pattern
 
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "sweetness": [*Sweetness],
@@ -46,6 +47,26 @@ MOST_VALUES: Final = 6
 REMEMBERED: Final = 256
 FEW_WORDS: Final = 4
 """Words of a message that asks to know, or is no more than the name of a wine."""
+
+PRICE: Final = frozenset({"min_price", "max_price", "currency"})
+UNKNOWN: Final = "?"
+"""A currency that cannot be converted."""
+MOST: Final = 100_000
+YEARS: Final = range(1900, 2101)
+AROUND: Final = 0.7, 1.3
+"""The limits of an approximate price, as factors."""
+BETWEEN: Final = frozenset(
+    "d de di of van the a an i ai le la les l los las der die den das dem il lo is my o um uns so "
+    "como tipo ist est es e c ma mein meine mi mio mijn het non mehr als que than".split()
+)
+"""Text that is allowed between an amount and its limit or its currency."""
+LIMITS: Final = ("max", "min", "about", "between")
+RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
+AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
+"""A price as signs: `N` is a number, `C` a currency, `K` something else that is counted, `_` a word
+in between. `L` limits the number after it, `A` the one before, `B` either; `J` joins two, `T`
+("till") also limits.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +122,89 @@ def _read(text: str, default: str) -> Request:
     return replace(_Reader(text, language_of(text, default)).request(), text=text)
 
 
+class _Unit(NamedTuple):
+    """A phrase of the message or a word that belongs to none, and its sign in a price."""
+
+    sign: str
+    places: range
+    value: float = 0
+    currency: str = ""
+    limit: str = ""
+
+
+def read_price(words: Sequence[Token], spans: Sequence[Span]) -> tuple[dict[str, Any], set[int]]:
+    """Return the filters for the price that a message names, and the places of the words for it.
+
+    If the currency cannot be converted, the only filter is that it is UNKNOWN.
+    """
+    units = list(_units(words, spans))
+    signs = "".join(unit.sign for unit in units)
+    for kind in (RANGE, AMOUNT):
+        price, used = dict[str, Any](), set[int]()
+        for found in kind.finditer(signs):
+            part = units[found.start() : found.end()]
+            if limits := _limits(part):
+                price |= limits
+                used.update(*(unit.places for unit in part))
+        if price.get("currency") == UNKNOWN:
+            return {"currency": UNKNOWN}, used
+        if {"min_price", "max_price"} <= price.keys():
+            low, high = sorted((price["min_price"], price["max_price"]))
+            return price | {"min_price": low, "max_price": high}, used
+        if price:
+            break
+    return price, used
+
+
+def _units(words: Sequence[Token], spans: Sequence[Span]) -> Iterator[_Unit]:
+    """Yield the phrases of a message and its other words, in order."""
+    starts, place = {span.start: span for span in spans}, 0
+    while place < len(words):
+        if (span := starts.get(place)) is not None:
+            yield _unit(span)
+            place = span.end
+            continue
+        word, places = words[place], range(place, place + 1)
+        worth = value(word.written) if word.written[0].isdecimal() else MOST + 1
+        sign = "N" if worth <= MOST else "_" if word.stem in BETWEEN else "."
+        yield _Unit(sign, places, worth)
+        place += 1
+
+
+def _unit(span: Span) -> _Unit:
+    if numbers := span.values("number"):
+        number, _, code = numbers[0].partition(" ")
+        return _Unit("N", span.places, float(number), code)
+    if code := next(iter(span.values("currency")), UNKNOWN if span.has("unconverted") else ""):
+        return _Unit("C", span.places, currency=code)
+    if span.has("counted") or span.has("percent"):
+        return _Unit("K", span.places)
+    first = next((limit for limit in LIMITS if span.has(limit)), "")
+    behind = next((limit for limit in LIMITS if span.has(f"{limit}_after")), "")
+    sign = "B" if first and behind else "L" if first else "A" if behind else "."
+    if span.has("joined"):
+        sign = "T" if first else "J"
+    return _Unit(sign, span.places, limit=first or behind)
+
+
+def _limits(part: Sequence[_Unit]) -> dict[str, Any]:
+    """Return the filters for one or two amounts; none without a currency and a limit."""
+    low, *others = sorted(unit.value for unit in part if unit.sign == "N")
+    code = next((unit.currency for unit in part if unit.currency), "")
+    # The last limit counts: "around 120 at most".
+    limit = next((unit.limit for unit in reversed(part) if unit.limit), "")
+    counts_other = not others and (low in YEARS or part[-1].sign == "K")
+    if not code and (not limit or counts_other):
+        return {}
+    if others:
+        limits = {} if code == UNKNOWN else {"min_price": low, "max_price": others[-1]}
+    elif limit == "about":
+        limits = {"min_price": round(low * AROUND[0], 2), "max_price": round(low * AROUND[1], 2)}
+    else:
+        limits = {"min_price" if limit == "min" else "max_price": low}
+    return limits | ({"currency": code} if code and limits else {})
+
+
 class _Reader:
     """Reads one message, phrase by phrase; `denied` are the phrases that it rules out."""
 
@@ -111,9 +215,8 @@ class _Reader:
         self.price, used = read_price(self.words, spans)
         self.spans = [span for span in spans if span.has("not") or used.isdisjoint(span.places)]
         self.covered = used.union(*(span.places for span in self.spans))
-        denied = {span.start for span in self._ruled_out_spans()}
-        self.denied = [span for span in self.spans if span.start in denied]
-        self.wanted = [span for span in self.spans if span.start not in denied]
+        self.denied = [*self._ruled_out_spans()]
+        self.wanted = [span for span in self.spans if span not in self.denied]
         self.marks = {mark for span in self.spans for mark in span.values("mark")}
 
     def request(self) -> Request:
@@ -155,11 +258,6 @@ class _Reader:
         """Return the stem of the word at a place; empty outside of the message."""
         return self.words[place].stem if 0 <= place < len(self.words) else ""
 
-    def _written(self, span: Span) -> str:
-        return self.text[self.words[span.start].start : self.words[span.end - 1].end]
-
-    # Exclusions.
-
     def _ruled_out_spans(self) -> Iterator[Span]:
         """Yield the phrases that a negator rules out: behind it, or else right before it."""
         ends = {place + 1 for place, word in enumerate(self.words) if word.stem in STOPS}
@@ -180,30 +278,29 @@ class _Reader:
                 if span.has("not") or span.has("wish"):
                     break
                 continue
-            first, second = sorted((*(found or [negator])[-1:], span), key=lambda one: one.start)
+            last = found[-1] if found else negator
+            first, second = sorted((last, span), key=lambda one: one.start)
             between = [word.stem for word in self.words[first.end : second.start]]
+            is_alike = not EITHERS.isdisjoint(between) or _kinds(last) & _kinds(span)
+            is_linked = LINKS.issuperset(between) and is_alike
             is_near = len(between) <= REACH and "," not in between
-            if not (_is_linked(found[-1], span, between) if found else is_near):
+            if not (is_linked if found else is_near):
                 break
             found.append(span)
         return found
 
-    # Wishes.
-
     def _tastes(self) -> dict[str, list[str]]:
         """Return the wanted and the excluded values of each field."""
-        wanted = {name: self._values(name) for name in LISTS if name != "colours"}
-        if "alcohol_free" in wanted["styles"]:
+        wanted = {name: self._values(name) for name in LISTS} | {"colours": list[str]()}
+        is_free = "alcohol_free" in wanted["styles"]
+        if is_free:
             wanted["styles"] = ["alcohol_free"]
         has_own = bool(WITH_COLOURS & {*wanted["styles"]})
-        wanted["colours"] = []
         # A colour is a style by itself, but of a sparkling wine its colour.
         for span in self.wanted:
             is_other = EITHER & {self._word(span.start - 1), self._word(span.end)}
-            is_besides = has_own and (not is_other or "alcohol_free" in wanted["styles"])
+            is_besides = has_own and (is_free or not is_other)
             wanted["colours" if is_besides else "styles"] += span.values("colour")
-        for name, steps in _opposites(self.denied):
-            wanted[name] = [*steps, *wanted[name]]
         without = {name: list[str]() for name in LISTS}
         for span in self.denied:
             is_named = span.values("regions") or span.values("grapes")
@@ -212,15 +309,25 @@ class _Reader:
                 without[name] += span.values(name)
             if not any(map(span.values, names)):
                 without["styles"] += span.values("colour")
+        opposites = _opposites(self.denied)
         return {
-            **{name: [one for one in wanted[name] if one not in without[name]] for name in LISTS},
+            **{
+                name: [
+                    one
+                    for one in (*opposites.get(name, ()), *wanted[name])
+                    if one not in without[name]
+                ]
+                for name in LISTS
+            },
             **{f"without_{name}": values for name, values in without.items()},
         }
 
     def _dishes(self) -> dict[str, Dish]:
         """Return the dishes that are named; a side dish counts where nothing else is."""
         found = {
-            self._written(span): dishes()[int(number)]
+            self.text[self.words[span.start].start : self.words[span.end - 1].end]: dishes()[
+                int(number)
+            ]
             for span in self.wanted
             for number in span.values("dish")[:1]
             if not (span.values("allergen") and "allergy" in self.marks)
@@ -232,10 +339,7 @@ class _Reader:
         found = [value for span in self.spans for value in span.values("without_allergens")]
         denied = [span for span in self.denied if not span.values("dish")]
         spans = self.spans if "allergy" in self.marks else denied
-        found += [value for span in spans for value in span.values("allergen")]
-        return found
-
-    # Words that are not understood, and questions.
+        return found + [value for span in spans for value in span.values("allergen")]
 
     def _names(self, unread: Sequence[int]) -> Iterator[str]:
         """Yield the unread words that are where a dish is, or are written as names.
@@ -286,18 +390,13 @@ def _kinds(span: Span) -> set[str]:
     return found | ({"styles"} if "colour" in found else set())
 
 
-def _is_linked(last: Span, span: Span, between: Sequence[str]) -> bool:
-    """Return whether a negator that rules out `last` rules out the next thing too."""
-    is_alike = bool(_kinds(last) & _kinds(span))
-    is_either = not EITHERS.isdisjoint(between)
-    return LINKS.issuperset(between) and (is_alike or is_either)
-
-
-def _opposites(denied: Sequence[Span]) -> Iterator[tuple[str, list[str]]]:
-    """Yield what "not sweet" wants: the other steps of the scale."""
+def _opposites(denied: Sequence[Span]) -> dict[str, list[str]]:
+    """Return what "not sweet" wants: the other steps of the scale."""
     tastes = [span for span in denied if not span.meanings.keys() & OF_KIND]
+    found = dict[str, list[str]]()
     for name, scale in SCALES.items():
         values = {value for span in tastes for value in span.values(name)}
         steps = NOT_SWEET if name == "sweetness" and "sweet" in values else scale
         if values:
-            yield name, [str(step) for step in steps if step not in values]
+            found[name] = [str(step) for step in steps if step not in values]
+    return found

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from agent import lengths
 from agent.fallback.merging import Context
-from agent.fallback.prices import UNKNOWN
-from agent.fallback.request import LISTS, Request, read_request
+from agent.fallback.request import LISTS, UNKNOWN, Request, read_request
 from agent.fallback.words import pairings, profiles
 from agent.sommelier.safety import find_wines
 from agent.sommelier.taste import is_of

@@ -88,8 +88,8 @@ async def ask_small_model(
     """Return the model's answer to `message` from a look-up; None if nothing was found."""
     if (passage := look_up.passage) is not None:
         lines = [message, "", "Passage:", passage.text]
-        response = await _ask(lines, run, PASSAGE_PROMPT, {passage.chunk.id: passage.chunk})
-        source = source_line(1, passage.chunk.title, passage.chunk.location)
+        response = await _ask(lines, run, PASSAGE_PROMPT, {passage.id: passage})
+        source = source_line(1, passage.title, passage.location)
         text = f"{response.text}\n\n{source}" if response.has_text else ""
         return replace(response, text=text)
     # "Why the first one?" finds nothing new: it is about wines that were shown.
