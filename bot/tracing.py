@@ -1,12 +1,17 @@
 """Open what the settings say of traces: what they show, where they go, whose prompts are used.
 
+Stored traces and scores are sent until they arrive. Every row has an id of its own: if the process
+dies between sending a row and noting it, the row is sent again and replaces itself. There are three
+outcomes: a row is sent, refused for good (kept, logged, not sent again), or sent later.
+
 Langfuse's client takes a second to load: it is loaded in a thread, when there is something to send.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.metadata import version
@@ -14,14 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from agent.engine.run import Prompt
 from agent.retrying import Backoff
+from agent.tracing.langfuse_project import REFUSALS, ManagedPrompts, Project, Unavailable
 from agent.tracing.masking import Masking
-from agent.tracing.prompts import ManagedPrompts
-from agent.tracing.records import StoredScore
-from bot.exporter import Channel, Exporter
 from bot.tasks import beside, bounded
 from config import Settings
 from db.engine import Sessions
-from db.models import ScoreRow, TraceRow, loaded, utc_now
+from db.models import ScoreRow, TraceRow, utc_now
 from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import RowQueue, Rows, unpacked
 
@@ -29,17 +32,19 @@ if TYPE_CHECKING:
     from langfuse import Langfuse
 
     from agent.tracing.delivery import Backend, LangfuseApi
-    from agent.tracing.observations import Observations, Project
 
 log = logging.getLogger(__name__)
 
 LOCAL_KEYS: Final = ("sommelier", "-")  # of a client that sends nothing to Langfuse
-DELIVERY = "agent.tracing.delivery"
-REQUEST_SECONDS = 30
+REQUEST_SECONDS: Final = 30
 PROMPT_LABEL: Final = "production"
+MAX_BATCH: Final = 32
+LOOK_SECONDS: Final = 2.0  # between two looks
+LEASE: Final = timedelta(minutes=10)  # longer than all requests of a batch may take
+SEND_AGAIN: Final = Backoff(first_wait=2.0, max_wait=300.0)
+DELETE_AGAIN: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 SETTLED: Final = timedelta(seconds=30)
 """The time for which a trace may still be on its way when its user is forgotten."""
-AGAIN: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 
 
 def masking_of(settings: Settings) -> Masking:
@@ -54,45 +59,53 @@ def trace_link(settings: Settings) -> Callable[[str], str] | None:
     return (lambda trace_id: f"{base_url}/trace/{trace_id}") if settings.langfuse_keys else None
 
 
+def _project(settings: Settings) -> Project:
+    return Project(
+        settings.langfuse_keys or LOCAL_KEYS,
+        settings.langfuse_base_url,
+        version("sommelier"),
+    )
+
+
 def langfuse_of(settings: Settings) -> "Langfuse":
     """Return Langfuse's client, which sends spans and scores by itself."""
-    from agent.tracing.observations import langfuse_client  # noqa: PLC0415 - takes a second
+    from agent.tracing.delivery import langfuse_client  # noqa: PLC0415 - takes a second
 
     return langfuse_client(_project(settings), seconds=REQUEST_SECONDS)
 
 
 async def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> "LangfuseApi":
     """Return the API of the configured project; a request takes at most `seconds`."""
-    await asyncio.to_thread(import_module, DELIVERY)
+    await asyncio.to_thread(import_module, "agent.tracing.delivery")
     from agent.tracing.delivery import LangfuseApi  # noqa: PLC0415 - imported by a thread
 
-    keys = settings.langfuse_keys or LOCAL_KEYS
-    return LangfuseApi(keys, settings.langfuse_base_url, seconds=seconds)
+    return LangfuseApi(_project(settings), seconds=seconds)
 
 
 async def otlp_backend(settings: Settings) -> "Backend":
     """Return the backend that OpenTelemetry's own variables name."""
-    await asyncio.to_thread(import_module, DELIVERY)
+    await asyncio.to_thread(import_module, "agent.tracing.delivery")
     from agent.tracing.delivery import Backend  # noqa: PLC0415 - imported by a thread
 
     url = f"{settings.otel_exporter_otlp_endpoint}/v1/traces"
-    return Backend(url, settings.otlp_headers, seconds=REQUEST_SECONDS)
+    return Backend(_project(settings), url, settings.otlp_headers, seconds=REQUEST_SECONDS)
 
 
-def _observations(settings: Settings) -> "Observations":
-    from agent.tracing.observations import observations_of  # noqa: PLC0415 - takes a second
+@asynccontextmanager
+async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]]:
+    """Open the prompts in use: with Langfuse's keys those managed there, kept up to date."""
+    if not settings.langfuse_keys:
+        yield {}
+        return
 
-    return observations_of(_project(settings))
+    def client() -> "Langfuse":
+        from agent.tracing.delivery import observations_of  # noqa: PLC0415 - takes a second
 
+        return observations_of(_project(settings)).client
 
-def _project(settings: Settings) -> "Project":
-    from agent.tracing.observations import Project  # noqa: PLC0415 - takes a second
-
-    return Project(
-        settings.langfuse_keys or LOCAL_KEYS,
-        settings.langfuse_base_url,
-        version("sommelier"),
-    )
+    prompts = ManagedPrompts(client, PROMPT_LABEL)
+    async with beside(prompts.refresh):
+        yield prompts.current
 
 
 @asynccontextmanager
@@ -112,10 +125,8 @@ async def send_traces(
             langfuse = await langfuse_api(settings) if settings.langfuse_keys else None
             backend = langfuse or await otlp_backend(settings)
             stack.push_async_callback(bounded, "tracing", backend.aclose)
-            channels = [traces_to(backend, sessions, lambda: _observations(settings))]
-            if langfuse is not None:
-                channels.append(scores_to(langfuse, sessions))
-            return channels
+            scores = [scores_to(langfuse, sessions)] if langfuse else []
+            return [traces_to(backend, sessions), *scores]
 
         exporter = Exporter(open_channels, on_loss)
         async with beside(exporter.run):
@@ -123,34 +134,101 @@ async def send_traces(
         await bounded("tracing", exporter.round)
 
 
-def traces_to(
-    backend: "Backend",
-    sessions: Sessions,
-    observations: "Callable[[], Observations]",
-    now: Callable[[], datetime] = utc_now,
-) -> Channel:
-    """Return the channel of traces to a backend; `observations` is called in a thread."""
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Rows of one kind, traces or scores, and how a batch of them is sent.
 
-    def encode(rows: Rows) -> bytes:
-        return observations().encode([unpacked(row.record) for row in rows])
+    `send` returns how many parts of the batch were not accepted, and raises `Unavailable`.
+    """
+
+    name: str
+    queue: RowQueue
+    send: Callable[[Rows], Awaitable[int]]
+
+
+def traces_to(
+    backend: "Backend", sessions: Sessions, now: Callable[[], datetime] = utc_now
+) -> Channel:
+    """Return the channel of traces to a backend."""
 
     async def send(rows: Rows) -> int:
-        return await backend.export(await asyncio.to_thread(encode, rows))
+        traces = await asyncio.to_thread(lambda: [unpacked(row.record) for row in rows])
+        return await backend.send_traces(traces)
 
     return Channel("traces", RowQueue(sessions, TraceRow, now), send)
 
 
 def scores_to(
-    api: "LangfuseApi",
-    sessions: Sessions,
-    now: Callable[[], datetime] = utc_now,
+    api: "LangfuseApi", sessions: Sessions, now: Callable[[], datetime] = utc_now
 ) -> Channel:
     """Return the channel of scores to Langfuse."""
+    return Channel("scores", RowQueue(sessions, ScoreRow, now), api.send_scores)
 
-    async def send(rows: Rows) -> int:
-        return await api.send_scores([loaded(StoredScore, row) for row in rows])
 
-    return Channel("scores", RowQueue(sessions, ScoreRow, now), send)
+@dataclass(slots=True)
+class Exporter:
+    """Send what waits in the channels, with growing waits after trouble.
+
+    `open` makes the channels when they are needed for the first time. `on_loss` is called with the
+    number of parts that were refused for good. Replicas may send beside each other: a claimed row
+    belongs to one of them.
+    """
+
+    open: Callable[[], Awaitable[Sequence[Channel]]]
+    on_loss: Callable[[int], None] = lambda count: None
+    _channels: Sequence[Channel] = ()
+    _failures: int = 0
+
+    async def run(self) -> None:
+        """Send until cancelled; what is not sent then is sent after the next start."""
+        while True:
+            wait = await self.round()
+            await asyncio.sleep(wait or LOOK_SECONDS)
+
+    async def round(self) -> float:
+        """Send all that is due; return the seconds to wait after trouble. Never raises."""
+        try:
+            self._channels = self._channels or await self.open()
+            for channel in self._channels:
+                while rows := await channel.queue.claim(MAX_BATCH, LEASE):
+                    try:
+                        await self._send(channel, rows)
+                    except (Exception, asyncio.CancelledError):
+                        await channel.queue.release(rows)
+                        raise
+        except Exception as error:
+            self._failures += 1
+            if self._failures == 1:
+                log.warning("Traces wait, and are sent later: %s", _reason(error))
+            return SEND_AGAIN.after(self._failures)
+        if self._failures:
+            log.info("Traces are sent again")
+        self._failures = 0
+        return 0.0
+
+    async def _send(self, channel: Channel, rows: Rows) -> None:
+        """Send a batch; if it is refused, send its rows one by one, to lose the bad one alone."""
+        try:
+            refused = await channel.send(rows)
+        except Exception as error:
+            if isinstance(error, Unavailable) and error.status not in REFUSALS:
+                raise
+            if len(rows) > 1:
+                for row in rows:
+                    await self._send(channel, [row])
+                return
+            self.on_loss(1)
+            log.warning("One of the %s is refused for good: %s", channel.name, _reason(error))
+            await channel.queue.settle(rows, refused=True)
+            return
+        await channel.queue.settle(rows)
+        if refused:
+            self.on_loss(refused)
+            log.warning("%d parts of %s are refused for good", refused, channel.name)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, Unavailable) else type(error).__name__
 
 
 async def forget_people(settings: Settings, personal: SqlPersonalData) -> None:
@@ -169,17 +247,6 @@ async def forget_people(settings: Settings, personal: SqlPersonalData) -> None:
                 log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
                 found += 1
         if found or datetime.now(UTC) - deletion.at < SETTLED:
-            await personal.postpone(deletion, AGAIN.after(deletion.tries + 1))
+            await personal.postpone(deletion, DELETE_AGAIN.after(deletion.tries + 1))
         else:
             await personal.finish(deletion)
-
-
-@asynccontextmanager
-async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]]:
-    """Open the prompts in use: with Langfuse's keys those managed there, kept up to date."""
-    if not settings.langfuse_keys:
-        yield {}
-        return
-    prompts = ManagedPrompts(lambda: _observations(settings).client, PROMPT_LABEL)
-    async with beside(prompts.refresh):
-        yield prompts.current

@@ -8,10 +8,9 @@ from typing import Any
 from agent.engine.messages import Usage
 from agent.engine.run import Level, PromptRef, SpanType
 from agent.tracing.delivery import LangfuseApi
-from agent.tracing.observations import Observations, Project, observations_of
+from agent.tracing.langfuse_project import Project
 from agent.tracing.records import SpanRecord, TraceRecord
-from bot.exporter import Channel, Exporter
-from bot.tracing import scores_to, traces_to
+from bot.tracing import Channel, Exporter, scores_to, traces_to
 from db.engine import Sessions
 from db.models import utc_now
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -43,26 +42,18 @@ async def exporter_to(
     async with aclosing(api_of(receiver)) as api:
 
         async def channels() -> Sequence[Channel]:
-            scores = scores_to(api, sessions, now)
-            return [traces_to(api, sessions, lambda: observations(receiver), now), scores]
+            return [traces_to(api, sessions, now), scores_to(api, sessions, now)]
 
         yield Exporter(channels)
 
 
 def api_of(receiver: OtlpReceiver, seconds: float = 30) -> LangfuseApi:
-    return LangfuseApi(keys_of(receiver), receiver.base_url, seconds=seconds)
-
-
-def observations(receiver: OtlpReceiver) -> Observations:
-    return observations_of(project_of(receiver))
+    return LangfuseApi(project_of(receiver), seconds=seconds)
 
 
 def project_of(receiver: OtlpReceiver) -> Project:
-    return Project(keys_of(receiver), receiver.base_url, "1.2.3")
-
-
-def keys_of(receiver: OtlpReceiver) -> tuple[str, str]:
-    return receiver.public_key, receiver.secret_key
+    keys = receiver.public_key, receiver.secret_key
+    return Project(keys, receiver.base_url, "1.2.3")
 
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -15,7 +15,6 @@ from agent.language import Language
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Currency, Food, Style, Sweetness
 from agent.tables import StrictModel
-from agent.tracing.experiments import Item
 from agent.tracing.records import trace_id_of
 from agent.turn import StoredMessage
 
@@ -72,7 +71,10 @@ class Expectation(StrictModel):
 
 
 class Conversation(BaseModel):
-    """Messages of a user in order, each answered before the next; `history` is given."""
+    """Messages of a user in order, each answered before the next; `history` is given.
+
+    `item_id` is that of the item of Langfuse that it was read from.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -80,6 +82,7 @@ class Conversation(BaseModel):
     messages: tuple[Text, ...] = Field(min_length=1)
     language: Language | None = None
     kind: str = "other"
+    item_id: str = ""
     history: tuple[StoredMessage, ...] = ()
     expect: Expectation = Expectation()
 
@@ -147,33 +150,28 @@ def select(
     return [found[place * len(found) // count] for place in range(count)]
 
 
-def item_of(dataset: str, case: Conversation) -> Item:
-    """Return a conversation as an item of a dataset in Langfuse, with an id fixed by both."""
+def item_of(dataset: str, case: Conversation) -> dict[str, Any]:
+    """Return a conversation as an item of a data set in Langfuse, with an id fixed by both."""
     data = case.model_dump(mode="json", exclude_defaults=True)
-    expected = data.pop("expect", {})
-    metadata: dict[str, Any] = {
-        key: data.pop(key) for key in ("id", "language", "kind") if key in data
+    return {
+        "id": trace_id_of(dataset, case.id),
+        "expected_output": data.pop("expect", {}),
+        "metadata": {name: data.pop(name) for name in ("id", "language", "kind") if name in data},
+        "input": data,
     }
-    return Item(trace_id_of(dataset, case.id), data, expected, metadata)
 
 
-def conversation_of(item: Item, dataset: str) -> Conversation:
-    """Read an item: one that was recorded here, a text, or a list of messages.
+def conversation_of(item: Any, dataset: str) -> Conversation:
+    """Read an item of Langfuse's client: one that was recorded here, or a text.
 
     Raises:
-        DatasetError: it is none of these, or its expectations are unknown.
+        DatasetError: it is neither, or its expectations are unknown.
     """
-    given: Any = item.input
     place = f"item {item.id} of {dataset}"
-    if isinstance(given, str):
-        given = {"messages": [given]}
-    elif isinstance(given, list):
-        roles = ("user", "assistant")
-        turns = [part for part in given if isinstance(part, dict) and part.get("role") in roles]
-        given = {"messages": [turns[-1].get("content")], "history": turns[:-1]} if turns else None
+    given = {"messages": [item.input]} if isinstance(item.input, str) else item.input
     if not isinstance(given, dict):
         raise DatasetError(f"{place} has no messages as its input")
-    known = {"id": item.id, **item.metadata, **given}
-    if isinstance(item.expected, dict):
-        known["expect"] = item.expected
+    known = {"id": item.id, **(item.metadata or {}), **given, "item_id": item.id}
+    if isinstance(item.expected_output, dict):
+        known["expect"] = item.expected_output
     return parse_conversation(known, place)

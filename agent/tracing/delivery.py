@@ -1,31 +1,156 @@
-"""Send traces and scores to Langfuse, or traces to another backend of OpenTelemetry, by HTTP.
+"""Make observations of recorded traces by Langfuse's client, and send them, and scores, by HTTP.
 
-A request that is not done raises `Unavailable`, whose message is one line that says why.
+A turn is recorded as plain data and becomes observations after it has ended: its tags are known
+then, and no turn waits for the client. A request that is not done raises `Unavailable`, whose
+message is one line that says why.
 """
 
 import asyncio
 import gzip
+import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import cache
+from threading import Lock
 from typing import Any, Final, cast
 
 import httpx2
-from langfuse.api import AsyncLangfuseAPI, CreateScoreRequest, ScoreDataType
+from langfuse import Langfuse, propagate_attributes
+from langfuse.api import AsyncLangfuseAPI, CreateScoreRequest, Prompt_Text, ScoreDataType
 from langfuse.api.core import ApiError, RequestOptions
+from langfuse.model import TextPromptClient
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import format_span_id
 
 from agent import lengths
-from agent.tracing.errors import KEYS, Unavailable, unavailable
-from agent.tracing.records import StoredScore
-
-Keys = tuple[str, str]  # public, secret
+from agent.tracing.langfuse_project import KEYS, Project, Unavailable, unavailable
+from agent.tracing.records import SpanRecord, TraceRecord
 
 ONCE: Final = RequestOptions(max_retries=0)
-OBSERVATIONS_AT_ONCE: Final = 100
+MAX_OBSERVATIONS: Final = 100  # in one page of those to delete
 HEADERS: Final = {"x-langfuse-ingestion-version": "4"}
 PROTOBUF: Final = "application/x-protobuf"
 NOT_DELETABLE: Final = (404, 405, 501)  # there is no such score, or none can be deleted
+
+
+def langfuse_client(
+    project: Project, *, span_exporter: SpanExporter | None = None, seconds: int | None = None
+) -> Langfuse:
+    """Return Langfuse's client. It sends spans itself unless a `span_exporter` takes them."""
+    logging.getLogger("langfuse").setLevel(logging.CRITICAL)  # errors are logged by our callers
+    service = Resource.create({"service.name": "sommelier", "service.version": project.version})
+    return Langfuse(
+        public_key=project.keys[0],
+        secret_key=project.keys[1],
+        base_url=project.base_url,
+        timeout=seconds,
+        environment="default",
+        release=project.version,
+        tracer_provider=TracerProvider(resource=service),
+        span_exporter=span_exporter,
+    )
+
+
+class Observations:
+    """Encode recorded traces for OpenTelemetry's protocol, by the client of a project."""
+
+    def __init__(self, project: Project) -> None:
+        self._finished = InMemorySpanExporter()
+        self.client = langfuse_client(project, span_exporter=self._finished)
+        self._lock = Lock()
+
+    def encode(self, traces: Sequence[TraceRecord]) -> bytes:
+        """Return an `ExportTraceServiceRequest` of all spans of these traces."""
+        observed = dict[str, SpanRecord]()
+        with self._lock:
+            for trace in traces:
+                observed |= observe(self.client, trace)
+                self.client.flush()
+            finished = self._finished.get_finished_spans()
+            self._finished.clear()
+        # A trace that could not be observed whole may have left some before.
+        ours = [span for span in finished if format_span_id(span.context.span_id) in observed]
+        request = encode_spans(ours)
+        for scope in (scope for batch in request.resource_spans for scope in batch.scope_spans):
+            for span in scope.spans:
+                # The client made ids and times of its own, and other ones if it were sent again.
+                record = observed[span.span_id.hex()]
+                span.trace_id = bytes.fromhex(record.trace.trace_id)
+                span.span_id = bytes.fromhex(record.span_id)
+                span.parent_span_id = bytes.fromhex(record.parent_id or "")
+                span.start_time_unix_nano = record.started_ns
+                span.end_time_unix_nano = record.ended_ns or record.started_ns
+        return bytes(request.SerializeToString())
+
+
+observations_of: Final = cache(Observations)
+"""Return the observations of a project: one object in a process, as Langfuse's client is one."""
+
+
+def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
+    """Make an observation of each span of a trace, below the current one if there is one.
+
+    The observations take as long as the spans did. Return the spans by the observations' ids.
+    """
+    made: dict[str | None, Any] = {}
+    with propagate_attributes(
+        user_id=trace.user,
+        session_id=trace.session,
+        trace_name=trace.name,
+        tags=list(trace.tags) or None,
+    ):
+        for span in trace.spans:
+            parent = made.get(span.parent_id, client)
+            made[span.span_id] = parent.start_observation(**_observation_fields(span))
+    now = time.time_ns()
+    for span in trace.spans:
+        made[span.span_id].end(end_time=now + int(span.seconds * 1e9))
+    return {made[span.span_id].id: span for span in trace.spans}
+
+
+def _observation_fields(span: SpanRecord) -> dict[str, Any]:
+    """Return the arguments of `start_observation` for a span."""
+    # Beside a level the list of observations shows kinds of errors, never the text of one.
+    kinds = map(span.metadata.get, ("error_types", "error_type", "send_error", "error"))
+    fields: dict[str, Any] = {
+        "name": span.name,
+        "as_type": span.kind,
+        "input": {"tools": span.tools, "messages": span.input} if span.tools else span.input,
+        "output": span.output,
+        "metadata": span.metadata,
+        "level": span.level,
+        "status_message": next(filter(None, kinds), None) if span.level != "DEFAULT" else None,
+    }
+    if span.kind != "generation":
+        return fields
+    fields |= {
+        "model": span.model,
+        "model_parameters": span.model_parameters,
+        "cost_details": span.costs or (span.cost_usd and {"total": span.cost_usd}),
+    }
+    if usage := span.usage:
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        fields["usage_details"] = {  # Langfuse adds them up, so none contains another
+            "input": usage.prompt_tokens - cached,
+            "input_cached_tokens": cached,
+            "output": usage.completion_tokens,
+        }
+    if began := span.first_token_ns:
+        fields["completion_start_time"] = datetime.fromtimestamp(began / 1e9, UTC)
+    if prompt := span.prompt:
+        version = {"name": prompt.name, "version": prompt.version, "prompt": ""}
+        linked = Prompt_Text(**version, config={}, labels=[], tags=[])
+        fields["prompt"] = TextPromptClient(linked, is_fallback=prompt.is_fallback)
+        known = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
+        fields["metadata"] = span.metadata | known | {"prompt_label": prompt.label or None}
+    return fields
 
 
 class Backend:
@@ -35,16 +160,30 @@ class Backend:
     check = "OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
 
     def __init__(
-        self, url: str, headers: dict[str, str], auth: Keys | None = None, *, seconds: float
+        self,
+        project: Project,
+        url: str,
+        headers: dict[str, str],
+        auth: tuple[str, str] | None = None,
+        *,
+        seconds: float,
     ) -> None:
         self.http = httpx2.AsyncClient(
             auth=auth,
             timeout=seconds,
             event_hooks={"response": [lengths.ends_at(lengths.SERVICE_BYTES)]},
         )
+        self._project = project
         self._url = url
         self._headers = {"Content-Type": PROTOBUF, "Content-Encoding": "gzip", **headers}
         self._seconds = seconds
+
+    async def send_traces(self, traces: Sequence[TraceRecord]) -> int:
+        """Send traces; return how many spans were not accepted."""
+        return await self.export(await asyncio.to_thread(self._encode, traces))
+
+    def _encode(self, traces: Sequence[TraceRecord]) -> bytes:
+        return observations_of(self._project).encode(traces)
 
     async def export(self, body: bytes) -> int:
         """Send an `ExportTraceServiceRequest`; return how many spans were not accepted."""
@@ -81,9 +220,10 @@ class LangfuseApi(Backend):
     name = "Langfuse"
     check = KEYS
 
-    def __init__(self, keys: Keys, base_url: str, *, seconds: float) -> None:
-        base_url = base_url.rstrip("/")
-        super().__init__(f"{base_url}/api/public/otel/v1/traces", HEADERS, keys, seconds=seconds)
+    def __init__(self, project: Project, *, seconds: float) -> None:
+        base_url, keys = project.base_url.rstrip("/"), project.keys
+        traces_url = f"{base_url}/api/public/otel/v1/traces"
+        super().__init__(project, traces_url, HEADERS, keys, seconds=seconds)
         self.api = AsyncLangfuseAPI(
             base_url=base_url,
             username=keys[0],
@@ -91,10 +231,11 @@ class LangfuseApi(Backend):
             httpx_client=cast(Any, self.http),  # the client of httpx's next generation
         )
 
-    async def send_scores(self, scores: Sequence[StoredScore]) -> int:
+    async def send_scores(self, scores: Sequence[Any]) -> int:
         """Create or replace scores, and delete those without a value; return how many were refused.
 
-        Langfuse replaces a score only if it has the same id and the same timestamp.
+        They are rows of `db.models.ScoreRow`. Langfuse replaces a score only if it has the same id
+        and the same timestamp.
         """
         given = [
             CreateScoreRequest(
@@ -137,7 +278,7 @@ class LangfuseApi(Backend):
                     user_id=user,
                     to_start_time=before,
                     fields="core",
-                    limit=OBSERVATIONS_AT_ONCE,
+                    limit=MAX_OBSERVATIONS,
                     cursor=cursor,
                     request_options=ONCE,
                 )

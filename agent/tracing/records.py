@@ -10,7 +10,6 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, SecretStr
@@ -169,13 +168,3 @@ class SpanRecord(Span):
             span.ended_ns = span.ended_ns or now
         if is_root:
             self.trace.summarize()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredScore(ScoreRecord):
-    """A score as it is sent."""
-
-    score_id: str
-    trace_id: str
-    observation_id: str
-    at: datetime

@@ -12,12 +12,11 @@ from typing import Final
 from sqlalchemy import create_engine as create_sync_engine
 
 from agent.tracing.delivery import LangfuseApi
-from agent.tracing.observations import Project, observations_of
+from agent.tracing.langfuse_project import Project
 from agent.tracing.records import TraceRecord
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
-from bot.exporter import MAX_BATCH, Channel, Exporter
-from bot.tracing import scores_to, traces_to
+from bot.tracing import MAX_BATCH, Channel, Exporter, scores_to, traces_to
 from db.engine import Sessions, create_engine
 from db.models import Base
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -61,11 +60,10 @@ def make(base_url: str) -> Candidate:
     rows = TraceRows(exported=True)
     sessions = Sessions(create_engine(f"sqlite+aiosqlite:///{path}"))
     store = SqlTraceStore(sessions, rows=rows)
-    api = LangfuseApi(KEYS, base_url, seconds=30)
-    observations = observations_of(Project(KEYS, base_url))
+    api = LangfuseApi(Project(KEYS, base_url), seconds=30)
 
     async def channels() -> Sequence[Channel]:
-        return [traces_to(api, sessions, lambda: observations), scores_to(api, sessions)]
+        return [traces_to(api, sessions), scores_to(api, sessions)]
 
     traces = Traces(Exporter(channels), folder, store)
     made = ours.make(base_url, traces.keep)

@@ -5,7 +5,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
 from pathlib import Path
@@ -33,8 +33,7 @@ from agent.fallback import Fallback
 from agent.memory.tools import memory_tools
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
-from agent.tracing.errors import unavailable
-from agent.tracing.experiments import Item, items_of, put_items, record
+from agent.tracing.langfuse_project import items_of, put_items, record_run, unavailable
 from agent.tracing.records import TraceRecord
 from bot.commands.output import fail, open_settings, printable, show, table, write_file
 from bot.commands.prompts import prompts_in_use, prompts_to_try
@@ -99,7 +98,7 @@ def run(
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
     prompts = {title: prompts_to_try(settings, title) for title in prompt or ()}
     prompts = prompts or {"": prompts_in_use(settings)}
-    dataset = read_dataset(settings, name, where or (), limit)
+    cases = read_cases(settings, name, where or (), limit)
     title, results = datetime.now().isoformat(" ", "milliseconds"), list[Result]()
 
     async def answer_all() -> None:
@@ -107,8 +106,8 @@ def run(
         async with open_bench(settings, starter=name == STARTER_SET) as bench:
             tried = product(names, prompts.items())
             variants = [bench.variant(model, *titled) for model, titled in tried]
-            order = [(variant.label, case.id) for variant in variants for case in dataset.cases]
-            found = evaluate(variants, dataset.cases, run=title, concurrency=concurrency)
+            order = [(variant.label, case.id) for variant in variants for case in cases]
+            found = evaluate(variants, cases, run=title, concurrency=concurrency)
             try:
                 with Console(stderr=True).status("Asking") as status:
                     async for result in found:
@@ -125,45 +124,36 @@ def run(
     if not results:
         fail("nothing was evaluated", status or 1)
     if settings.langfuse_keys:
-        _record(settings, dataset, title, results)
+        _record(settings, name, title, results)
     _report(title, results, save)
     raise typer.Exit(status)
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    """Cases under a name in Langfuse; `items` are theirs by id if they were read there."""
-
-    name: str
-    cases: Sequence[Conversation]
-    items: Mapping[str, Item] = field(default_factory=dict)
-
-
-def read_dataset(settings: Settings, name: str, where: Sequence[str], limit: int | None) -> Dataset:
+def read_cases(
+    settings: Settings, name: str, where: Sequence[str], limit: int | None
+) -> Sequence[Conversation]:
     """Read conversations from a file or from Langfuse; end the command if there are none."""
-    title, items = name.removeprefix(LANGFUSE), list[Item]()
     try:
         if name.startswith(LANGFUSE):
-            items = _read_langfuse(settings, title)
-            found = [conversation_of(item, title) for item in items]
+            found = _read_langfuse(settings, name.removeprefix(LANGFUSE))
         else:
-            title = f"sommelier-{Path(name).stem}"
             found = read_conversations(STARTER if name == STARTER_SET else Path(name))
         chosen = select(found, where, limit)
     except DatasetError as error:
         fail(str(error), 2)
     if not chosen:
         fail(f"{name} has no conversations" + f" where {', '.join(where)}" * bool(where), 2)
-    return Dataset(title, chosen, {case.id: item for case, item in zip(found, items, strict=False)})
+    return chosen
 
 
-def _read_langfuse(settings: Settings, name: str) -> list[Item]:
+def _read_langfuse(settings: Settings, name: str) -> list[Conversation]:
     if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:
-        return items_of(langfuse_of(settings), name)
+        items = items_of(langfuse_of(settings), name)
     except Exception as error:
         fail(f"the data set {name!r} cannot be read: {unavailable(error)}")
+    return [conversation_of(item, name) for item in items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,19 +200,21 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
         yield Bench(settings, SqlCatalogue(sessions), documents, stack)
 
 
-def _record(settings: Settings, dataset: Dataset, title: str, results: Sequence[Result]) -> None:
+def _record(settings: Settings, name: str, title: str, results: Sequence[Result]) -> None:
     """Record the results as experiments in Langfuse; warn if that fails."""
     client, masking = langfuse_of(settings), masking_of(settings)
-    name, items = dataset.name, dataset.items
+    is_stored = name.startswith(LANGFUSE)
+    dataset = name.removeprefix(LANGFUSE) if is_stored else f"sommelier-{Path(name).stem}"
+    items = {result.case.id: item_of(dataset, result.case) for result in results}
     traced: dict[str, dict[str, Sequence[TraceRecord]]] = {}
     for result in results:
+        item_id = result.case.item_id if is_stored else items[result.case.id]["id"]
         traces = [masking.trace(trace) for trace in result.traces]
-        traced.setdefault(result.variant, {})[result.case.id] = traces
+        traced.setdefault(result.variant, {})[item_id] = traces
     try:
-        if not items:
-            items = {case.id: item_of(name, case) for case in dataset.cases}
-            put_items(client, name, [*items.values()], masking)
-        recorded, url = record(client, name, title, items, traced)
+        if not is_stored:
+            put_items(client, dataset, items.values(), masking)
+        recorded, url = record_run(client, dataset, title, traced)
     except Exception as error:
         log.warning("This run is not recorded: %s", unavailable(error))
         return

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from pydantic import SecretStr
 
-from agent.tracing.errors import Unavailable
+from agent.tracing.langfuse_project import Unavailable
 from agent.tracing.records import keyed_hash
 from bot.admin.page import PATH, AdminPage
 from bot.commands.output import fail, open_settings, print_json, with_database

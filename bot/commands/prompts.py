@@ -14,8 +14,7 @@ from agent.prompts import (
     repository_prompts,
     variables,
 )
-from agent.tracing.errors import unavailable
-from agent.tracing.prompts import ManagedPrompts, fetched
+from agent.tracing.langfuse_project import ManagedPrompts, fetch_prompt, unavailable
 from bot.commands.output import fail, open_settings, show, table
 from bot.tracing import PROMPT_LABEL, langfuse_of
 from config import Settings
@@ -73,7 +72,7 @@ def stored_prompt(
     if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:
-        return fetched(langfuse_of(settings), name, label=label, version=version)
+        return fetch_prompt(langfuse_of(settings), name, label=label, version=version)
     except Exception as error:
         fail(str(unavailable(error)), 2)
 

@@ -18,7 +18,7 @@ from agent.documents.embedding import Embedder, EmbeddingError
 from agent.engine.errors import ToolError
 from agent.places.find import brave
 from agent.tracing.delivery import LangfuseApi
-from agent.tracing.errors import Unavailable
+from agent.tracing.langfuse_project import Project, Unavailable
 from bot.telegram.connection import TelegramRequests
 from bot.updates.accept import fetch_updates
 from tests.doubles.server import LoopbackServer, gone
@@ -72,7 +72,7 @@ async def _embedding(url: str) -> None:
 
 
 async def _langfuse(url: str) -> None:
-    api = LangfuseApi(("pk", "sk"), url, seconds=SECONDS)
+    api = LangfuseApi(Project(("pk", "sk"), url), seconds=SECONDS)
     with suppress(Unavailable):
         await api.delete_traces("user")
     await api.aclose()

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import update
 
-from agent.tracing.errors import Unavailable
+from agent.tracing.langfuse_project import Unavailable
 from agent.tracing.records import ScoreRecord, TraceRecord
-from bot.exporter import LEASE, MAX_BATCH, Channel, Exporter
 from bot.metrics import Metrics
+from bot.tracing import LEASE, MAX_BATCH, Channel, Exporter
 from db.engine import Sessions
 from db.models import TraceRow, TurnRow
 from db.repositories.traces import RowQueue, Rows, SqlTraceStore, TraceRows

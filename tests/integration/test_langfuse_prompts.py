@@ -6,8 +6,8 @@ import pytest
 
 from agent.engine.run import Prompt, PromptRef
 from agent.prompts import repository_prompts
-from agent.tracing.observations import langfuse_client
-from agent.tracing.prompts import ManagedPrompts
+from agent.tracing.delivery import langfuse_client
+from agent.tracing.langfuse_project import ManagedPrompts
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
 from tests.traces import project_of
@@ -28,7 +28,7 @@ def in_langfuse(text: str, version: int, label: str = "production") -> Prompt:
 async def test_the_newest_version_in_langfuse_is_in_use_soon(
     otlp_receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.tracing.prompts.EVERY_SECONDS", 0.02)
+    monkeypatch.setattr("agent.tracing.langfuse_project.EVERY_SECONDS", 0.02)
     prompts = prompts_of(otlp_receiver)
     refreshing = asyncio.create_task(prompts.refresh())
     for version, text in enumerate((GOOD, BETTER), 1):
@@ -100,7 +100,7 @@ def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_
 async def test_a_server_that_never_answers_holds_up_no_turn(
     otlp_receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.tracing.prompts.FETCH_SECONDS", 1)
+    monkeypatch.setattr("agent.tracing.langfuse_project.FETCH_SECONDS", 1)
     otlp_receiver.mode = "black_hole"
     prompts = prompts_of(otlp_receiver)
     refreshing = asyncio.create_task(prompts.refresh())

@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.tracing.errors import Unavailable
+from agent.tracing.langfuse_project import Unavailable
 from bot.tracing import otlp_backend
 from config import load_settings
 from db.engine import Sessions

@@ -1,0 +1,182 @@
+"""Read the prompts and data sets of a project of Langfuse, and record experiments there.
+
+All calls of the client wait for the network, so they are made in a thread or by a command, and
+raise what went wrong.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from agent.engine.errors import AgentError, quoted
+from agent.engine.run import Prompt, PromptRef
+from agent.prompts import refusal, repository_prompts
+from agent.tracing.masking import Masking
+from agent.tracing.records import TraceRecord
+
+if TYPE_CHECKING:
+    from langfuse import Langfuse
+
+log = logging.getLogger(__name__)
+
+KEYS: Final = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
+REFUSALS: Final = frozenset({400, 413, 422})  # of what will never be accepted
+FETCH_SECONDS: Final = 5
+EVERY_SECONDS: Final = 60.0
+AWAY: Final = "Prompts cannot be fetched, the last good ones stay"
+
+Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
+"""The traces of each item of each variant; the last one has the scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project of Langfuse, and the version of this program."""
+
+    keys: tuple[str, str]  # public, secret
+    base_url: str
+    version: str = ""
+
+
+class Unavailable(AgentError):
+    """A server did not do what was asked; `status` is that of its answer, None without one."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) -> Unavailable:
+    """Return an error of Langfuse's client, or of HTTP, as one line for an admin."""
+    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
+    message = body.get("message") if isinstance(body, dict) else None
+    told = f": {quoted(message, 200)}" if isinstance(message, str) else ""
+    did = f"answered HTTP {status}" if status else f"gave no usable answer ({type(error).__name__})"
+    return Unavailable(f"{name} {did}{told}; check {check}", status)
+
+
+def fetch_prompt(
+    client: "Langfuse", name: str, *, label: str | None = None, version: int | None = None
+) -> Prompt | None:
+    """Return the version of a prompt with this label or number, None if there is none.
+
+    The text of a chat prompt is empty.
+    """
+    from langfuse.api import NotFoundError  # noqa: PLC0415 - loaded with the client
+
+    try:
+        # Not `get_prompt`: it tries three times, and waits as long as a server asks it to.
+        found = client.api.prompts.get(
+            name,
+            label=label,
+            version=version,
+            request_options={"max_retries": 0, "timeout_in_seconds": FETCH_SECONDS},
+        )
+    except NotFoundError:
+        return None
+    text = found.prompt if isinstance(found.prompt, str) else ""
+    return Prompt(text, PromptRef(name, found.version, label or "", is_fallback=False))
+
+
+class ManagedPrompts:
+    """The versions that have a label in Langfuse; `current` holds the last good one of each.
+
+    A prompt that Langfuse does not have under the label is the repository's. If Langfuse cannot
+    give one, or gives one that the contracts cannot use, the last good version stays in use.
+    """
+
+    def __init__(self, client: "Callable[[], Langfuse]", label: str) -> None:
+        self._client = client
+        self._label = label
+        self.current = dict(repository_prompts())
+        self._told: dict[str, str] = {}
+
+    async def refresh(self) -> None:
+        """Fetch every prompt in a thread, now and every so often, until cancelled."""
+        while True:
+            await asyncio.to_thread(self.fetch)
+            await asyncio.sleep(EVERY_SECONDS)
+
+    def fetch(self) -> None:
+        """Fetch every prompt once. Never raises."""
+        try:
+            client = self._client()
+            for name, current in self.current.items():
+                prompt = fetch_prompt(client, name, label=self._label) or repository_prompts()[name]
+                if reason := refusal(name, prompt.text):
+                    refused = f"{prompt.ref.origin} is refused: {quoted(reason, 300)}"
+                    self._tell(f"prompt {name}", f"{refused}; {current.ref.origin} stays in use")
+                else:
+                    self.current[name] = prompt
+            self._tell(AWAY)
+        except Exception as error:
+            self._tell(AWAY, str(unavailable(error)))
+
+    def _tell(self, about: str, problem: str = "") -> None:
+        """Log a problem, unless it is the one that was logged last."""
+        if problem and self._told.get(about) != problem:
+            log.warning("%s: %s", about, problem)
+        self._told[about] = problem
+
+
+def items_of(client: "Langfuse", dataset: str) -> list[Any]:
+    """Return the client's items of a data set that are not archived, in Langfuse's order."""
+    return [item for item in client.get_dataset(dataset).items if item.status == "ACTIVE"]
+
+
+def put_items(
+    client: "Langfuse", dataset: str, items: Iterable[Mapping[str, Any]], masking: Masking
+) -> None:
+    """Make a data set, or bring its items up to date by their ids, with masked data.
+
+    An item has an `id`, an `input`, an `expected_output` and `metadata`.
+    """
+    client.create_dataset(name=dataset)
+    shown = masking.content != "none"
+    for item in items:
+        client.create_dataset_item(
+            dataset_name=dataset,
+            id=item["id"],
+            # The client leaves out an item without input.
+            input=masking.value(item["input"]) if shown else {},
+            expected_output=masking.value(item["expected_output"]) if shown else None,
+            metadata=item["metadata"],
+        )
+
+
+def record_run(client: "Langfuse", dataset: str, run: str, traced: Traced) -> tuple[int, str]:
+    """Record a run as an experiment for each variant, over the items that were traced.
+
+    The run is over: the task of an item puts the item's traces in place. Return how many items
+    were recorded, and the address of the last experiment.
+    """
+    from agent.tracing.delivery import observe  # noqa: PLC0415 - loads the client
+
+    stored = client.get_dataset(dataset).items
+    recorded, url = 0, ""
+    for variant, traces in traced.items():
+
+        def task(*, item: Any, traces: Any = traces, **_: Any) -> object:
+            for trace in traces[item.id]:
+                observe(client, trace)
+            for score in trace.scores.values():
+                client.score_current_span(
+                    name=score.name,
+                    value=score.value,
+                    data_type=score.kind,
+                    comment=score.comment or None,
+                )
+            return trace.root.output
+
+        result = client.run_experiment(
+            name=dataset,
+            run_name=f"{run} · {variant}",
+            data=[item for item in stored if traces.get(item.id)],
+            task=task,
+            metadata={"run": run, "variant": variant},
+        )
+        recorded += len(result.item_results)
+        url = result.experiment_url or url
+    return recorded, url
