@@ -44,7 +44,7 @@ UNDER_AGE: Final = "age=under"
 class Fact:
     """A stored fact of a person; its value is in the words of the catalogue.
 
-    The value of a taste is written by `agent.sommelier.taste`. That of an allergy is an allergen,
+    The value of a taste is written by `agent.sommelier.safety`. That of an allergy is an allergen,
     that of a budget a range (`40 EUR` at most, `15-30 EUR`, `60- EUR` at least). `original_text`
     holds the person's own words, or "+" or "-" for a wine that they `rated`.
     """

@@ -26,7 +26,7 @@ from agent.engine.run import Run
 from agent.mcp import McpServers
 from agent.senses.pictures import read_pictures
 from agent.senses.sent_files import as_shown
-from agent.sommelier.history import messages_for_model
+from agent.sommelier.answer import messages_for_model
 from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_person
 from benchmarks.pictures import sketched
 from bot.app import sommelier_of

@@ -10,7 +10,7 @@ from typing import Final
 from agent.evals.dataset import Conversation, Expectation
 from agent.language import language_of
 from agent.markdown import visible
-from agent.sommelier.taste import is_of
+from agent.sommelier.safety import is_of
 from agent.sommelier.wine import Wine, folded, in_euros
 from agent.turn import Reply
 

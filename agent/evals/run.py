@@ -15,7 +15,7 @@ from agent.engine.limits import NOTHING_SPENT
 from agent.engine.run import Run
 from agent.evals.dataset import Conversation
 from agent.evals.evaluators import Mark, Observed, marks
-from agent.sommelier.history import messages_for_model
+from agent.sommelier.answer import messages_for_model
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
 from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of

@@ -21,7 +21,7 @@ from agent.fallback.words import FOLDER, scan, tokens
 from agent.i18n import current_language, translate
 from agent.language import common_words, stem, stop_words
 from agent.markdown import escape
-from agent.sommelier.cards import wine_text
+from agent.sommelier.answer import wine_text
 from agent.sommelier.safety import get_wines
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Catalogue, Wine

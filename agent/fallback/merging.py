@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agent.engine.messages import Message
 from agent.fallback.request import PRICE, SCALES, Request, read_request, tidy
-from agent.sommelier.history import ids_shown_in
+from agent.sommelier.answer import ids_shown_in
 from agent.sommelier.wine import Wine
 
 LAST: Final = 6

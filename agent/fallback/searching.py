@@ -12,8 +12,7 @@ from agent import lengths
 from agent.fallback.merging import Context
 from agent.fallback.request import LISTS, UNKNOWN, Request, read_request
 from agent.fallback.words import pairings, profiles
-from agent.sommelier.safety import find_wines
-from agent.sommelier.taste import is_of
+from agent.sommelier.safety import find_wines, is_of
 from agent.sommelier.wine import (
     Body,
     Catalogue,

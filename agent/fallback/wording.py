@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from agent.fallback.request import LISTS, Request
 from agent.fallback.words import Dish, food_name, name_of, names
 from agent.i18n import current_language, translate, use_language
-from agent.sommelier.cards import country_name
+from agent.sommelier.answer import country_name
 from agent.sommelier.wine import Currency, Style, Wine, WineQuery, money
 
 BETWEEN: Final = " · "

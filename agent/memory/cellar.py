@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from agent.fallback import wine_called
-from agent.sommelier.serving import drinking_years
-from agent.sommelier.wine import OWN, Currency, Style, Wine, currency_of, folded
+from agent.sommelier.wine import OWN, Currency, Style, Wine, currency_of, drinking_years, folded
 from agent.text import pattern, words
 from agent.turn import Bottles, Fact
 

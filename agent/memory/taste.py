@@ -1,13 +1,12 @@
 """Tastes in short words, as facts: read by the tables of the fallback. Pure."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final, get_args
+from typing import Final
 
 from agent.care import ALLERGIES
 from agent.fallback import parse_query, read_request
-from agent.sommelier.safety import EXCLUDABLE
-from agent.sommelier.taste import read, written
-from agent.sommelier.wine import SoftFilter, WineQuery
+from agent.sommelier.safety import EXCLUDABLE, read, written
+from agent.sommelier.wine import SOFT_FILTERS, WineQuery
 from agent.turn import Fact
 
 MAX_NOTE: Final = 200
@@ -54,7 +53,7 @@ def contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]:
 
 def _likes(text: str) -> Iterator[Fact]:
     named = read_request(text).wanted
-    wanted = {name: values for name, values in named.items() if name in get_args(SoftFilter)}
+    wanted = {name: values for name, values in named.items() if name in SOFT_FILTERS}
     if wanted:
         yield Fact("like", written(wanted), text)
 

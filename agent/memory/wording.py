@@ -10,7 +10,7 @@ from agent.i18n import translate
 from agent.markdown import escape
 from agent.memory.cellar import bottles_in_stock, drinking_window, state_of, wine_of
 from agent.memory.taste import excluded, new_facts
-from agent.sommelier.taste import budget_of, read
+from agent.sommelier.safety import budget_of, read
 from agent.sommelier.wine import money
 from agent.turn import Bottles, Change, Fact, Person, Reply, changed
 

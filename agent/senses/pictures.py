@@ -20,8 +20,16 @@ from agent.engine.run import Run
 from agent.markdown import live
 from agent.prompts import prompt_for, with_instructions
 from agent.senses.sent_files import Unusable
-from agent.sommelier.attachment import Attachment, Contents, with_ours
-from agent.sommelier.read_wine import LISTED, OF_LABEL, Line, ReadWine, numbers_in
+from agent.sommelier.attachment import (
+    LISTED,
+    OF_LABEL,
+    Attachment,
+    Contents,
+    Line,
+    ReadWine,
+    numbers_in,
+    with_ours,
+)
 from agent.sommelier.sommelier_prompts import compact
 from agent.sommelier.wine import Catalogue
 from agent.text import words

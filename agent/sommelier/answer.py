@@ -1,12 +1,14 @@
-"""The contract of the sommelier's answer, and its rendering.
+"""The sommelier's answer: its contract, its rendering, and how a rendered one is read again.
 
-The answer names wines by ids that a tool returned; they are shown as cards from the catalogue.
-Links and cited paths must come from tools, and figures in prose must be in the evidence
-(`grounding.py`).
+The answer names wines by ids that a tool returned; they are shown as cards from the catalogue, in
+the language of the turn. Links and cited paths must come from tools, and figures in prose must be
+in the evidence (`grounding.py`).
 """
 
+import json
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -15,16 +17,20 @@ from agent.documents.citations import footnotes, unretrieved_path
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import quoted
+from agent.engine.messages import Message
+from agent.i18n import current_language, translate
+from agent.language import sentences
 from agent.markdown import escape, link, live, plain
-from agent.sommelier.cards import wine_text
-from agent.sommelier.grounding import PLACEHOLDER, Grounds, sentences_that
-from agent.sommelier.read_wine import AnyWine, ReadWine
+from agent.sommelier.attachment import AnyWine, ReadWine
+from agent.sommelier.grounding import PLACEHOLDER, Grounds
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
     WineRecommendation,
     validate_semantic_content,
 )
-from agent.text import Match, pattern
+from agent.sommelier.wine import OWN, VEGAN, Wine, key, money
+from agent.text import Match, pattern, words
+from agent.turn import StoredMessage
 
 QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
 """The mark of a block quote, the only Markdown that a model's text keeps."""
@@ -36,6 +42,9 @@ MAX_NAMED_IDS: Final = 12
 """The most allowed ids that the feedback to a model names."""
 UNKNOWN: Final = {"response_type": "informational"}
 """The type of a response until the model has written it."""
+CARD_TITLE: Final = pattern(r"\A\*\*([0-9]{1,2}\. .+)\*\*\n")
+"""The title of a card, with its number."""
+SHOWN_IDS: Final = pattern(r"\[wine ids: ([^\]\n]*)\]\s*\Z")
 
 
 def render(response: SommelierResponse, evidence: Evidence) -> str:
@@ -49,15 +58,16 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
     cards = [(wine, description) for wine, description in found if wine]
     texts = [response.intro, *(description for _, description in cards), response.closing]
     numbered, notes = _with_footnotes(texts, evidence)
-    intro, *descriptions, closing = (in_markdown(text, evidence) for text in numbered)
+    intro, *descriptions, closing = (_in_markdown(text, evidence) for text in numbered)
+    asked = " ".join(evidence.user_texts)
     shown = (
-        wine_text(wine, description, f"{number}. ", asked=evidence.user_texts)
+        wine_text(wine, description, f"{number}. ", asked=asked)
         for number, ((wine, _), description) in enumerate(zip(cards, descriptions, strict=True), 1)
     )
     return "\n\n".join(part for part in (intro, *shown, closing, notes) if part)
 
 
-def in_markdown(text: str, evidence: Evidence) -> str:
+def _in_markdown(text: str, evidence: Evidence) -> str:
     """Return a model's text as Markdown that shows it as it is; addresses of sources are links.
 
     `{wine:ID}` is replaced by the wine's name, or removed if the wine is unknown.
@@ -85,12 +95,70 @@ def _with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[
     return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)
 
 
+def wine_text(wine: AnyWine, description: str, number: str = "", *, asked: str = "") -> str:
+    """Write a wine as Markdown; say whether it is vegan if the user `asked` for such wines."""
+    facts = facts_line(wine)
+    if any(word.startswith(VEGAN) for word in words(asked)):
+        facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"
+    return f"**{number}{escape(wine.label)}**\n{escape(facts)}\n{description}".strip()
+
+
+def facts_line(wine: AnyWine) -> str:
+    """Write where a wine comes from, what it costs, and that it is not in stock."""
+    if isinstance(wine, ReadWine):
+        return read_line(wine)
+    place, country = wine.appellation or wine.region, country_name(wine.country)
+    origin = ", ".join(filter(None, ("" if place == wine.country else place, country)))
+    if wine.id.startswith(OWN):
+        facts = [origin, translate("cellar_own")]
+    else:
+        facts = [origin, price_text(wine), "" if wine.in_stock else translate("not_in_stock")]
+    return " · ".join(filter(None, facts))
+
+
+def read_line(wine: ReadWine) -> str:
+    """Write that a wine was read, what the list asks for it, and what it costs here."""
+    facts = [translate("of_list" if wine.is_listed else "of_label")]
+    if wine.sure != "certain":
+        facts.append(translate(f"read_{wine.sure}"))
+    facts.append(wine.region)
+    if wine.price is not None:
+        facts.append(money(wine.price, wine.currency))
+    if wine.glass_price is not None:
+        facts.append(translate("by_the_glass", price=money(wine.glass_price, wine.currency)))
+    if wine.is_listed and wine.known and (ours := price_text(wine.known)):
+        facts.append(translate("in_cellar", price=ours))
+    return " · ".join(filter(None, facts))
+
+
+def price_text(wine: Wine) -> str:
+    """Write an indicative price, hence the sign: `≈ €18`; empty if none is known."""
+    return "" if wine.price is None else f"≈ {money(wine.price, wine.currency)}"
+
+
+def country_name(country: str) -> str:
+    """Return the name of a country in the language of the turn; its own if it has none there."""
+    if current_language() == "en":
+        return country
+    return _countries(current_language()).get(key("countries", country), country)
+
+
+@cache
+def _countries(language: str) -> Mapping[str, str]:
+    """Return the names of countries in a language, by their canonical names."""
+    from babel import Locale  # noqa: PLC0415 - 70 ms
+
+    english, own = (Locale.parse(code).territories for code in ("en", language))
+    named = {key("countries", name): own.get(code, name) for code, name in english.items()}
+    return named | {"england": own["GB"]}
+
+
 def wine_ids(response: SommelierResponse) -> list[str]:
     """Return the ids of the wines that a response shows."""
     return [wine.wine_id for wine in response.wines]
 
 
-def semantic_problem(response: SommelierResponse) -> str | None:
+def _semantic_problem(response: SommelierResponse) -> str | None:
     """Return what an answer lacks, or None. An answer that reports a crisis is never shown."""
     return None if response.concern == "crisis" else validate_semantic_content(response)
 
@@ -113,7 +181,7 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
 def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
     """Return the first path, address, wine or figures in a text that no evidence supports."""
     evidence = grounds.evidence
-    rules = (unretrieved_path, unknown_address, _unknown_placeholder)
+    rules = (unretrieved_path, _unknown_address, _unknown_placeholder)
     if problem := next(filter(None, (rule(text, evidence) for rule in rules)), None):
         return problem
     wine = _wine(wine_id, evidence)
@@ -144,7 +212,7 @@ def _unknown_placeholder(text: str, evidence: Evidence) -> str | None:
     return None
 
 
-def unknown_address(text: str, evidence: Evidence) -> str | None:
+def _unknown_address(text: str, evidence: Evidence) -> str | None:
     """Return a problem with the first address in `text` that is in no source, or None.
 
     An address that is only in a source's text, not its link, is shown but is no link.
@@ -182,7 +250,7 @@ def _allowed_ids(evidence: Evidence) -> str:
     return f"recommend only wines with these ids: {', '.join(ids[-MAX_NAMED_IDS:])}"
 
 
-def grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
+def _grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
     """Return a response without wines and sentences that no evidence supports."""
     wines = [wine for wine in response.wines if not _ungrounded_wine(wine, evidence)]
     grounds = Grounds(evidence, frozenset(wine.wine_id for wine in wines))
@@ -190,7 +258,11 @@ def grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierR
     def supported(text: str, wine_id: str = "") -> str:
         if not _problem(text, wine_id, grounds):
             return text
-        return sentences_that(lambda sentence: not _problem(sentence, wine_id, grounds), text)
+        lines = (
+            " ".join(part for part in sentences(line) if not _problem(part, wine_id, grounds))
+            for line in text.splitlines()
+        )
+        return "\n".join(lines).strip()
 
     described = [
         wine.model_copy(update={"description": supported(wine.description, wine.wine_id)})
@@ -206,16 +278,16 @@ def _prose(response: SommelierResponse) -> str:
     return " ".join(text for text in texts if text)
 
 
-def trim(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
+def _trim(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
     """Return a response without ungrounded sentences; None if a wine or half its prose would go."""
-    rest = grounded_part(response, evidence)
+    rest = _grounded_part(response, evidence)
     is_enough = 2 * len(_prose(rest)) >= len(_prose(response))
     return rest if is_enough and len(rest.wines) == len(response.wines) else None
 
 
 def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
     """Return the grounded part of a response, with some prose; None if no wine would remain."""
-    rest = grounded_part(response, evidence)
+    rest = _grounded_part(response, evidence)
     if response.wines and not rest.wines:
         return None
     if rest.wines and not _prose(rest):
@@ -224,7 +296,7 @@ def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierRespons
     return rest
 
 
-def draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
+def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
     """Return the part of an unfinished response that may be shown, None if there is none."""
     listed = written.get("wines")
     wines = [wine for wine in listed if isinstance(wine, dict)] if isinstance(listed, list) else []
@@ -234,16 +306,61 @@ def draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierRespo
         response = SommelierResponse.model_validate(UNKNOWN | known | {"wines": named})
     except ValidationError:
         return None
-    return grounded_part(response, evidence) if response.concern == "none" else None
+    return _grounded_part(response, evidence) if response.concern == "none" else None
 
 
 SOMMELIER: Final = OutputContract(
     SommelierResponse,
-    semantic=semantic_problem,
+    semantic=_semantic_problem,
     grounding=grounding_problem,
     render=render,
     ids=wine_ids,
-    trim=trim,
+    trim=_trim,
     salvage=salvage,
-    partial=draft_part,
+    partial=_draft_part,
 )
+
+
+def messages_for_model(stored: Sequence[StoredMessage]) -> list[Message]:
+    """Return stored messages with the ids of the wines that they showed.
+
+    Blank messages are left out: an empty content is a 400 with some servers.
+    """
+    return [
+        {"role": message.role, "content": with_ids_shown(message.content, message.wine_ids)}
+        for message in stored
+        if message.content.strip()
+    ]
+
+
+def with_ids_shown(text: str, wine_ids: Sequence[str]) -> str:
+    """Return a message as it is remembered, with the ids of the wines that it shows."""
+    return f"{text}\n\n[wine ids: {', '.join(wine_ids)}]" if wine_ids else text
+
+
+def ids_shown_in(text: str) -> tuple[str, ...]:
+    """Return the ids that `with_ids_shown` put at the end of a message."""
+    found = SHOWN_IDS.search(text)
+    return tuple(filter(None, map(str.strip, found[1].split(",")))) if found else ()
+
+
+def to_model_message(message: Message) -> Message:
+    """Return a message of the history; an answer as the JSON that a model is to write.
+
+    Of a card only the id of its wine is kept, or the name of a wine that was read.
+    """
+    if message["role"] != "assistant":
+        return message
+    content = str(message["content"])
+    shown, parts = ids_shown_in(content), SHOWN_IDS.sub("", content).split("\n\n")
+    titles = {at: found[1] for at, part in enumerate(parts) if (found := CARD_TITLE.search(part))}
+    first, behind = min(titles, default=len(parts)), max(titles, default=len(parts)) + 1
+    names = () if shown else titles.values()
+    intro = plain("\n\n".join((*parts[:first], *names))).strip()
+    answer: dict[str, object] = {"response_type": "informational", "intro": intro}
+    if shown:
+        wines = [{"wine_id": wine_id} for wine_id in shown]
+        answer |= {"response_type": "recommendation", "wines": wines}
+    if closing := plain("\n\n".join(parts[behind:])).strip():
+        answer["closing"] = closing
+    return {**message, "content": json.dumps(answer, ensure_ascii=False)}

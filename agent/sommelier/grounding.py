@@ -4,26 +4,48 @@ Each must be a fact of a wine that a tool found, be in another source that one r
 earlier answer, or be the user's own; a strength is held to the wines that a text names. Sums,
 differences and multiples of prices follow from them, a year from a vintage and a span. Questions
 pass. No other word of a model is judged.
+
+Figures are read in seven languages, by the words of `figures.toml`, `currencies.toml` and
+`agent.numerals`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations, combinations_with_replacement
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from agent.engine.contract import Evidence, texts_of
 from agent.language import sentences
-from agent.numerals import numbers
-from agent.sommelier.figures import Amount, amounts, scores, strengths, years
-from agent.sommelier.read_wine import AnyWine
-from agent.sommelier.serving import drinking_years
-from agent.sommelier.wine import Wine
-from agent.text import pattern
+from agent.numerals import in_digits, numbers, value
+from agent.sommelier.attachment import AnyWine
+from agent.sommelier.wine import Currency, Wine, currency_words, drinking_years
+from agent.tables import Words, read_toml
+from agent.text import Pattern, escape, fold, pattern
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """The placeholder for the name of a wine in a model's text."""
+YEAR: Final = pattern(
+    r"(?:(?P<before>\p{L}+)[\s(]+|\A|[^\p{L}\d.,])(?P<year>(?:18|19|20)\d\d)(?P<ending>\p{L}*)(?:\D|\Z)"
+)
+SCORE: Final = pattern(
+    r"(?P<over>\d+(?:[.,]\d)?)\s?/\s?(?:20|100)"
+    r"|(?P<of>\d+(?:[.,]\d)?)\s(?:von|of|out of|sur|su|de|van)\s(?:20|100)[\s-](?P<whole>\p{L}+)"
+    r"|(?P<number>\d+(?:[.,]\d)?)\+?[\s-]?(?:\p{L}+[\s-])??(?P<unit>\p{L}+)"
+)
+STRENGTH: Final = pattern(r"(\d{1,2}(?:[.,]\d)?)\s?%\s?(?:d\p{L}*\s)?(?:vol|alc|alk|abv)")
+MEASURES: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
+"""Units after a number with two decimals that is no price."""
+FIRST_VINTAGE: Final = 1950
+"""From which year on a year in prose is read as a vintage; an older one only behind a name."""
+LEAST_POINTS: Final = 50
+"""From which number on points are a score, and no list of points."""
+ROUNDED: Final = 0.5
+"""The greatest distance of a whole amount from the amount that it rounds."""
+CENT: Final = 0.005
 MAX_BOTTLES: Final = 60
 PACKS: Final = frozenset({6, 12})
 """Bottles that are bought together: half a case, a case."""
@@ -67,9 +89,9 @@ class Grounds:
         named = self._named_in(text, wine)
         wines = named or self.wines
         texts = [*self.texts, *texts_of(wines)]
-        wrong_scores = {*scores(prose)} - self.own_numbers.union(*map(scores, texts))
-        known = self.own_numbers.union(*map(strengths, texts), (found.facts.abv for found in named))
-        wrong_strengths = strengths(prose) - known if named else ()
+        wrong_scores = {*_scores(prose)} - self.own_numbers.union(*map(_scores, texts))
+        known = self.own_numbers.union(*map(_strengths, texts), (own.facts.abv for own in named))
+        wrong_strengths = _strengths(prose) - known if named else ()
         return [
             *(wrong for part in statements for wrong in self._wrong_amounts(part, prose, wine)),
             *self._wrong_years(prose, wines, texts, is_description=wine is not None),
@@ -96,8 +118,8 @@ class Grounds:
         shown = shown or named or self.wines
         # "Two of the first and one of the second" counts; "together" does not.
         choose = combinations if FEW.isdisjoint(numbers(text)) else combinations_with_replacement
-        amounts_known = {amount.value for known in self.texts for amount in amounts(known)}
-        for amount in amounts(PLACEHOLDER.sub(" ", sentence)):
+        amounts_known = {amount.value for known in self.texts for amount in _amounts(known)}
+        for amount in _amounts(PLACEHOLDER.sub(" ", sentence)):
             single = _prices(named or self.wines, amount)
             listed = _prices(shown[:MAX_SUMMED], amount)
             sums = {sum(some) for size in range(2, MOST_SUMMED) for some in choose(listed, size)}
@@ -106,8 +128,9 @@ class Grounds:
             compared = self.own_numbers.union(listed)
             differences = {abs(price - other) for price in single for other in compared}
             prices = {*single, sum(listed)} | sums | multiples
-            exact = amounts_known | self.own_numbers | differences
-            if not (amount.is_one_of(prices) or amount.value in exact):
+            margin = ROUNDED if amount.value.is_integer() else CENT
+            is_price = any(abs(amount.value - price) <= margin for price in prices)
+            if not (is_price or amount.value in amounts_known | self.own_numbers | differences):
                 yield amount.text
 
     def _wrong_years(
@@ -119,18 +142,78 @@ class Grounds:
         ours = (wine if isinstance(wine, Wine) else wine.known for wine in wines)
         derived.update(year for wine in ours if wine for year in drinking_years(wine) or ())
         this_year = datetime.now(UTC).year
-        for year in years(text, is_description=is_description):
+        for year in _years(text, is_description=is_description):
             if year <= this_year and year not in known | derived:
                 yield str(year)
 
 
-def _prices(wines: Sequence[AnyWine], amount: Amount) -> list[float]:
+class _Amount(NamedTuple):
+    """An amount of money in prose, and the currencies that it may be in; none if it names none."""
+
+    text: str
+    value: float
+    currencies: frozenset[Currency]
+
+
+def _prices(wines: Sequence[AnyWine], amount: _Amount) -> list[float]:
     """Return the prices of wines that an amount may be, by its currency."""
     known = (wine for wine in wines if not amount.currencies or wine.currency in amount.currencies)
     return [price for wine in known for price in wine.prices]
 
 
-def sentences_that(hold: Callable[[str], bool], text: str) -> str:
-    """Return a text with only those of its sentences that hold."""
-    lines = (" ".join(filter(hold, sentences(line))) for line in text.splitlines())
-    return "\n".join(lines).strip()
+def _amounts(text: str) -> Iterator[_Amount]:
+    """Yield the amounts of money in a text."""
+    for found in _amount_pattern().finditer(in_digits(text)):
+        if found["unit"]:
+            continue
+        number = next(filter(None, map(found.__getitem__, ("after", "before", "bare", "whole"))))
+        named = found[0].replace(number, " ").strip(" .,-–—;:!?)(")
+        currencies = currency_words().get(named, frozenset())
+        yield _Amount(found[0].strip(" .,;:!?)("), value(number), currencies)
+
+
+@cache
+def _amount_pattern() -> Pattern:
+    """Return a pattern of amounts: with a sign, a code or a word, or with two decimals."""
+    signs = "|".join(escape(word) for word in currency_words() if not word.isalpha())
+    names = "|".join(word for word in currency_words() if word.isalpha())
+    number, apart = r"\d+(?:[.,]\d+)*", r"(?:[^\p{L}]|\Z)"
+    return pattern(
+        rf"(?i)(?:{signs}|\p{{Sc}}|(?:\A|[^\p{{L}}])(?:{names})\s)\s?(?P<after>{number})"
+        rf"|(?P<before>{number})(?:[.,]?[-–—])?[\s-]?(?:{signs}|\p{{Sc}}|(?:{names}){apart})"
+        rf"|(?P<bare>\d+[.,]\d\d)(?:(?P<unit>\s?(?:[%°]|(?:{MEASURES}){apart}))|\D|\Z)"
+        r"|(?P<whole>\d+)[.,][-–—]"
+    )
+
+
+def _years(text: str, *, is_description: bool) -> Iterator[int]:
+    """Yield the years in a text that may be vintages; of a wine's description all recent ones."""
+    for found in YEAR.finditer(_amount_pattern().sub(" ", unicodedata.normalize("NFKC", text))):
+        year, before = int(found["year"]), found["before"] or ""
+        is_decade = year % 10 == 0 and found["ending"] in ("s", "er")
+        is_event = fold(before) in _words("when") and not is_description
+        may_be_vintage = year >= FIRST_VINTAGE or before[:1].isupper()
+        if may_be_vintage and not (is_decade or is_event):
+            yield year
+
+
+def _scores(text: str) -> Iterator[float]:
+    """Yield the scores in a text: so many points, or out of 20 or 100."""
+    for found in SCORE.finditer(in_digits(text)):
+        points = value(found["over"] or found["of"] or found["number"])
+        is_of_points = (found["whole"] or found["unit"]) in _words("points")
+        is_score = found["over"] or found["of"] or points >= LEAST_POINTS
+        if is_score and (found["over"] or is_of_points):
+            yield points
+
+
+def _strengths(text: str) -> frozenset[float]:
+    """Return the strengths of alcohol in a text, in percent."""
+    return frozenset(value(found[1]) for found in STRENGTH.finditer(fold(text)))
+
+
+@cache
+def _words(name: str) -> frozenset[str]:
+    """Return the words of `figures.toml` that stand before a year, or behind points."""
+    file = Path(__file__).with_name("figures.toml")
+    return read_toml(dict[str, Words], file)[name]

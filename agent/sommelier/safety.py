@@ -1,29 +1,33 @@
-"""Restrict searches and answers to wines that a person may be shown.
+"""Restrict searches and answers to wines that a person may be shown, and read their taste.
 
 Age, pregnancy, allergies, and wines that the person never drinks are hard filters of every search,
 whatever a model asks for. Wines that they like rank higher, and their usual budget is the limit if
 a search has none.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Final, get_args
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast, get_args
 
 from agent.care import Care
 from agent.engine.run import Run
-from agent.sommelier.read_wine import AnyWine
-from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.taste import Taste, is_of, spending, taste_of
+from agent.language import stem
 from agent.sommelier.wine import (
-    Allergen,
+    SOFT_FILTERS,
     Catalogue,
-    SoftFilter,
+    Currency,
+    Kind,
     Style,
     Wine,
     WineQuery,
     WineSearchResult,
+    folded,
+    key,
+    names,
 )
-from agent.turn import NOBODY, Person, deps_of
+from agent.text import words
+from agent.turn import NOBODY, Fact, Person, deps_of
 
 MAX_ABV: Final = 0.5
 """The strongest wine that counts as alcohol-free, in % vol."""
@@ -46,6 +50,87 @@ CAUTIOUS: Final = (
 ALLERGIC: Final = "Somebody at the table is allergic to: {names}. Wines with it are left out."
 KNOWN: Final = "Known of this guest already (data, not to be remembered again): {known}."
 
+Wanted = Mapping[str, tuple[str, ...]]
+"""Filters of a search that describe a wine: red and dry, a grape; `text` is in its notes."""
+Budget = tuple[float | None, float | None, Currency]
+"""The least and the most that somebody usually spends on a bottle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """The wines that a person hates and likes, with their own words, and their usual budget."""
+
+    hates: tuple[tuple[Wanted, str], ...] = ()
+    likes: tuple[tuple[Wanted, str], ...] = ()
+    budget: Budget | None = None
+
+
+def written(wanted: Wanted) -> str:
+    """Write filters as the value of a fact: `bodies=full|medium_full;styles=red`."""
+    return ";".join(f"{name}={'|'.join(values)}" for name, values in sorted(wanted.items()))
+
+
+def read(value: str) -> Wanted:
+    """Read what `written` wrote; unknown filters are left out."""
+    parts = (part.partition("=") for part in value.split(";"))
+    known = (*SOFT_FILTERS, "text")
+    return {name: tuple(values.split("|")) for name, _, values in parts if name in known}
+
+
+def taste_of(facts: Iterable[Fact]) -> Taste:
+    """Return the taste that facts tell; ratings count as likes where more like than dislike."""
+    tastes: dict[str, list[tuple[Wanted, str]]] = {"hate": [], "like": []}
+    ratings, budget = Counter[str](), None
+    for fact in facts:
+        if fact.kind in tastes:
+            tastes[fact.kind].append((read(fact.value), fact.original_text))
+        elif fact.kind == "rated":
+            ratings[fact.value] += 1 if fact.original_text == "+" else -1
+        elif fact.kind == "budget":
+            budget = budget_of(fact.value)
+    liked = ((read(value), "") for value, count in ratings.items() if count > 0)
+    return Taste(tuple(tastes["hate"]), (*tastes["like"], *liked), budget)
+
+
+def budget_of(value: str) -> Budget:
+    """Read what somebody usually spends: `40 EUR`, `15-30 EUR`, `60- EUR`."""
+    amount, _, currency = value.partition(" ")
+    low, _, high = amount.rpartition("-")
+    return float(low) if low else None, float(high) if high else None, Currency(currency)
+
+
+def is_of(wine: Wine, wanted: Wanted) -> bool:
+    """Tell whether a wine is all of this, as far as is known of it."""
+    facts: Mapping[str, set[Any]] = {
+        "styles": {wine.style, wine.colour},
+        "colours": {wine.style, wine.colour},
+        "sweetness": {wine.sweetness},
+        "bodies": {wine.body},
+        "tannins": {wine.tannin},
+        "acidities": {wine.acidity},
+        "foods": {*wine.foods},
+    }
+
+    def has(name: str, values: Sequence[str]) -> bool:
+        if name in get_args(Kind):
+            return _comes_of(wine, cast("Kind", name), values)
+        if name == "text":
+            noted = set(map(stem, words(f"{wine.notes} {wine.name}")))
+            return any(not noted.isdisjoint(map(stem, words(value))) for value in values)
+        return not facts.get(name, set()).isdisjoint(values)
+
+    return bool(wanted) and all(has(name, values) for name, values in wanted.items())
+
+
+def _comes_of(wine: Wine, kind: Kind, values: Sequence[str]) -> bool:
+    """Tell whether a wine is of a grape, region or country; by its label if no grape is known."""
+    if kind == "countries" or (kind == "grapes" and wine.grapes):
+        own = (wine.country,) if kind == "countries" else wine.grapes
+        return not {key(kind, name) for name in own}.isdisjoint(key(kind, name) for name in values)
+    text = wine.label if kind == "grapes" else f"{wine.region} / {wine.appellation} / {wine.name}"
+    known = (name for value in values for name in names(kind, value))
+    return any(f" {name} " in f" {folded(text)} " for name in known)
+
 
 def person_in(run: Run) -> Person:
     """Return the user of a run, `NOBODY` if it has none."""
@@ -57,29 +142,75 @@ def care_in(run: Run) -> Care:
     return person_in(run).care
 
 
-def may_be_shown(wine: AnyWine, person: Person) -> bool:
+def may_be_shown(wine: Wine, person: Person) -> bool:
     """Return whether a person may drink a wine and has not said that they never drink it."""
     care = person.care
-    if "grapes" in care.allergies or care.allergies.intersection(wine.facts.allergens):
+    if "grapes" in care.allergies or care.allergies.intersection(wine.allergens):
         return False
     if care.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
-    return not any(is_of(wine.facts, hated) for hated, _ in taste_of(person.facts).hates)
+    return not any(is_of(wine, hated) for hated, _ in taste_of(person.facts).hates)
 
 
-def is_without_alcohol(wine: AnyWine, max_abv: float = MAX_ABV) -> bool:
+def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
     """Return whether a wine counts as alcohol-free."""
-    return wine.style == Style.ALCOHOL_FREE and (wine.facts.abv or 0) <= max_abv
+    return wine.style == Style.ALCOHOL_FREE and (wine.abv or 0) <= max_abv
 
 
 def narrow(query: WineQuery, person: Person) -> WineQuery:
     """Restrict a search to wines that a person may be shown, and rank wines they like first."""
     taste, care = taste_of(person.facts), person.care
-    narrowed = _preferring(_without_hated(query, taste), taste)
+    filters = _excluding(query, taste) | _preferring(query, taste)
     if declared := care.allergies - UNDECLARED:
-        allergens = {*narrowed.without_allergens, *map(Allergen, declared)}
-        narrowed = narrowed.model_copy(update={"without_allergens": tuple(sorted(allergens))})
+        filters["without_allergens"] = _merged(query.without_allergens, sorted(declared))
+    narrowed = type(query).model_validate(dict(query) | filters)
     return _alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN) if care.forbids_alcohol else narrowed
+
+
+def _excluding(query: WineQuery, taste: Taste) -> dict[str, Any]:
+    """Return filters for wines that a person never drinks; `may_be_shown` removes all others."""
+    filters: dict[str, Any] = {"limit": MAX_VALUES} if taste.hates else {}
+    for wanted, _ in taste.hates:
+        (name, values), *others = wanted.items()
+        if not others and name in EXCLUDABLE:
+            excluding = f"without_{name}"
+            known = filters.get(excluding, getattr(query, excluding))
+            filters[excluding] = _merged(known, values)
+    return filters
+
+
+def _preferring(query: WineQuery, taste: Taste) -> dict[str, Any]:
+    """Return filters for a person's budget and likes, where a search has none of its own."""
+    filters = dict[str, Any]()
+    if taste.budget and all(limit is None for limit in query.price_limits):
+        filters = dict(zip(("min_price", "max_price", "currency"), taste.budget, strict=True))
+    named = query.model_fields_set - {"text", "limit", "order", "in_stock_only", "currency"}
+    if query.order != "match" or (query.text and not named):
+        return filters
+    liked = dict[str, Any]()
+    for wanted, _ in taste.likes:
+        for name, values in wanted.items():
+            is_open = name in SOFT_FILTERS and not getattr(query, name)
+            if is_open and not (name == "styles" and (query.foods or query.colours)):
+                liked[name] = _merged(liked.get(name, ()), values)
+    return filters | liked | {"soft": (*query.soft, *liked)}
+
+
+def _merged(values: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+    """Return the values of two filters as those of one."""
+    return tuple(dict.fromkeys((*values, *others)))[:MAX_VALUES]
+
+
+def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
+    """Return a search among alcohol-free wines; its other filters only rank."""
+    update = {
+        "alcohol_free": True,
+        "without_styles": (),
+        "soft": tuple(name for name in SOFT_FILTERS if not name.endswith("_abv")),
+        "min_abv": None,
+        "max_abv": max_abv,
+    }
+    return query.model_copy(update=update)
 
 
 async def find_wines(
@@ -98,8 +229,8 @@ async def find_wines(
         return found.model_copy(update={"wines": wines, "total": found.total - hidden})
 
     found = await search(narrow(query, person))
-    if not found.wines and any(fact.kind == "budget" for fact in person.facts):
-        unlimited = tuple(fact for fact in person.facts if fact.kind != "budget")
+    unlimited = tuple(fact for fact in person.facts if fact.kind != "budget")
+    if not found.wines and unlimited != person.facts:
         found = await search(narrow(query, replace(person, facts=unlimited)))
     found = _cut_to_query(found, query)
     is_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
@@ -112,65 +243,22 @@ async def find_wines(
     return found.model_copy(update={"wines": tuple(wines), "total": total})
 
 
-async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Person) -> list[Wine]:
-    """Return the wines with these ids that a person may be shown."""
-    return [wine for wine in await catalogue.get(wine_ids) if may_be_shown(wine, person)]
-
-
 def _cut_to_query(found: WineSearchResult, query: WineQuery) -> WineSearchResult:
     """Cut a result to the limit of a search, and its notes to the filters that the search has."""
     asked = {*query.model_fields_set, *(["price"] if any(query.price_limits) else [])}
     missed = {
-        wine_id: names
+        wine_id: named
         for wine_id, missing in found.missed.items()
-        if (names := tuple(name for name in missing if name in asked))
+        if (named := tuple(name for name in missing if name in asked))
     }
     relax = {name: count for name, count in found.relax.items() if name in asked}
     wines = found.wines[: query.limit]
     return found.model_copy(update={"wines": wines, "missed": missed, "relax": relax})
 
 
-def _without_hated(query: WineQuery, taste: Taste) -> WineQuery:
-    """Add filters for wines that a person never drinks; `may_be_shown` removes all others."""
-    filters = dict[str, tuple[str, ...]]()
-    for wanted, _ in taste.hates:
-        (name, values), *others = wanted.items()
-        if not others and name in EXCLUDABLE:
-            excluding = f"without_{name}"
-            known = filters.get(excluding) or getattr(query, excluding)
-            filters[excluding] = tuple(dict.fromkeys((*known, *values)))[:MAX_VALUES]
-    return query.with_filters({**filters, "limit": MAX_VALUES}) if taste.hates else query
-
-
-def _preferring(query: WineQuery, taste: Taste) -> WineQuery:
-    """Add a person's budget and likes to a search, where it has no filter of its own."""
-    if taste.budget and all(limit is None for limit in query.price_limits):
-        low, high, currency = taste.budget
-        usual = {"min_price": low, "max_price": high, "currency": currency}
-        query = query.model_copy(update=usual)
-    named = query.model_fields_set - {"text", "limit", "order", "in_stock_only", "currency"}
-    if query.order != "match" or (query.text and not named):
-        return query
-    liked = dict[str, tuple[str, ...]]()
-    for wanted, _ in taste.likes:
-        for name, values in wanted.items():
-            is_open = name in get_args(SoftFilter) and not getattr(query, name)
-            if is_open and not (name == "styles" and (query.foods or query.colours)):
-                liked[name] = tuple(dict.fromkeys((*liked.get(name, ()), *values)))[:MAX_VALUES]
-    return query.with_filters({**liked, "soft": (*query.soft, *liked)}) if liked else query
-
-
-def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
-    """Return a search among alcohol-free wines; its other filters only rank."""
-    soft = {*query.soft, *get_args(SoftFilter)} - {"min_abv", "max_abv"}
-    update = {
-        "alcohol_free": True,
-        "without_styles": (),
-        "soft": tuple(sorted(soft)),
-        "min_abv": None,
-        "max_abv": max_abv,
-    }
-    return query.model_copy(update=update)
+async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Person) -> list[Wine]:
+    """Return the wines with these ids that a person may be shown."""
+    return [wine for wine in await catalogue.get(wine_ids) if may_be_shown(wine, person)]
 
 
 def safety_rules(person: Person) -> str:
@@ -179,10 +267,10 @@ def safety_rules(person: Person) -> str:
     lines = [FORBIDDEN if care.forbids_alcohol else CAUTIOUS if care.is_cautious else ""]
     if care.allergies:
         lines.append(ALLERGIC.format(names=", ".join(sorted(care.allergies))))
-    known: dict[str, list[str]] = {
+    known = {
         "never drinks": [text for _, text in taste.hates],
         "likes": [text or " ".join(*wanted.values()) for wanted, text in taste.likes],
-        "usually spends": [spending(taste.budget)] if taste.budget else [],
+        "usually spends": [fact.value for fact in person.facts if fact.kind == "budget"],
         "notes": [fact.original_text for fact in person.facts if fact.kind == "note"],
     }
     listed = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
@@ -202,17 +290,3 @@ def note(person: Person) -> str:
         f"wines that this guest never drinks are left out: {hated}": hated,
     }
     return "; ".join(text for text, applies in notes.items() if applies)
-
-
-def allowed_part(
-    answer: SommelierResponse, found: Mapping[str, object], person: Person
-) -> SommelierResponse | None:
-    """Return an answer with the wines that a person may be shown, as they suit; None without."""
-    known = [(wine, found.get(wine.wine_id)) for wine in answer.wines]
-    allowed = [(wine, fact) for wine, fact in known if isinstance(fact, AnyWine)]
-    allowed = [(wine, fact) for wine, fact in allowed if may_be_shown(fact, person)]
-    if answer.wines and not allowed:
-        return None
-    if person.care.is_cautious:
-        allowed.sort(key=lambda pair: not is_without_alcohol(pair[1]))
-    return answer.model_copy(update={"wines": [wine for wine, _ in allowed]})

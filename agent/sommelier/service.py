@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -20,13 +21,31 @@ from agent.fallback import (
     unambiguous_query,
 )
 from agent.i18n import current_language, is_language_chosen, translate, use_language
+from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import is_relevant, prompt_for, render, research_rules
-from agent.sommelier.answer import SOMMELIER, wine_ids
-from agent.sommelier.attachment import READ_PICTURES, Attachment, describe_pictures
-from agent.sommelier.history import ids_shown_in, to_model_message
-from agent.sommelier.read_wine import catalogue_ids
-from agent.sommelier.safety import allowed_part, care_in, person_in, safety_rules
+from agent.sommelier.answer import (
+    SOMMELIER,
+    facts_line,
+    ids_shown_in,
+    read_line,
+    to_model_message,
+    wine_ids,
+)
+from agent.sommelier.attachment import (
+    READ_PICTURES,
+    AnyWine,
+    Attachment,
+    catalogue_ids,
+    closest_to,
+)
+from agent.sommelier.safety import (
+    care_in,
+    is_without_alcohol,
+    may_be_shown,
+    person_in,
+    safety_rules,
+)
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue
@@ -34,7 +53,6 @@ from agent.sommelier.wine_tools import wine_tools
 from agent.turn import (
     STATED_KINDS,
     Change,
-    Outcome,
     Person,
     Reply,
     deps_of,
@@ -47,6 +65,8 @@ MEMORY_TOOLS: Final = frozenset({"remember", "forget", "change_cellar"})
 """The tools that change the stored data of a person."""
 MAX_SHOWN_WINES: Final = 8
 """At most so many of the wines shown last are looked up for the model before it answers."""
+MAX_LISTED: Final = 15
+"""Wines of a list that a person reads."""
 LANGUAGE_RULE: Final = (
     "- Answer in {language}, as the guest chose, whatever language they write in."
 )
@@ -114,81 +134,64 @@ class Sommelier:
         if person.care.is_crisis:
             text = self._help.in_crisis(person.care)
             return Reply(text=text, outcome="care", concerns=person.care.stated)
-        language_is_chosen = is_language_chosen()  # read here: it is False within `use_language`
+        run = replace(run, deps=replace(deps_of(run), person=person, ids_given_to_model=set()))
+        message = guard_input(message, run.span)
         new_attachment = attachment if attachment and attachment.is_new else None
-        with use_language(
-            current_language() if language_is_chosen else conversation_language(message, run)
-        ):
+        is_chosen = is_language_chosen()
+        language = nullcontext() if is_chosen else use_language(_language_of(message, run))
+        with language:
             if new_attachment and not message:
-                reply = await describe_pictures(new_attachment, self._catalogue, person)
+                reply = await self._describe_pictures(new_attachment, person)
             else:
-                deps = replace(deps_of(run), person=person, ids_given_to_model=set())
-                run = replace(run, deps=deps)
-                message = guard_input(message, run.span)
-                reply = await self._generate_reply(message, run, attachment, language_is_chosen)
+                reply = await self._generate_reply(message, run, attachment)
             notes = new_attachment.notes if new_attachment else ()
             return replace(reply, notes=(*reply.notes, *notes))
 
-    async def _generate_reply(
-        self, message: str, run: Run, attachment: Attachment | None, language_is_chosen: bool
-    ) -> Reply:
-        """Ask a model and remove the wines that the person must not see, or answer by rules."""
-        care_before = care_in(run)
+    async def _generate_reply(self, message: str, run: Run, attachment: Attachment | None) -> Reply:
+        """Ask a model and convert its response to a reply, or answer by rules."""
         prompt = prompt_for(run, WINES_PROMPT if self._is_small else "sommelier")
-        response = None  # without a model, or if a small model was not asked
-        if run.models and self._is_small:
-            # A small model sees no pictures: the rules list the wines that were read from them.
-            if not (attachment and attachment.is_new):
-                response = await ask_small_model(message, run, await self._look_up(message, run))
-        elif run.models:
-            response = await self._ask_model(message, run, attachment, prompt, language_is_chosen)
-        care = self._care_with_concern(run, response)
-        run = with_person(run, replace(person_in(run), care=care))
+        response = await self._ask_model(message, run, attachment, prompt) if run.models else None
         if response is None:
             reply = await self._answer_by_rules(message, run, attachment)
             is_first_without_model = not (run.history or run.models)
             notes = (translate("no_model"),) if is_first_without_model else ()
             return replace(reply, notes=(*reply.notes, *notes))
+        before = care_in(run)
+        care = self._care_with_concern(run, response)
         # The model reported this crisis: `answer` offers help in those that the rules recognize.
-        if care.is_crisis:
-            # Nothing else is told, proposed or changed.
+        if care.is_crisis:  # nothing else is told, proposed or changed
             reply = Reply(text=self._help.in_crisis(care), outcome="care")
         else:
+            run = with_person(run, replace(person_in(run), care=care))
             reply = await self._reply_to_response(message, run, response, attachment)
-            reply = _with_effects(reply, response)
         return replace(
             reply,
-            concerns=care.stated - care_before.stated,
+            concerns=care.stated - before.stated,
             retries=response.retry_count,
             error_types=error_types(response),
             prompt=prompt.ref,
         )
 
-    async def _look_up(self, message: str, run: Run) -> LookUp:
-        """Return the wines or the passage that the rules of the fallback find for a message."""
-        return await self._fallback.look_up(
-            [*run.history, {"role": "user", "content": message}],
-            person=person_in(run),
-            language=current_language(),
-            span=run.span,
-        )
-
     async def _ask_model(
-        self,
-        message: str,
-        run: Run,
-        attachment: Attachment | None,
-        prompt: Prompt,
-        language_is_chosen: bool,
-    ) -> Response:
-        """Ask the run's models, with the data of the pictures or of the wines shown last."""
+        self, message: str, run: Run, attachment: Attachment | None, prompt: Prompt
+    ) -> Response | None:
+        """Ask the run's models, with the data of the pictures or of the wines shown last.
+
+        Return None if a small model has nothing to write about: it sees no pictures either.
+        """
+        if self._is_small:
+            is_picture = attachment is not None and attachment.is_new
+            look_up = None if is_picture else await self._look_up(message, run)
+            return await ask_small_model(message, run, look_up) if look_up else None
         tools = self._offered_tools(message, run, attachment)
         notice = self._concern_notice(run)
         lines = (
             research_rules([tool.name for tool in tools]),
             safety_rules(person_in(run)),
             NOTICE_RULE.format(notice=notice) if notice else "",
-            LANGUAGE_RULE.format(language=translate("language_name")) if language_is_chosen else "",
+            LANGUAGE_RULE.format(language=translate("language_name"))
+            if is_language_chosen()
+            else "",
         )
         rules = "\n".join(filter(None, lines))
         schema = SOMMELIER.output.schema_text
@@ -197,7 +200,7 @@ class Sommelier:
             run=replace(
                 run,
                 instructions=render(prompt, research_rules=rules, schema=schema),
-                history=[to_model_message(earlier) for earlier in run.history],
+                history=[*map(to_model_message, run.history)],
             ),
             contract=SOMMELIER,
             tools=Toolbox(tools),
@@ -236,75 +239,137 @@ class Sommelier:
         ]
         return [attachment.tool(self._catalogue), *tools] if attachment else tools
 
-    def _care_with_concern(self, run: Run, response: Response | None) -> Care:
+    def _care_with_concern(self, run: Run, response: Response) -> Care:
         """Return the person's care with the concern that the model reported added to it."""
-        care = care_in(run)
-        answer = response.answer if response else None
+        care, answer = care_in(run), response.answer
         # A small model names concerns at random.
         if answer is None or answer.concern == "none" or self._is_small:
             return care
         care_after = care.with_concern(answer.concern)
-        if added := care_after.concerns - care.concerns:
+        if care_after != care:
             with run.span.child("guard.care", "guardrail") as guard:
-                guard.update(output=sorted(added), metadata={"heard_by": "model"})
+                guard.update(output=[answer.concern], metadata={"heard_by": "model"})
         return care_after
 
     async def _reply_to_response(
         self, message: str, run: Run, response: Response, attachment: Attachment | None
     ) -> Reply:
-        """Convert a response to a reply; answer by rules if the model gave no usable answer."""
-        answer = response.answer if response.has_text else None
-        if answer and (allowed := allowed_part(answer, response.sources, person_in(run))):
-            text = response.text
-            if allowed != answer:
-                text = SOMMELIER.render(allowed, Evidence(sources=dict(response.sources)))
-            notice = self._concern_notice(run)  # also of a concern that the model reported
-            return _reply_showing(response, allowed, f"{notice}\n\n{text}" if notice else text)
-        if response.outcome == "stopped":
-            return Reply(text=translate("stopped"), outcome="stopped")
-        if response.outcome in {"refusal", "content_filter"}:
-            return Reply(text=translate("declined"), outcome="refused")
-        reply = await self._answer_by_rules(message, run, attachment)
-        return replace(reply, notes=(translate("model_down"),), outcome="fallback")
+        """Convert a response to a reply; answer by rules if the model gave no usable answer.
+
+        Changes are made even if the answer failed: the user has asked for them, and can undo them.
+        Proposals are only shown below an answer, which explains them.
+        """
+        sources = response.sources
+        answer = _allowed_part(response, person_in(run))
+        if answer is not None:
+            reply = self._reply_showing(run, response, answer)
+        elif response.outcome == "stopped":
+            reply = Reply(text=translate("stopped"), outcome="stopped")
+        elif response.outcome in {"refusal", "content_filter"}:
+            reply = Reply(text=translate("declined"), outcome="refused")
+        else:
+            reply = await self._answer_by_rules(message, run, attachment)
+            reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
+        shown = sources.values() if response.has_text else ()
+        proposals = tuple(found for found in shown if isinstance(found, Proposal))
+        return replace(
+            reply,
+            notes=(*reply.notes, *map(_proposal_note, proposals)),
+            proposals=proposals,
+            changes=tuple(found for found in sources.values() if isinstance(found, Change)),
+        )
+
+    def _reply_showing(self, run: Run, response: Response, answer: SommelierResponse) -> Reply:
+        """Return the reply that shows the allowed part of a response, with notices and notes."""
+        sources, shown_ids, text = response.sources, wine_ids(answer), response.text
+        if answer != response.answer:
+            text = SOMMELIER.render(answer, Evidence(sources=dict(sources)))
+        notice = self._concern_notice(run)  # also of a concern that the model reported
+        outcome = response.outcome
+        return Reply(
+            text="\n\n".join(filter(None, (notice, text))),
+            outcome=outcome if outcome in ("stopped", "salvaged") else "answered",
+            notes=(translate("stopped_here"),) if outcome == "stopped" else (),
+            wine_ids=tuple(catalogue_ids(shown_ids)),
+            # Also wines that were read from pictures.
+            wines=tuple(sources[wine_id] for wine_id in shown_ids if wine_id in sources),
+            answer=answer,
+        )
 
     async def _answer_by_rules(
         self, message: str, run: Run, attachment: Attachment | None
     ) -> Reply:
         """Return the wines read from this message's pictures, else the answer of the fallback."""
         if attachment and attachment.is_new and attachment.wines:
-            return await describe_pictures(attachment, self._catalogue, person_in(run))
+            return await self._describe_pictures(attachment, person_in(run))
         reply = reply_to(await self._look_up(message, run))
         care = care_in(run)
         if reply.wine_ids and (care.is_cautious or care.forbids_alcohol):
             return replace(reply, text=f"{self._help.notice_for(care)}\n\n{reply.text}")
         return reply
 
+    async def _look_up(self, message: str, run: Run) -> LookUp:
+        """Return the wines or the passage that the rules of the fallback find for a message."""
+        return await self._fallback.look_up(
+            [*run.history, {"role": "user", "content": message}],
+            person=person_in(run),
+            language=current_language(),
+            span=run.span,
+        )
+
+    async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
+        """Return a reply with the wines read, and for a label what we have of it or close to it."""
+        read = (await attachment.known_in(self._catalogue, person)).wines
+        if not read:
+            return Reply(text=translate("nothing_read"))
+        if attachment.shows != "labels":
+            lines = [f"- {escape(wine.label)} · {escape(read_line(wine))}" for wine in read]
+            if more := len(lines[MAX_LISTED:]):
+                lines[MAX_LISTED:] = [translate("further_wines", count=more)]
+            count = translate("list_read", count=len(read))
+            return Reply(text="\n\n".join([count, "\n".join(lines)]))
+        texts, ids = list[str](), list[str]()
+        for wine in read:
+            ours = [wine.known] if wine.known else await closest_to(wine, self._catalogue, person)
+            standing = "we_have_it" if wine.known else "not_ours" if ours else "nothing_close"
+            lines = [f"**{escape(wine.label)}**", escape(read_line(wine)), translate(standing)]
+            lines += [f"- **{escape(own.label)}** · {escape(facts_line(own))}" for own in ours]
+            texts.append("\n".join(lines))
+            ids += [own.id for own in ours]
+        return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))
+
     def _concern_notice(self, run: Run) -> str:
         """Return the notice of a new concern, shown above an answer; empty if shown before."""
         care = care_in(run)
-        if not care.new_concern:
-            return ""
-        notice = self._help.notice_for(care)
+        notice = self._help.notice_for(care) if care.new_concern else ""
         was_shown = any(notice in answer for answer in _earlier_answers(run))
         return "" if was_shown else notice
 
 
-def conversation_language(message: str, run: Run) -> str:
-    """Return the language of a message, or of the messages before it if it is unclear."""
-    language = current_language()
-    for text in _user_texts(message, run):  # an unclear text keeps the language before it
-        language = language_of(text, language)
-    return language
+def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
+    """Return an answer with the wines that a person may be shown, as they suit; None without."""
+    answer = response.answer if response.has_text else None
+    if answer is None:
+        return None
+    known = [(wine, response.sources.get(wine.wine_id)) for wine in answer.wines]
+    allowed = [(wine, fact.facts) for wine, fact in known if isinstance(fact, AnyWine)]
+    allowed = [(wine, facts) for wine, facts in allowed if may_be_shown(facts, person)]
+    if answer.wines and not allowed:
+        return None
+    if person.care.is_cautious:
+        allowed.sort(key=lambda pair: not is_without_alcohol(pair[1]))
+    return answer.model_copy(update={"wines": [wine for wine, _ in allowed]})
 
 
 def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before the first request, as if the model had made them."""
-    shown = _last_shown_ids(run)
+    shown = next(filter(None, map(ids_shown_in, reversed(_earlier_answers(run)))), ())
     # The calls look at the pictures of this message, or at the wines shown last; else they search.
     if attachment and (attachment.is_new or not shown):
         return (ToolCall("", READ_PICTURES, "{}"),)
     if shown and not care_in(run).forbids_alcohol:
-        return (ToolCall("", "get_wine", json.dumps({"wine_ids": shown})),)
+        wine_ids = json.dumps({"wine_ids": shown[:MAX_SHOWN_WINES]})
+        return (ToolCall("", "get_wine", wine_ids),)
     if attachment or run.history:  # earlier messages may limit the search, by a price for example
         return ()
     query = unambiguous_query(message, current_language())
@@ -323,44 +388,17 @@ def _progress(calls: Sequence[ToolCall]) -> str:
     return f"_{': '.join(filter(None, texts))} …_"
 
 
-def _reply_showing(response: Response, answer: SommelierResponse, text: str) -> Reply:
-    """Return the reply that shows the allowed part of a response."""
-    outcome: Outcome = "answered"
-    if response.outcome in ("stopped", "salvaged"):
-        outcome = response.outcome
-    shown_ids, sources = wine_ids(answer), response.sources
-    return Reply(
-        text=text,
-        outcome=outcome,
-        notes=(translate("stopped_here"),) if outcome == "stopped" else (),
-        wine_ids=tuple(catalogue_ids(shown_ids)),
-        # Also wines that were read from pictures.
-        wines=tuple(sources[wine_id] for wine_id in shown_ids if wine_id in sources),
-        answer=answer,
-    )
-
-
-def _with_effects(reply: Reply, response: Response) -> Reply:
-    """Return a reply with the changes and proposals that tools put among the sources.
-
-    Changes are made even if the answer failed: the user has asked for them, and can undo them.
-    Proposals are only shown below an answer, which explains them.
-    """
-    sources = response.sources.values()
-    proposals = tuple(
-        found for found in sources if response.has_text and isinstance(found, Proposal)
-    )
-    return replace(
-        reply,
-        notes=(*reply.notes, *map(_proposal_note, proposals)),
-        proposals=proposals,
-        changes=tuple(found for found in sources if isinstance(found, Change)),
-    )
-
-
 def _proposal_note(proposal: Proposal) -> str:
     """Return the note that shows the proposed tool call above its button."""
     return f"{translate('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
+
+
+def _language_of(message: str, run: Run) -> str:
+    """Return the language of a message, or of the messages before it if it is unclear."""
+    language = current_language()
+    for text in _user_texts(message, run):  # an unclear text keeps the language before it
+        language = language_of(text, language)
+    return language
 
 
 def _user_texts(message: str, run: Run) -> list[str]:
@@ -372,9 +410,3 @@ def _user_texts(message: str, run: Run) -> list[str]:
 def _earlier_answers(run: Run) -> list[str]:
     """Return the earlier answers of this conversation."""
     return [str(sent["content"]) for sent in run.history if sent["role"] == "assistant"]
-
-
-def _last_shown_ids(run: Run) -> tuple[str, ...]:
-    """Return the ids of the wines in the last answer that shows any."""
-    shown = map(ids_shown_in, reversed(_earlier_answers(run)))
-    return next(filter(None, shown), ())[:MAX_SHOWN_WINES]

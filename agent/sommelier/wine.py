@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Protocol, Self, TypeVar
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from agent.tables import StrictModel, read_toml
+from agent.tables import StrictModel, Words, read_toml
 from agent.text import fold, words
 
 Kind = Literal["grapes", "countries", "regions"]
@@ -135,6 +135,9 @@ Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
 """The allergens that a label must declare, fining agents included."""
 NOT_VEGAN: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
 VEGAN: Final = "vegan"
+GRAPELESS: Final = frozenset({Style.ROSE, Style.SWEET, Style.FORTIFIED})
+"""Styles of which a grape does not tell how long they keep."""
+FULL: Final = frozenset({Body.MEDIUM_FULL, Body.FULL})
 OWN: Final = "own:"
 """The prefix of the ids of wines in a guest's own cellar; no wine of a list has it."""
 
@@ -203,6 +206,51 @@ class Wine(BaseModel):
         return None if self.price is None else in_euros(self.price, self.currency)
 
 
+Range = tuple[int, int]
+
+
+class _Serving(StrictModel):
+    """The content of `serving.toml`: years after the vintage, and degrees Celsius."""
+
+    sources: list[str]
+    reds: Words
+    names: dict[str, Range]
+    grapes: dict[str, Range]
+    styles: dict[Style, Range]
+    degrees: dict[Style, Range]
+    degrees_if_full: dict[Style, Range]
+
+
+@cache
+def _serving() -> _Serving:
+    return read_toml(_Serving, Path(__file__).with_name("serving.toml"))
+
+
+def drinking_years(wine: Wine) -> Range | None:
+    """Return from and until which year a wine is usually at its best; None without a vintage."""
+    if wine.vintage is None:
+        return None
+    tables, style = _serving(), wine.style
+    places = {} if style is Style.ROSE else tables.names  # rosé is drunk young
+    known = places | ({} if style in GRAPELESS else tables.grapes)
+    skipped = tables.reds if style is Style.WHITE else ()
+    facts = f"{wine.label} {wine.region} {wine.appellation} {' '.join(wine.grapes[:1])}"
+    label = f" {folded(facts)} "
+    found = (known[name] for name in known if f" {name} " in label and name not in skipped)
+    begin, end = next(found, tables.styles[style])
+    return wine.vintage + begin, wine.vintage + end
+
+
+def serving(wine: Wine) -> dict[str, str]:
+    """Return what a guest asks next of a wine: how warm to serve it, and when to drink it."""
+    tables = _serving()
+    full = tables.degrees_if_full if wine.body in FULL else {}
+    low, high = full.get(wine.style) or tables.degrees[wine.style]
+    years = drinking_years(wine)
+    best = {"usually_best": f"{years[0]}-{years[1]}"} if years else {}
+    return {"serve": f"{low}-{high} °C"} | best
+
+
 def wine_record(wine: Wine) -> dict[str, Any]:
     """Return the known facts of a wine for a model, each once and without defaults."""
     places = (wine.appellation, wine.region, wine.country)
@@ -246,38 +294,14 @@ Several = Annotated[tuple[T, ...], BeforeValidator(_listed)]
 """Values as small models write them: in any spelling, and one where a list is due."""
 Text = Annotated[str, Field(max_length=200)]
 Names = Annotated[Several[Text], Field(max_length=12)]
-Price = Annotated[float | None, Field(ge=0)]
-STRONGEST: Final = 25
-"""Percent of alcohol by volume that no wine passes."""
-Strength = Annotated[float | None, Field(ge=0, le=STRONGEST)]
-
 Order = Literal["match", "cheapest", "dearest"]
 """The order of the wines in a search."""
 
-SoftFilter = Literal[
-    "styles",
-    "colours",
-    "sweetness",
-    "bodies",
-    "tannins",
-    "acidities",
-    "foods",
-    "grapes",
-    "countries",
-    "regions",
-    "min_abv",
-    "max_abv",
-]
+SOFT_FILTERS: Final = (
+    *("styles", "colours", "sweetness", "bodies", "tannins", "acidities", "foods"),
+    *("grapes", "countries", "regions", "min_abv", "max_abv"),
+)
 """Filters that may rank instead of exclude; prices and what is left out always exclude."""
-
-
-def _without_bounds(schema: dict[str, Any]) -> None:
-    """Leave out what bounds a filter, except for `limit`: it costs tokens and no model needs it."""
-    for name, filter_ in schema["properties"].items():
-        for part in (filter_, filter_.get("items", {}), *filter_.get("anyOf", ())):
-            for bound in ("minimum", "maximum"):
-                if name != "limit":
-                    part.pop(bound, None)
 
 
 class WineQuery(BaseModel):
@@ -287,7 +311,7 @@ class WineQuery(BaseModel):
     ranks. `order` ranks by price instead, wines without a price last.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_without_bounds)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     styles: Several[Canonical[Style]] = Field((), max_length=8)
     alcohol_free: bool | None = Field(None, description="Of these styles, without alcohol.")
@@ -302,13 +326,13 @@ class WineQuery(BaseModel):
     grapes: Names = ()
     countries: Names = ()
     regions: Names = Field((), description="Or appellations.")
-    min_price: Price = None
-    max_price: Price = Field(None, description="At most; `below`: less.")
-    below: Price = None
-    around: Price = Field(None, description="'About 60', or a gift.")
+    min_price: float | None = None
+    max_price: float | None = Field(None, description="At most; `below`: less.")
+    below: float | None = None
+    around: float | None = Field(None, description="'About 60', or a gift.")
     currency: Currency = Currency.EUR
-    min_abv: Strength = None
-    max_abv: Strength = None
+    min_abv: float | None = None
+    max_abv: float | None = None
     oak: bool | None = Field(None, description="With, or without.")
     vegan: bool | None = Field(None, description="Not what is known not to be.")
     without_allergens: Several[Canonical[Allergen]] = Field((), max_length=4)
@@ -321,7 +345,7 @@ class WineQuery(BaseModel):
     text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
     order: Canonical[Order] = Field("match", description="With `text`: its matches first.")
     limit: int = Field(6, ge=1, le=12)
-    soft: SkipJsonSchema[Several[SoftFilter]] = ()
+    soft: SkipJsonSchema[tuple[str, ...]] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -331,26 +355,10 @@ class WineQuery(BaseModel):
             return data
         return {name: value for name, value in data.items() if value is not None}
 
-    @model_validator(mode="after")
-    def _ranges_are_not_empty(self) -> Self:
-        for low, high, what in (
-            (self.min_price, self.max_price, "price"),
-            (self.min_price, self.below, "price"),
-            (self.min_abv, self.max_abv, "abv"),
-        ):
-            if low is not None and high is not None and low > high:
-                raise ValueError(f"min_{what} ({low:g}) is above max_{what} ({high:g})")
-        return self
-
     @property
     def price_limits(self) -> tuple[float | None, ...]:
         """Return all that is said of the price."""
         return self.min_price, self.max_price, self.below, self.around
-
-    def with_filters(self, filters: Mapping[str, object]) -> Self:
-        """Return the search with these filters too, read as a query's own."""
-        own = WineQuery.model_validate(filters)
-        return self.model_copy(update={name: getattr(own, name) for name in filters})
 
 
 class WineSearchResult(BaseModel):

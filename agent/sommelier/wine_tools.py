@@ -10,8 +10,16 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.safety import find_wines, get_wines, note, person_in
-from agent.sommelier.serving import drinking_years, serving
-from agent.sommelier.wine import Catalogue, Text, Wine, WineQuery, WineSearchResult, wine_record
+from agent.sommelier.wine import (
+    Catalogue,
+    Text,
+    Wine,
+    WineQuery,
+    WineSearchResult,
+    drinking_years,
+    serving,
+    wine_record,
+)
 from agent.tables import StrictModel
 from agent.turn import Person, deps_of
 

@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from agent.documents.passages import best_passage
 from agent.fallback import parse_query
-from agent.sommelier.cards import price_text
+from agent.sommelier.answer import price_text
 from agent.sommelier.wine import Wine
 from bot.commands.output import fail, open_settings, printable, show, table, with_database
 from bot.resources import open_embedder

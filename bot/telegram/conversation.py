@@ -11,8 +11,8 @@ from telegram.ext.filters import BaseFilter
 
 from agent.engine.run import Run
 from agent.i18n import translate
+from agent.sommelier.answer import messages_for_model
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.history import messages_for_model
 from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
 from agent.turn import Bottles, Change, Fact, Reply, StoredMessage

@@ -12,7 +12,7 @@ from telegram.ext import MessageHandler, filters
 from agent.engine.run import Run
 from agent.i18n import ENGLISH, languages, translate, use_language
 from agent.markdown import escape
-from agent.sommelier.cards import wine_text
+from agent.sommelier.answer import wine_text
 from agent.sommelier.safety import care_in, get_wines, person_in
 from agent.text import pattern
 from agent.turn import UNDER_AGE, Fact, Reply, settings_of

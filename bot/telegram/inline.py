@@ -13,7 +13,7 @@ from telegram.ext import InlineQueryHandler
 
 from agent.fallback import parse_query
 from agent.markdown import escape
-from agent.sommelier.cards import facts_line, wine_text
+from agent.sommelier.answer import facts_line, wine_text
 from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline

@@ -16,7 +16,7 @@ from agent.i18n import translate
 from agent.memory import wording
 from agent.memory.cellar import bottles_in_stock, read_bottles, take_bottles
 from agent.memory.taste import contradicted_facts, facts_in, new_facts
-from agent.sommelier.taste import taste_of, written
+from agent.sommelier.safety import taste_of, written
 from agent.turn import STATED_KINDS, Bottles, Change, Fact, Person
 from bot.outgoing import Button
 from bot.telegram.buttons import acknowledge, remove_buttons, show_rows

@@ -11,8 +11,7 @@ from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Run, Span
 from agent.fallback import Fallback
 from agent.prompts import render, repository_prompts
-from agent.sommelier.answer import SOMMELIER, wine_ids
-from agent.sommelier.history import messages_for_model
+from agent.sommelier.answer import SOMMELIER, messages_for_model, wine_ids
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine

@@ -9,8 +9,7 @@ from agent.care import Care
 from agent.engine.messages import Message
 from agent.fallback import Fallback, reply_to
 from agent.i18n import languages, translate_into, use_language
-from agent.sommelier.cards import country_name
-from agent.sommelier.history import with_ids_shown
+from agent.sommelier.answer import country_name, with_ids_shown
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
 from bot.telegram.follow_ups import FOLLOW_UPS

@@ -6,8 +6,7 @@ import pytest
 
 from agent.engine.contract import Evidence
 from agent.i18n import use_language
-from agent.sommelier.answer import grounding_problem, render, salvage
-from agent.sommelier.cards import facts_line
+from agent.sommelier.answer import facts_line, grounding_problem, render, salvage
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency
 from agent.sommelier.wine_tools import wines_by_id

@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
+from agent.sommelier.answer import to_model_message, with_ids_shown
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.history import to_model_message, with_ids_shown
 from agent.turn import StoredMessage
 from bot.telegram.conversation import as_visible_to, attachment_in
 

@@ -20,9 +20,8 @@ from agent.senses.pictures import (
     read_pictures,
 )
 from agent.senses.sent_files import LONGEST_SIDE, Unusable, as_shown
-from agent.sommelier.attachment import Attachment
-from agent.sommelier.cards import read_line
-from agent.sommelier.read_wine import ReadWine
+from agent.sommelier.answer import read_line
+from agent.sommelier.attachment import Attachment, ReadWine
 from agent.sommelier.wine import Allergen
 from agent.turn import Deps, Fact, Person
 from tests.doubles.model_server import ModelServer, answer
