@@ -32,7 +32,6 @@ from bot.telegram.dispatch import Dispatcher
 from bot.telegram.follow_ups import follow_up_buttons, follow_up_handlers
 from bot.telegram.handlers import all_handlers
 from bot.telegram.inline import inline_handlers
-from bot.telegram.local import LocalTelegram
 from bot.telegram.look_ups import LookUps
 from bot.telegram.media import media_handlers
 from bot.telegram.memory import PrivacyCommands, memory_handlers
@@ -58,25 +57,19 @@ async def open_dispatcher(
     settings: Settings,
     resources: Resources,
     token: str,
-    *,
-    locks: Locks | None = None,
-    telegram: LocalTelegram | None = None,
+    locks: Locks,
 ) -> AsyncIterator[Dispatcher]:
-    """Open the bot with all its handlers, not yet initialized.
-
-    `telegram`, if given, replaces Telegram's servers (in a terminal).
-    """
+    """Open the bot with all its handlers, not yet initialized."""
     metrics, repositories = Metrics(), resources.repositories
     async with AsyncExitStack() as stack:
         sending = send_traces(settings, resources.sessions, metrics.traces_dropped)
         await stack.enter_async_context(sending)
         in_all = settings.telegram_messages_per_second
-        rate_limit = RateLimit(in_all=(Limit(in_all, 1),)) if in_all and not telegram else None
-        bot = telegram_bot(token, settings.telegram_base_url, rate_limit, telegram)
+        rate_limit = RateLimit(in_all=(Limit(in_all, 1),)) if in_all else None
+        bot = telegram_bot(token, settings.telegram_base_url, rate_limit)
         stack.push_async_callback(bounded, "Telegram", bot.shutdown)
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
-        # The user of a terminal is an admin.
-        admins = frozenset([*settings.admin_ids, *([telegram.chat_id] if telegram else [])])
+        admins = frozenset(settings.admin_ids)
         sender = Sender(bot, repositories.chats, repositories.inbox)
         conversation = Conversation(
             resources=resources,
@@ -89,12 +82,12 @@ async def open_dispatcher(
                 budgets=budgets_of(settings, resources, admins),
                 safety=SafetyService(help=resources.help, memory=repositories.memory),
                 metrics=metrics,
-                running=RunningTurns(locks.stop if locks else None),
+                running=RunningTurns(locks.stop),
             ),
             trace_name=partial(keyed_hash, key=settings.trace_user_key),
         )
         allow_list = settings.access == "allow_list"
-        access = None if telegram else Access(conversation, admins, allow_list=allow_list)
+        access = Access(conversation, admins, allow_list=allow_list)
         further = handlers_of(settings, conversation, admins)
         handlers = [*tool_handlers(conversation, servers), *further]
         yield Dispatcher(bot, conversation, all_handlers(conversation, handlers), access)

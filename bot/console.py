@@ -1,4 +1,4 @@
-"""Talk in a terminal, through the handlers that Telegram has too.
+"""Talk in a terminal: every line is a command or a turn of one conversation.
 
 In a terminal there is a prompt, and the answer as it forms; in a pipe only the text of the answers.
 """
@@ -6,34 +6,44 @@ In a terminal there is a prompt, and the answer as it forms; in a pipe only the 
 import asyncio
 import contextlib
 import io
-import itertools
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, get_args
+
+from rich.console import Console
+from rich.live import Live
+from rich.prompt import Confirm
+from rich.text import Text
 
 from agent.i18n import translate, use_language
-from agent.turn import Change
-from bot.app import open_dispatcher
-from bot.resources import Repositories, open_resources
+from agent.mcp import McpServers, open_servers
+from agent.sommelier.answer import messages_for_model
+from agent.turn import AnswerFunction, Reply, with_notes
+from bot import look_ups
+from bot.app import sommelier_of
+from bot.care import SafetyService
+from bot.question import Kind, Question
+from bot.resources import Resources, open_resources
 from bot.running import forget_old
-from bot.tasks import bounded
-from bot.telegram.dispatch import Dispatcher
-from bot.telegram.local import TOKEN, LocalTelegram
-from bot.telegram.render import Piece, from_html
-from bot.tracing import forget_people
+from bot.tasks import beside, bounded
+from bot.telegram.render import parse
+from bot.tracing import send_traces
+from bot.turn import TurnRunner
 from config import Settings
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
-QUIT: Final = frozenset({"/quit", "/exit"})
-LOCALE: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
+QUIT: Final = ("/quit", "/exit")
+SENTENCES: Final = {"/help": "help"} | dict.fromkeys(
+    ("/taste", "/cellar", "/settings", "/privacy", "/export", "/forget"), "only_in_telegram"
+)
+"""The names of the sentences that answer commands without a turn."""
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
+DRAFT_SECONDS: Final = 0.1
 
 
 def is_terminal() -> bool:
@@ -46,152 +56,175 @@ def chat(settings: Settings) -> None:
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    language = next(filter(None, map(os.environ.get, LOCALE)), None)
+    language = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG")
+    leaving = contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError, EOFError)
     try:
-        with use_language(language), contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-            _converse(settings, LocalTelegram(), _introduce(has_model=settings.server is not None))
+        with use_language(language), leaving:
+            asyncio.run(_converse(settings, Console(highlight=False) if is_terminal() else None))
     except BrokenPipeError:
         # The reader has gone; the interpreter must not flush into the pipe again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _introduce(*, has_model: bool) -> "Console | None":
-    """Say how to leave and to get a model. Return the terminal, None in a pipe."""
-    if not is_terminal():
-        if not has_model:
-            print(translate("terminal_no_model"), file=sys.stderr)
-        return None
-    from rich.console import Console  # noqa: PLC0415
-
-    console = Console(highlight=False)
-    console.print(f"[bold]Sommelier[/] [dim]· {translate('terminal_leave')}[/]")
-    if not has_model:
-        console.print(f"[dim]{translate('terminal_no_model')}[/]")
-    return console
-
-
-def _converse(settings: Settings, telegram: LocalTelegram, console: "Console | None") -> None:
-    # The loop runs only while there is something to do: at the prompt Ctrl-C and line editing
-    # then work as in any program.
-    with asyncio.Runner() as runner:
-        opened = AsyncExitStack()
+async def _converse(settings: Settings, console: Console | None) -> None:
+    """Answer every line, then forget the conversation: the next user may be somebody else."""
+    if console:
+        console.print(f"[bold]Sommelier[/] [dim]· {translate('terminal_leave')}[/]")
+    if settings.server is None:
+        hint = translate("terminal_no_model")
+        (console or Console(stderr=True)).print(hint, style="dim", soft_wrap=True)
+    async with (
+        open_resources(settings) as resources,
+        send_traces(settings, resources.sessions),
+        open_servers(settings.mcp_servers) as servers,
+    ):
+        conversation = Conversation(resources, servers, console)
+        await forget_old(settings, resources.repositories, conversation.turns.metrics)
+        for server in servers.connections:  # they cannot connect while a line is awaited
+            await server.settled.wait()
+        # The event loop is blocked while a line is awaited: let Ctrl-C end that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            with _waiting(telegram, console):
-                dispatcher = runner.run(opened.enter_async_context(_open_chat(settings, telegram)))
-            for typed in _lines(console):
-                line = typed.strip("\ufeff\r\n\t ")
-                if line in QUIT:
-                    break
-                if not line:
-                    continue
-                with _waiting(telegram, console):
-                    runner.run(_answer(dispatcher, telegram, line))
-                _show(telegram, console)
+            for line in _lines(console):
+                await conversation.answer(line)
         finally:
             # A second Ctrl-C must not interrupt the clean-up.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            runner.run(opened.aclose())
+            await bounded("forgetting the user", conversation.forget)
 
 
-@asynccontextmanager
-async def _open_chat(settings: Settings, telegram: LocalTelegram) -> AsyncIterator[Dispatcher]:
-    """Open a conversation in this process alone: a turn is over when its handler returns.
+def _lines(console: Console | None) -> Iterator[str]:
+    """Yield the lines of standard input until /quit; at a terminal greet, and prompt for them."""
+    typed = iter(sys.stdin or ())
+    if console:
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401, PLC0415 - importing it is what turns editing on
+        console.print("", rich_text(translate("greeting")), "", sep="\n")
+        typed = iter(lambda: input(translate("terminal_prompt")), "/quit")
+    for text in typed:
+        line = text.strip("\ufeff\r\n\t ")
+        if line in QUIT:
+            return
+        if line:
+            yield line
 
-    At its end its messages and what the user told of themselves are forgotten: the next user may
-    be somebody else.
+
+class Conversation:
+    """The conversation of one user, in this process alone; at a `console` with drafts.
+
+    `id` stands for the user and their chat. It is above every id of Telegram's (52 bits), so that
+    a conversation here never mixes with one there.
     """
-    async with (
-        open_resources(settings) as resources,
-        open_dispatcher(settings, resources, TOKEN, telegram=telegram) as dispatcher,
-    ):
-        await dispatcher.bot.initialize()
-        await forget_old(settings, dispatcher.conversation)
+
+    def __init__(self, resources: Resources, servers: McpServers, console: Console | None) -> None:
+        self.id, self.console = (1 << 52) + os.getpid(), console
+        self.resources, self.servers = resources, servers
+        self.sommelier = sommelier_of(resources, servers)
+        self.messages, self.memory = resources.repositories.messages, resources.repositories.memory
+        self.turns = TurnRunner(
+            base_run=resources.run,
+            safety=SafetyService(help=resources.help, memory=self.memory),
+            store=resources.repositories.turns,
+        )
+
+    async def answer(self, line: str) -> None:
+        """Answer a command, or a message to the sommelier; raise CancelledError to leave."""
+        command, _, words = line.partition(" ")
+        if not command.startswith("/"):
+            await self._recommend(line)
+            return
+        sentence = translate(SENTENCES.get(command, "unknown_command"))
+        for name in get_args(look_ups.Name):
+            if command == f"/{name}":
+                found = look_ups.read_look_up(name, words, self.resources)
+                if isinstance(found, look_ups.LookUp):
+                    await self._look_up(found, name)
+                    return
+                sentence = found
+        if command == "/new":
+            count = await self.messages.forget(self.id)
+            await self.turns.safety.forget(self.id)
+            sentence = translate("forgotten" if count else "nothing_to_forget")
+        help_offered = await self.turns.offer_help(self._question(line))
+        self._show(help_offered.shown if help_offered else sentence)
+
+    async def _recommend(self, message: str) -> None:
+        """Show the sommelier's answer; run the tool calls that it proposes if the user agrees."""
+        history = messages_for_model(await self.messages.recent(self.id))
+        reply = await self._run_turn(
+            self._question(message),
+            lambda run: self.sommelier.answer(message, replace(run, history=history)),
+        )
+        self._show(reply.shown)
+        for proposal in reply.proposals if self.console else ():
+            title = f"▶ {proposal.tool}"
+            if Confirm.ask(title, console=self.console, default=False):
+                work = partial(look_ups.run_proposal, proposal, servers=self.servers)
+                self._show((await self._run_turn(self._question(title), work)).shown)
+
+    async def _look_up(self, found: look_ups.LookUp, name: look_ups.Name) -> None:
+        reply = await self._run_turn(self._question(found.question, name), found.work)
+        texts = found.texts(reply.answer) if reply.answer else [reply.text]
+        self._show(with_notes("\n\n".join(texts), reply.notes))
+
+    def _question(self, text: str, kind: Kind = "chat") -> Question:
+        name = f"terminal {self.id}"
+        return Question(
+            text=text, chat_id=self.id, user_id=self.id, session=name, user=name, kind=kind
+        )
+
+    async def _run_turn(self, question: Question, work: AnswerFunction) -> Reply:
+        """Run a turn. Ctrl-C stops the answer, a second one leaves."""
+        stop, drafts = question.state.stop, list[Callable[[], str]]()
+        loop, turn = asyncio.get_running_loop(), asyncio.current_task()
+
+        def press_ctrl_c() -> None:
+            if stop.is_asked and turn:
+                turn.cancel()
+            stop.ask()
+
+        loop.add_signal_handler(signal.SIGINT, press_ctrl_c)
         try:
-            yield dispatcher
+            async with beside(partial(_show_drafts, drafts, self.console)):
+                return await self.turns.run_turn(
+                    question, lambda run: work(replace(run, show_draft=drafts.append))
+                )
         finally:
-            repositories, personal = resources.repositories, resources.repositories.personal
-            forget_user = partial(_forget_user, repositories, telegram.chat_id)
-            await bounded("forgetting the user", forget_user)
-            await bounded("forgetting people", partial(forget_people, settings, personal))
+            loop.remove_signal_handler(signal.SIGINT)
 
-
-async def _forget_user(repositories: Repositories, user_id: int) -> None:
-    await repositories.messages.forget(user_id)
-    await repositories.memory.forget_concerns(user_id)
-    facts = tuple(await repositories.memory.facts(user_id))
-    await repositories.turns.change([Change(user_id=user_id, removed_facts=facts)])
-
-
-async def _answer(dispatcher: Dispatcher, telegram: LocalTelegram, line: str) -> None:
-    """Have a line answered. Ctrl-C stops the answer that forms; without one it leaves.
-
-    Raises:
-        CancelledError: the user leaves.
-    """
-    loop, answering = asyncio.get_running_loop(), asyncio.current_task()
-    running = dispatcher.conversation.turns.running
-
-    def press_ctrl_c() -> None:
-        if not running.stop(chat_id=telegram.chat_id) and answering is not None:
-            answering.cancel()
-
-    loop.add_signal_handler(signal.SIGINT, press_ctrl_c)
-    try:
-        await dispatcher.handle(telegram.update_of(line))
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
-
-
-def _lines(console: "Console | None") -> Iterator[str]:
-    """Yield the lines of standard input; at a terminal a greeting, then lines until Ctrl-D."""
-    if console is None:
-        yield from sys.stdin or ()
-        return
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401, PLC0415 - importing it is what turns editing on
-    yield "/start"
-    with contextlib.suppress(EOFError):
-        while True:
-            yield input(translate("terminal_prompt"))
-    console.print()
-
-
-def _show(telegram: LocalTelegram, console: "Console | None") -> None:
-    """Print the messages that were sent; at a terminal with the buttons that can be pressed."""
-    for html in telegram.take():
-        if console is None:
-            print(rich_text(html).plain, end="\n\n", flush=True)
+    def _show(self, markdown: str) -> None:
+        text = rich_text(markdown)
+        if self.console:
+            self.console.print("", text, "", sep="\n")
         else:
-            console.print("", rich_text(html), "", sep="\n")
-    buttons = [f"{number} {button['text']}" for number, (_, button) in telegram.buttons.items()]
-    if console is not None and buttons:
-        console.print("   ".join(buttons), style="dim", markup=False, end="\n\n")
+            print(text.plain, end="\n\n", flush=True)
+
+    async def forget(self) -> None:
+        """Forget the messages, and everything that the user told of themselves."""
+        await self.messages.forget(self.id)
+        await self.memory.forget(self.id)
 
 
-def _waiting(telegram: LocalTelegram, console: "Console | None") -> AbstractContextManager[object]:
-    """Show the answer as it forms, at a terminal; gone when the block ends."""
+async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | None) -> None:
+    """Show the end of the newest draft at a terminal until cancelled; then it is gone."""
     if console is None:
-        return contextlib.nullcontext()
-    from rich.live import Live  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    def forming() -> "Text":
-        lines = rich_text(telegram.draft).wrap(console, console.width) if telegram.draft else ()
-        shown = [*lines[-max(1, console.height - 4) :], Text(translate("terminal_thinking"), "dim")]
-        return Text("\n").join(shown)
-
-    return Live(console=console, get_renderable=forming, transient=True, refresh_per_second=10)
+        return
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+        while True:
+            draft = rich_text(drafts[-1]()) if drafts else Text()
+            lines = draft.wrap(console, console.width)[-max(1, console.height - 4) :]
+            thinking = Text(translate("terminal_thinking"), "dim")
+            live.update(Text("\n").join([*lines, thinking]), refresh=True)
+            await asyncio.sleep(DRAFT_SECONDS)
 
 
-def rich_text(html: str) -> "Text":
-    """Return a message as text for a terminal; a link is followed by its address in brackets."""
-    from rich.text import Text  # noqa: PLC0415
-
-    text, pieces = Text(), from_html(html)
-    for piece, following in itertools.zip_longest(pieces, pieces[1:], fillvalue=Piece("")):
-        styles = [STYLES[mark.tag] for mark in piece.marks if mark.tag in STYLES]
-        text.append(piece.text, " ".join(styles))
-        for link in (mark for mark in piece.marks if mark.tag == "a"):
-            if link not in following.marks and piece.text.strip() != link.value:
-                text.append(f" ({link.value})")
-    return text
+def rich_text(markdown: str) -> Text:
+    """Return Markdown as text for a terminal; a link is followed by its address in brackets."""
+    shown = Text()
+    for marks, styled in groupby(zip(*parse(markdown), strict=True), key=itemgetter(1)):
+        style = " ".join(STYLES.get(mark.tag, "") for mark in marks)
+        shown.append("".join(char for char, _ in styled), style)
+        for mark in marks:
+            if mark.tag == "a":
+                shown.append(f" ({mark.value})")
+    return shown

@@ -1,25 +1,119 @@
-"""The work of /ask, /quotes and /find, and their messages in Markdown.
+"""/ask, /quotes, /find and proposed tool calls: their arguments, work and messages in Markdown.
 
 Titles, passages, snippets and queries come from documents, models and the web: they are escaped.
 """
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
 
 from agent.documents.answer import Answer, answer_question
 from agent.documents.passages import LONGEST_QUESTION, LookupResult
 from agent.documents.quotes import Quote, Quotes, find_quotes
 from agent.documents.refine import refinement_wanted
+from agent.engine.messages import ToolCall
 from agent.engine.run import Run
+from agent.engine.tools import ERROR_PREFIX, Toolbox
 from agent.i18n import current_language, translate
 from agent.language import truncate_at_boundary
 from agent.markdown import escape, link
+from agent.mcp import McpServers, Proposal
 from agent.places.find import Place, Places, find_places
-from agent.places.queries import QueryGenerationFailed, name_in
-from agent.turn import Reply, guard_input
+from agent.places.queries import MAX_PLACE_CHARS, QueryGenerationFailed, category_named, name_in
+from agent.text import pattern
+from agent.turn import AnswerFunction, Reply, guard_input
 from bot.resources import Resources
 
 SHOWN_PLACES: Final = 10
 SNIPPET_CHARS: Final = 200
+RESULT_CHARS: Final = 1_500
+"""Characters of a tool's result that the user is shown."""
+REFINE_FLAG: Final = pattern(r"(?i)(?:\A|\s)(?:--|[—–])refine(?:\s|\Z)")
+"""`--refine`; telephones make a dash of two hyphens."""
+BEFORE_PLACE: Final = pattern(r"(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+")
+LONGEST_CATEGORY: Final = 6
+"""Words in the longest name of a category."""
+
+Name = Literal["ask", "quotes", "find"]
+
+
+class LookUp(NamedTuple):
+    """A look-up: its question as the conversation stores it, its work, and how it is shown.
+
+    `texts` returns the messages that show the `answer` of the reply, in Markdown.
+    """
+
+    question: str
+    work: AnswerFunction
+    texts: Callable[[Any], Sequence[str]]
+
+
+def read_look_up(name: Name, words: str, resources: Resources) -> LookUp | str:
+    """Return the look-up that a command asks for, or a sentence about what its words lack."""
+    if name == "find":
+        category, place = read_find(words)
+        if problem := problem_of_find(category, place):
+            return problem
+        work = partial(find, category or "", place, resources=resources)
+        return LookUp(f"/find {category} {place}", work, place_texts)
+    question, refine = read_question(words) if name == "ask" else (words.strip(), False)
+    usage = translate("ask_usage" if name == "ask" else "quotes_usage")
+    if problem := problem_of(question, usage):
+        return problem
+    if name == "ask":
+        return ask_look_up(question, resources, refine=refine)
+    return LookUp(f"/quotes {question}", partial(quote, question, resources=resources), quote_texts)
+
+
+def ask_look_up(question: str, resources: Resources, *, refine: bool) -> LookUp:
+    """Return the look-up of a question, refined for the search if `refine`."""
+    work = partial(ask, question, resources=resources, refine=refine or None)
+    return LookUp(question, work, lambda answer: [answer_text(answer, with_passages=True)])
+
+
+def read_question(text: str) -> tuple[str, bool]:
+    """Return the question of /ask, and whether it is to be refined."""
+    flag = REFINE_FLAG.search(text)
+    if flag is None:
+        return text.strip(), False
+    return f"{text[: flag.start()]} {text[flag.end() :]}".strip(), True
+
+
+def read_find(text: str) -> tuple[str | None, str]:
+    """Return the category and the place of /find: "WINE_BAR Lyon", "wine bars in Lyon".
+
+    The category is None if there is none of that name.
+    """
+    parts = text.replace(",", " , ").split()
+    for count in range(min(len(parts), LONGEST_CATEGORY), 0, -1):
+        with suppress(ValueError):
+            category = category_named(" ".join(parts[:count]))
+            place = " ".join(parts[count:]).replace(" ,", ",").strip(" ,")
+            before = BEFORE_PLACE.match(place)
+            return category, place[before.end() if before else 0 :]
+    return None, text.strip()
+
+
+def problem_of_find(category: str | None, place: str) -> str:
+    """Return the sentence for a missing category or place, or a place too long; else empty."""
+    if category is None:
+        return translate("find_usage")
+    if not any(map(str.isalnum, place)):
+        return translate("find_where", what=label(category).lower())
+    return translate("place_too_long") if len(place) > MAX_PLACE_CHARS else ""
+
+
+async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Reply:
+    """Make a tool call that the user consented to, and return its result for the user."""
+    name, tool = escape(proposal.tool), servers.confirmed(proposal.tool)
+    if tool is None:
+        return Reply(text=translate("tool_down", tool=name), outcome="failed")
+    result = await Toolbox([tool]).call(ToolCall("pressed", proposal.tool, proposal.arguments), run)
+    text = truncate_at_boundary(result.text.removeprefix(ERROR_PREFIX), RESULT_CHARS)
+    if result.error_type is None:
+        return Reply(text=f"{translate('tool_done', tool=name)}\n\n{escape(text)}")
+    return Reply(text=f"{translate('tool_failed', tool=name)}\n\n{escape(text)}", outcome="failed")
 
 
 async def ask(question: str, run: Run, resources: Resources, *, refine: bool | None) -> Reply:

@@ -1,5 +1,6 @@
 """The questions that turns answer, and the turn of an update until its answer is committed."""
 
+import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -49,15 +50,15 @@ class TurnState:
 class Question:
     """A question, the user who asks it, and the destination of the answer.
 
-    `id` is the id of the update; it is negative if no update asked. Without `to` the reply is only
-    returned. `session` and `user` stand for the chat and the user in traces, `names` are masked
-    there. Only a question that is `in_history` is stored in the conversation. The trace shows the
-    question as it was `typed`, when it was accepted, and how often it was interrupted.
+    `id` is the id of the update; a random negative one if no update asked. Without `to` the reply
+    is only returned. `session` and `user` stand for the chat and the user in traces, `names` are
+    masked there. Only a question that is `in_history` is stored in the conversation. The trace
+    shows the question as it was `typed`, when it was accepted, and how often it was interrupted.
     `transcribe` returns the text of a voice question.
     """
 
-    id: int
     text: str
+    id: int = field(default_factory=lambda: -1 - secrets.randbits(62))
     chat_id: int = 0
     user_id: int = 0
     session: str = ""

@@ -19,6 +19,7 @@ from agent.tracing.records import keyed_hash
 from bot.admin.commands import send_broadcasts
 from bot.app import STATS_RETENTION, open_dispatcher
 from bot.leading import Locks, single_process, while_leading
+from bot.metrics import Metrics
 from bot.resources import Repositories, open_resources
 from bot.tasks import (
     Work,
@@ -31,7 +32,6 @@ from bot.tasks import (
     stop_on_signals,
 )
 from bot.telegram.connection import introduce
-from bot.telegram.conversation import Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import show_commands
 from bot.telegram.reminders import Reminding
@@ -70,7 +70,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings))
         locks = await open_locks(settings, resources.repositories, stack)
-        opening = open_dispatcher(settings, resources, token, locks=locks)
+        opening = open_dispatcher(settings, resources, token, locks)
         lanes = lanes_of(settings, await stack.enter_async_context(opening), locks)
         stack.push_async_callback(bounded, "turns", lanes.finish)
         if settings.server:
@@ -129,9 +129,10 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
     await lanes.ready.wait()
     conversation = lanes.dispatcher.conversation
     personal = conversation.repositories.personal
+    forget = partial(forget_old, settings, conversation.repositories, conversation.turns.metrics)
     reminding = Reminding(conversation=conversation, zone=settings.time_zone)
     rounds: tuple[tuple[float, str, Work], ...] = (
-        (FORGET_SECONDS, "forgetting old data", partial(forget_old, settings, conversation)),
+        (FORGET_SECONDS, "forgetting old data", forget),
         (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, personal)),
         (REMIND_SECONDS, "reminding", reminding.round),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
@@ -193,14 +194,13 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
         await serve_http(server, listen(settings.http_host, settings.http_port or 0))
 
 
-async def forget_old(settings: Settings, conversation: Conversation) -> None:
+async def forget_old(settings: Settings, repositories: Repositories, metrics: Metrics) -> None:
     """Delete data that is too old by the settings; the next round makes up for a failure."""
-    repositories = conversation.repositories
 
     async def forget_traces() -> None:
         retention = timedelta(days=settings.trace_retention_days)
         unsent = await repositories.traces.forget(retention, TRACE_STORE_BYTES)
-        conversation.turns.metrics.traces_dropped(unsent)
+        metrics.traces_dropped(unsent)
 
     for delete in (
         partial(repositories.turns.forget, STATS_RETENTION),

@@ -216,16 +216,15 @@ class TurnRunner:
         messages = messages_of_turn(question, [Outgoing(reply.text)])
         await self._commit(question, reply, messages, root)
 
-    async def offer_help(self, question: Question) -> bool:
-        """Offer help if a message that the bot would ignore states a crisis; if so, return True."""
+    async def offer_help(self, question: Question) -> Reply | None:
+        """Offer help if a message that the bot would not answer states a crisis; else None."""
 
         async def no_work(run: Run) -> Reply:
             return Reply(text="")  # not called: in a crisis `SafetyService.guard` answers instead
 
         if not read_care(question.text).is_crisis:
-            return False
-        await self.run_turn(question, no_work)
-        return True
+            return None
+        return await self.run_turn(question, no_work)
 
 
 async def _transcribe(question: Question, run: Run) -> Question:

@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -97,7 +96,6 @@ def _look_up(
     from bot.console import rich_text
     from bot.question import Question
     from bot.resources import open_resources
-    from bot.telegram.render import to_telegram_html
     from bot.tracing import send_traces
     from bot.turn import TurnRunner
 
@@ -114,12 +112,7 @@ def _look_up(
                 store=resources.repositories.turns,
             )
             question = Question(
-                id=-1 - secrets.randbits(62),
-                text=text,
-                kind=kind,
-                session=SESSION,
-                user=SESSION,
-                in_history=False,
+                text=text, kind=kind, session=SESSION, user=SESSION, in_history=False
             )
             return await turns.run_turn(question, lambda run: work(run, resources))
 
@@ -128,5 +121,5 @@ def _look_up(
         fail(reply.text)
     shown = texts_of(reply.answer) if reply.answer is not None else [reply.text]
     markdown = with_notes("\n\n".join(shown), reply.notes)
-    typer.echo(printable(rich_text(to_telegram_html(markdown)).plain))
+    typer.echo(printable(rich_text(markdown).plain))
     return reply.answer

@@ -1,7 +1,6 @@
 """The HTTP API: the sommelier, answers from documents and quotes, for those who have the token."""
 
 import json
-import secrets
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
@@ -207,8 +206,7 @@ class Api:
 
     async def _turn(self, kind: Kind, text: str, work: AnswerFunction) -> Reply:
         """Run a turn of no user: the budget of all holds, nothing is delivered."""
-        turn_id = -1 - secrets.randbits(62)
-        question = Question(id=turn_id, text=text, kind=kind, session=SESSION, user=self.user)
+        question = Question(text=text, kind=kind, session=SESSION, user=self.user)
         return await self.turns.run_turn(question, work)
 
 

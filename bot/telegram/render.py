@@ -9,7 +9,6 @@ code, which it leaves alone.
 from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape as escape_html
-from html import unescape
 from itertools import groupby, takewhile
 from typing import Final, NamedTuple
 
@@ -172,25 +171,6 @@ def to_html(styled: Styled) -> str:
         html += escape_html(styled.text[start:end], quote=False)
         opened, start = marks, end
     return html
-
-
-def from_html(html: str) -> list[Piece]:
-    """Return the pieces that `to_html` made HTML of."""
-    pieces, marks, end = list[Piece](), list[Mark](), 0
-    for tag in (*HTML_TAG.finditer(html), None):
-        if text := unescape(html[end : tag.start() if tag else len(html)]):
-            pieces.append(Piece(text, tuple(marks)))
-        if tag and tag[1]:
-            marks.pop()
-        elif tag:
-            marks.append(Mark(tag[2], unescape(tag[3] or tag[4] or "")))
-        end = tag.end() if tag else end
-    return pieces
-
-
-def visible_text(html: str) -> str:
-    """Return the text that a user sees of a message's HTML."""
-    return "".join(piece.text for piece in from_html(html))
 
 
 def utf16_units(text: str) -> int:

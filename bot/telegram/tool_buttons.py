@@ -9,14 +9,12 @@ from typing import Final
 
 from telegram import Message, MessageEntity, Update
 
-from agent.engine.messages import ToolCall
 from agent.engine.run import Run
-from agent.engine.tools import ERROR_PREFIX, Toolbox
 from agent.i18n import translate
-from agent.language import truncate_at_boundary
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.turn import Reply
+from bot.look_ups import run_proposal
 from bot.outgoing import Button, ButtonRows
 from bot.question import Question, is_retry
 from bot.telegram.buttons import acknowledge, claim, parts_of
@@ -25,8 +23,6 @@ from bot.telegram.messages import press_of
 
 PREFIX: Final = "x:"
 """The beginning of the data: `x:USER:DIGEST`."""
-MAX_SHOWN: Final = 1_500
-"""Characters of a result that the user is shown."""
 
 
 def tool_buttons(question: Question, reply: Reply) -> ButtonRows:
@@ -58,7 +54,7 @@ def tool_handlers(conversation: Conversation, servers: McpServers) -> list[AnyHa
 
         async def work(run: Run) -> Reply:
             # A call that was cut off may have run, and is left alone.
-            return _uncertain(proposal) if is_again else await _run(servers, proposal, run)
+            return _uncertain(proposal) if is_again else await run_proposal(proposal, run, servers)
 
         question = conversation.build_question(update, f"▶ {proposal.tool}")
         await conversation.turns.run_turn(question, work)
@@ -68,18 +64,6 @@ def tool_handlers(conversation: Conversation, servers: McpServers) -> list[AnyHa
 
 def _uncertain(proposal: Proposal) -> Reply:
     return Reply(text=translate("tool_uncertain", tool=escape(proposal.tool)), outcome="failed")
-
-
-async def _run(servers: McpServers, proposal: Proposal, run: Run) -> Reply:
-    """Make the proposed call, and return its result for the user."""
-    name, tool = escape(proposal.tool), servers.confirmed(proposal.tool)
-    if tool is None:
-        return Reply(text=translate("tool_down", tool=name), outcome="failed")
-    result = await Toolbox([tool]).call(ToolCall("pressed", proposal.tool, proposal.arguments), run)
-    text = truncate_at_boundary(result.text.removeprefix(ERROR_PREFIX), MAX_SHOWN)
-    if result.error_type is None:
-        return Reply(text=f"{translate('tool_done', tool=name)}\n\n{escape(text)}")
-    return Reply(text=f"{translate('tool_failed', tool=name)}\n\n{escape(text)}", outcome="failed")
 
 
 def proposed_in(message: object, digest: str) -> Proposal | None:

@@ -170,6 +170,12 @@ class MemoryRepository(SqlRepository):
         rows = await self._all(select(FactRow).where(theirs).order_by(FactRow.at))
         return [Fact(cast("FactKind", row.kind), row.value, row.said) for row in rows]
 
+    async def forget(self, user_id: int) -> None:
+        """Delete the facts, the concerns and the bottles of a user."""
+        async with self.sessions.begin() as session:
+            for row in (FactRow, BottleRow):
+                await session.execute(delete(row).where(row.user_id == user_id))
+
     async def undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it is deleted, or another user's."""
         said = await self._first(select(FactRow.said).where(_is_undo(user_id, undo_id)))

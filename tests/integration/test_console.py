@@ -1,16 +1,22 @@
 """The conversation in a terminal and in a pipe, as a process of its own."""
 
 import codecs
+import json
 import os
 import pty
 import re
 import select
 import subprocess
 import time
+from pathlib import Path
+
+import pytest
 
 from agent.i18n import translate_into
 from tests.acceptance.test_end_to_end import ANSWER
+from tests.acceptance.test_mcp import informed
 from tests.commands import sommelier_here
+from tests.doubles.mcp_tools import entry
 from tests.doubles.model_server import (
     ModelServer,
     answer_json,
@@ -46,14 +52,34 @@ def test_piped_lines_are_turns_of_one_conversation_that_the_next_does_not_rememb
     environment: dict[str, str],
 ) -> None:
     german = environment | {"LANG": "de_DE.UTF-8"}
-    first = piped("/new\n\n  \nRotwein zu Lamm\nIch hasse Riesling\n/new\n/quit\n/help\n", german)
-    again = piped("/new\n/taste\nRiesling?\n", environment)
+    lines = "/new\n\n  \nRotwein zu Lamm\nIch bin schwanger\nund einen weißen?\n/quit\n/help\n"
+    first = piped(lines, german)
+    again = piped("/new\nRotwein zu Lamm\n/new\n", environment)
     assert first.returncode == 0
     assert first.stdout.startswith(translate_into("de", "nothing_to_forget"))
-    assert first.stdout.rstrip().endswith(translate_into("de", "forgotten"))
+    assert first.stdout.count("Alkoholfreier Wein") >= 3
+    assert "Alkoholfreier" not in again.stdout
     assert first.stderr.strip() == translate_into("de", "terminal_no_model")
     assert again.stdout.startswith(translate_into("en", "nothing_to_forget"))
-    assert "I know nothing of your taste yet." in again.stdout
+    assert again.stdout.rstrip().endswith(translate_into("en", "forgotten"))
+
+
+def test_commands_look_things_up_and_a_crisis_in_one_is_heard(environment: dict[str, str]) -> None:
+    done = piped(
+        "/ask what does sur lie mean?\n/quotes cork taint\n/find wine bar Lyon\n/find\n"
+        "/taste Riesling\n/wine\n/find ich will nicht mehr leben\n",
+        environment,
+    )
+    answer, quotes, places, *others = re.split(r"\n\n(?=1\. |Wine bar|What sh)", done.stdout)
+    assert "Sources\n[1] Sur lie: ageing on the lees · " in answer
+    assert quotes.startswith("1. Cork taint · ")
+    assert places == "Wine bar · Lyon\n\n" + translate_into("en", "no_place_search")
+    queries, told = others
+    assert queries.count(" (https://duckduckgo.com/?q=") == 10
+    sentences = ("find_usage", "only_in_telegram", "unknown_command")
+    *said, crisis = told.split("\n\n", 3)
+    assert said == [translate_into("en", name) for name in sentences]
+    assert "0800 111 0 111" in crisis
 
 
 class PseudoTerminal:
@@ -71,9 +97,9 @@ class PseudoTerminal:
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
-    def wait_for(self, text: str, seconds: float = 30) -> None:
-        deadline = time.monotonic() + seconds
-        while text not in self.shown:
+    def wait_for(self, text: str, *, times: int = 1) -> None:
+        deadline = time.monotonic() + 30
+        while self.shown.count(text) < times:
             assert time.monotonic() < deadline, self.shown
             self._read()
 
@@ -123,9 +149,10 @@ def test_in_a_terminal_an_answer_is_shown_as_it_forms_and_then_once(
     model_server.script(SEARCH, paced(LONG, 80))
     terminal = PseudoTerminal(with_model(model_server, environment))
     terminal.wait_for("you › ")
+    assert "Hello! I am your sommelier." in terminal.shown
     terminal.type("Something for trout?\n")
     terminal.wait_for("Searching the cellar: ")
-    terminal.wait_for(" 👎")
+    terminal.wait_for("you › ", times=2)
     *drafts, answer = terminal.shown.split("thinking …")
     assert any("1. Trimbach" in draft for draft in drafts)
     assert answer.count("1. Trimbach") == 1
@@ -138,18 +165,39 @@ def test_the_first_ctrl_c_stops_the_answer_and_the_next_leaves(
     terminal = PseudoTerminal(with_model(model_server, environment))
     terminal.wait_for("you › ")
     model_server.script(SEARCH, paced(LONG, 20))
-    terminal.shown = ""
     terminal.type("Something for trout?\n")
     terminal.wait_for("1. Trimbach")
     terminal.type("\x03")
     terminal.wait_for("Stopped here, as you asked.")
-    terminal.wait_for("you › ")
+    terminal.wait_for("you › ", times=2)
     assert "1. Trimbach" in terminal.shown.split("thinking …")[-1]
     model_server.script(SEARCH, hang(60))
     terminal.shown = ""
     terminal.type("Something for trout?\n")
     terminal.wait_for("Searching the cellar")
     assert terminal.leave("\x03", every=0.02) == 0
+    assert "Traceback" not in terminal.shown
+
+
+@pytest.mark.parametrize(("key", "is_run"), [("n", False), ("y", True)])
+def test_a_proposed_tool_call_runs_only_if_the_user_agrees(
+    model_server: ModelServer, environment: dict[str, str], tmp_path: Path, key: str, is_run: bool
+) -> None:
+    notes = tmp_path / "notes"
+    settings = with_model(model_server, environment)
+    settings["MCP_SERVERS"] = json.dumps({"desk": entry(notes)})
+    model_server.script(
+        tool_call("desk__add_note", {"text": "cheese"}), informed("I would note it.")
+    )
+    terminal = PseudoTerminal(settings)
+    terminal.wait_for("you › ")
+    terminal.type("Note cheese\n")
+    terminal.wait_for("▶ desk__add_note [y/n] (n): ")
+    assert 'desk__add_note {"text": "cheese"}' in terminal.shown
+    terminal.type(f"{key}\n")
+    terminal.wait_for("you › ", times=2)
+    assert ("desk__add_note has run." in terminal.shown) == notes.exists() == is_run
+    assert terminal.leave("\x04") == 0
     assert "Traceback" not in terminal.shown
 
 
@@ -162,23 +210,3 @@ def test_in_a_pipe_nothing_is_shown_but_the_answer(
     assert done.stdout.startswith("For your trout, something dry.")
     assert done.stdout.count("1. Trimbach") == 1
     assert not re.search(r"\x1b|Searching|thinking", done.stdout + done.stderr)
-
-
-def test_a_terminal_greets_buttons_are_pressed_by_their_numbers_and_files_are_shown(
-    environment: dict[str, str],
-) -> None:
-    terminal = PseudoTerminal(environment)
-    terminal.wait_for("you › ")
-    assert "Hello! I am your sommelier." in terminal.shown
-    assert "OPENAI_API_KEY" in terminal.shown
-    terminal.type("a red for lamb\n")
-    terminal.wait_for(" 👎")
-    terminal.wait_for("you › ")
-    (number,) = re.findall(r"(\d+) 👎", terminal.shown)
-    terminal.shown = ""
-    terminal.type(f"{number}\n")
-    terminal.wait_for("👎 ✓")
-    terminal.type("/export\n")
-    terminal.wait_for('"verdict": "disliked"')
-    assert terminal.leave("\x04") == 0
-    assert "Traceback" not in terminal.shown

@@ -1,8 +1,7 @@
 """The arguments of /ask and /find, and how texts of others are shown."""
 
 from agent.documents.quotes import Quote, Quotes
-from bot.look_ups import quote_texts
-from bot.telegram.look_ups import read_find, read_question
+from bot.look_ups import quote_texts, read_find, read_question
 from bot.telegram.render import parse
 
 NASTY = "**5** [x](https://evil.example) <b> `c` _i_ # > - 1. \\ ~"
