@@ -30,7 +30,14 @@ from bot.tasks import attempt, beside, bounded
 from bot.tracing import masking_of, open_prompts
 from config import Server, Settings, SettingsError, describe
 from db.documents.store import SqlDocumentStore, load_starter_documents
-from db.engine import DatabaseUnavailable, Sessions, create_engine
+from db.engine import (
+    REVISION,
+    DatabaseUnavailable,
+    Sessions,
+    create_engine,
+    schema_revision,
+    upgrade_schema,
+)
 from db.models import ScoreRow, TraceRow
 from db.repositories.broadcasts import Broadcasts
 from db.repositories.inbox import Inbox
@@ -42,7 +49,6 @@ from db.repositories.people import (
 from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import TurnRepository
-from db.schema import newest_revision, schema_revision, upgrade_schema
 from db.wines.catalogue import SqlCatalogue, load_starter
 
 
@@ -154,10 +160,10 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
 async def require_newest_schema(engine: AsyncEngine) -> None:
     """Raise DatabaseUnavailable if the database was not upgraded to this version."""
     revision = await schema_revision(engine)
-    if revision != newest_revision():
+    if revision != REVISION:
         raise DatabaseUnavailable(
             f"The database is at revision {revision or 'none'}, this version needs "
-            f"{newest_revision()}: run `sommelier db upgrade`."
+            f"{REVISION}: run `sommelier db upgrade`."
         )
 
 

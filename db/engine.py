@@ -1,4 +1,4 @@
-"""The two databases, SQLite in a file and Postgres for several replicas, and their sessions.
+"""The two databases, SQLite in a file and Postgres for several replicas: sessions and schema.
 
 Calls are tried again while a database is restarting, locked or full.
 """
@@ -10,10 +10,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
-from sqlalchemy import URL, CursorResult, Delete, Row, Select, Update, event, make_url, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    CursorResult,
+    Delete,
+    Row,
+    Select,
+    Update,
+    event,
+    func,
+    inspect,
+    make_url,
+    select,
+    text,
+)
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -53,6 +68,10 @@ POOL_SIZE: Final = 10
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
 """Tries of a call whose failure is tolerated; they take a second or two."""
+REVISION: Final = "a001"
+"""The schema that this release needs: the newest of `migrations`."""
+MIGRATION_LOCK: Final = 7_303_014
+"""The number of the lock for migrating; no other code uses it."""
 
 
 class DatabaseUnavailable(Exception):
@@ -68,10 +87,9 @@ class Sessions:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._session_factory = async_sessionmaker(engine, expire_on_commit=False)
-        self.is_sqlite = engine.dialect.name == "sqlite"
-        self._file = Path(engine.url.database or "")
-        self._inode: int | None = None
-        self._write_lock = asyncio.Lock() if self.is_sqlite else nullcontext()
+        self._file = None if engine.dialect.name != "sqlite" else Path(engine.url.database or "")
+        self._inode = self._find_inode()
+        self._write_lock = asyncio.Lock() if self._file else nullcontext()
 
     def __call__(self) -> AsyncSession:
         """Return a session for reading."""
@@ -97,24 +115,23 @@ class Sessions:
 
     async def checkpoint(self) -> None:
         """Empty the write-ahead log of an SQLite database: it may still contain deleted rows."""
-        if self.is_sqlite:
+        if self._file:
             async with self._write_lock, self._session_factory() as session:
                 await session.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     def _check_file(self) -> None:
-        """Check that the file of SQLite is the one that the first check found.
+        """Check that the file of SQLite is still the one that was opened.
 
         If it is not, the error counts as transient: an operator may restore the file.
         """
-        if not self.is_sqlite:
-            return
-        inode = self._file.stat().st_ino if self._file.exists() else None
-        self._inode = self._inode or inode
-        if inode is None or inode != self._inode:
+        if self._find_inode() != self._inode:
             raise DatabaseUnavailable(
                 f"The database {self._file} was deleted or replaced while it was in use. The bot "
                 "accepts no updates. Restore the file, or restart to use the new one."
             )
+
+    def _find_inode(self) -> int | None:
+        return self._file.stat().st_ino if self._file and self._file.exists() else None
 
 
 async def count_changed(session: AsyncSession, statement: Update | Delete) -> int:
@@ -206,9 +223,9 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         return engine
     parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
-    return create_async_engine(
-        parsed, pool_pre_ping=True, pool_size=pool_size, max_overflow=0, hide_parameters=True
-    )
+    # No `pool_pre_ping`, which doubles the round trips: a call that finds a connection lost has all
+    # old ones replaced, and is tried again.
+    return create_async_engine(parsed, pool_size=pool_size, max_overflow=0, hide_parameters=True)
 
 
 def _create_private_file(path: Path) -> None:
@@ -235,32 +252,67 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
     cursor.close()
 
 
-async def check_connection(engine: AsyncEngine) -> None:
-    """Connect once.
+async def schema_revision(engine: AsyncEngine) -> str | None:
+    """Return the revision of a database, None for an empty one.
 
     Raises:
         DatabaseUnavailable: no connection; the message names the database and the reason.
     """
+    query = text("SELECT version_num FROM alembic_version")
     try:
         async with engine.connect() as connection:
-            await connection.execute(text("SELECT 1"))
+            has_table = await connection.run_sync(
+                lambda sync: inspect(sync).has_table("alembic_version")
+            )
+            return await connection.scalar(query) if has_table else None
     except (DBAPIError, OSError) as error:
-        reason = _reason_of(error)
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+        reason = str(cause).strip().partition("\n")[0].rstrip(".") or type(cause).__name__
         if password := engine.url.password:
             reason = reason.replace(password, "***")
         raise DatabaseUnavailable(
-            f"The database {safe_address(engine.url)} cannot be reached: {reason}. "
-            "Check DATABASE_URL."
+            f"The database {_address(engine.url)} cannot be reached: {reason}. Check DATABASE_URL."
         ) from None
 
 
-def _reason_of(error: DBAPIError | OSError) -> str:
-    """Return the first line of an error of a driver, or else its type."""
-    cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-    first_line = str(cause).strip().partition("\n")[0].rstrip(".")
-    return first_line or type(cause).__name__
+async def upgrade_schema(engine: AsyncEngine) -> None:
+    """Migrate to the newest schema, all or nothing. Other processes that try meanwhile wait.
+
+    Raises:
+        DatabaseUnavailable: no connection, or another release made the tables.
+    """
+    if await schema_revision(engine) == REVISION:
+        return
+    async with engine.begin() as connection:
+        # The lock comes before alembic, which keeps its state in globals: not even two tasks of
+        # one process may be inside at once.
+        if engine.dialect.name == "sqlite":
+            await connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            await connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+        await connection.run_sync(_upgrade)
 
 
-def safe_address(url: URL) -> str:
+def _upgrade(connection: Connection) -> None:
+    # These are heavy, and needed once a release.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.util import CommandError  # noqa: PLC0415
+
+    folder = str(resources.files("migrations")).replace("%", "%%")
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", folder)
+    config.set_main_option("path_separator", "os")
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:  # the revision is unknown
+        raise DatabaseUnavailable(
+            f"The tables of the database {_address(connection.engine.url)} were made by another "
+            f"release ({error}; this one knows up to {REVISION}). Start that release, or set "
+            "DATABASE_URL to a new database."
+        ) from None
+
+
+def _address(url: URL) -> str:
     """Return the address of a database, with the password masked."""
     return url.set(query={}).render_as_string()

@@ -1,4 +1,4 @@
-"""Alembic's entry point: migrates over the connection that `db.schema` hands it."""
+"""Alembic's entry point: migrates over the connection that `db.engine` hands it."""
 
 from alembic import context
 

@@ -26,8 +26,7 @@ from bot.resources import model_of, open_engine, require_newest_schema
 from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
 from db.documents.store import SqlDocumentStore
-from db.engine import DatabaseUnavailable, Sessions
-from db.schema import schema_revision
+from db.engine import DatabaseUnavailable, Sessions, schema_revision
 from db.wines.catalogue import SqlCatalogue
 
 LANGFUSE_SECONDS: Final = 5

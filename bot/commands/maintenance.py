@@ -18,10 +18,9 @@ from bot.resources import open_engine, require_newest_schema
 from bot.tasks import run_until, stop_on_signals
 from bot.tracing import langfuse_api, masking_of, trace_link
 from config import Settings
-from db.engine import Sessions
+from db.engine import REVISION, Sessions, schema_revision, upgrade_schema
 from db.repositories.inbox import Inbox
 from db.repositories.privacy import SqlPersonalData
-from db.schema import newest_revision, schema_revision, upgrade_schema
 
 db_app = typer.Typer(no_args_is_help=True, add_completion=False)
 updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -35,7 +34,7 @@ def db() -> None:
 @db_app.command("upgrade")
 def upgrade() -> None:
     """Bring the database to this version's schema."""
-    before, newest = asyncio.run(_upgraded(open_settings())), newest_revision()
+    before, newest = asyncio.run(_upgraded(open_settings())), REVISION
     done = "was up to date" if before == newest else f"upgraded from {before or 'none'}"
     typer.echo(f"The database is at {newest}; it {done}.")
 

@@ -9,10 +9,16 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from db.engine import DatabaseUnavailable, Sessions, create_engine
+from db.engine import (
+    REVISION,
+    DatabaseUnavailable,
+    Sessions,
+    create_engine,
+    schema_revision,
+    upgrade_schema,
+)
 from db.models import FULL_TEXT, Base
 from db.repositories.people import ChatRepository
-from db.schema import newest_revision, schema_revision, upgrade_schema
 from tests.databases import Databases, migrated_sqlite
 
 
@@ -30,7 +36,7 @@ async def test_the_migrated_schema_is_the_one_the_models_declare(empty_engine: A
     assert await schema_revision(empty_engine) is None
     for _ in range(2):
         await upgrade_schema(empty_engine)
-        assert await schema_revision(empty_engine) == newest_revision()
+        assert await schema_revision(empty_engine) == REVISION
     async with empty_engine.connect() as connection:
         assert await connection.run_sync(differences) == []
 
@@ -39,7 +45,7 @@ async def test_tables_of_another_release_are_told_and_left_alone(empty_engine: A
     await upgrade_schema(empty_engine)
     async with empty_engine.begin() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
-    with pytest.raises(DatabaseUnavailable, match=r"another release \(revision 0001"):
+    with pytest.raises(DatabaseUnavailable, match=r"another release \(.*'0001'"):
         await upgrade_schema(empty_engine)
     assert await schema_revision(empty_engine) == "0001"
 
@@ -48,7 +54,7 @@ async def test_replicas_that_start_at_once_migrate_once(databases: Databases) ->
     url = databases.create()
     replicas = [create_engine(url) for _ in range(4)]
     await asyncio.gather(*(upgrade_schema(replica) for replica in replicas))
-    assert [await schema_revision(replica) for replica in replicas] == [newest_revision()] * 4
+    assert [await schema_revision(replica) for replica in replicas] == [REVISION] * 4
     for replica in replicas:
         await replica.dispose()
 
