@@ -10,7 +10,7 @@ from agent.care import read_care
 from agent.engine.run import Run, ShowDraft, Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.language import language_of
-from agent.memory.wording import with_change_notes
+from agent.memory.tools import with_change_notes
 from agent.tracing.records import TraceRecord
 from agent.turn import (
     BUDGET_ERROR,

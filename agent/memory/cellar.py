@@ -1,11 +1,22 @@
-"""A person's own bottles: the wine that a name tells of, and when to drink it. Pure."""
+"""A person's own bottles: the wine that a name tells of, when to drink it, and its words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
 from agent.fallback import wine_called
-from agent.sommelier.wine import OWN, Currency, Style, Wine, currency_of, drinking_years, folded
+from agent.i18n import translate
+from agent.markdown import escape
+from agent.sommelier.wine import (
+    OWN,
+    Currency,
+    Style,
+    Wine,
+    currency_of,
+    drinking_years,
+    folded,
+    money,
+)
 from agent.text import pattern, words
 from agent.turn import Bottles, Fact
 
@@ -13,6 +24,8 @@ MAX_BOTTLES: Final = 999
 """Of one wine, in one change."""
 MAX_NAME: Final = 120
 YEARS: Final = range(1900, 2101)
+UNKNOWN_WINDOW_END: Final = 9999
+"""Sorts a wine of which no best years are known behind all others."""
 _TOKEN: Final = pattern(r"[0-9]+(?:[.,][0-9]{1,2})?|[€$£]|[^\s€$£]+")
 _NUMBER: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
 
@@ -121,3 +134,36 @@ def due_in(bottles: Sequence[Bottles], facts: Sequence[Fact], year: int) -> list
 def due_fact(bottles: Bottles, year: int) -> Fact:
     """Return the setting that remembers a reminder of a wine in a year."""
     return Fact("setting", f"due {bottles.key}={year}")
+
+
+def cellar(bottles: Iterable[Bottles], year: int, heading: str) -> str:
+    """Return a line of Markdown for each wine, below a heading."""
+    return "\n".join([heading, *(_line(item, year) for item in bottles)])
+
+
+def whole_cellar(bottles: Iterable[Bottles], year: int) -> str:
+    """Return all that a person owns, the wines with least time left first."""
+    found = bottles_in_stock([*bottles])
+    if not found:
+        return translate("cellar_none")
+    found.sort(key=lambda item: ((drinking_window(item) or (0, UNKNOWN_WINDOW_END))[1], item.key))
+    count = sum(item.count for item in found)
+    return cellar(found, year, translate("cellar_all", count=str(count)))
+
+
+def _line(bottles: Bottles, year: int) -> str:
+    """Return how many bottles there are of which wine, their price, and when to drink them."""
+    wine, window, state = wine_of(bottles), drinking_window(bottles), state_of(bottles, year)
+    name = f"**{escape(wine.label)}**"
+    if bottles.count:
+        facts = [f"{bottles.count} × {name}"]
+        if wine.price is not None:
+            facts.append(translate("cellar_each", price=money(wine.price, wine.currency)))
+        if window is not None:
+            end = window[0 if state == "young" else 1]
+            facts.append(translate(f"cellar_{state}", year=str(end)))
+    else:
+        facts = [name, translate("cellar_gone")]
+    if bottles.note:
+        facts.append(translate("memory_note", what=escape(bottles.note)))
+    return " · ".join(facts)

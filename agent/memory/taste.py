@@ -1,12 +1,14 @@
-"""Tastes in short words, as facts: read by the tables of the fallback. Pure."""
+"""Facts of a person's taste: read from short words by the tables of the fallback, and said."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from agent.care import ALLERGIES
 from agent.fallback import parse_query, read_request
-from agent.sommelier.safety import EXCLUDABLE, read, written
-from agent.sommelier.wine import SOFT_FILTERS, WineQuery
+from agent.i18n import translate
+from agent.markdown import escape
+from agent.sommelier.safety import EXCLUDABLE, budget_of, read, written
+from agent.sommelier.wine import SOFT_FILTERS, WineQuery, money
 from agent.turn import Fact
 
 MAX_NOTE: Final = 200
@@ -19,11 +21,9 @@ def facts_in(text: str) -> tuple[Fact, ...]:
     With a colon it is a note always: "my wife: no eggs" is about somebody else.
     """
     text = text.strip()[:MAX_NOTE]
-    if not text:
-        return ()
     query = parse_query(text)
     facts = () if ":" in text else (*excluded(query), *_likes(text), *_budget(query))
-    return facts or (Fact("note", text, text),)
+    return facts or ((Fact("note", text, text),) if text else ())
 
 
 def excluded(query: WineQuery) -> Iterator[Fact]:
@@ -79,3 +79,29 @@ def fact_of(kind: str, value: str) -> Fact | None:
         text = ", ".join(_plain(value) for values in wanted.values() for value in values)
         return Fact("hate", written(wanted), text)
     return None
+
+
+def in_words(fact: Fact) -> str:
+    """Return half a sentence that says a fact, about what the person named it."""
+    if fact.kind == "budget":
+        low, high, currency = budget_of(fact.value)
+        name = "prices_to" if low is None else "prices_from" if high is None else "prices_between"
+        limits = {"low": money(low or 0, currency), "high": money(high or 0, currency)}
+        return translate("memory_budget", what=translate(name, **limits))
+    what = fact.original_text
+    if fact.kind == "rated" or not what:
+        values = (value for listed in read(fact.value).values() for value in listed)
+        what = ", ".join(values) or fact.value
+    return translate(f"memory_{'like' if fact.kind == 'rated' else fact.kind}", what=what)
+
+
+def added_note(facts: Iterable[Fact]) -> str:
+    """Return the sentence that confirms facts; empty without any."""
+    listed = ", ".join(escape(in_words(fact)) for fact in facts)
+    return translate("memory_learned", facts=listed) if listed else ""
+
+
+def removed_note(facts: Iterable[Fact]) -> str:
+    """Return the sentence that confirms forgotten facts; empty without any."""
+    listed = ", ".join(escape(in_words(fact)) for fact in facts)
+    return translate("memory_unlearned", facts=listed) if listed else ""

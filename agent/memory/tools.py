@@ -6,6 +6,7 @@ person as "the guest".
 """
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 from zlib import crc32
 
@@ -16,24 +17,34 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.fallback import parse_query
+from agent.i18n import translate
 from agent.memory.cellar import (
     MAX_BOTTLES,
     MAX_NAME,
     bottles_in_stock,
     bottles_of,
+    cellar,
     drinking_window,
     find_bottles_by_id,
     guess_wine,
     take_bottles,
     wine_of,
 )
-from agent.memory.taste import MAX_NOTE, contradicted_facts, facts_in, new_facts
+from agent.memory.taste import (
+    MAX_NOTE,
+    added_note,
+    contradicted_facts,
+    excluded,
+    facts_in,
+    new_facts,
+    removed_note,
+)
 from agent.sommelier.safety import may_be_shown, person_in
 from agent.sommelier.wine import Currency, wine_record
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel
 from agent.text import words
-from agent.turn import Change, Fact, Person
+from agent.turn import Change, Fact, Person, Reply, changed
 
 REMEMBER: Final = (
     "Keep a lasting fact of the guest: hate (a wine they never drink), like, allergy, budget "
@@ -51,26 +62,15 @@ OWN_CELLAR: Final = (
     "their own, and recommend these by their wine_id. They are not for sale."
 )
 MAX_LISTED: Final = 60
-# What the tools tell the model.
-NO_CELLAR: Final = (
-    "the guest's cellar holds no bottles that they may drink; search_wines finds wines for sale"
-)
-UNRECOGNIZED_VALUE: Final = (
-    "this value names no known grape, region, country, style or taste; use kind note"
-)
-KNOWN_ALREADY: Final = "this fact of the guest is known already"
-UNKNOWN_FACT: Final = "that is not among the known facts of the guest"
-NOT_OWNED: Final = "the guest owns no wine of this name; own_cellar lists theirs"
-
-Kind = Literal["hate", "like", "allergy", "budget", "note"]
-Value = Annotated[str, Field(min_length=2, max_length=MAX_NOTE)]
+MAX_READ: Final = 300
+"""Characters of a message that is read for what it rules out."""
 
 
 class FactArguments(StrictModel):
     """Arguments of remember and forget."""
 
-    kind: Kind
-    value: Value
+    kind: Literal["hate", "like", "allergy", "budget", "note"]
+    value: Annotated[str, Field(min_length=2, max_length=MAX_NOTE)]
 
 
 class CellarArguments(StrictModel):
@@ -98,7 +98,7 @@ async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
     person = person_in(run)
     facts = new_facts(_parse_facts(arguments), person.facts)
     if not facts:
-        return ToolOutput(KNOWN_ALREADY)
+        return ToolOutput("this fact of the guest is known already")
     removed = tuple(old for fact in facts for old in contradicted_facts(fact, person.facts))
     return _change_output("remembered", person, added_facts=facts, removed_facts=removed)
 
@@ -106,20 +106,19 @@ async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
 async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
     """Return a change that removes the facts of this kind that are most like the value."""
     person = person_in(run)
-    facts = [fact for fact in person.facts if fact.kind == arguments.kind]
-    scores = [_similarity(fact, arguments.value) for fact in facts]
-    best = max(scores, default=0)
+    named = set(words(arguments.value))
+
+    def similarity(fact: Fact) -> int:
+        """Return how many words the fact and the value have in common; a budget always matches."""
+        known = set(words(f"{fact.original_text} {fact.value}"))
+        return 1 if fact.kind == "budget" else len(named & known)
+
+    scores = {fact: similarity(fact) for fact in person.facts if fact.kind == arguments.kind}
+    best = max(scores.values(), default=0)
     if best == 0:
-        raise ToolError(UNKNOWN_FACT)
-    removed = tuple(fact for fact, score in zip(facts, scores, strict=True) if score == best)
+        raise ToolError("that is not among the known facts of the guest")
+    removed = tuple(fact for fact, score in scores.items() if score == best)
     return _change_output("forgotten", person, removed_facts=removed)
-
-
-def _similarity(fact: Fact, value: str) -> int:
-    """Return how many words a fact and a value have in common; a budget always matches."""
-    if fact.kind == "budget":
-        return 1
-    return len(set(words(value)) & set(words(f"{fact.original_text} {fact.value}")))
 
 
 async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
@@ -131,15 +130,15 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
     if arguments.action == "remove":
         added = take_bottles(person.bottles, name, arguments.count)
         if added is None:
-            raise ToolError(NOT_OWNED)
+            raise ToolError("the guest owns no wine of this name; own_cellar lists theirs")
     elif owned := find_bottles_by_id(person.bottles, name):
         wine = dict(owned.wine)
         if arguments.price is not None:
             wine |= {"price": arguments.price, "currency": arguments.currency.value}
         added = replace(owned, count=arguments.count, wine=wine)
     else:
-        guessed = guess_wine(name, arguments.price, arguments.currency)
-        added = bottles_of(guessed, arguments.count)
+        wine_named = guess_wine(name, arguments.price, arguments.currency)
+        added = bottles_of(wine_named, arguments.count)
     return _change_output("cellar changed", person, bottles=(added,))
 
 
@@ -152,14 +151,15 @@ async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     owned = ((item, wine_of(item)) for item in bottles_in_stock(person.bottles))
     found = [(item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts)]
     if not found:
-        raise ToolError(NO_CELLAR)
-    shown = found[:MAX_LISTED]
+        none = "the guest's cellar holds no bottles that they may drink"
+        raise ToolError(f"{none}; search_wines finds wines for sale")
     records = [
         wine_record(wine)
         | {"bottles": item.count, "usually_best": drinking_window(item), "note": item.note}
-        for item, wine in shown
+        for item, wine in found[:MAX_LISTED]
     ]
-    return ToolOutput({"owned_by_the_guest": records}, wines_by_id(wine for _, wine in shown))
+    sources = wines_by_id(wine for _, wine in found[:MAX_LISTED])
+    return ToolOutput({"owned_by_the_guest": records}, sources)
 
 
 def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
@@ -177,23 +177,18 @@ def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
             named = (fact for fact in facts_in(value) if fact.kind in ("like", "hate"))
             facts = tuple(Fact("hate", fact.value, fact.original_text) for fact in named)
         case "allergy":
-            facts = tuple(Fact("allergy", allergen, value) for allergen in _allergens_in(value))
+            # A word is read as an allergen only if the text speaks of an allergy.
+            parsed = {str(name) for name in parse_query(f"allergy {value}").without_allergens}
+            parsed |= {name for name in ALLERGIES if {name, f"{name}s"} & {*words(value)}}
+            facts = tuple(Fact("allergy", allergen, value) for allergen in sorted(parsed))
         case "like" | "budget":
             if arguments.kind == "budget" and value.isdecimal():
                 value = f"up to {value}"
             facts = tuple(fact for fact in facts_in(value) if fact.kind == arguments.kind)
     if not facts:
-        raise ToolError(UNRECOGNIZED_VALUE)
+        known = "grape, region, country, style or taste"
+        raise ToolError(f"this value names no known {known}; use kind note")
     return facts
-
-
-def _allergens_in(value: str) -> list[str]:
-    """Return the allergens, sorted, that are named in English or recognized by our parser."""
-    # The parser takes a word for an allergen only if the text speaks of an allergy.
-    parsed = {str(allergen) for allergen in parse_query(f"allergy {value}").without_allergens}
-    value_words = set(words(value))
-    named = {name for name in ALLERGIES if name in value_words or f"{name}s" in value_words}
-    return sorted(parsed | named)
 
 
 def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
@@ -203,3 +198,42 @@ def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
     # Equal changes have the same key: a call that the model repeats is applied once.
     key = f"{action}:{crc32(repr(change).encode()):08x}"
     return ToolOutput(content, {key: change})
+
+
+def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) -> Reply:
+    """Return a reply that tells the changes of its turn, and what else might be remembered.
+
+    Its changes are one, which can be undone under `undo_id` unless that is 0. What the message
+    rules out is suggested as a fact.
+    """
+    if not person.user_id:
+        return reply
+    change = Change(
+        user_id=person.user_id,
+        added_facts=tuple(fact for made in reply.changes for fact in made.added_facts),
+        removed_facts=tuple(fact for made in reply.changes for fact in made.removed_facts),
+        bottles=tuple(item for made in reply.changes for item in made.bottles),
+        undo_id=undo_id,
+    )
+    is_changed = bool(change.added_facts or change.removed_facts or change.bottles)
+    is_read = bool(reply.wines) and len(message) <= MAX_READ
+    facts = excluded(parse_query(message)) if is_read else ()
+    return replace(
+        reply,
+        changes=(change,) if is_changed else (),
+        notes=(*reply.notes, *change_notes(change, person)),
+        suggested_facts=new_facts(facts, (*person.facts, *change.added_facts)),
+    )
+
+
+def change_notes(change: Change, person: Person) -> list[str]:
+    """Return the sentences that confirm a change; those about bottles say how many there are."""
+    after, keys = changed(person, change), {item.key for item in change.bottles}
+    bottles = [item for item in after.bottles if item.key in keys]
+    year = datetime.now(UTC).year
+    parts = (
+        added_note(change.added_facts),
+        removed_note(change.removed_facts),
+        cellar(bottles, year, translate("cellar_added")) if bottles else "",
+    )
+    return [part for part in parts if part]

@@ -9,7 +9,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import httpx2
 from pydantic import SecretStr
@@ -22,6 +22,8 @@ from agent.engine.run import Run, Span
 from agent.markdown import visible
 from agent.retrying import retry
 from agent.senses.sent_files import Unusable
+
+R = TypeVar("R")
 
 OPENAI: Final = "https://api.openai.com/v1"
 TEMPORARY: Final = frozenset({408, 409, 425, 429})
@@ -80,11 +82,6 @@ class AudioServer:
             raise ModelUnavailable("audio/speech answered with no Ogg file")
         return audio
 
-    def spent(self, usd: float) -> Spent:
-        """Return what a request took; a server on this machine costs nothing."""
-        is_free = self.base_url is not None and is_local(self.base_url)
-        return Spent(requests=1, cost_usd=0 if is_free else usd)
-
     async def _post(self, path: str, **body: Any) -> bytes:
         key = self.api_key.get_secret_value() if self.api_key else ""
         request = self.http.stream(
@@ -127,15 +124,13 @@ async def hear(
     with run.span.child("hear.voice", "generation", input=f"[voice, {seconds:g} s]") as span:
         try:
             audio = await download()
-            text = await retry(lambda: server.transcribe(audio), tries=TRIES, on=worth_a_wait)
         except Unusable as error:
             span.update(metadata={"error_type": str(error)}, level="WARNING")
             return Heard(why=str(error))
-        except ModelError as error:
-            return Heard(why=_record_failure(span, run, server, "hearing", error))
-        _record(span, run, server, USD_PER_SECOND * seconds)
+        usd = USD_PER_SECOND * seconds
+        text, why = await _ask(lambda: server.transcribe(audio), usd, run, server, span)
         span.update(output=text)
-    return Heard(text, "" if text else "nothing_said")
+    return Heard(text or "", why or ("" if text else "nothing_said"))
 
 
 async def read_aloud(text: str, run: Run, server: AudioServer) -> bytes:
@@ -144,25 +139,26 @@ async def read_aloud(text: str, run: Run, server: AudioServer) -> bytes:
     if not text or run.ledger.exhausted(run.limits):
         return b""
     with run.span.child("speak.answer", "generation", input=f"[{len(text)} characters]") as span:
-        try:
-            audio = await retry(lambda: server.read_aloud(text), tries=TRIES, on=worth_a_wait)
-        except ModelError as error:
-            _record_failure(span, run, server, "reading aloud", error)
-            return b""
-        _record(span, run, server, USD_PER_CHARACTER * len(text))
-    return audio
+        usd = USD_PER_CHARACTER * len(text)
+        audio, _ = await _ask(lambda: server.read_aloud(text), usd, run, server, span)
+    return audio or b""
 
 
-def _record(span: Span, run: Run, server: AudioServer, usd: float) -> None:
-    """Count a request in the turn's ledger and in the trace."""
-    spent = server.spent(usd)
+async def _ask(
+    call: Callable[[], Awaitable[R]], usd: float, run: Run, server: AudioServer, span: Span
+) -> tuple[R | None, str]:
+    """Return the answer of a server, or None and the name of its error.
+
+    The request counts in the turn's ledger and on the span; one that failed costs nothing.
+    """
+    answer, why = None, ""
+    try:
+        answer = await retry(call, tries=TRIES, on=worth_a_wait)
+    except ModelError as error:
+        why = log_failure("A request about sound failed", error)
+        span.update(metadata={"error_type": why}, level="WARNING")
+    is_free = why or (server.base_url is not None and is_local(server.base_url))
+    spent = Spent(requests=1, cost_usd=0 if is_free else usd)
     run.ledger.take(spent)
     span.update(model=server.model, cost_usd=spent.cost_usd)
-
-
-def _record_failure(span: Span, run: Run, server: AudioServer, task: str, error: ModelError) -> str:
-    """Count a request that failed, at no cost; return the name of its error."""
-    _record(span, run, server, 0)
-    why = log_failure(task, error)
-    span.update(metadata={"error_type": why}, level="WARNING")
-    return why
+    return answer, why

@@ -13,9 +13,9 @@ from telegram import Update
 from telegram.ext import CallbackQueryHandler, CommandHandler, MessageHandler, filters
 
 from agent.i18n import translate
-from agent.memory import wording
-from agent.memory.cellar import bottles_in_stock, read_bottles, take_bottles
-from agent.memory.taste import contradicted_facts, facts_in, new_facts
+from agent.memory.cellar import bottles_in_stock, read_bottles, take_bottles, whole_cellar
+from agent.memory.taste import contradicted_facts, facts_in, in_words, new_facts, removed_note
+from agent.memory.tools import change_notes
 from agent.sommelier.safety import taste_of, written
 from agent.turn import STATED_KINDS, Bottles, Change, Fact, Person
 from bot.outgoing import Button
@@ -142,7 +142,7 @@ async def _forget_fact(conversation: Conversation, update: Update) -> None:
     """Forget the fact of a pressed button, and take the button away."""
     query, facts = press_of(update), _listed(await conversation.facts(update))
     gone = tuple(fact for fact in facts if _data(fact) == query.data)
-    await acknowledge(query, wording.removed_note(gone))
+    await acknowledge(query, removed_note(gone))
     await remove_buttons(query.message, lambda data: data == query.data)
     if gone:
         await conversation.change_memory(update, removed_facts=gone)
@@ -160,7 +160,7 @@ async def _cellar(conversation: Conversation, update: Update) -> None:
         await _change(conversation, update, bottles=(gone,) if gone else ())
     else:
         hint = f"\n\n{translate('cellar_hint')}" if bottles_in_stock(bottles) else ""
-        shown = wording.whole_cellar(bottles, datetime.now(UTC).year)
+        shown = whole_cellar(bottles, datetime.now(UTC).year)
         await conversation.reply(update, shown + hint)
 
 
@@ -191,7 +191,7 @@ async def _change(conversation: Conversation, update: Update, **fields: Any) -> 
     (_, user_id), undo_id = chat_and_user_ids(update), update.update_id
     change = Change(user_id=user_id, undo_id=undo_id, **fields)
     known = Person(bottles=tuple(await conversation.bottles(update)), user_id=user_id)
-    if said := wording.change_notes(change, known):
+    if said := change_notes(change, known):
         await conversation.reply(update, "\n\n".join(said), undo_button(undo_id))
         await conversation.store_change(change)
     else:
@@ -207,7 +207,7 @@ def _listed(facts: Sequence[Fact]) -> list[Fact]:
 
 
 def _label(fact: Fact) -> str:
-    label = wording.in_words(fact)
+    label = in_words(fact)
     return f"✖ {label if len(label) <= MAX_LABEL else f'{label[:MAX_LABEL]}…'}"
 
 

@@ -10,8 +10,7 @@ from telegram import Update
 
 from agent.care import CONCERNS, gravest
 from agent.i18n import translate
-from agent.memory.taste import fact_of
-from agent.memory.wording import added_note, in_words
+from agent.memory.taste import added_note, fact_of, in_words
 from agent.turn import Fact, Reply
 from bot.outgoing import MAX_DATA, Button, ButtonRows
 from bot.question import Question

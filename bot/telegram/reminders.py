@@ -12,8 +12,7 @@ from typing import Final
 from telegram import Update
 
 from agent.i18n import translate, use_language
-from agent.memory.cellar import due_fact, due_in
-from agent.memory.wording import cellar
+from agent.memory.cellar import cellar, due_fact, due_in
 from agent.turn import Fact
 from bot.outgoing import Button, Destination
 from bot.telegram.buttons import acknowledge
