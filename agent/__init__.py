@@ -7,7 +7,12 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, ToolError
 from agent.engine.limits import Ledger, Limits, Price, Prices
 from agent.engine.llm import LLMService
-from agent.engine.loop import AgenticResponse, generate_agentic_response, stream_agentic_response
+from agent.engine.loop import (
+    AgenticResponse,
+    Draft,
+    generate_agentic_response,
+    stream_agentic_response,
+)
 from agent.engine.messages import (
     LLM,
     LLMRequest,
@@ -18,7 +23,7 @@ from agent.engine.messages import (
     ToolSchema,
     Usage,
 )
-from agent.engine.parsing import Draft, ParseResult
+from agent.engine.parsing import ParseResult
 from agent.engine.run import Prompt, PromptRef, Run, Span, Stop
 from agent.engine.tools import Tool, ToolOutput, tool
 

@@ -140,13 +140,9 @@ class OutputContract(Generic[T]):
 
     @property
     def plain_text(self) -> bool:
-        """Return True if the answer is text as it is, and no JSON."""
-        return self.output.schema.get("type") == "string"
-
-    @property
-    def accepts_any_text(self) -> bool:
-        """Return True if every text satisfies the schema."""
-        return self.plain_text and self.output.schema.keys() <= {"type", "title", "description"}
+        """Return True if any text is an answer as it is, and no JSON is asked for."""
+        schema = self.output.schema
+        return schema.get("type") == "string" and schema.keys() <= {"type", "title", "description"}
 
     @property
     def is_drafted(self) -> bool:
@@ -155,7 +151,7 @@ class OutputContract(Generic[T]):
         Without `partial` these are the whole sentences of a text that no rule changes.
         """
         is_free = self.grounding is _nothing and self.render is _as_text
-        return self.partial is not None or (self.accepts_any_text and is_free)
+        return self.partial is not None or (self.plain_text and is_free)
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
         """Return the schema for a response format, None unless the answer is a JSON object."""

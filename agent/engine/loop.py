@@ -9,12 +9,11 @@ from typing import Final, Generic, TypeVar, cast
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import LimitReached, ModelError, Outcome
 from agent.engine.limits import Ledger
-from agent.engine.messages import Conversation, LLMRequest, LLMResponse, Message, ToolCall
+from agent.engine.messages import Conversation, LLMRequest, LLMResponse, Message, Text, ToolCall
 from agent.engine.models import ModelChain
 from agent.engine.parsing import (
-    Draft,
-    Drafts,
     ParseResult,
+    draft_of,
     parse_final_response,
     strip_thoughts,
     tool_calls_in_text,
@@ -22,6 +21,7 @@ from agent.engine.parsing import (
 )
 from agent.engine.run import Run, Span
 from agent.engine.tools import Tool, Toolbox
+from agent.text import MAX_INLINE_CHARS
 
 T = TypeVar("T")
 
@@ -68,6 +68,13 @@ class AgenticResponse(Generic[T]):
     def has_text(self) -> bool:
         """Return True if there is a text for the user, be it of a salvaged or stopped answer."""
         return bool(self.text.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The grounded part of an answer that is still being written, in Markdown."""
+
+    text: str
 
 
 async def generate_agentic_response(
@@ -138,28 +145,25 @@ async def stream_agentic_response(
 ) -> AsyncIterator[Draft | AgenticResponse[T]]:
     """Yield a draft of the answer whenever its text has changed, then the response.
 
-    Accept a subset of the arguments of `generate_agentic_response`, and the `interval_seconds`
-    between drafts. If the caller stops iterating, the turn is cancelled.
+    If the caller stops iterating, the turn is cancelled.
     """
-    draft_readers: list[Callable[[], str]] = []  # only the last one is in use
-    run_with_drafts = replace(run, show_draft=draft_readers.append)
-    turn_task = asyncio.create_task(
-        generate_agentic_response(
-            message, run=run_with_drafts, contract=contract, tools=tools, images=images
-        )
+    readers: list[Callable[[], str]] = [str]  # the last one reads the current draft
+    run = replace(run, show_draft=readers.append)
+    turn = asyncio.create_task(
+        generate_agentic_response(message, run=run, contract=contract, tools=tools, images=images)
     )
-    last_text = ""
+    shown = ""
     try:
-        while not turn_task.done():
-            await asyncio.wait([turn_task], timeout=interval_seconds)
-            text = draft_readers[-1]() if draft_readers and not turn_task.done() else ""
-            if text and text != last_text:
-                last_text = text
+        while not turn.done():
+            await asyncio.wait([turn], timeout=interval_seconds)
+            text = readers[-1]()
+            if text not in {"", shown} and not turn.done():
+                shown = text
                 yield Draft(text)
-        yield await turn_task
+        yield await turn
     finally:
-        turn_task.cancel()
-        await asyncio.wait([turn_task])
+        turn.cancel()
+        await asyncio.wait([turn])
 
 
 class _Turn(Generic[T]):
@@ -176,8 +180,7 @@ class _Turn(Generic[T]):
         self.run, self.contract, self.chat, self.progress = run, contract, chat, progress
         self.toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
         self.evidence = Evidence({}, chat.texts_by("user"), chat.texts_by("assistant"))
-        self.drafts = Drafts(run, contract, self.evidence)
-        self.models = ModelChain(run, self.drafts.text_so_far)
+        self.models = ModelChain(run)
         self.max_tokens = run.limits.answer_tokens
         self.answered_by: list[str] = []
         self.results: list[ParseResult[T]] = []
@@ -188,10 +191,8 @@ class _Turn(Generic[T]):
         If the answer was truncated, raise the token limit for the next one.
         """
         while True:
-            request = self._next_request()
-            model_response, span = await self.models.ask(
-                self.chat, request, attempt=len(self.results)
-            )
+            request, attempt = self._next_request(), len(self.results)
+            model_response, span = await self.models.ask(self.chat, request, attempt=attempt)
             if model_response.finish_reason == "length":
                 # A ceiling below the current limit does not lower it.
                 ceiling = max(self.max_tokens, self.run.limits.answer_tokens_ceiling)
@@ -212,29 +213,40 @@ class _Turn(Generic[T]):
         after a format error. The response format is omitted after an error that a tool may mend,
         if none was called yet: some servers disable tools when a format is set.
         """
-        limits, ledger = self.run.limits, self.run.ledger
-        remaining_attempts = limits.structured_output_max_retries - len(self.results) + 1
-        may_call = (
-            ledger.tool_calls < limits.tool_calls
-            and ledger.requests + remaining_attempts < limits.requests
-        )
+        limits, ledger, contract = self.run.limits, self.run.ledger, self.contract
         error = self.results[-1].error_type if self.results else None
+        kept = limits.structured_output_max_retries - len(self.results) + 1
+        may_call = (
+            ledger.tool_calls < limits.tool_calls and ledger.requests + kept < limits.requests
+        )
         tools = self.toolbox.schemas if may_call and error not in FORMAT_ERRORS else ()
         omit_format = bool(tools) and error in MISSING_TOOL_ERRORS and ledger.tool_calls == 0
+        is_drafted = self.run.show_draft is not None and contract.is_drafted
         return LLMRequest(
             tools=tools,
-            output=None if omit_format else self.contract.output_format(self.evidence),
+            output=None if omit_format else contract.output_format(self.evidence),
             max_tokens=self.max_tokens,
-            temperature=self.contract.temperature,
-            on_text=self.drafts.listener(),
+            temperature=contract.temperature,
+            on_text=self._show_drafts if is_drafted else None,
         )
+
+    def _show_drafts(self, written: Text) -> None:
+        """Show drafts of the response that the model begins to write."""
+        self.models.written = written
+        if self.run.show_draft is not None:
+            self.run.show_draft(lambda: self.draft().text)
+
+    def draft(self) -> ParseResult[T]:
+        """Return the part of the current response that may be shown now."""
+        # Reading a longer text would block the turns of other chats.
+        return draft_of(self.models.written()[:MAX_INLINE_CHARS], self.contract, self.evidence)
 
     async def call_tools(self, model_response: LLMResponse) -> None:
         """Run the calls of a response, and add their results to the messages and the evidence."""
         calls = self.chat.with_unique_ids(model_response.tool_calls)
         if self.run.show_draft is not None and self.progress is not None:
-            draft = self.progress(calls)
-            self.run.show_draft(lambda: draft)
+            text = self.progress(calls)
+            self.run.show_draft(lambda: text)
         results = await self.toolbox.call_all(calls, self.run)
         self.chat.add_results(model_response, calls, [result.text for result in results])
         for result in results:
@@ -281,17 +293,14 @@ class _Turn(Generic[T]):
         )
 
     async def _result_to_show(self, outcome: Outcome) -> ParseResult[T]:
-        """Return the result that the user is shown, an empty one if there is nothing to show.
-
-        If the user stopped the turn, it is the draft. If the model refused, there is none.
-        """
+        """Return the result that the user is shown, an empty one if there is nothing to show."""
         contract, nothing = self.contract, ParseResult[T]("")
         if outcome == "answered":
             return self.results[-1]
-        if outcome == "stopped":
-            return self.drafts.result() or nothing
         if outcome in {"refusal", "content_filter"}:
             return nothing
+        if outcome == "stopped" and (draft := self.draft()).is_valid:
+            return draft
         for result in reversed(self.results):
             salvaged = await valid_part(contract.salvage, result.answer, contract, self.evidence)
             if salvaged:
@@ -300,11 +309,8 @@ class _Turn(Generic[T]):
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
-    """Append the schema of the answer to the instructions.
-
-    Return them unchanged if they already contain it, or if the contract accepts any text.
-    """
+    """Append the schema of the answer to the instructions, unless they contain it already."""
     schema = contract.output.schema_text
-    if contract.accepts_any_text or schema in instructions:
+    if contract.plain_text or schema in instructions:
         return instructions
     return f"{instructions}\n\n{SCHEMA_RULE}{schema}"

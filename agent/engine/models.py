@@ -42,8 +42,8 @@ class ModelChain:
     """
 
     run: Run
-    text_so_far: Text
-    """Returns the text that the model of the current request has written so far."""
+    written: Text = str
+    """Returns what the model has written of the current response; listeners set it."""
     _current: int = 0
 
     async def ask(
@@ -90,6 +90,7 @@ class ModelChain:
         if limit := run.ledger.exhausted(run.limits):
             raise LimitReached(f"this turn has used up its {limit}")
         run.ledger.requests += 1
+        self.written = str
         parameters = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         with run.span.child(
             "llm.plan",
@@ -123,7 +124,7 @@ class ModelChain:
                 return await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
             if request.on_text is not None:
-                written, sent = self.text_so_far(), json.dumps(messages, default=str)
+                written, sent = self.written(), json.dumps(messages, default=str)
                 usage = Usage(len(sent) // TOKEN_CHARS, len(written) // TOKEN_CHARS)
                 server = model.base_url
                 cut_off = LLMResponse(written, usage=usage, model=model.model, base_url=server)

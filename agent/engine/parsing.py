@@ -22,11 +22,10 @@ from pydantic_core import from_json
 from agent import lengths
 from agent.engine.contract import Evidence, OutputContract, Problem, leaves
 from agent.engine.errors import SHOWN_ERROR_CHARS, describe_validation_error, log_failure
-from agent.engine.messages import LLMResponse, OnText, Text, ToolCall
-from agent.engine.run import Run
+from agent.engine.messages import LLMResponse, ToolCall
 from agent.language import last_sentence_end
 from agent.markdown import visible
-from agent.text import MAX_INLINE_CHARS, clip, pattern
+from agent.text import clip, pattern
 
 T = TypeVar("T")
 
@@ -108,8 +107,8 @@ async def parse_final_response(
     text = strip_thoughts(response.content)
     failure = _unusable(response, text, contract, tool_names)
     if failure is not None:
-        draft = draft_of(text, contract, evidence) if failure[0] == "truncated" else None
-        return _failed(*failure, draft.answer if draft else None)
+        is_cut = failure[0] == "truncated"
+        return _failed(*failure, draft_of(text, contract, evidence).answer if is_cut else None)
     result = _read(text, contract)
     if result.answer is None:
         return result
@@ -156,8 +155,7 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
 def _value_of(text: str, contract: OutputContract[T]) -> object:
     """Return the value of a text: JSON first, `read_text` as a safety net."""
     if contract.plain_text:
-        unread = text if contract.accepts_any_text else text.strip('"')
-        return contract.read_text(text) or unread
+        return contract.read_text(text) or text
     try:
         is_array = contract.output.schema.get("type") == "array"
         return read_json(text, "[]" if is_array else "{}")
@@ -278,63 +276,22 @@ def _failed(kind: str, problem: str, answer: T | None = None) -> ParseResult[T]:
     return ParseResult("", [], problem, kind, answer)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """The grounded part of an answer that is still being written, in Markdown."""
-
-    text: str
-
-
-@dataclass(slots=True)
-class Drafts(Generic[T]):
-    """The drafts of one turn: none if the run shows no drafts or the contract has none.
-
-    The text of a new response replaces that of the one before.
-    """
-
-    run: Run
-    contract: OutputContract[T]
-    evidence: Evidence
-    _text: Text = field(default=lambda: "")
-    _has_begun: bool = False
-
-    def listener(self) -> OnText | None:
-        """Return the callback for the next response, None if no drafts are wanted of it."""
-        self._has_begun = False  # until then the draft of the response before it stays
-        is_shown = self.run.show_draft is not None and self.contract.is_drafted
-        return self._start if is_shown else None
-
-    def _start(self, text: Text) -> None:
-        """Show drafts of the response that the model begins to write."""
-        self._text, self._has_begun = text, True
-        if self.run.show_draft is not None:
-            self.run.show_draft(lambda: draft.text if (draft := self.result()) else "")
-
-    def text_so_far(self) -> str:
-        """Return the text that the model has written of the current response."""
-        return self._text() if self._has_begun else ""
-
-    def result(self) -> ParseResult[T] | None:
-        """Return the part of the answer that may be shown now; None if there is none."""
-        # Reading a longer text would block the turns of other chats.
-        return draft_of(self._text()[:MAX_INLINE_CHARS], self.contract, self.evidence)
-
-
-def draft_of(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T] | None:
-    """Return the part of an unfinished response that may be shown, None if there is none."""
+def draft_of(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
+    """Return the part of an unfinished response that may be shown; its text may be empty."""
     text, answer = strip_thoughts(text), None
     try:
         if contract.partial is None:
-            shown = text[: last_sentence_end(text, len(text) - 1)] if contract.is_drafted else ""
+            whole = text[: last_sentence_end(text, len(text) - 1)]
+            shown = visible(whole) if contract.is_drafted else ""
         else:
             value = parse_unfinished(text)
             answer = None if value is None else contract.partial(value, evidence)
-            shown = "" if answer is None else contract.render(answer, evidence)
-        ids = [] if answer is None else contract.ids(answer)
+            shown = "" if answer is None else visible(contract.render(answer, evidence))
+        if shown.strip():
+            return ParseResult(shown, [] if answer is None else contract.ids(answer), answer=answer)
     except Exception as error:
         log_failure("a draft could not be made", error)
-        return None
-    return ParseResult(visible(shown), ids, answer=answer) if shown.strip() else None
+    return ParseResult("")
 
 
 def parse_unfinished(text: str) -> dict[str, Any] | None:

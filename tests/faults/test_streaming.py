@@ -165,7 +165,7 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
             continue
         known = value
         draft = draft_of(text[:end], SOMMELIER, EVIDENCE)
-        if draft is None:
+        if not draft.text:
             continue
         assert not INVENTED_WORDS & set(words(draft.text)), (text[:end], draft.text)
         assert draft.answer is not None

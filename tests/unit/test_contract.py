@@ -38,7 +38,7 @@ class Strict(BaseModel):
         (str, "Take it.", "Take it."),
         (list[str], '["a", "b"]', "a\n\nb"),
         (dict[str, int], '{"a": 1}', "1"),
-        (Literal["red", "white"], "red", "red"),
+        (Literal["red", "white"], '"red"', "red"),
         (Colour, '"white"', "white"),
         (Advice, '{"advice": "Take it."}', "Take it."),
         (Strict, '{"day": "2024-01-02", "colours": ["red"]}', "2024-01-02\n\nred"),
