@@ -1,7 +1,7 @@
 """The most that is read of anything from outside; longer texts are cut, or refused with a message.
 
 All of it is in characters unless the name says bytes. Limited elsewhere: a tool's result
-(`Limits.result_chars`) and a message of the stored history (`bot.turn_record.STORED_CHARS`).
+(`Limits.result_chars`) and a message of the stored history (`bot.question.STORED_CHARS`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The questions that turns answer, and the turn of an update until its answer is committed."""
+"""The questions that turns answer, the state of a turn until it is committed, and its record."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -6,21 +6,26 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Final, Literal
 
 from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
-from agent.engine.run import Run, Stop
+from agent.engine.run import Run, Span, Stop
+from agent.language import truncate_at_boundary
 from agent.tracing.records import TraceRecord
-from agent.turn import Change, Fact
+from agent.turn import Change, Fact, Reply, StoredMessage
 from bot.outgoing import Delivery, Destination
-from db.models import OutboxRow, UpdateRow
+from db.models import OutboxRow, TurnRow, UpdateRow
 from db.repositories.turns import EndedTurn
 
 Kind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
 """The kind of a turn; its trace has this name."""
+OpenRoot = Callable[[TraceRecord, str, int], Span]
+"""Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
+STORED_CHARS: Final = 2000
+"""The most characters of a message that are stored; users get the full text."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class TurnState:
     """The state of a turn in all its tries: its usage, its progress message, how others stop it.
 
@@ -41,9 +46,25 @@ class TurnState:
         """Return the usage of all tries so far."""
         return self.ledger.spent if self.ledger else self.spent_before
 
+
+@dataclass(slots=True, kw_only=True)
+class CurrentTurn(TurnState):
+    """The turn of an update while it is handled: its messages, and what is stored with them.
+
+    `on_delivery` is called with the result of sending the messages; at last, and if there are none,
+    with an empty one.
+    """
+
+    update: UpdateRow
+    messages: list[OutboxRow] = field(default_factory=list)
+    ended: list[EndedTurn] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    on_delivery: Callable[[Delivery], None] = lambda delivery: None
+
     def restart(self) -> None:
-        """Prepare for another try."""
+        """Prepare for another try, without what the last one has collected."""
         self.spent_before, self.ledger, self.stop = self.spent, None, Stop()
+        self.messages, self.ended, self.changes = [], [], []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,21 +150,6 @@ class RunningTurns:
         return is_running
 
 
-@dataclass(slots=True)
-class CurrentTurn:
-    """The turn of an update while it is handled: its messages, and what is stored with them.
-
-    `on_delivery` is called with the result of sending the messages, an empty one if none was sent.
-    """
-
-    update: UpdateRow
-    state: TurnState = field(default_factory=TurnState)
-    messages: list[OutboxRow] = field(default_factory=list)
-    ended: list[EndedTurn] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-    on_delivery: Callable[[Delivery], None] = lambda delivery: None
-
-
 _current_turn: ContextVar[CurrentTurn | None] = ContextVar("current turn", default=None)
 
 
@@ -166,3 +172,74 @@ def set_current_turn(turn: CurrentTurn) -> Iterator[None]:
         yield
     finally:
         _current_turn.reset(token)
+
+
+def open_trace(open_root: OpenRoot, question: Question) -> Span:
+    """Open the root span of a turn; run again after a crash, it has the ids of its first try.
+
+    Spans of a try that failed, or that another message made void, are part of the trace.
+    """
+    trace = TraceRecord(
+        question.trace_id or "",
+        session=question.session,
+        user=question.user,
+        names=question.names,
+        name=question.kind,
+    )
+    started_ns = int(question.accepted_at.timestamp() * 1e9)
+    text = question.typed or question.text
+    root = open_root(trace, text, started_ns)
+    if question.interruptions:
+        root.update(metadata={"resumed": question.interruptions})
+    earlier = question.state.trace
+    for span in earlier.spans[1:] if earlier else ():
+        span.trace, span.level, span.metadata["superseded"] = trace, "DEFAULT", True
+        trace.spans.append(span)
+    return root
+
+
+def ended_turn(question: Question, reply: Reply, root: Span) -> EndedTurn:
+    """Return the record of a turn that ended; a message is cut at `STORED_CHARS`."""
+    trace: TraceRecord | None = root.trace
+    record = TurnRow(
+        turn_id=question.id,
+        chat_id=question.chat_id,
+        user_id=question.user_id,
+        at=datetime.now(UTC),
+        outcome=reply.outcome,
+        seconds=reply.seconds,
+        requests=reply.spent.requests,
+        retries=reply.retries,
+        cost_usd=reply.spent.cost_usd,
+        trace_id=trace.trace_id if trace else None,
+        root_id=trace.root.span_id if trace else None,
+    )
+    said: tuple[StoredMessage, ...] = ()
+    if question.is_in_history:
+        asked = truncate_at_boundary(question.text, STORED_CHARS)
+        answered = truncate_at_boundary(reply.text, STORED_CHARS)
+        thread = question.thread_id
+        said = (
+            StoredMessage("user", asked, thread_id=thread, attachment=reply.attachment),
+            StoredMessage("assistant", answered, reply.wine_ids, thread_id=thread),
+        )
+    return EndedTurn(record, said, root.trace, reply.changes)
+
+
+def trace_delivery(root: Span, delivery: Delivery) -> None:
+    """Add the delivery of a turn's messages to its trace."""
+    with root.child("telegram.send", "span") as send:
+        send.update(
+            metadata={
+                "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
+                "tries": delivery.tries,
+                "error": delivery.error,
+            },
+            level="ERROR" if delivery.error else "DEFAULT",
+            started_ns=delivery.began_ns or None,
+            ended_ns=delivery.ended_ns or None,
+        )
+    if delivery.error not in (None, "ambiguous"):
+        root.update(level="ERROR", metadata={"send_error": delivery.error})
+    if root.trace is not None:
+        root.trace.summarize()

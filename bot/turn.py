@@ -27,9 +27,16 @@ from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.outgoing import Delivery, Outgoing
-from bot.question import Question, RunningTurns, current_turn
+from bot.question import (
+    OpenRoot,
+    Question,
+    RunningTurns,
+    current_turn,
+    ended_turn,
+    open_trace,
+    trace_delivery,
+)
 from bot.telegram.replies import FormatAnswer, Replies, messages_of_turn
-from bot.turn_record import OpenRoot, ended_turn, open_trace, trace_delivery
 from db.engine import BRIEF_TRIES, call_or_default
 from db.models import OutboxRow
 from db.repositories.turns import EndedTurn, TurnRepository
@@ -99,7 +106,7 @@ class TurnRunner:
             is_look_up = question.kind in LOOKUP_KINDS
             work = self.safety.guard(person, work, is_look_up=is_look_up)
             reply = await answer_or_apologize(run, work)
-            return question, await self._complete_reply(question, run, allowance, person, reply)
+            return question, self._complete_reply(question, run, allowance, person, reply)
 
     def _run_within(
         self, allowance: Allowance, question: Question, root: Span, show_draft: ShowDraft | None
@@ -126,7 +133,7 @@ class TurnRunner:
         care = await self.safety.find_care(question.text, chat_id, user_id, root)
         return await self.safety.read_person(chat_id, user_id, care, question.state.facts)
 
-    async def _complete_reply(
+    def _complete_reply(
         self, question: Question, run: Run, allowance: Allowance, person: Person, reply: Reply
     ) -> Reply:
         """Return the reply as it is sent, stored and traced: with its notes and its usage."""
@@ -142,8 +149,6 @@ class TurnRunner:
         notes = reply.notes
         if self.budgets is not None:
             notes += self.budgets.notes(allowance, spent, is_over=lacked_budget)
-        if await self._previous_answer_may_be_lost(question):
-            notes += (translate("may_be_lost"),)
         reply = replace(reply, notes=notes, spent=spent, seconds=question.seconds)
         record_turn(run.span, reply)
         return reply
@@ -154,14 +159,6 @@ class TurnRunner:
             return False
         # A run without models from the start counts its answer by rules as answered.
         return reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
-
-    async def _previous_answer_may_be_lost(self, question: Question) -> bool:
-        """Return whether the answer before this one may not have arrived."""
-        if self.store is None or question.to is None:
-            return False
-        may_be_lost = partial(self.store.may_be_lost, question.chat_id)
-        problem = "Could not read whether the last answer was delivered"
-        return await call_or_default(may_be_lost, default=False, problem=problem)
 
     async def _commit(
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span

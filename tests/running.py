@@ -21,7 +21,7 @@ from agent.turn import Reply
 from bot.admin.commands import send_broadcasts
 from bot.leading import Locks
 from bot.outgoing import ButtonRows
-from bot.question import Question
+from bot.question import OpenRoot, Question
 from bot.resources import Repositories, Resources
 from bot.running import lanes_of, run_bot
 from bot.tasks import every, run_until
@@ -34,7 +34,6 @@ from bot.telegram.look_ups import LookUps
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
-from bot.turn_record import OpenRoot
 from bot.updates.accept import poll
 from bot.updates.lanes import Lanes
 from config import load_settings
@@ -181,7 +180,7 @@ async def running(
 
 async def at_rest(lanes: Lanes) -> None:
     """Return once no turn runs: what was said in the last is kept."""
-    await eventually(lambda: not lanes.active)
+    await eventually(lambda: not lanes.running)
 
 
 @asynccontextmanager

@@ -106,7 +106,7 @@ class Conversation:
         message_text = (update.message and update.message.text) or ""
         is_command = message_text.startswith("/")
         if (current := current_turn()) is not None:  # a lane runs the turn
-            fields["state"] = current.state
+            fields["state"] = current
             fields["accepted_at"] = current.update.received_at
             fields["interruptions"] = current.update.tries - 1
         return Question(
@@ -164,8 +164,8 @@ class Conversation:
     async def facts(self, update: Update) -> Sequence[Fact]:
         """Return the facts stored of a user, as they were when the turn began."""
         current = current_turn()
-        if current is not None and current.state.facts is not None:
-            return current.state.facts
+        if current is not None and current.facts is not None:
+            return current.facts
         _, user_id = chat_and_user_ids(update)
         return await self.repositories.memory.facts(user_id)
 

@@ -53,7 +53,7 @@ async def speak_with(conversation: Conversation, update: Update) -> None:
         return
     facts = await conversation.repositories.memory.facts(user.id)
     if (turn := current_turn()) is not None:
-        turn.state.facts = facts
+        turn.facts = facts
     known = settings_of(facts)
     written = language_written(update) or known.get(WRITTEN) or current_language()
     is_chosen = known.get(CHOSEN, AS_WRITTEN) != AS_WRITTEN

@@ -19,7 +19,7 @@ from agent.engine.errors import log_failure
 from bot.leading import Locks
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
-from bot.question import CurrentTurn, TurnState, set_current_turn
+from bot.question import CurrentTurn, set_current_turn
 from bot.tasks import attempt, every, run_all
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
 from bot.telegram.sender import Sender
@@ -64,7 +64,6 @@ class Lane:
 
     name: str
     new_updates: asyncio.Event = field(default_factory=asyncio.Event)
-    runs_turn: bool = False
     task: asyncio.Task[None] | None = None
 
 
@@ -97,9 +96,9 @@ class Lanes:
     _exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def active(self) -> list[Lane]:
-        """Return the lanes in which a turn runs."""
-        return [lane for lane in self._lanes.values() if lane.runs_turn]
+    def running(self) -> list[asyncio.Task[None]]:
+        """Return the tasks of the lanes in use."""
+        return [lane.task for lane in self._lanes.values() if lane.task]
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
         """Store updates and schedule their lanes; when this returns they are committed."""
@@ -135,7 +134,7 @@ class Lanes:
         async for notice in self.locks.notices():
             if "lane" not in notice:
                 self.dispatcher.conversation.turns.running.stop(**notice)
-            elif (lane := self._lanes.get(notice["lane"])) and lane.runs_turn:
+            elif lane := self._lanes.get(notice["lane"]):
                 lane.new_updates.set()
 
     async def schedule_unowned(self) -> None:
@@ -152,9 +151,9 @@ class Lanes:
         Waiting updates are left to the next start, or to another replica.
         """
         self._closing.set()
-        if running := [lane.task for lane in self.active if lane.task]:
-            await asyncio.wait(running, timeout=seconds)
-        tasks = [*self._inline, *(lane.task for lane in self._lanes.values() if lane.task)]
+        if self.running and self.ready.is_set():
+            await asyncio.wait(self.running, timeout=seconds)
+        tasks = [*self._inline, *self.running]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -162,22 +161,14 @@ class Lanes:
     async def run_next(self, lane: Lane) -> bool:
         """Run the next turn of a lane. Return False if none waits or another process runs it."""
         async with self._slots:
-            waiting = await self._list_unfinished(lane)
-            if not waiting or self._closing.is_set():
+            if self._closing.is_set() or not (waiting := await self._list_unfinished(lane)):
                 return False
             # Skipping a locked lane is safe: the process with the lock calls `run_next` again after
             # releasing it, and so finds these updates.
             async with self.locks.lock(lane.name) as acquired:
                 if not acquired or self._closing.is_set():
                     return False
-                lane.runs_turn = True
-                try:
-                    await self._run_turn(lane, waiting)
-                except TurnTaken:
-                    taken = waiting[0].update_id
-                    log.warning("The turn of update %s is run by another process now", taken)
-                finally:
-                    lane.runs_turn = False
+                await self._run_turn(lane, waiting)
         return True
 
     async def _run_lane(self, lane: Lane) -> None:
@@ -204,12 +195,16 @@ class Lanes:
                 await asyncio.sleep(self.burst_window.total_seconds())
                 waiting = await self._list_unfinished(lane)
             joining = self._find_joining(waiting, [first.payload])
-        state = TurnState(placeholder_id=first.placeholder_id)
+        turn = CurrentTurn(update=first, placeholder_id=first.placeholder_id)
         is_suspect = first.tries >= SUSPECT_TRIES
-        async with self._exclusive if is_suspect else nullcontext():
-            while joining is not None:
-                joining = await self._run_try(lane, CurrentTurn(first, state), joining)
-                state.restart()
+        try:
+            async with self._exclusive if is_suspect else nullcontext():
+                while joining is not None:
+                    joining = await self._run_try(lane, turn, joining)
+        except TurnTaken:
+            log.warning("The turn of update %s is run by another process now", first.update_id)
+        finally:
+            turn.on_delivery(Delivery())  # the turn runs here no more, whether it was sent or not
 
     async def _run_try(
         self, lane: Lane, turn: CurrentTurn, joining: Sequence[int]
@@ -219,6 +214,7 @@ class Lanes:
         Return the ids of those that join its next try, None if it has ended.
         """
         row, tries = turn.update, turn.update.tries + 1
+        turn.restart()
         for _ in joining:
             self.metrics.update("coalesced")
         begin = partial(self.inbox.begin, row, joining, tries=tries)
@@ -244,9 +240,7 @@ class Lanes:
             except Exception as error:
                 return () if await self._may_retry(turn, error) else None
             outbox = turn.messages
-        # If even sending the apology kills the process, end the turn without it.
-        kills_process = has_apology and tries > 2 * self.max_tries
-        await self._deliver_and_end(turn, [] if kills_process else outbox)
+        await self._deliver_and_end(turn, outbox)
         return None
 
     async def _handle(self, lane: Lane, payloads: Sequence[Payload]) -> Sequence[int]:
@@ -297,20 +291,11 @@ class Lanes:
         commit = partial(
             self.inbox.commit, turn.update, turn.ended, turn.messages, turn.changes, error=error
         )
-        try:
-            await retry_forever(commit)
-        except BaseException:
-            turn.on_delivery(Delivery())  # nothing will be sent: the turn runs here no more
-            raise
+        await retry_forever(commit)
 
     async def _deliver_and_end(self, turn: CurrentTurn, messages: Sequence[OutboxRow]) -> None:
         """Send the messages of a committed turn, and end it."""
-        delivery = Delivery()
-        try:
-            delivery = await self.sender.deliver(messages)
-        finally:
-            # Also if nothing was sent, since the turn has ended: `delivery` is then empty.
-            turn.on_delivery(delivery)
+        turn.on_delivery(await self.sender.deliver(messages))
         traces = [ended.trace for ended in turn.ended if ended.trace is not None]
         await retry_forever(partial(self.inbox.end, turn.update, traces))
 
@@ -336,11 +321,11 @@ class Lanes:
         return True
 
     async def _set_aside(
-        self, failed: CurrentTurn, error: str, result: UpdateResult = "set_aside"
+        self, turn: CurrentTurn, error: str, result: UpdateResult = "set_aside"
     ) -> None:
         """Give up an update: tell the user and the admins, so that the lane can continue."""
-        # A new turn, without the messages and changes that the failed try has collected.
-        row, turn = failed.update, CurrentTurn(failed.update, failed.state)
+        row = turn.update
+        turn.restart()
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
             "`sommelier updates retry` tries it again.",

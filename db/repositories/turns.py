@@ -85,13 +85,6 @@ class TurnRepository(TraceStoringRepository):
         newest = select(TurnRow).where(where).order_by(TurnRow.at.desc())
         return await self._first(newest.limit(1))
 
-    async def may_be_lost(self, chat_id: int) -> bool:
-        """Return whether a message of the chat's last answer may not have arrived."""
-        last = select(TurnRow.turn_id).where(TurnRow.chat_id == chat_id)
-        last = last.order_by(TurnRow.at.desc()).limit(1)
-        is_lost = (OutboxRow.turn_id == last.scalar_subquery()) & (OutboxRow.error == "ambiguous")
-        return await self._first(select(OutboxRow.id).where(is_lost).limit(1)) is not None
-
     async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
         """Return the usage of a user since a moment, or that of everyone."""
         used = select(func.sum(TurnRow.requests), func.sum(TurnRow.cost_usd))

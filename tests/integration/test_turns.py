@@ -450,7 +450,7 @@ async def test_corrections_are_taken_into_a_turn_before_it_answers(world: World)
     asked, spent, may_answer = list[str](), list[int](), asyncio.Event()
 
     async def handle(payload: Payload) -> None:
-        state = turn().state
+        state = turn()
         spent.append(state.spent_before.requests)
         state.ledger = Ledger(spent_before=state.spent_before, requests=1)
         asked.append(words(payload))

@@ -17,7 +17,7 @@ from db.repositories.people import MessageRepository
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import eventually
 from tests.integration.test_telegram_bot import answering
-from tests.running import running, whole_bot
+from tests.running import running
 
 KINDS: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "message_kinds.json").read_text("utf-8")
@@ -93,26 +93,6 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
             )
         await eventually(lambda: not bot_api.pending, seconds=60, otherwise=lambda: "not accepted")
     assert SECRET not in caplog.text
-
-
-async def test_who_may_have_missed_an_answer_is_told_so_with_the_next(
-    bot_api: BotApi, tmp_path: Path
-) -> None:
-    bot_api.drop_after("sendMessage")
-    environment = {
-        "TELEGRAM_BOT_TOKEN": bot_api.token,
-        "TELEGRAM_BASE_URL": bot_api.base_url,
-        "TELEGRAM_MESSAGES_PER_SECOND": "0",
-        "DATABASE_URL": f"sqlite+aiosqlite:///{tmp_path / 'bot.sqlite3'}",
-        "BURST_SECONDS": "0",
-    }
-    async with whole_bot(environment):
-        for number, text in enumerate(("a red", "a white", "a rosé"), 1):
-            bot_api.say(text)
-            await bot_api.wait_for_message(number)
-            await eventually(lambda: not bot_api.pending, seconds=30, otherwise=str)
-    noted = ["may not have reached you" in text for text in bot_api.sent()]
-    assert noted == [False, True, False]
 
 
 DELETED_PIN = KINDS["pinned_message, deleted"]

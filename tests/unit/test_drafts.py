@@ -67,7 +67,7 @@ def formed(
         bot = FakeBot(loop, fails or {})
         sender = Sender(cast("ExtBot[Any]", bot), AsyncMock(), cast("Inbox", bot))
         replies = Replies(sender, clock=loop.time)
-        with set_current_turn(CurrentTurn(cast("UpdateRow", None))):
+        with set_current_turn(CurrentTurn(update=cast("UpdateRow", None))):
             async with replies.show_progress(Question(id=1, text="", to=to)) as show:
                 await asyncio.sleep(0.5)
                 show(lambda: draft(loop.time()))
