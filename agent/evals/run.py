@@ -1,27 +1,42 @@
-"""Answer the conversations of a dataset with every variant; trace and mark the turns.
+"""Answer the conversations of a dataset with every variant; mark the answers, and report them.
 
 Results are yielded as they come, so that an interrupted run keeps what is done.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import ceil
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
 from agent.engine.errors import log_failure
 from agent.engine.limits import NOTHING_SPENT
 from agent.engine.run import Run
 from agent.evals.dataset import Conversation
-from agent.evals.evaluators import Mark, Observed, marks
+from agent.evals.evaluators import METRICS, Mark, Observed, marks
 from agent.sommelier.answer import messages_for_model
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
+from agent.text import clip
 from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of
 from agent.turn import Reply, StoredMessage, answer_turn
 
 USER: Final = "eval"
+MAX_WORST: Final = 10
+MAX_REASON_CHARS: Final = 160
+FIGURES: Final = {
+    "by_model": "{:.0%} of turns",
+    "seconds p50": "{:.1f} s",
+    "seconds p95": "{:.1f} s",
+    "requests": "{:.1f}",
+    "tokens": "{:,.0f}",
+    "cost_usd": "${:.4f}",
+}
+"""Numbers beside the marks and their format: percentiles, or averages over the cases."""
+PERCENTILES: Final = {"seconds p50": 0.50, "seconds p95": 0.95}
 
 
 @dataclass(slots=True)
@@ -159,3 +174,75 @@ async def evaluate(
     finally:
         for unfinished in tasks:
             unfinished.cancel()
+
+
+def _by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:
+    found = defaultdict[str, list[Result]](list)
+    for result in results:
+        found[result.variant].append(result)
+    return found
+
+
+def rows(results: Sequence[Result]) -> Iterator[list[str]]:
+    """Yield the rows of the table: a metric or figure, then its value for each variant."""
+    variants = _by_variant(results)
+    lists = variants.values()
+    yield ["Metric", *variants]
+    for name in (*METRICS, *FIGURES):
+        cells = [_cell(name, found) for found in lists]
+        if {*cells} != {"–"}:
+            yield [name, *cells]
+    passed = (sum(one.passed for one in found) for found in lists)
+    failed = (sum(bool(one.failure) for one in found) for found in lists)
+    costs = (sum(one.figures.get("cost_usd", 0.0) for one in found) for found in lists)
+    yield ["all passed", *(f"{n} of {len(found)}" for n, found in zip(passed, lists, strict=True))]
+    yield ["failed", *map(str, failed)]
+    yield ["cost in all", *(f"${cost:.2f}" for cost in costs)]
+
+
+def _cell(name: str, results: Sequence[Result]) -> str:
+    """Return the mean of a metric or figure as text; a dash if it never applied."""
+    if name in METRICS:
+        scores = [result.marks[name].score for result in results if name in result.marks]
+        return f"{fmean(scores):.0%} of {len(scores)}" if scores else "–"
+    numbers = [result.figures[name] for result in results if name in result.figures]
+    seconds = sorted(taken for result in results for taken in result.seconds)
+    if seconds and name in PERCENTILES:
+        numbers = [seconds[ceil(PERCENTILES[name] * len(seconds)) - 1]]
+    return FIGURES[name].format(fmean(numbers)) if numbers else "–"
+
+
+def worst(results: Sequence[Result]) -> list[Result]:
+    """Return the cases that did not pass, the lowest scores first."""
+
+    def rank(result: Result) -> tuple[bool, float]:
+        scores = [mark.score for mark in result.marks.values()]
+        return not result.failure, fmean(scores) if scores else 0.0
+
+    return sorted((result for result in results if not result.passed), key=rank)[:MAX_WORST]
+
+
+def worst_lines(results: Sequence[Result]) -> Iterator[str]:
+    """Yield the worst cases of each variant as lines of text, with the reasons."""
+    for label, found in _by_variant(results).items():
+        wrong = worst(found)
+        yield from [f"\nWorst cases of {label}:"] if wrong else []
+        for result in wrong:
+            yield f"  {result.case.id}: {result.case.title}"
+            for name, mark in result.marks.items():
+                if not mark.passed:
+                    yield f"      {name} {mark.score:.0%}: {clip(mark.reason, MAX_REASON_CHARS)}"
+
+
+def as_json(run: str, results: Sequence[Result]) -> dict[str, Any]:
+    """Return the table and all results, as data that pydantic can write as JSON."""
+    saved = ("variant", "case", "passed", "failure", "marks", "figures", "texts", "wine_ids")
+    return {
+        "run": run,
+        "table": [*rows(results)],
+        "results": [
+            {name: getattr(result, name) for name in (*saved, "seconds")}
+            | {"trace_ids": [trace.trace_id for trace in result.traces]}
+            for result in results
+        ],
+    }

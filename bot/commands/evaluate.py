@@ -1,7 +1,6 @@
 """`sommelier eval`: compare models and prompts by how well they answer."""
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,11 +13,11 @@ from typing import Annotated, Final
 
 import typer
 from pydantic import SecretStr
+from pydantic_core import to_json
 from rich.console import Console
 
 from agent.documents.passages import DocumentStore
 from agent.engine.run import Prompt
-from agent.evals import report
 from agent.evals.dataset import (
     STARTER,
     Conversation,
@@ -28,7 +27,7 @@ from agent.evals.dataset import (
     read_conversations,
     select,
 )
-from agent.evals.run import Result, Variant, evaluate
+from agent.evals.run import Result, Variant, as_json, evaluate, rows, worst_lines
 from agent.fallback import Fallback
 from agent.memory.tools import memory_tools
 from agent.sommelier.service import Sommelier
@@ -225,11 +224,11 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
     """Print the results, and write them to a file if one is named."""
-    header, *rows = report.rows(results)
+    header, *cells = rows(results)
     typer.echo(f"Evaluation {title}")
-    show(table(header, rows))
-    for line in report.worst_lines(results):
+    show(table(header, cells))
+    for line in worst_lines(results):
         typer.echo(printable(line))
     if save is not None:
-        data = report.as_json(title, results)
-        write_file(save, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        data = to_json(as_json(title, results), indent=2, exclude_none=True)
+        write_file(save, f"{data.decode()}\n")

@@ -14,8 +14,7 @@ from agent.evals.dataset import (
     read_conversations,
 )
 from agent.evals.evaluators import Mark, Observed, broken_filters, marks
-from agent.evals.report import rows, worst, worst_lines
-from agent.evals.run import Result
+from agent.evals.run import Result, rows, worst, worst_lines
 from agent.language import language_of
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Allergen, Wine
