@@ -1,4 +1,4 @@
-"""`sommelier prompts`: list and upload prompts; read the prompts that are tried out."""
+"""`sommelier prompts`: upload prompts; read the prompts that are tried out."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,14 +8,9 @@ from typing import Annotated, Final
 import typer
 
 from agent.engine.run import Prompt
-from agent.prompts import (
-    braced,
-    refusal,
-    repository_prompts,
-    variables,
-)
+from agent.prompts import refusal, repository_prompts
 from agent.tracing.langfuse_project import ManagedPrompts, fetch_prompt, unavailable
-from bot.commands.output import fail, open_settings, show, table
+from bot.commands.output import fail, open_settings
 from bot.tracing import PROMPT_LABEL, langfuse_of
 from config import Settings
 
@@ -28,25 +23,16 @@ IN_REPOSITORY: Final = "repository"
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
-Label = Annotated[str, typer.Option(help="The label of the versions in Langfuse.")]
 
-
-@app.command("list")
-def list_prompts(label: Label = PROMPT_LABEL) -> None:
-    """Show the prompts, and which version of each the sommelier uses."""
-    settings, rows = open_settings(), []
-    for name, prompt in repository_prompts().items():
-        stored = stored_prompt(settings, name, label=label) if settings.langfuse_keys else None
-        reason = refusal(name, stored.text) if stored else None
-        source = f"the version in Langfuse is refused: {reason}" if reason else ""
-        used = prompt if stored is None or reason else stored
-        needed = braced(set(variables(prompt.text)))
-        rows.append((name, used.ref.origin, used.ref.label, needed, source))
-    show(table(["prompt", "version", "label", "variables", ""], rows))
+@app.callback()
+def prompts() -> None:
+    """Manage prompts in Langfuse."""
 
 
 @app.command()
-def push(label: Label = PROMPT_LABEL) -> None:
+def push(
+    label: Annotated[str, typer.Option(help="The label of the versions.")] = PROMPT_LABEL,
+) -> None:
     """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
     settings, pushed = open_settings(), 0
     for name, prompt in repository_prompts().items():
@@ -86,24 +72,20 @@ def prompts_to_try(settings: Settings, wanted: str) -> Mapping[str, Prompt]:
     name, _, version = wanted.partition("@")
     if wanted == IN_REPOSITORY:
         return {}
-    if name in repository_prompts() and version and not Path(wanted).exists():
+    if name in repository_prompts() and version:
         number, label = (int(version), None) if version.isdecimal() else (None, version)
         found = stored_prompt(settings, name, label=label, version=number)
         if found is None:
             fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
     else:
         ref = replace(repository_prompts()[SOMMELIER].ref, label=Path(wanted).stem)
-        found = Prompt(_text_of(Path(wanted)), ref)
+        try:
+            found = Prompt(Path(wanted).read_text(encoding="utf-8-sig"), ref)
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"{wanted} cannot be read: {type(error).__name__}", 2)
     if problem := refusal(found.ref.name, found.text):
         fail(f"{wanted} cannot be the prompt {found.ref.name}: {problem}", 2)
     return {found.ref.name: found}
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{file} cannot be read: {getattr(error, 'strerror', 'it is not UTF-8 text')}", 2)
 
 
 def prompts_in_use(settings: Settings) -> Mapping[str, Prompt]:

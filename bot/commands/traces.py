@@ -56,18 +56,12 @@ def list_traces(
     failed: Annotated[
         bool, typer.Option("--failed", help="Only those that failed, or fell back.")
     ] = False,
-    outcome: Annotated[str | None, typer.Option(help="Only this outcome: salvaged ...")] = None,
-    name: Annotated[str | None, typer.Option(help="Only this kind: chat, ask, find ...")] = None,
-    user: Annotated[str | None, typer.Option(help="Only this user, by their hash.")] = None,
 ) -> None:
     """Show the turns: first those that failed, then those that fell back, then the newest."""
-    wanted = {"outcome": outcome, "name": name, "user": user}
-    columns = {column: value for column, value in wanted.items() if value is not None}
+    since = _days_ago(days)
     found = with_database(
         open_settings(),
-        lambda sessions: SqlTraceStore(sessions).summaries(
-            limit, columns, since=_days_ago(days), failed=failed
-        ),
+        lambda sessions: SqlTraceStore(sessions).summaries(limit, since=since, failed=failed),
     )
     if not found:
         typer.echo(NO_TRACES)

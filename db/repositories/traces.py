@@ -138,22 +138,19 @@ class SqlTraceStore(TraceStoringRepository):
     async def summaries(
         self,
         limit: int,
-        columns: Mapping[str, str] | None = None,
         *,
         since: datetime | None = None,
         failed: bool = False,
     ) -> Sequence[TraceRow]:
         """Return traces without their records, at most `limit`, failures first, then the newest.
 
-        Only those with these values in their `columns`; with `failed` those that failed or fell
-        back.
+        With `failed` only those that failed or fell back.
         """
         query = select(TraceRow).options(defer(TraceRow.record)).limit(limit)
         if since is not None:
             query = query.where(TraceRow.started_at >= since)
         if failed:
             query = query.where(TraceRow.level != "DEFAULT")
-        query = query.filter_by(**columns or {})
         worst = case(FAILING_FIRST, value=TraceRow.level, else_=2)
         query = query.order_by(worst, TraceRow.started_at.desc(), TraceRow.trace_id)
         return await self._all(query)

@@ -28,21 +28,6 @@ def test_push_creates_what_differs(keys: dict[str, str], otlp_receiver: OtlpRece
     assert newest.prompt == repository_prompts()["refinement"].text
 
 
-def test_list_shows_which_version_of_each_is_in_use(
-    keys: dict[str, str], otlp_receiver: OtlpReceiver
-) -> None:
-    otlp_receiver.put(
-        "sommelier", repository_prompts()["sommelier"].text + "\nBe quick.", "candidate"
-    )
-    otlp_receiver.put("refinement", "Rewrite {{question}}.", "candidate")
-    done = sommelier_here("prompts", "list", "--label", "candidate", environment=keys)
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert rows[0] == ["prompt", "version", "label", "variables"]
-    assert rows[1] == ["sommelier", "langfuse:1", "candidate", "{{research_rules}},", "{{schema}}"]
-    assert ["documents-answer", "repository:2", "{{not_enough}}"] in rows
-    assert "the version in Langfuse is refused: it lacks {{schema}}" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("key", "said"),
     [

@@ -100,7 +100,7 @@ def test_a_failure_is_one_line_and_an_exit_status(
     model_server.script(answer("No."), answer("No."))
     asked: list[tuple[Sequence[str], dict[str, str], int, str]] = [
         (("ask", " "), {}, 2, "What should I look up?"),
-        (("find", "pub", "Lyon"), {}, 2, "there is no category 'pub'"),
+        (("find", "pub", "Lyon"), {}, 2, "What should I look for, and where?"),
         (("find", "WINERY", "Lyon", "--save", str(tmp_path)), {}, 1, f"{tmp_path} cannot be"),
         (("find", "WINERY", "Lyon"), known_to(model_server), 1, "I'm sorry, I could not think"),
     ]

@@ -96,9 +96,7 @@ def test_the_list_can_be_narrowed(filled: dict[str, str]) -> None:
         return [trace for trace in (FAILED, RETRIED, GOOD) if f" {trace[:8]} " in shown]
 
     assert listed("--failed") == [FAILED, RETRIED]
-    assert listed("--outcome", "fallback") == [RETRIED]
     assert listed("--days", "0.1", "--limit", "5") == [FAILED, RETRIED]
-    assert listed("--name", "find") == listed("--user", "nobody") == []
 
 
 def test_a_turn_is_drawn_by_the_beginning_of_its_id_with_what_the_person_thought(
