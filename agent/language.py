@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 from agent.tables import StrictModel, Words, read_toml
-from agent.text import REMEMBERED, Characters, fold, pattern
+from agent.text import REMEMBERED, fold, pattern
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
 Spoken = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
@@ -46,8 +46,9 @@ _SENTENCE_END: Final = pattern(
 )
 _PARAGRAPH_END: Final = pattern(r"\n[ \t]*\n")
 _LAST_SPACE: Final = pattern(r"\s+\S*\Z")
-_LOOK_BACK: Final = 40
+_LOOK_AROUND: Final = 80
 """Characters around a full stop that say whether it ends a sentence."""
+_WORD: Final = pattern(r"\p{L}+'?")
 
 
 def sentences(text: str) -> list[str]:
@@ -91,16 +92,13 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
     """Tell if a stop ends a sentence: not in "1.5 l", "Dr. No", "e.g. this", "3. item"."""
     if text[start:end].strip("\"'»”’)]") != ".":
         return True
-    before = text[max(0, start - 2 * _LOOK_BACK) : start]
-    last = "" if before[-1:].isspace() else "".join(before[-_LOOK_BACK:].split()[-1:])
+    line = text[max(0, start - _LOOK_AROUND) : start].rpartition("\n")[2]
+    *before, last = line.split() or [""]
     word = last.strip("([\"'«„“").lower()
-    if word in _abbreviations() or (len(word) == 1 and word.isalpha()):
-        return False
-    line = before[: len(before) - len(last)].rstrip(" \t*#>-")
-    if word.isdigit() and line[-1:] in {"", "\n"}:
-        return False
-    following = text[end : end + _LOOK_BACK].lstrip()
-    return not following[:1].islower()
+    is_item = word.isdigit() and not "".join(before).strip("*#>-")
+    is_initial = len(word) == 1 and word.isalpha()
+    goes_on = text[end : end + _LOOK_AROUND].lstrip()[:1].islower()
+    return not (word in _abbreviations() or is_item or is_initial or goes_on)
 
 
 LEAST_LEAD: Final = 1.4
@@ -112,8 +110,8 @@ LEAST_WORDS, LEAST_COMMON, LEAST_SHARE = 3, 2, 0.2
 def language_of(text: str) -> Spoken | None:
     """Return the language of `text`, None where there is too little of it or it is not clear.
 
-    It is recognized by its commonest words and letters: a short message has enough of them. A
-    common word that no other language has is evidence of 1.
+    It is recognized by its commonest words: a short message has enough of them. A common word that
+    no other language has is evidence of 1.
     """
     evidence, found = language_evidence(text), _tokens(text)
     best, second = sorted(evidence, key=evidence.__getitem__, reverse=True)[:2]
@@ -124,28 +122,19 @@ def language_of(text: str) -> Spoken | None:
 
 
 def language_evidence(text: str) -> dict[Spoken, float]:
-    """Return how much the common words of `text`, and a little its letters, speak for languages."""
-    found, written, evidence = _tokens(text), text.casefold(), dict[Spoken, float]()
-    for language, traits in _data().languages.items():
-        letters = sum(written.count(letter) for letter in traits.letters)
-        pairs = sum(any(pair in word for pair in traits.pairs) for word in found)
-        weights = sum(_weights()[language].get(word, 0.0) for word in found)
-        evidence[language] = weights + 0.25 * min(4, letters + pairs)
-    return evidence
-
-
-_LETTERS: Final = Characters(lambda sign: sign if sign.isalpha() or sign == "'" else " ")
+    """Return how much the common words of `text` speak for each language."""
+    found = _tokens(text)
+    return {
+        language: sum(weights.get(word, 0.0) for word in found)
+        for language, weights in _weights().items()
+    }
 
 
 def _tokens(text: str) -> list[str]:
     """List the words of a text as `language.toml` has them: "l'", but no English "wine's"."""
-    found = []
-    for token in text.casefold().replace("’", "'").translate(_LETTERS).split():
-        parts = token.split("'")
-        for part, behind in zip(parts, [*parts[1:], ""], strict=True):
-            if part:
-                found.append(part + "'" * (len(behind) >= 2))
-    return found
+    known = frozenset().union(*_weights().values())
+    found = _WORD.findall(text.casefold().replace("’", "'"))
+    return [word if word in known else word.rstrip("'") for word in found]
 
 
 def stop_words() -> frozenset[str]:
@@ -162,11 +151,9 @@ def common_words(language: str) -> frozenset[str]:
 
 
 class _Traits(StrictModel):
-    """The marks of a language, and its abbreviations."""
+    """The commonest words of a language, and its abbreviations."""
 
     common: Words
-    letters: str
-    pairs: Words
     abbreviations: Words
 
 

@@ -17,7 +17,11 @@ REMEMBERED: Final = 65_536
 
 
 class Pattern:
-    """A regular expression that takes linear time, whatever the text; `pattern` makes it."""
+    r"""A regular expression of RE2, which takes linear time by construction.
+
+    Written as for `re`: `\w`, `\d` and `\s` are of every script, flags go in front, as `(?i)`.
+    There are no back references, nothing is looked at beside a match, and `\b` knows ASCII alone.
+    """
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -29,11 +33,8 @@ class Pattern:
 
         options = re2.Options()
         options.log_errors = False
-        try:
-            source = "".join(map(_in_re2, _SIGN.findall(self.source)))
-            return cast(re.Pattern[str], re2.compile(source, options))
-        except re2.error as error:
-            raise ValueError(f"{self.source!r} is no pattern of linear time: {error}") from None
+        source = "".join(map(_in_re2, _SIGN.findall(self.source)))
+        return cast(re.Pattern[str], re2.compile(source, options))
 
     def finditer(self, text: str) -> Iterator[Match]:
         """Find each match from left to right."""
@@ -60,20 +61,11 @@ class Pattern:
         return self._compiled.sub(new if callable(new) else lambda _: new, _encodable(text))
 
     def split(self, text: str) -> list[str]:
-        """Return what is between the matches."""
-        spans = [found.span() for found in self.finditer(text)]
-        begins, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
-        return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        """Return what is between the matches, and what the groups of a match hold."""
+        return self._compiled.split(_encodable(text))
 
 
-def pattern(source: str) -> Pattern:
-    r"""Make a pattern of RE2, of linear time by construction; compiled when it is first used.
-
-    Written as for `re`: `\w`, `\d` and `\s` are of every script, flags go in front, as `(?i)`.
-    There are no back references, nothing is looked at beside a match, and `\b` knows ASCII alone.
-    """
-    return Pattern(source)
-
+pattern: Final = Pattern
 
 _OF_UNICODE: Final = {
     "w": r"\p{L}\p{N}_",
@@ -128,9 +120,7 @@ def fold(text: str) -> str:
 
     A mark that is a letter (Indic vowels, Japanese voicing) stays, as do spaces and punctuation.
     """
-    if text.isascii():
-        return text.lower()
-    return text.translate(_FOLDED)
+    return text.lower() if text.isascii() else text.translate(_FOLDED)
 
 
 class Characters(dict[int, str]):
