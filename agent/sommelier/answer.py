@@ -32,8 +32,6 @@ from agent.sommelier.wine import OWN, VEGAN, Wine, key, money
 from agent.text import Match, pattern, words
 from agent.turn import StoredMessage
 
-QUOTE_LINE: Final = pattern(r"(?m)^\\> ")
-"""The mark of a block quote, the only Markdown that a model's text keeps."""
 SEPARATOR: Final = "\n\ue000\n"
 """Joins the texts of an answer; none of them contains it."""
 MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
@@ -83,7 +81,7 @@ def _in_markdown(text: str, evidence: Evidence) -> str:
         if (address := text[found.start : found.end]) in links:
             parts += [escape(text[end : found.start]), link(address)]
             end = found.end
-    return QUOTE_LINE.sub("> ", "".join([*parts, escape(text[end:])]))
+    return "".join([*parts, escape(text[end:])])
 
 
 def _with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[str], str]:
@@ -156,11 +154,6 @@ def _countries(language: str) -> Mapping[str, str]:
 def wine_ids(response: SommelierResponse) -> list[str]:
     """Return the ids of the wines that a response shows."""
     return [wine.wine_id for wine in response.wines]
-
-
-def _semantic_problem(response: SommelierResponse) -> str | None:
-    """Return what an answer lacks, or None. An answer that reports a crisis is never shown."""
-    return None if response.concern == "crisis" else validate_semantic_content(response)
 
 
 def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | None:
@@ -311,7 +304,7 @@ def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResp
 
 SOMMELIER: Final = OutputContract(
     SommelierResponse,
-    semantic=_semantic_problem,
+    semantic=validate_semantic_content,
     grounding=grounding_problem,
     render=render,
     ids=wine_ids,

@@ -16,7 +16,7 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import translate
 from agent.markdown import visible
 from agent.numerals import NUMBER, value
-from agent.sommelier.safety import find_wines, may_be_shown, note, person_in
+from agent.sommelier.safety import find_wines, may_be_shown, person_in
 from agent.sommelier.sommelier_prompts import compact
 from agent.sommelier.wine import (
     Catalogue,
@@ -50,6 +50,7 @@ TELL: Final = (
 ONLY_LISTED: Final = "recommend only wines of this list, by these ids; its prices hold"
 TOLD: Final = ("wine_id", "name", "price", "from", "notes")
 """Facts of the catalogue that a model is not told of a wine of a list, which has its own."""
+NOT_FOR_GUEST: Final = "the guest must not or would never drink these"
 TOO_LITTLE: Final = "too little was read to know: ask the guest"
 CLOSEST: Final = 3
 MAX_QUERY_CHARS: Final = 300
@@ -212,7 +213,7 @@ class Attachment(BaseModel):
         if any(unread.values()):
             content["not_read"] = {name: count for name, count in unread.items() if count}
         if hidden := len(self.wines) - len(wines):
-            content["left_out"] = f"{hidden}: {note(person)}"
+            content["left_out"] = f"{hidden}: {NOT_FOR_GUEST}"
         return ToolOutput(content, found)
 
     def tool(self, catalogue: Catalogue) -> Tool:

@@ -276,17 +276,3 @@ def safety_rules(person: Person) -> str:
     listed = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
     lines.append(KNOWN.format(known=listed) if listed else "")
     return "\n".join(f"- {line}" for line in lines if line)
-
-
-def note(person: Person) -> str:
-    """Return a note for the model: which wines are left out for this person, or come first."""
-    care = person.care
-    names = ", ".join(sorted(care.allergies))
-    hated = ", ".join(text for _, text in taste_of(person.facts).hates)
-    notes = {
-        "only wines without alcohol are shown to this guest": care.forbids_alcohol,
-        "wines without alcohol come first for this guest": care.is_cautious,
-        f"wines with {names} are left out": names,
-        f"wines that this guest never drinks are left out: {hated}": hated,
-    }
-    return "; ".join(text for text, applies in notes.items() if applies)

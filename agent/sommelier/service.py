@@ -61,8 +61,6 @@ from agent.turn import (
     with_person,
 )
 
-MEMORY_TOOLS: Final = frozenset({"remember", "forget", "change_cellar"})
-"""The tools that change the stored data of a person."""
 MAX_SHOWN_WINES: Final = 8
 """At most so many of the wines shown last are looked up for the model before it answers."""
 MAX_LISTED: Final = 15
@@ -129,7 +127,7 @@ class Sommelier:
         """
         person = deps_of(run).person
         if person is None:
-            texts = _user_texts(message, run)
+            texts = [*_texts_by("user", run), message]
             person = Person(read_care_in_talk(texts, self._help.drinking_age))
         if person.care.is_crisis:
             text = self._help.in_crisis(person.care)
@@ -154,19 +152,18 @@ class Sommelier:
         if response is None:
             reply = await self._answer_by_rules(message, run, attachment)
             is_first_without_model = not (run.history or run.models)
-            notes = (translate("no_model"),) if is_first_without_model else ()
-            return replace(reply, notes=(*reply.notes, *notes))
-        before = care_in(run)
+            return replace(reply, notes=(translate("no_model"),) * is_first_without_model)
+        person = person_in(run)
         care = self._care_with_concern(run, response)
         # The model reported this crisis: `answer` offers help in those that the rules recognize.
         if care.is_crisis:  # nothing else is told, proposed or changed
             reply = Reply(text=self._help.in_crisis(care), outcome="care")
         else:
-            run = with_person(run, replace(person_in(run), care=care))
+            run = with_person(run, replace(person, care=care))
             reply = await self._reply_to_response(message, run, response, attachment)
         return replace(
             reply,
-            concerns=care.stated - before.stated,
+            concerns=care.stated - person.care.stated,
             retries=response.retry_count,
             error_types=error_types(response),
             prompt=prompt.ref,
@@ -184,17 +181,12 @@ class Sommelier:
             look_up = None if is_picture else await self._look_up(message, run)
             return await ask_small_model(message, run, look_up) if look_up else None
         tools = self._offered_tools(message, run, attachment)
-        notice = self._concern_notice(run)
-        lines = (
-            research_rules([tool.name for tool in tools]),
-            safety_rules(person_in(run)),
-            NOTICE_RULE.format(notice=notice) if notice else "",
-            LANGUAGE_RULE.format(language=translate("language_name"))
-            if is_language_chosen()
-            else "",
-        )
-        rules = "\n".join(filter(None, lines))
-        schema = SOMMELIER.output.schema_text
+        lines = [research_rules([tool.name for tool in tools]), safety_rules(person_in(run))]
+        if notice := self._concern_notice(run):
+            lines.append(NOTICE_RULE.format(notice=notice))
+        if is_language_chosen():
+            lines.append(LANGUAGE_RULE.format(language=translate("language_name")))
+        rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.schema_text
         return await generate_agentic_response(
             message,
             run=replace(
@@ -210,34 +202,30 @@ class Sommelier:
 
     def _offered_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
         """Return the tools that are allowed and relevant in this turn: most need only a few."""
-        person = person_in(run)
-        user_texts = _user_texts(message, run)
-        hidden = set[str]()  # not allowed, or of no use; the others are offered if relevant
-        if attachment and attachment.is_new_list:
-            hidden |= {"search_wines", "get_wine"}
-        if not person.bottles:
-            hidden.add("own_cellar")
-        if not person.user_id:
-            hidden |= MEMORY_TOOLS
-        elif not any(fact.kind in STATED_KINDS for fact in person.facts):
-            hidden.add("forget")
-        offered = list[Tool](self._tools)
-        if person.care.forbids_alcohol:
-            hidden.add("find_places")
-        else:  # results of MCP servers are not filtered for alcohol
-            # Only a known user can confirm a call.
-            server_tools = self._servers.tools
-            offered += [
-                tool for tool in server_tools if person.user_id or not tool.needs_confirmation
-            ]
+        person, user_texts = person_in(run), [*_texts_by("user", run), message]
+        is_sober, is_stored = person.care.forbids_alcohol, bool(person.user_id)
+        is_list = attachment is not None and attachment.is_new_list
+        allowed = {
+            "search_wines": not is_list,
+            "get_wine": not is_list,
+            "own_cellar": bool(person.bottles),
+            "remember": is_stored,
+            "change_cellar": is_stored,
+            "forget": is_stored and any(fact.kind in STATED_KINDS for fact in person.facts),
+            "find_places": not is_sober,
+        }
         always = {"change_cellar"} if person.bottles else set()
         tools = [
             tool
-            for tool in offered
-            if tool.name not in hidden
+            for tool in self._tools
+            if allowed.get(tool.name, True)
             and (tool.name in always or is_relevant(tool.name, user_texts))
         ]
-        return [attachment.tool(self._catalogue), *tools] if attachment else tools
+        if attachment:
+            tools.insert(0, attachment.tool(self._catalogue))
+        # Results of MCP servers are not filtered for alcohol; only a known user confirms a call.
+        servers = () if is_sober else self._servers.tools
+        return tools + [tool for tool in servers if is_stored or not tool.needs_confirmation]
 
     def _care_with_concern(self, run: Run, response: Response) -> Care:
         """Return the person's care with the concern that the model reported added to it."""
@@ -342,28 +330,27 @@ class Sommelier:
         """Return the notice of a new concern, shown above an answer; empty if shown before."""
         care = care_in(run)
         notice = self._help.notice_for(care) if care.new_concern else ""
-        was_shown = any(notice in answer for answer in _earlier_answers(run))
+        was_shown = any(notice in answer for answer in _texts_by("assistant", run))
         return "" if was_shown else notice
 
 
 def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
     """Return an answer with the wines that a person may be shown, as they suit; None without."""
-    answer = response.answer if response.has_text else None
-    if answer is None:
+    answer, sources = response.answer, response.sources
+    if answer is None or not response.has_text:
         return None
-    known = [(wine, response.sources.get(wine.wine_id)) for wine in answer.wines]
-    allowed = [(wine, fact.facts) for wine, fact in known if isinstance(fact, AnyWine)]
-    allowed = [(wine, facts) for wine, facts in allowed if may_be_shown(facts, person)]
-    if answer.wines and not allowed:
+    facts = {id: found.facts for id, found in sources.items() if isinstance(found, AnyWine)}
+    wines = [wine for wine in answer.wines if may_be_shown(facts[wine.wine_id], person)]
+    if answer.wines and not wines:
         return None
     if person.care.is_cautious:
-        allowed.sort(key=lambda pair: not is_without_alcohol(pair[1]))
-    return answer.model_copy(update={"wines": [wine for wine, _ in allowed]})
+        wines.sort(key=lambda wine: not is_without_alcohol(facts[wine.wine_id]))
+    return answer.model_copy(update={"wines": wines})
 
 
 def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before the first request, as if the model had made them."""
-    shown = next(filter(None, map(ids_shown_in, reversed(_earlier_answers(run)))), ())
+    shown = next(filter(None, map(ids_shown_in, reversed(_texts_by("assistant", run)))), ())
     # The calls look at the pictures of this message, or at the wines shown last; else they search.
     if attachment and (attachment.is_new or not shown):
         return (ToolCall("", READ_PICTURES, "{}"),)
@@ -396,17 +383,11 @@ def _proposal_note(proposal: Proposal) -> str:
 def _language_of(message: str, run: Run) -> str:
     """Return the language of a message, or of the messages before it if it is unclear."""
     language = current_language()
-    for text in _user_texts(message, run):  # an unclear text keeps the language before it
+    for text in [*_texts_by("user", run), message]:  # an unclear text keeps the language before it
         language = language_of(text, language)
     return language
 
 
-def _user_texts(message: str, run: Run) -> list[str]:
-    """Return the person's messages in this conversation, the current one last."""
-    earlier = (str(sent["content"]) for sent in run.history if sent["role"] == "user")
-    return [*earlier, message]
-
-
-def _earlier_answers(run: Run) -> list[str]:
-    """Return the earlier answers of this conversation."""
-    return [str(sent["content"]) for sent in run.history if sent["role"] == "assistant"]
+def _texts_by(role: str, run: Run) -> list[str]:
+    """Return the messages of the user, or the answers, earlier in this conversation."""
+    return [str(sent["content"]) for sent in run.history if sent["role"] == role]

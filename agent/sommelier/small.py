@@ -36,19 +36,15 @@ INTRO_CHARS: Final = 700
 """Limits that a server holds the model to; the shown text is shorter and ends with a sentence."""
 
 
-def _schema_for(wine_ids: Sequence[str] | None = None) -> dict[str, Any]:
+def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the schema of an answer with these wines: any if None, none if empty."""
-    wine_id: dict[str, Any] = {"type": "string"}
-    wines: dict[str, Any] = {"type": "array"}
-    if wine_ids:
-        wine_id["enum"] = list(wine_ids)
-        wines |= {"minItems": min(MIN_SHOWN, len(wine_ids)), "maxItems": MAX_SHOWN}
-    description = {"type": "string", "maxLength": DESCRIPTION_CHARS}
-    parts = {"wine_id": wine_id, "description": description}
-    wines["items"] = {"type": "object", "properties": parts, "required": list(parts)}
+    wine_id: dict[str, Any] = {"type": "string"} | ({"enum": [*ids]} if ids else {})
+    parts = {"wine_id": wine_id, "description": {"type": "string", "maxLength": DESCRIPTION_CHARS}}
+    wine = {"type": "object", "properties": parts, "required": [*parts]}
+    count = {"minItems": min(MIN_SHOWN, len(ids)), "maxItems": MAX_SHOWN} if ids else {}
     properties: dict[str, Any] = {"intro": {"type": "string", "maxLength": INTRO_CHARS}}
-    if wine_ids is None or wine_ids:
-        properties["wines"] = wines
+    if ids is None or ids:
+        properties["wines"] = {"type": "array"} | count | {"items": wine}
     return {"type": "object", "properties": properties, "required": ["intro"]}
 
 

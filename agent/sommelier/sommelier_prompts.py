@@ -117,14 +117,17 @@ class SommelierResponse(BaseModel):
 def validate_semantic_content(response: SommelierResponse) -> str | None:
     """Return the problem of a response that says nothing, or None.
 
-    Source of the rules: R-005 of the structured-output research.
+    An answer that reports a crisis is never shown: it may be empty. Source of the other rules:
+    R-005 of the structured-output research.
     """
-    has_text = bool(response.intro.strip() or response.closing.strip())
-    has_descriptions = any(wine.description.strip() for wine in response.wines)
+    if response.concern == "crisis":
+        return None
+    descriptions = (wine.description for wine in response.wines)
+    has_text = any(map(str.strip, (response.intro, response.closing, *descriptions)))
     if response.response_type == "recommendation" and not response.wines:
         return "response_type is 'recommendation' but wines is empty"
     if response.response_type == "off_topic" and not response.intro.strip():
         return "response_type is 'off_topic' but intro is empty"
-    if not has_text and not has_descriptions:
+    if not has_text:
         return "intro, closing and all wine descriptions are empty"
     return None

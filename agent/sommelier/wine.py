@@ -270,7 +270,7 @@ def wine_record(wine: Wine) -> dict[str, Any]:
         "price": None if wine.price is None else money(wine.price, wine.currency),
         "foods": ", ".join(wine.foods),
         "allergens": ", ".join(declared) if wine.allergens else "unknown",
-        "vegan": wine.vegan if wine.vegan != "unknown" else None,
+        "vegan": wine.vegan,
         "notes": wine.notes,
         "in_stock": None if wine.in_stock else False,
     }

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.sommelier.safety import find_wines, get_wines, note, person_in
+from agent.sommelier.safety import find_wines, get_wines, person_in
 from agent.sommelier.wine import (
     Catalogue,
     Text,
@@ -21,7 +21,7 @@ from agent.sommelier.wine import (
     wine_record,
 )
 from agent.tables import StrictModel
-from agent.turn import Person, deps_of
+from agent.turn import deps_of
 
 SEARCH = (
     "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
@@ -29,7 +29,7 @@ SEARCH = (
     "allergens but sulphites."
 )
 GET = "The facts of wines by id."
-NO_WINE = "there is no wine with these ids; use search_wines to find ids; {why}"
+NO_WINE = "there is no wine with these ids for this guest; search_wines finds ids"
 
 
 def wines_by_id(wines: Iterable[Wine]) -> dict[str, object]:
@@ -59,17 +59,17 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
     async def search_wines(query: SearchWines, run: Run) -> ToolOutput:
         if query.like and not await catalogue.get([query.like]):
             raise ToolError("there is no wine with the id of `like`; search without it")
-        person, name = person_in(run), "retrieve.similar" if query.like else "retrieve.wines"
+        name = "retrieve.similar" if query.like else "retrieve.wines"
         filters = query.model_dump(mode="json", exclude_defaults=True)
         with run.span.child(name, "retriever", input=filters) as span:
-            result = await find_wines(catalogue, query, person, like=query.like)
+            result = await find_wines(catalogue, query, person_in(run), like=query.like)
             span.update(output=list(wines_by_id(result.wines)), metadata={"found": result.total})
-        return _search_output(result, query, person, deps_of(run).ids_given_to_model)
+        return _search_output(result, deps_of(run).ids_given_to_model)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, person_in(run))
         if not wines:
-            raise ToolError(NO_WINE.format(why=note(person_in(run))).rstrip("; "))
+            raise ToolError(NO_WINE)
         year = datetime.now(UTC).year
         content = {"year": year, "wines": [in_full(wine) for wine in wines]}
         return ToolOutput(content, wines_by_id(wines))
@@ -81,36 +81,30 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
 
 
 def in_full(wine: Wine) -> dict[str, Any]:
-    """Return the facts of a wine with those that guests ask about next: serving and vegan."""
-    return wine_record(wine) | serving(wine) | {"vegan": wine.vegan}
+    """Return the facts of a wine, and how to serve it, which guests ask about next."""
+    return wine_record(wine) | serving(wine)
 
 
-def _search_output(
-    result: WineSearchResult, query: WineQuery, person: Person, ids_given_to_model: set[str]
-) -> ToolOutput:
+def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> ToolOutput:
     """Return a search result for the model, only the ids of wines that it was given before."""
-    wines = [
+    rows = [
         {"wine_id": wine.id, "facts": "told before"}
-        if wine.id in ids_given_to_model and not (query.vegan or wine.id in result.missed)
-        else _search_row(wine, result, query)
+        if wine.id in ids_given_to_model and wine.id not in result.missed
+        else wine_record(wine) | _drawbacks(wine, result)
         for wine in result.wines
     ]
     ids_given_to_model.update(wine.id for wine in result.wines)
-    content: dict[str, Any] = {"found": result.total, "wines": wines}
-    if why := note(person):
-        content["note"] = why
+    content: dict[str, Any] = {"found": result.total, "wines": rows}
     if result.relax or not result.wines:
         content["relax"] = dict(result.relax)
     return ToolOutput(content, wines_by_id(result.wines))
 
 
-def _search_row(wine: Wine, result: WineSearchResult, query: WineQuery) -> dict[str, Any]:
-    """Return the facts of a found wine, with its drawbacks: past its best, missed filters."""
-    facts = wine_record(wine)
-    if query.vegan:
-        facts["vegan"] = wine.vegan
+def _drawbacks(wine: Wine, result: WineSearchResult) -> dict[str, Any]:
+    """Return why a found wine suits less: it is past its best, or misses filters."""
+    drawbacks = dict[str, Any]()
     if (years := drinking_years(wine)) and years[1] < datetime.now(UTC).year:
-        facts["past"] = f"usually best until {years[1]}"
+        drawbacks["past"] = f"usually best until {years[1]}"
     if missed := result.missed.get(wine.id):
-        facts["misses"] = list(missed)
-    return facts
+        drawbacks["misses"] = list(missed)
+    return drawbacks
