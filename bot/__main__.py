@@ -27,7 +27,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "admin": ("maintenance:admin", "Show what happened and what it cost, in a browser."),
     "doctor": ("doctor:doctor", "Check the settings and everything they name."),
     "db": ("maintenance:db_app", "Create and upgrade the database."),
-    "wines": ("library:wines_app", "Fill the catalogue and search it."),
+    "wines": ("library:wines_app", "Fill the catalogue."),
     "documents": ("library:documents_app", "Fill the library and search it."),
     "people": ("maintenance:people_app", "See and delete the data of a user."),
     "updates": ("maintenance:updates_app", "See messages that could not be answered."),

@@ -4,7 +4,6 @@
 unknown expectation is an error: a misspelt one would never fail.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -128,26 +127,6 @@ def parse_conversation(value: object, place: str) -> Conversation:
         problem = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, problem["loc"]))
         raise DatasetError(": ".join(filter(None, (place, field, problem["msg"])))) from None
-
-
-def select(
-    conversations: Sequence[Conversation], where: Sequence[str], limit: int | None = None
-) -> list[Conversation]:
-    """Return the conversations that meet every condition: `language=de`, `kind=budget`.
-
-    `limit` of them, drawn evenly, if it is set.
-
-    Raises:
-        DatasetError: a condition is neither.
-    """
-    found = list(conversations)
-    for condition in where:
-        column, _, value = condition.partition("=")
-        if column not in ("language", "kind"):
-            raise DatasetError(f"--where is {condition}; write language=de, or kind=budget")
-        found = [conversation for conversation in found if getattr(conversation, column) == value]
-    count = min(limit or len(found), len(found))
-    return [found[place * len(found) // count] for place in range(count)]
 
 
 def item_of(dataset: str, case: Conversation) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from agent.evals.dataset import (
     conversation_of,
     item_of,
     read_conversations,
-    select,
 )
 from agent.evals.run import Result, Variant, as_json, evaluate, rows, worst_lines
 from agent.fallback import Fallback
@@ -80,10 +79,6 @@ def run(
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="The number of conversations.")] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(help="Only those of this language or kind: language=de, kind=budget."),
-    ] = None,
     concurrency: Annotated[int, typer.Option(min=1, max=64, help="Conversations at a time.")] = 4,
     save: Annotated[Path | None, typer.Option(help="A JSON file for every answer.")] = None,
 ) -> None:
@@ -97,7 +92,7 @@ def run(
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
     prompts = {title: prompts_to_try(settings, title) for title in prompt or ()}
     prompts = prompts or {"": prompts_in_use(settings)}
-    cases = read_cases(settings, name, where or (), limit)
+    cases = read_cases(settings, name, limit)
     title, results = datetime.now().isoformat(" ", "milliseconds"), list[Result]()
 
     async def answer_all() -> None:
@@ -128,21 +123,22 @@ def run(
     raise typer.Exit(status)
 
 
-def read_cases(
-    settings: Settings, name: str, where: Sequence[str], limit: int | None
-) -> Sequence[Conversation]:
-    """Read conversations from a file or from Langfuse; end the command if there are none."""
+def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Conversation]:
+    """Read conversations from a file or from Langfuse; `limit` of them, drawn evenly, if it is set.
+
+    If there are none, the command ends.
+    """
     try:
         if name.startswith(LANGFUSE):
             found = _read_langfuse(settings, name.removeprefix(LANGFUSE))
         else:
             found = read_conversations(STARTER if name == STARTER_SET else Path(name))
-        chosen = select(found, where, limit)
     except DatasetError as error:
         fail(str(error), 2)
-    if not chosen:
-        fail(f"{name} has no conversations" + f" where {', '.join(where)}" * bool(where), 2)
-    return chosen
+    if not found:
+        fail(f"{name} has no conversations", 2)
+    count = min(limit or len(found), len(found))
+    return [found[place * len(found) // count] for place in range(count)]
 
 
 def _read_langfuse(settings: Settings, name: str) -> list[Conversation]:

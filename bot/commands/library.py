@@ -10,7 +10,6 @@ import typer
 from rich.table import Column, Table
 
 from agent.documents.passages import best_passage
-from agent.fallback import parse_query
 from agent.sommelier.answer import price_text
 from agent.sommelier.wine import Wine
 from bot.commands.output import fail, open_settings, printable, show, table, with_database
@@ -18,7 +17,7 @@ from bot.resources import open_embedder
 from db.documents.store import SqlDocumentStore
 from db.documents.store import add_documents as index_files
 from db.engine import Sessions
-from db.wines.catalogue import ImportReport, SqlCatalogue, count_samples
+from db.wines.catalogue import ImportReport, count_samples
 from db.wines.catalogue import import_wines as add_wines
 from db.wines.lists import (
     SHOWN_PROBLEMS,
@@ -33,6 +32,13 @@ T = TypeVar("T")
 SHOWN_WINES: Final = 5
 
 wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+@wines_app.callback()
+def wines() -> None:
+    """Fill the catalogue."""
+
+
 documents_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
@@ -121,22 +127,6 @@ def _wine_table(wines: Iterable[Wine]) -> Table:
     )
     dim = Column("Id", overflow="fold", style="dim")
     return table(["Wine", "Style", "From", "Price", dim], rows)
-
-
-@wines_app.command("search")
-def search_wines(
-    text: Annotated[str, typer.Argument(help='For example "red for lamb under 25 euros".')],
-) -> None:
-    """Show the wines that a text asks for."""
-    query = parse_query(text)
-    found = with_database(open_settings(), lambda sessions: SqlCatalogue(sessions).search(query))
-    if not found.wines:
-        relax = "; ".join(f"without {name} there are {n}" for name, n in found.relax.items())
-        typer.echo(f"No wine fits{': ' + relax if relax else ''}.")
-        return
-    show(_wine_table(found.wines))
-    if found.total > len(found.wines):
-        typer.echo(f"{len(found.wines)} of {found.total} wines.")
 
 
 @documents_app.command("add")

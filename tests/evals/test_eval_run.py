@@ -151,10 +151,12 @@ def test_a_newcomer_evaluates_the_fallback_which_passes_most_of_the_starter_set(
     assert int(passed) >= 78
 
 
-def test_a_run_that_cannot_start_says_why_in_one_line() -> None:
-    status, saved, message = sommelier_eval("run", "--where", "kind=poetry")
+def test_a_run_that_cannot_start_says_why_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_text("\n")
+    status, saved, message = sommelier_eval("run", str(path))
     assert (status, saved) == (2, {})
-    assert "starter has no conversations where kind=poetry" in message
+    assert f"{path} has no conversations" in message
     assert len(message.strip().splitlines()) == 1
 
 
