@@ -11,40 +11,45 @@ from agent.i18n import current_language, translate, use_language
 from agent.sommelier.answer import country_name
 from agent.sommelier.wine import Currency, Style, Wine, WineQuery, money
 
-BETWEEN: Final = " · "
 MOST_FOODS: Final = 3
 COLOURS: Final = frozenset({"red", "white", "rose", "orange"})
 BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 DRY: Final = frozenset({"bone_dry", "dry"})
-OPINIONS: Final = {"tannins": "tannin", "acidities": "acidity"}
 PLACES: Final = ("grapes", "regions", "countries")
-NAMED: Final = ("styles", "colours", *PLACES)
 
 
 def describe_request(request: Request) -> str:
     """Return what was understood of a request: `red · lamb · up to €20 · without Merlot`."""
-    colours = [name for name in request.values("colours") if name not in request.values("styles")]
-    styles = _either(map(style_name, request.values("styles")))
+    filters, values = request.filters, request.values
+    styles = _either(_name("styles", style) for style in values("styles"))
+    colours = (_name("styles", name) for name in values("colours") if name not in values("styles"))
+    out = [_name(name, value) for name in LISTS for value in values(f"without_{name}")]
+    out += [_name("allergen", allergen) for allergen in values("without_allergens")]
     return _joined(
         [
-            " ".join(filter(None, (styles, *map(style_name, colours)))),
+            " ".join(filter(None, (styles, *colours))),
             *_tastes(request),
-            *(_either(_value(name, value) for value in request.values(name)) for name in PLACES),
+            *(_either(_name(name, value) for value in values(name)) for name in PLACES),
             ", ".join(request.dishes),
-            price_in_words(request.filters),
-            f"≤ {request.filters['max_abv']:g} % vol" if "max_abv" in request.filters else "",
+            _price(filters),
+            f"≤ {filters['max_abv']:g} % vol" if "max_abv" in filters else "",
             request.name,
-            translate(f"fallback_{request.filters['order']}") if "order" in request.filters else "",
+            translate(f"fallback_{filters['order']}") if "order" in filters else "",
             translate("fallback_other") if "other" in request.cues else "",
-            _without(request),
+            translate("fallback_without", names=_either(out)) if out else "",
         ]
     )
 
 
 def _joined(parts: Iterable[str]) -> str:
     """Return the parts that say something in one line, with a capital letter."""
-    line = BETWEEN.join(filter(None, parts))
+    line = " · ".join(filter(None, parts))
     return line[:1].upper() + line[1:]
+
+
+def _either(names: Iterable[str]) -> str:
+    *first, last = list(dict.fromkeys(filter(None, names))) or [""]
+    return f"{', '.join(first)} {translate('fallback_or')} {last}" if first else last
 
 
 def describe_search(arguments: str, language: str) -> str:
@@ -55,37 +60,26 @@ def describe_search(arguments: str, language: str) -> str:
         return ""
     with use_language(language):
         dishes = {food_name(food, language): Dish(foods=(food,)) for food in query.foods}
-        filters = {name: getattr(query, name) for name in (*NAMED, "min_price", "currency")}
+        fields = ("styles", "colours", *PLACES, "min_price", "currency")
+        filters = {name: getattr(query, name) for name in fields}
         filters["max_price"] = query.max_price or query.below
         return describe_request(Request(filters=filters, dishes=dishes))
 
 
-def style_name(style: str) -> str:
-    """Return what a style is called."""
-    if style == Style.SWEET:
-        return translate("fallback_sweet_wine")
-    name = _named("colour" if style in COLOURS else "styles", style)
-    return name or style.replace("_", " ")
-
-
-def _named(field: str, *values: str) -> str:
-    """Return what the language that is spoken calls these values; empty if it has no word."""
-    return name_of(field, values, current_language())
-
-
-def _value(field: str, value: str) -> str:
+def _name(field: str, value: str) -> str:
     """Return what a value of a field is called; its own name if nothing else is known."""
-    match field:
-        case "styles":
-            return style_name(value)
-        case "countries":
-            return country_name(value)
-        case "regions" if current_language() != "en":
-            return _named(field, value) or value
-        case "text":
-            return _scale(field, (value,))
-        case _:
-            return value
+    language = current_language()
+    if field == "countries":
+        return country_name(value)
+    if field == "styles" and value == Style.SWEET:
+        return translate("fallback_sweet_wine")
+    if field == "grapes" or (field == "regions" and language == "en"):
+        return value
+    field = "colour" if value in COLOURS else field
+    # A phrase may mean the value only together with others.
+    known = names().get((field, language), {})
+    partly = next((name for meant, name in known.items() if value in meant), "")
+    return name_of(field, (value,), language) or partly or value.replace("_", " ")
 
 
 def _tastes(request: Request) -> Iterator[str]:
@@ -93,29 +87,20 @@ def _tastes(request: Request) -> Iterator[str]:
     bodies = request.values("bodies")
     yield _scale("sweetness", request.values("sweetness"))
     yield _either(_scale("bodies", group) for group in BODIES if set(group) & set(bodies))
-    for field, opinion in OPINIONS.items():
+    for field, opinion in (("tannins", "tannin"), ("acidities", "acidity")):
         if values := request.values(field):
             yield translate(f"fallback_{opinion}_{'high' if 'high' in values else 'low'}")
     for taste in request.values("text"):
-        yield _scale("text", (taste,))
+        yield _name("text", taste)
 
 
 def _scale(field: str, values: Sequence[str]) -> str:
     """Return what these values are called together, or else one by one."""
-    if not values:
-        return ""
-    together = _named(field, *values)
-    return together or _either(_named(field, value) or _step(field, value) for value in values)
+    together = name_of(field, values, current_language()) if values else ""
+    return together or _either(_name(field, value) for value in values)
 
 
-def _step(field: str, value: str) -> str:
-    """Return what a value is called that a phrase only means together with others."""
-    known = names().get((field, current_language()), {})
-    found = (name for values, name in known.items() if value in values)
-    return next(found, value.replace("_", " "))
-
-
-def price_in_words(filters: Mapping[str, Any]) -> str:
+def _price(filters: Mapping[str, Any]) -> str:
     """Return the limits of a price; empty if there are none."""
     ends = (filters.get("min_price"), filters.get("max_price"))
     currency = filters.get("currency", Currency.EUR)
@@ -127,24 +112,12 @@ def price_in_words(filters: Mapping[str, Any]) -> str:
     return translate("fallback_from", price=low) if low else ""
 
 
-def _without(request: Request) -> str:
-    out = (_value(name, value) for name in LISTS for value in request.values(f"without_{name}"))
-    allergens = (_named("allergen", name) or name for name in request.values("without_allergens"))
-    names = _either((*out, *allergens))
-    return translate("fallback_without", names=names) if names else ""
-
-
 def field_in_words(name: str, request: Request) -> str:
     """Return what was asked of a field that no wine meets."""
     if name == "foods":
         return ", ".join(request.dishes)
     words = describe_request(Request(filters={name: request.values(name)}))
     return words if name in PLACES else words.lower()
-
-
-def _either(names: Iterable[str]) -> str:
-    *first, last = list(dict.fromkeys(filter(None, names))) or [""]
-    return f"{', '.join(first)} {translate('fallback_or')} {last}" if first else last
 
 
 def describe_wine(wine: Wine, request: Request) -> str:
@@ -156,7 +129,7 @@ def describe_wine(wine: Wine, request: Request) -> str:
     is_told = wine.sweetness and wine.sweetness not in DRY and wine.style != Style.SWEET
     return _joined(
         [
-            style_name(wine.style),
+            _name("styles", wine.style),
             _scale("bodies", body),
             _scale("sweetness", (str(wine.sweetness),)) if is_told else "",
             ", ".join(wine.grapes),
