@@ -4,13 +4,12 @@ Prices, allergens and what is ruled out always exclude. Kind, sweetness, grape a
 unless nothing would be left; body and the like, and what suits a dish, only rank.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent import lengths
 from agent.fallback.merging import Context
-from agent.fallback.request import LISTS, UNKNOWN, Request, read_request
+from agent.fallback.request import UNKNOWN, Request, read_request
 from agent.fallback.words import pairings, profiles
 from agent.sommelier.safety import find_wines, is_of
 from agent.sommelier.wine import (
@@ -72,16 +71,21 @@ async def find(
             query = query.model_copy(update={"soft": (*query.soft, *asked)})
             result = await find_wines(catalogue, query, person)
             wines = _fitting(result, request, query)
-    return Found(wines=wines, missed=_missed_by_all(result, wines, request), like=like)
+    asked = [*request.wanted, *["foods"][: len(request.dishes)]]
+    missed = [result.missed.get(wine.id, ()) for wine in wines[:3]]
+    by_all = [name for name in asked if missed and all(name in names for names in missed)]
+    return Found(wines=wines, missed=tuple(by_all), like=like)
 
 
 def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tuple[Wine, ...]:
     """Return the wines of a result that nothing speaks against, alcohol-free ones if asked for."""
     tastes = request.values("without_text")
     denied = {"text": tuple(taste for taste in tastes if taste != OAKY)}
-    wines = [wine for wine in result.wines if not is_of(wine, denied)]
-    if request.name:
-        wines = [wine for wine in wines if _is_called(wine, request.name)]
+    wines = [
+        wine
+        for wine in result.wines
+        if not is_of(wine, denied) and (not request.name or _is_called(wine, request.name))
+    ]
     stronger = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
     return tuple(wines if Style.ALCOHOL_FREE in query.styles else stronger or wines)
 
@@ -90,15 +94,6 @@ def _is_called(wine: Wine, name: str) -> bool:
     """Return whether most words of a name are on the label of a wine."""
     words, label = folded(name).split(), folded(f"{wine.label} {wine.region}").split()
     return 2 * len(set(words) & set(label)) > len(words)
-
-
-def _missed_by_all(
-    result: WineSearchResult, wines: Sequence[Wine], request: Request
-) -> tuple[str, ...]:
-    """Return what was asked for and none of the first wines has."""
-    asked = [*(name for name in LISTS if name in request.wanted), *["foods"][: len(request.dishes)]]
-    missed = [result.missed.get(wine.id, ()) for wine in wines[:3]]
-    return tuple(name for name in asked if missed and all(name in names for names in missed))
 
 
 def query_of(request: Request, context: Context) -> WineQuery:
