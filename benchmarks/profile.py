@@ -21,8 +21,8 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from bot import running
-from bot.leading import Locks
 from bot.resources import open_database
+from bot.updates.locks import Locks
 from config import load_settings
 from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call

@@ -163,7 +163,8 @@ async def main(models: Sequence[str]) -> None:
     async with open_bench(settings, starter=True) as bench:
         for name in models or [settings.llm_model]:
             for letter, mode in MODES.items():
-                llm = model_of(settings, name, mode=mode)
+                in_mode = settings.model_copy(update={"llm_response_mode": mode})
+                llm = model_of(in_mode, name)
                 bench.stack.push_async_callback(llm.close)
                 found = [
                     await asked(question, llm, bench.documents) for question in read_questions()

@@ -29,8 +29,7 @@ from agent.senses.sent_files import as_shown
 from agent.sommelier.answer import messages_for_model
 from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_person
 from benchmarks.pictures import sketched
-from bot.app import sommelier_of
-from bot.resources import Resources, open_resources
+from bot.resources import Resources, open_resources, sommelier_of
 from bot.telegram.conversation import attachment_in
 from config import Settings, load_settings
 

@@ -89,8 +89,8 @@ def main() -> None:
 def _status(error: Exception) -> int | None:
     """Return the exit status of an expected error, None for any other."""
     from bot.http.server import CannotListen
-    from bot.leading import AlreadyRunning
     from bot.telegram.connection import TokenRejected
+    from bot.updates.locks import AlreadyRunning
     from config import SettingsError
     from db.engine import DatabaseUnavailable
     from db.wines.lists import CatalogueFileError

@@ -5,25 +5,20 @@
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
 from functools import partial
 from math import inf
 from typing import Final
 
-from agent.fallback import Fallback
-from agent.mcp import McpServers, open_servers
-from agent.memory.tools import memory_tools
-from agent.sommelier.service import Sommelier
+from agent.mcp import open_servers
 from agent.tracing.records import keyed_hash
 from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import SafetyService
-from bot.leading import Locks
 from bot.metrics import Metrics
 from bot.outgoing import ButtonRows
 from bot.question import Question, RunningTurns
-from bot.resources import Resources, research_tools
+from bot.resources import STATS_RETENTION, Resources, sommelier_of
 from bot.tasks import bounded
 from bot.telegram.access import Access
 from bot.telegram.connection import telegram_bot
@@ -45,11 +40,10 @@ from bot.telegram.settings import settings_handlers
 from bot.telegram.tool_buttons import tool_buttons, tool_handlers
 from bot.tracing import masking_of, send_traces, trace_link
 from bot.turn import TurnRunner
+from bot.updates.locks import Locks
 from config import Settings
 
 TRACED: Final = "the service for traces"
-STATS_RETENTION: Final = timedelta(days=90)
-"""The time after which the numbers of turns, and ratings of them, are deleted."""
 
 
 @asynccontextmanager
@@ -91,20 +85,6 @@ async def open_dispatcher(
         further = handlers_of(settings, conversation, admins)
         handlers = [*tool_handlers(conversation, servers), *further]
         yield Dispatcher(bot, conversation, all_handlers(conversation, handlers), access)
-
-
-def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
-    """Return the sommelier that answers messages, with every tool."""
-    catalogue, documents = resources.repositories.wines, resources.documents
-    tools = research_tools(documents, resources.search, resources.cache)
-    return Sommelier(
-        catalogue=catalogue,
-        fallback=Fallback(catalogue=catalogue, documents=documents),
-        research_tools=[*tools, *memory_tools()],
-        help=resources.help,
-        small=resources.small,
-        servers=servers,
-    )
 
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:

@@ -26,11 +26,9 @@ from agent.mcp import McpServers, open_servers
 from agent.sommelier.answer import messages_for_model
 from agent.turn import AnswerFunction, Reply, with_notes
 from bot import look_ups
-from bot.app import sommelier_of
 from bot.care import SafetyService
 from bot.question import Kind, Question
-from bot.resources import Resources, open_resources
-from bot.running import forget_old
+from bot.resources import Resources, forget_old, open_resources, sommelier_of
 from bot.tasks import beside, bounded
 from bot.telegram.render import parse
 from bot.tracing import send_traces
@@ -79,7 +77,7 @@ async def _converse(settings: Settings, console: Console | None) -> None:
         open_servers(settings.mcp_servers) as servers,
     ):
         conversation = Conversation(resources, servers, console)
-        await forget_old(settings, resources.repositories, conversation.turns.metrics)
+        await forget_old(settings, resources.repositories)
         for server in servers.connections:  # they cannot connect while a line is awaited
             await server.settled.wait()
         # The event loop is blocked while a line is awaited: let Ctrl-C end that.

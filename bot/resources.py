@@ -7,7 +7,9 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
+from typing import Final
 
 import httpx2
 from pydantic import ValidationError
@@ -19,12 +21,16 @@ from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.engine.limits import Ledger, Limits, Prices
 from agent.engine.llm import LLMService
-from agent.engine.messages import LLMResponse, ResponseMode, Usage
+from agent.engine.messages import LLMResponse, Usage
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
+from agent.fallback import Fallback
+from agent.mcp import McpServers
+from agent.memory.tools import memory_tools
 from agent.places.find import WebSearch, brave, find_places_tool, searxng
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
+from agent.sommelier.service import Sommelier
 from agent.turn import Deps
 from bot.tasks import attempt, beside, bounded
 from bot.tracing import masking_of, open_prompts
@@ -50,6 +56,13 @@ from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import TurnRepository
 from db.wines.catalogue import SqlCatalogue, load_starter
+
+STATS_RETENTION: Final = timedelta(days=90)
+"""The time after which the numbers of turns, and ratings of them, are deleted."""
+UPDATE_RETENTION: Final = timedelta(days=7)
+"""The time after which the record of an answered update is deleted."""
+TRACE_STORE_BYTES: Final = 500_000_000
+"""The most that traces may take in the database; the oldest go first."""
 
 
 class Repositories:
@@ -187,16 +200,11 @@ def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMServic
     return models, special
 
 
-def model_of(
-    settings: Settings,
-    name: str,
-    server: Server | None = None,
-    mode: ResponseMode | None = None,
-) -> LLMService:
+def model_of(settings: Settings, name: str, server: Server | None = None) -> LLMService:
     """Return a model of a server, by default of that of the language models."""
     return LLMService(
         model=name,
-        mode=mode or settings.response_mode,
+        mode=settings.response_mode,
         timeout_seconds=settings.llm_timeout_seconds,
         **(server or settings.server or Server())._asdict(),
     )
@@ -256,6 +264,20 @@ def help_of(settings: Settings) -> Help:
         raise SettingsError(f"CARE_TEXTS: {reason}") from None
 
 
+def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
+    """Return the sommelier that answers messages, with every tool."""
+    catalogue, documents = resources.repositories.wines, resources.documents
+    tools = research_tools(documents, resources.search, resources.cache)
+    return Sommelier(
+        catalogue=catalogue,
+        fallback=Fallback(catalogue=catalogue, documents=documents),
+        research_tools=[*tools, *memory_tools()],
+        help=resources.help,
+        small=resources.small,
+        servers=servers,
+    )
+
+
 def research_tools(
     documents: DocumentStore, search: WebSearch | None = None, cache: QuoteCache | None = None
 ) -> list[Tool]:
@@ -265,3 +287,12 @@ def research_tools(
         quote_documents_tool(documents, cache=cache),
         find_places_tool(search),
     ]
+
+
+async def forget_old(settings: Settings, repositories: Repositories) -> int:
+    """Delete data that is too old by the settings; return how many traces were never sent."""
+    await repositories.turns.forget(STATS_RETENTION)
+    await repositories.memory.forget_expired()
+    await repositories.inbox.forget(UPDATE_RETENTION)
+    retention = timedelta(days=settings.trace_retention_days)
+    return await repositories.traces.forget(retention, TRACE_STORE_BYTES)

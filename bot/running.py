@@ -17,10 +17,8 @@ from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
 from agent.tracing.records import keyed_hash
 from bot.admin.commands import send_broadcasts
-from bot.app import STATS_RETENTION, open_dispatcher
-from bot.leading import Locks, single_process, while_leading
-from bot.metrics import Metrics
-from bot.resources import Repositories, open_resources
+from bot.app import open_dispatcher
+from bot.resources import Repositories, forget_old, open_resources
 from bot.tasks import (
     Work,
     attempt,
@@ -38,12 +36,9 @@ from bot.telegram.reminders import Reminding
 from bot.tracing import forget_people, masking_of, trace_link
 from bot.updates.accept import point_webhook, poll
 from bot.updates.lanes import Lanes
+from bot.updates.locks import Locks, ReplicaLocks, single_process, while_leading
 from config import Settings, SettingsError
 
-UPDATE_RETENTION: Final = timedelta(days=7)
-"""The time after which the record of an answered update is deleted."""
-TRACE_STORE_BYTES: Final = 500_000_000
-"""The most that traces may take in the database; the oldest go first."""
 FINISH_SECONDS: Final = 20.0
 """The time that running turns have to end when the bot is stopped."""
 FORGET_SECONDS: Final = 3600.0
@@ -103,8 +98,6 @@ async def open_locks(
         for queue in (repositories.trace_queue, repositories.score_queue):
             await attempt("looking for traces that wait", queue.resume)
         return Locks(repositories.inbox)
-    from bot.updates.replicas import ReplicaLocks  # noqa: PLC0415 - loads psycopg
-
     locks = ReplicaLocks(url)
     stack.push_async_callback(bounded, "the locks of lanes", locks.close)
     return locks
@@ -129,7 +122,11 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
     await lanes.ready.wait()
     conversation = lanes.dispatcher.conversation
     personal = conversation.repositories.personal
-    forget = partial(forget_old, settings, conversation.repositories, conversation.turns.metrics)
+
+    async def forget() -> None:
+        unsent = await forget_old(settings, conversation.repositories)
+        conversation.turns.metrics.traces_dropped(unsent)
+
     reminding = Reminding(conversation=conversation, zone=settings.time_zone)
     rounds: tuple[tuple[float, str, Work], ...] = (
         (FORGET_SECONDS, "forgetting old data", forget),
@@ -192,20 +189,3 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
         routers.append(pages(turns.metrics, lanes.inbox.backlog, webhook))
         server = http_app(routers, routes, settings.api_token)
         await serve_http(server, listen(settings.http_host, settings.http_port or 0))
-
-
-async def forget_old(settings: Settings, repositories: Repositories, metrics: Metrics) -> None:
-    """Delete data that is too old by the settings; the next round makes up for a failure."""
-
-    async def forget_traces() -> None:
-        retention = timedelta(days=settings.trace_retention_days)
-        unsent = await repositories.traces.forget(retention, TRACE_STORE_BYTES)
-        metrics.traces_dropped(unsent)
-
-    for delete in (
-        partial(repositories.turns.forget, STATS_RETENTION),
-        forget_traces,
-        repositories.memory.forget_expired,
-        partial(repositories.inbox.forget, UPDATE_RETENTION),
-    ):
-        await attempt("forgetting old data", delete)

@@ -19,7 +19,6 @@ from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply
 from bot.admin.commands import send_broadcasts
-from bot.leading import Locks
 from bot.outgoing import ButtonRows
 from bot.question import OpenRoot, Question
 from bot.resources import Repositories, Resources
@@ -36,6 +35,7 @@ from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
 from bot.updates.accept import poll
 from bot.updates.lanes import Lanes
+from bot.updates.locks import Locks
 from config import load_settings
 from db.engine import Sessions
 from db.repositories.people import MessageRepository

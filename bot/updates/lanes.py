@@ -16,7 +16,6 @@ from traceback import format_tb
 from typing import Final
 
 from agent.engine.errors import log_failure
-from bot.leading import Locks
 from bot.metrics import Metrics, UpdateResult
 from bot.outgoing import Delivery
 from bot.question import CurrentTurn, set_current_turn
@@ -33,6 +32,7 @@ from bot.updates.bursts import (
     merge,
     section,
 )
+from bot.updates.locks import Locks
 from db.engine import DATABASE_BACKOFF, is_transient, retry_forever
 from db.models import OutboxRow, UpdateRow
 from db.repositories.inbox import Inbox, Payload, TurnTaken

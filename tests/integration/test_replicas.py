@@ -8,10 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from bot.leading import LEADER, while_leading
-from bot.updates import replicas
+from bot.updates import locks
 from bot.updates.lanes import row_of
-from bot.updates.replicas import ReplicaLocks
+from bot.updates.locks import LEADER, ReplicaLocks, while_leading
 from db.engine import Sessions, create_engine
 from db.repositories.inbox import Inbox
 from tests.databases import Databases
@@ -34,7 +33,7 @@ def url(databases: Databases, migrated_url: str) -> str:
 @pytest.fixture
 async def start(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
     """Starts a replica, which takes nothing back slowly."""
-    monkeypatch.setattr(replicas, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(locks, "SETTLE_SECONDS", 0)
     async with AsyncExitStack() as stack:
 
         def one() -> ReplicaLocks:

@@ -1,32 +1,40 @@
-"""The locks of lanes on Postgres: of several replicas, one at a time runs a lane.
+"""The locks of lanes, and the lock of the leader, the one replica that runs the shared tasks.
 
-A lock is an advisory lock of our session, so Postgres releases it when the process dies: it needs
-no heartbeat and no clock. It releases all when it restarts. So a process that lost its connection
-takes back its locks, and then waits for the other processes to do so. If two processes run a lane
-all the same, the epoch of the turn decides.
+One process at a time runs a lane. On SQLite there is one process; on Postgres a lock is an advisory
+lock of our session, so Postgres releases it when the process dies: it needs no heartbeat and no
+clock. It releases all when it restarts. So a process that lost its connection takes back its locks,
+and then waits for the other processes to do so. If two processes run a lane all the same, the epoch
+of the turn decides.
 
 Corrections and Stop reach the process that runs a turn by NOTIFY. A NOTIFY locks the whole database
 at its commit, so it is sent only if the lane is locked by another process.
 """
 
 import asyncio
+import fcntl
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
-from typing import Any, Final, LiteralString
+from pathlib import Path
+from typing import Any, Final, LiteralString, NoReturn
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from agent.retrying import Backoff, retry
-from bot.leading import Locks
+from bot.tasks import Work, run_until
 from db.engine import POSTGRES_OPTIONS
+from db.repositories.inbox import Inbox
 
 log = logging.getLogger(__name__)
 
+LEADER: Final = "/leader"
+"""The name of the leader's lock; no lane is called so."""
+LEAD_SECONDS: Final = 1.0
+"""Seconds between the tries of a process to become the leader."""
 POLL_SECONDS: Final = 1.0
 """Seconds between searches for lanes that no process runs; they also notice a lost connection."""
 
@@ -75,8 +83,63 @@ POOLED: Final = (
 )
 
 
+class AlreadyRunning(Exception):
+    """Another process answers people from this database; stop it first."""
+
+
+@contextmanager
+def single_process(file: str) -> Iterator[None]:
+    """Hold the lock of an SQLite file, whose turns a second process would take for interrupted.
+
+    Raises:
+        AlreadyRunning: another process holds it.
+    """
+    path = Path(file).expanduser()
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(
+                f"Another process answers people from {path}; stop it first, or use Postgres "
+                "to run several."
+            ) from None
+        yield
+
+
+class Locks:
+    """The locks of lanes where there is no other process: all are ours."""
+
+    poll_seconds: float = 5.0
+    """Seconds between searches for lanes that nobody runs: for updates that an operator retries."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    @asynccontextmanager
+    async def lock(self, lane: str) -> AsyncIterator[bool]:
+        """Lock a lane for the block; yield False if another process has locked it."""
+        yield True
+
+    def lost(self, lane: str) -> asyncio.Event:
+        """Return an event that is set when this process loses the lock of a lane."""
+        return asyncio.Event()
+
+    async def stop(self, wanted: Mapping[str, int]) -> bool:
+        """Ask other processes to stop turns; return whether a turn of that chat has begun there."""
+        return False
+
+    async def notices(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield the notices of other processes for ever: a lane, or turns to stop."""
+        await asyncio.Event().wait()
+        yield {}  # pragma: no cover
+
+    async def unowned(self) -> list[str]:
+        """Return the lanes that have work but no process."""
+        return await self._inbox.lanes()
+
+
 class ReplicaLocks(Locks):
-    """The locks of lanes that this process holds, all by one connection to Postgres at `url`."""
+    """The locks that this process shares with others, by one connection to Postgres at `url`."""
 
     poll_seconds = POLL_SECONDS
 
@@ -201,3 +264,12 @@ class ReplicaLocks(Locks):
         (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
         self._pid = row[0]
         return connection
+
+
+async def while_leading(locks: Locks, lead: Work) -> NoReturn:
+    """Run `lead` while this process leads: until it loses the leader's lock."""
+    while True:
+        async with locks.lock(LEADER) as leads:
+            if leads:
+                await run_until(locks.lost(LEADER), lead)
+        await asyncio.sleep(LEAD_SECONDS)
