@@ -45,8 +45,7 @@ from db.engine import (
     upgrade_schema,
 )
 from db.models import ScoreRow, TraceRow
-from db.repositories.broadcasts import Broadcasts
-from db.repositories.inbox import Inbox
+from db.repositories.inbox import Broadcasts, Inbox
 from db.repositories.people import (
     ChatRepository,
     MemoryRepository,

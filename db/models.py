@@ -339,7 +339,7 @@ class DeletionRow(Base):
 
 
 class BroadcastRow(Base):
-    """A message of an admin to everyone."""
+    """A message of an admin to everyone, until it is sent to all."""
 
     __tablename__ = "broadcasts"
 

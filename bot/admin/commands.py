@@ -231,15 +231,12 @@ def with_links(text: str) -> str:
 
 async def send_broadcasts(conversation: Conversation) -> None:
     """Send what waits of broadcasts; tell admins of those that are over."""
-    broadcasts, has_sent = conversation.repositories.broadcasts, False
+    broadcasts = conversation.repositories.broadcasts
     while messages := await broadcasts.unsent(MESSAGES_AT_ONCE):
         await conversation.sender.deliver(messages)
-        has_sent = True
     for broadcast, count, failed in await broadcasts.delivered():
         admin = broadcast.created_by
         with use_language(await spoken_by(conversation, admin)):
             text = translate("broadcast_done", count=count, failed=failed)
             report = messages_of(Destination(admin), text)
         await broadcasts.finish(broadcast.id, report)
-    if has_sent:
-        await broadcasts.clear()

@@ -1,7 +1,8 @@
 """The inbox and the outbox: updates that wait for a turn, and messages that wait to be sent.
 
 Only the process that last began a turn may commit or end it: `epoch` counts how often it was begun.
-Every method commits before it returns.
+Messages of no update, those of admins to everyone and reminders, are sent by the process that
+leads. Every method commits before it returns.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,14 +10,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, cast
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, delete, distinct, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from agent.text import storable
 from agent.tracing.records import TraceRecord
 from agent.turn import Change
-from db.engine import count_changed
-from db.models import OutboxRow, TurnRow, UpdateRow, insert_new
-from db.repositories.broadcasts import IS_UNSENT
+from db.engine import SqlRepository, count_changed
+from db.models import BroadcastRow, OutboxRow, TurnRow, UpdateRow, insert_new
 from db.repositories.people import apply_changes
 from db.repositories.privacy import DONE, NO_PERSONAL_DATA
 from db.repositories.traces import TraceStoringRepository
@@ -37,6 +38,9 @@ TRACE_DELAY: Final = timedelta(minutes=1)
 `end`, with the delivery. If `end` is never called, it is exported this long after `commit`."""
 IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, COMMITTED])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
+IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
+IS_DRAFT: Final = BroadcastRow.state == "draft"
+IS_SENDING: Final = BroadcastRow.state == "sending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,17 +160,21 @@ class Inbox(TraceStoringRepository):
         Raises:
             TurnTaken: another process has taken over the turn of the message and recorded it.
         """
-        record = update(OutboxRow).where(OutboxRow.id == message.id, IS_UNSENT)
-        record = record.values(
-            chat_id=message.chat_id,  # another one if the group became a supergroup
-            message_id=message.message_id,
-            error=message.error,
-            html="",
-            buttons=[],
-            file=None,
-        )
+        is_unsent = (OutboxRow.id == message.id) & IS_UNSENT
+        if message.update_id is None and message.broadcast_id is None:
+            await self._write(delete(OutboxRow).where(is_unsent))
+            return
+        values = {
+            "chat_id": message.chat_id,  # another one if the group became a supergroup
+            "message_id": message.message_id,
+            "error": message.error,
+            "html": "",
+            "buttons": [],
+            "file": None,
+        }
+        is_recorded = await self._write(update(OutboxRow).where(is_unsent).values(values))
         # A message that no update caused has no turn that another process could take over.
-        if not await self._write(record) and message.update_id is not None:
+        if not is_recorded and message.update_id is not None:
             raise TurnTaken
 
     async def end(self, row: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
@@ -220,6 +228,65 @@ class Inbox(TraceStoringRepository):
         """Delete updates older than `older_than` whose turns have ended; return the count."""
         old = UpdateRow.received_at < self.now() - older_than
         return await self._write(delete(UpdateRow).where(~IS_UNFINISHED, old))
+
+
+class Broadcasts(SqlRepository):
+    """The messages of admins to everyone, and other messages that no turn sends."""
+
+    async def draft(self, text: str, by: int) -> int:
+        """Store a message until it is confirmed; return its id; a draft stored twice has one."""
+        draft = {"text": storable(text), "created_by": by, "state": "draft"}
+        async with self.sessions.begin() as session:
+            stored = await session.scalar(select(BroadcastRow).filter_by(**draft).limit(1))
+            row = stored or BroadcastRow(**draft)
+            session.add(row)
+        return row.id
+
+    async def get(self, broadcast_id: int) -> BroadcastRow | None:
+        return await self._first(select(BroadcastRow).where(BroadcastRow.id == broadcast_id))
+
+    async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
+        """Have a draft sent; return True only once, however often it is confirmed."""
+        is_it = (BroadcastRow.id == broadcast_id) & IS_DRAFT
+        async with self.sessions.begin() as session:
+            begin = update(BroadcastRow).where(is_it).values(state="sending")
+            if not await count_changed(session, begin):
+                return False
+            for message in messages:
+                message.broadcast_id = broadcast_id
+            session.add_all(messages)
+        return True
+
+    async def cancel(self, broadcast_id: int) -> bool:
+        """Drop a draft; return False if it is none any more."""
+        is_it = (BroadcastRow.id == broadcast_id) & IS_DRAFT
+        return bool(await self._write(delete(BroadcastRow).where(is_it)))
+
+    async def unsent(self, limit: int) -> Sequence[OutboxRow]:
+        """Return the oldest messages that belong to no turn and are not sent."""
+        belongs_to_none = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is_(None)
+        query = select(OutboxRow).where(belongs_to_none, IS_UNSENT)
+        return await self._all(query.order_by(OutboxRow.id).limit(limit))
+
+    async def delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
+        """Return the broadcasts that are sent to all; how many chats got it, and did not."""
+        chats = distinct(OutboxRow.chat_id)
+        failed = func.count(chats).filter(OutboxRow.error.is_not(None))
+        over = (
+            select(BroadcastRow, func.count(chats) - failed, failed)
+            .join(OutboxRow, OutboxRow.broadcast_id == BroadcastRow.id, isouter=True)
+            .where(IS_SENDING)
+            .group_by(BroadcastRow.id)
+            .having(func.count(OutboxRow.id).filter(IS_UNSENT) == 0)
+        )
+        return [(broadcast, arrived, lost) for broadcast, arrived, lost in await self._rows(over)]
+
+    async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
+        """Delete a broadcast with its messages, and send its admin a notice, once."""
+        is_it = (BroadcastRow.id == broadcast_id) & IS_SENDING
+        async with self.sessions.begin() as session:
+            if await count_changed(session, delete(BroadcastRow).where(is_it)):
+                session.add_all(notice)
 
 
 async def _delete_content(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
