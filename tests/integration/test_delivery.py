@@ -170,7 +170,7 @@ async def test_a_message_on_its_way_is_recorded_when_the_bot_stops(
     bot_api: BotApi, bot: ExtBot[Any], sessions: Sessions
 ) -> None:
     bot_api.delay("sendMessage", 0.3)
-    messages = [OutboxRow(chat_id=CHAT, html=text) for text in ("Chinon", "Rioja")]
+    messages = [OutboxRow(update_id=1, chat_id=CHAT, html=text) for text in ("Chinon", "Rioja")]
     async with sessions.begin() as session:
         session.add_all(messages)
     sending = asyncio.create_task(Sender(bot, AsyncMock(), Inbox(sessions)).deliver(messages))
