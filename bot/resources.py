@@ -50,8 +50,8 @@ from db.repositories.people import (
     ChatRepository,
     MemoryRepository,
     MessageRepository,
+    SqlPersonalData,
 )
-from db.repositories.privacy import SqlPersonalData
 from db.repositories.traces import LOCAL_TRACES, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import TurnRepository
 from db.wines.catalogue import SqlCatalogue, load_starter

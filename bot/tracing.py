@@ -25,7 +25,7 @@ from bot.tasks import beside, bounded
 from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, utc_now
-from db.repositories.privacy import SqlPersonalData
+from db.repositories.people import SqlPersonalData
 from db.repositories.traces import RowQueue, Rows, unpacked
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from bot.tracing import langfuse_api, masking_of, trace_link
 from config import Settings
 from db.engine import REVISION, Sessions, schema_revision, upgrade_schema
 from db.repositories.inbox import Inbox
-from db.repositories.privacy import SqlPersonalData
+from db.repositories.people import SqlPersonalData
 
 db_app = typer.Typer(no_args_is_help=True, add_completion=False)
 updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -96,11 +96,8 @@ def forget(
     user = keyed_hash("user", user_id, settings.trace_user_key)
     if not yes:
         typer.confirm(f"Delete all that is stored of {user_id}?", abort=True)
-    counts = with_database(
-        settings, lambda sessions: SqlPersonalData(sessions).forget(user_id, user)
-    )
-    deleted = [f"{count} {name}" for name, count in counts.items() if count]
-    typer.echo(f"Deleted here: {', '.join(deleted) or 'nothing, there was nothing'}.")
+    with_database(settings, lambda sessions: SqlPersonalData(sessions).forget(user_id, user))
+    typer.echo("Deleted here.")
     if settings.langfuse_keys:
         try:
             count = asyncio.run(_forget_in_langfuse(settings, user))

@@ -18,8 +18,7 @@ from agent.tracing.records import TraceRecord
 from agent.turn import Change
 from db.engine import SqlRepository, count_changed
 from db.models import BroadcastRow, OutboxRow, TurnRow, UpdateRow, insert_new
-from db.repositories.people import apply_changes
-from db.repositories.privacy import DONE, NO_PERSONAL_DATA
+from db.repositories.people import DONE, NO_PERSONAL_DATA, apply_changes
 from db.repositories.traces import TraceStoringRepository
 from db.repositories.turns import EndedTurn, save_turn
 

@@ -1,29 +1,35 @@
-"""People and chats: access, conversations, the facts and bottles of users."""
+"""People and chats: access, conversations, the facts and bottles of users, and forgetting users."""
 
+import json
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, case, delete, select, tuple_, update
+from sqlalchemy import ColumnElement, case, delete, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import storable
 from agent.turn import Bottles, Change, Fact, FactKind, StoredMessage
 from db.engine import SqlRepository, count_changed
 from db.models import (
+    Base,
     BottleRow,
+    BroadcastRow,
     ChatRow,
     DeletionRow,
     FactRow,
     MessageRow,
     OutboxRow,
+    ScoreRow,
+    TraceRow,
     TurnRow,
+    UpdateRow,
     insert_new,
     loaded,
     upsert,
 )
-from db.repositories.privacy import forget
 
 Access = Literal["allowed", "blocked"]
 
@@ -35,6 +41,16 @@ CHANGE: Final = TypeAdapter(Change)
 SAFETY: Final = "safety"
 """The kind of a fact that excludes wines in one chat."""
 IS_SAFETY: Final = FactRow.kind == SAFETY
+DONE: Final = "done"
+"""The state of an update whose turn has ended."""
+NO_PERSONAL_DATA: Final[dict[str, object]] = {
+    "chat_id": 0,
+    "lane": None,
+    "message_id": None,
+    "payload": {},
+    "error": None,
+}
+"""Columns of an update whose user is forgotten. Its id stays: Telegram could send it again."""
 
 
 class ChatRepository(SqlRepository):
@@ -161,7 +177,7 @@ class MemoryRepository(SqlRepository):
             return sorted(set(await session.scalars(of_user.returning(FactRow.value))))
 
     async def forget_expired(self) -> int:
-        """Delete expired concerns; return how many there were."""
+        """Delete expired concerns, and changes too old to undo; return how many there were."""
         return await self._write(delete(FactRow).where(FactRow.until <= self.now()))
 
     async def facts(self, user_id: int) -> list[Fact]:
@@ -225,9 +241,12 @@ async def apply_changes(session: AsyncSession, changes: Sequence[Change], now: d
         for bottles in made.bottles:
             await _add(session, user_id, bottles, now)
         if made.undo_id:
-            await _save_undo(session, made, now)
+            value, said = str(made.undo_id), storable(CHANGE.dump_json(made).decode())
+            undo = FactRow(user_id=user_id, kind=UNDO, value=value, said=said, at=now)
+            undo.until = now + UNDOABLE
+            await upsert(session, undo)
         if made.forget:
-            await forget(session, user_id, made.forget)
+            await _forget(session, user_id, made.forget)
             # Their traces are deleted wherever else they are, from now on.
             await upsert(session, DeletionRow(user=made.forget, at=now, due_at=now, tries=0))
 
@@ -235,15 +254,6 @@ async def apply_changes(session: AsyncSession, changes: Sequence[Change], now: d
 def _is_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
     this = (FactRow.kind == UNDO) & (FactRow.value == str(undo_id))
     return (FactRow.user_id == user_id) & this
-
-
-async def _save_undo(session: AsyncSession, made: Change, now: datetime) -> None:
-    """Store a change so that it can be undone; delete those that are too old."""
-    theirs = (FactRow.user_id == made.user_id) & (FactRow.kind == UNDO)
-    await session.execute(delete(FactRow).where(theirs, FactRow.at < now - UNDOABLE))
-    said = storable(CHANGE.dump_json(made).decode())
-    row = FactRow(user_id=made.user_id, kind=UNDO, value=str(made.undo_id), said=said, at=now)
-    await upsert(session, row)
 
 
 async def _undone(session: AsyncSession, wanted: Change) -> Change:
@@ -268,3 +278,123 @@ async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datet
     row.note = storable(bottles.note) or row.note
     row.count, row.at = max(0, row.count + bottles.count), now
     await session.flush()
+
+
+class SqlPersonalData(SqlRepository):
+    """Everything that is stored of a user, in private chats and in groups.
+
+    In groups that is their messages, the answers to them, and their feedback. `user` is their hash
+    in traces.
+    """
+
+    async def export(self, user_id: int, user: str) -> dict[str, list[dict[str, object]]]:
+        """Return all rows of a user, by table; traces as they were sent."""
+        found = dict[str, list[dict[str, object]]]()
+        async with self.sessions() as session:
+            for model, is_theirs in (await _owned(session, user_id, user)).items():
+                rows = await session.execute(select(model.__table__).where(is_theirs))
+                found[model.__table__.name] = [
+                    {name: _readable(value) for name, value in row.items()}
+                    for row in rows.mappings()
+                ]
+        return found
+
+    async def forget(self, user_id: int, user: str) -> None:
+        """Delete all rows of a user, for good."""
+        async with self.sessions.begin() as session:
+            await _forget(session, user_id, user)
+        await self.sessions.checkpoint()
+
+    async def due(self) -> Sequence[DeletionRow]:
+        """Return users who are to be forgotten now wherever traces of them are."""
+        return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self.now()))
+
+    async def sweep(self, deletion: DeletionRow) -> int:
+        """Delete what turns stored that were under way then; return how many rows."""
+        traces = (TraceRow.user == deletion.user) & (TraceRow.started_at < deletion.at)
+        ids = select(TraceRow.trace_id).where(traces)
+        turns = select(TurnRow.turn_id).where(TurnRow.trace_id.in_(ids))
+        found = (
+            delete(MessageRow).where(MessageRow.turn_id.in_(turns)),
+            delete(TurnRow).where(TurnRow.turn_id.in_(turns)),
+            delete(ScoreRow).where(ScoreRow.trace_id.in_(ids)),
+            delete(TraceRow).where(traces),
+        )
+        async with self.sessions.begin() as session:
+            count = sum([await count_changed(session, statement) for statement in found])
+        if count or not deletion.tries:
+            await self.sessions.checkpoint()
+        return count
+
+    async def postpone(self, deletion: DeletionRow, seconds: float) -> None:
+        """Have a deletion be due again after so many seconds."""
+        later = self.now() + timedelta(seconds=seconds)
+        this = update(DeletionRow).where(DeletionRow.user == deletion.user)
+        await self._write(this.values(due_at=later, tries=deletion.tries + 1))
+
+    async def finish(self, deletion: DeletionRow) -> None:
+        """End a deletion, unless it was asked for again meanwhile."""
+        this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
+        await self._write(delete(DeletionRow).where(this))
+        await self.sessions.checkpoint()
+
+
+async def _forget(session: AsyncSession, user_id: int, user: str) -> None:
+    """Delete all rows of a user.
+
+    An admin's decision to allow or block them stays, or a blocked user could come back by it. Of an
+    update that is done, the number stays; one that waits for its turn stays whole.
+    """
+    owned = await _owned(session, user_id, user)
+    is_done = (UpdateRow.chat_id == user_id) & (UpdateRow.state == DONE)
+    await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
+    owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered"])
+    nothing = {"is_reachable": None, "is_introduced": None}
+    await session.execute(update(ChatRow).where(owned[ChatRow]).values(nothing))
+    owned[ChatRow] &= ChatRow.access.is_(None)
+    for model, is_theirs in owned.items():
+        await session.execute(delete(model).where(is_theirs))
+
+
+async def _owned(
+    session: AsyncSession, user_id: int, user: str
+) -> dict[type[Base], ColumnElement[bool]]:
+    """Return the conditions for a user's rows of all tables, those that others refer to last."""
+    is_theirs = or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
+    turns = select(TurnRow.turn_id).where(is_theirs)
+    traces = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
+    is_trace = or_(TraceRow.user == user, TraceRow.trace_id.in_(traces))
+    unanswered = select(UpdateRow.update_id, UpdateRow.payload).where(UpdateRow.state != DONE)
+    in_groups = [
+        update_id
+        for update_id, payload in await session.execute(unanswered)
+        if _is_from(payload, user_id)
+    ]
+    return {
+        MessageRow: or_(MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
+        OutboxRow: or_(OutboxRow.chat_id == user_id, OutboxRow.turn_id.in_(turns)),
+        ScoreRow: ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(is_trace)),
+        TraceRow: is_trace,
+        UpdateRow: or_(UpdateRow.chat_id == user_id, UpdateRow.update_id.in_(in_groups)),
+        FactRow: FactRow.user_id == user_id,
+        BottleRow: BottleRow.user_id == user_id,
+        BroadcastRow: BroadcastRow.created_by == user_id,
+        ChatRow: ChatRow.chat_id == user_id,
+        TurnRow: TurnRow.turn_id.in_(turns),
+    }
+
+
+def _is_from(payload: Mapping[str, Any], user_id: int) -> bool:
+    """Return whether an update, as Telegram delivered it, is from a user."""
+    parts = (part for part in payload.values() if isinstance(part, Mapping))
+    senders = (part.get("from") for part in parts)
+    return any(isinstance(sender, Mapping) and sender.get("id") == user_id for sender in senders)
+
+
+def _readable(value: object) -> object:
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return json.loads(zlib.decompress(value))
+    except zlib.error:  # a file that waits to be sent
+        return len(value)
