@@ -14,10 +14,10 @@ from typing import Any, Final
 import bm25s
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Select, func, select
+from sqlalchemy import case, select
 
 from agent.language import stem, stop_words
-from agent.text import REMEMBERED, UNSPACED, words
+from agent.text import UNSPACED, words
 from db.engine import Sessions
 from db.models import ChunkRow, DocumentRow, LibraryRow
 
@@ -35,6 +35,7 @@ COMMON_WORD: Final = 1e-6
 """The weight of a word that half of the chunks hold, to which BM25 gives none."""
 RANK_CONSTANT: Final = 60
 """Of reciprocal rank fusion, from Cormack, Clarke and Buettcher (2009)."""
+ROWS_AT_ONCE: Final = 1000
 
 
 def terms(text: str) -> list[str]:
@@ -60,32 +61,29 @@ def _terms_of_word(word: str) -> Iterator[str]:
 
 
 class WordIndex:
-    """Finds chunks by their words; searches see changes after `build`.
-
-    `chunks` are the terms of the chunks, as numbers of words, by the numbers of the chunks.
-    """
+    """Finds chunks by their words, once they are added and the index is built."""
 
     def __init__(self) -> None:
-        self.chunks: dict[int, array[int]] = {}
+        self._numbers = array("q")
+        self._chunks: list[array[int]] = []
         self._vocabulary: dict[str, int] = {}
         self._ids_of_word: dict[str, list[int]] = {}
-        self._built: tuple[bm25s.BM25, NDArray[np.int64]] | None = None
+        self._built: bm25s.BM25 | None = None
 
-    def add(self, rows: Iterable[tuple[int, str, Sequence[str], str]]) -> None:
-        """Add chunks by their number, title, headings and text."""
-        for number, title, headings, text in rows:
-            ids = self._ids(" ".join([title, *headings])) * HEADING_WEIGHT + self._ids(text)
-            self.chunks[number] = array("I", ids)
+    def add(self, number: int, title: str, headings: Sequence[str], text: str) -> None:
+        """Add a chunk by its number."""
+        ids = self._ids(" ".join([title, *headings])) * HEADING_WEIGHT + self._ids(text)
+        self._numbers.append(number)
+        self._chunks.append(array("I", ids))
 
     def build(self) -> None:
-        """Index the chunks there are: 8 s for 100,000, as BM25 weighs each by all others."""
-        if not any(self.chunks.values()):
-            self._built = None
-            return
-        index = bm25s.BM25(k1=SATURATION, method="robertson")
-        index.index((list(self.chunks.values()), self._vocabulary), show_progress=False)
-        np.maximum(index.scores["data"], COMMON_WORD, out=index.scores["data"])
-        self._built = index, np.fromiter(self.chunks, np.int64, len(self.chunks))
+        """Index the chunks: 8 s for 100,000, as BM25 weighs each by all others."""
+        if any(self._chunks):
+            self._built = bm25s.BM25(k1=SATURATION, method="robertson")
+            self._built.index((self._chunks, self._vocabulary), show_progress=False)
+            scores = self._built.scores["data"]
+            np.maximum(scores, COMMON_WORD, out=scores)
+        self._chunks, self._ids_of_word = [], {}
 
     def search(self, query: str, limit: int) -> dict[int, float]:
         """Return the chunks that hold words of `query`, best match first.
@@ -93,17 +91,14 @@ class WordIndex:
         Each comes with its share of the best score. Words that half of the chunks hold are only
         looked for if `query` has no other.
         """
-        ids = [
-            self._vocabulary[term]
-            for term in dict.fromkeys(terms(query))
-            if term in self._vocabulary
-        ]
+        known = [self._vocabulary.get(term, -1) for term in dict.fromkeys(terms(query))]
+        ids = [number for number in known if number >= 0][:MAX_QUERY_TERMS]
         if self._built is None or not ids:
             return {}
-        index, numbers = self._built
-        scores = index.get_scores(ids[:MAX_QUERY_TERMS])
+        scores = self._built.get_scores(ids)
         telling = COMMON_WORD * MAX_QUERY_TERMS
         least = telling if scores.max() > telling else 0.0
+        numbers = np.asarray(self._numbers)
         return _best(numbers, scores / scores.max(), limit, above=least / scores.max())
 
     def _ids(self, text: str) -> list[int]:
@@ -112,41 +107,26 @@ class WordIndex:
             if (known := self._ids_of_word.get(word)) is None:
                 found = _terms_of_word(word)
                 known = [self._vocabulary.setdefault(t, len(self._vocabulary)) for t in found]
-                if len(self._ids_of_word) < REMEMBERED:
-                    self._ids_of_word[word] = known
+                self._ids_of_word[word] = known
             ids += known
         return ids
 
 
 class VectorIndex:
-    """Finds chunks by vectors of length 1; searches see changes after `build`.
+    """Finds chunks by vectors of length 1, which have 4 bytes a value."""
 
-    `chunks` are the vectors, 4 bytes a value, by the numbers of the chunks.
-    """
-
-    def __init__(self) -> None:
-        self.chunks: dict[int, bytes] = {}
-        self._built = np.empty(0, np.int64), np.empty((0, 0), np.float32)
-
-    def add(self, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Add chunks by their number and vector."""
-        self.chunks.update(rows)
-
-    def build(self) -> None:
-        """Make one matrix of all vectors."""
-        matrix = np.frombuffer(b"".join(self.chunks.values()), np.float32)
-        count = len(self.chunks)
-        numbers = np.fromiter(self.chunks, np.int64, count)
-        self._built = numbers, matrix.reshape(count, -1 if count else 0)
+    def __init__(self, vectors: Mapping[int, bytes]) -> None:
+        matrix = np.frombuffer(b"".join(vectors.values()), np.float32)
+        self._numbers = np.fromiter(vectors, np.int64, len(vectors))
+        self._matrix = matrix.reshape(len(vectors), -1 if vectors else 0)
 
     def search(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the chunks whose vectors are nearest to `vector`, with cosines, nearest first."""
-        numbers, vectors = self._built
-        if not len(numbers):
+        if self._matrix.shape[1] != len(vector):
             return {}
         # Not `@`: for so little, the threads of a BLAS library wait busily for each other.
-        cosines = np.einsum("ij,j", vectors, np.asarray(vector, np.float32))
-        return _best(numbers, cosines, limit)
+        cosines = np.einsum("ij,j", self._matrix, np.asarray(vector, np.float32))
+        return _best(self._numbers, cosines, limit)
 
 
 def _best(
@@ -161,7 +141,7 @@ def _best(
     return dict(zip(numbers[best].tolist(), scores[best].tolist(), strict=True))
 
 
-def fuse(rankings: Iterable[Mapping[int, float]]) -> dict[int, float]:
+def _fuse(rankings: Iterable[Mapping[int, float]]) -> dict[int, float]:
     """Merge rankings by reciprocal rank: return each item with its highest score, best first.
 
     An item gets 1 / (60 + its rank) for each ranking; of equals the smaller number comes first.
@@ -176,71 +156,58 @@ def fuse(rankings: Iterable[Mapping[int, float]]) -> dict[int, float]:
     return {item: scores[item] for item in ranked}
 
 
-_WORDS: Final = (
-    select(ChunkRow.number, DocumentRow.title, ChunkRow.headings, ChunkRow.text)
-    .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-    .order_by(ChunkRow.number)
-)
-ROWS_AT_ONCE: Final = 1000
-
-
 class ChunkIndex:
-    """Both indexes of a database's chunks, brought up to date before a search.
+    """Both indexes of a database's chunks, with the vectors of one model.
 
-    A counter in the database changes with the documents, whichever process changes them.
+    They are made again before a search if a counter in the database tells that documents have
+    changed, whichever process changed them.
     """
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, model: str) -> None:
         self._sessions = sessions
+        vector = case((ChunkRow.model == model, ChunkRow.vector))
+        chunk = (ChunkRow.number, DocumentRow.title, ChunkRow.headings, ChunkRow.text, vector)
+        rows = select(*chunk).join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
+        self._rows = rows.order_by(ChunkRow.number).execution_options(yield_per=ROWS_AT_ONCE)
         self._updating = asyncio.Lock()
-        self._words = WordIndex()
-        self._vectors: dict[tuple[str, int], VectorIndex] = {}
-        self._changes: dict[WordIndex | VectorIndex, int] = {}
+        self._by_words = WordIndex()
+        self._by_meaning = VectorIndex({})
+        self._changes = 0
 
     async def search(
-        self, queries: Sequence[str], model: str, vectors: Sequence[Sequence[float]], limit: int
+        self, queries: Sequence[str], vectors: Sequence[Sequence[float]], limit: int
     ) -> dict[int, float]:
         """Return the best chunks by words and by meaning with their scores, best first.
 
-        `vectors` are those that `model` gives the queries; there may be none.
+        `vectors` are those that the model gives the queries; there may be none.
         """
-        kind = model, len(vectors[0]) if vectors else 0
-        by_meaning = self._vectors.setdefault(kind, VectorIndex())
         async with self._updating:
-            await self._update(self._words, _WORDS)
-            if vectors:
-                await self._update(by_meaning, _vectors_of(*kind))
+            await self._update()
+        by_words, by_meaning = self._by_words, self._by_meaning
 
         def rank() -> dict[int, float]:
-            rankings = [self._words.search(query, limit) for query in queries]
-            return fuse(rankings + [by_meaning.search(vector, limit) for vector in vectors])
+            rankings = [by_words.search(query, limit) for query in queries]
+            return _fuse(rankings + [by_meaning.search(vector, limit) for vector in vectors])
 
         return await asyncio.to_thread(rank)
 
-    async def _update(self, index: WordIndex | VectorIndex, rows: Select[*tuple[Any, ...]]) -> None:
-        """Bring an index in step with its rows, if documents have changed."""
-        number = rows.selected_columns[0]
+    async def _update(self) -> None:
+        """Make the indexes again, if documents have changed."""
+        by_words, vectors = WordIndex(), dict[int, bytes]()
+
+        def add(rows: Sequence[Any]) -> None:
+            for *chunk, vector in rows:
+                by_words.add(*chunk)
+                if vector and len(vector) == len(next(iter(vectors.values()), vector)):
+                    vectors[chunk[0]] = vector
+
         async with self._sessions() as session:
             # The rows may be newer than the counter: the next search then compares once more.
             changes = await session.scalar(select(LibraryRow.changes)) or 0
-            if changes == self._changes.get(index):
+            if changes == self._changes:
                 return
-            stored = set(await session.scalars(rows.with_only_columns(number)))
-            for gone in index.chunks.keys() - stored:
-                del index.chunks[gone]
-            if missing := stored - index.chunks.keys():
-                # Numbers only grow, so new chunks are behind known ones.
-                new = rows.where(number >= min(missing)).execution_options(yield_per=ROWS_AT_ONCE)
-                async for part in (await session.stream(new)).partitions():
-                    fresh = [tuple(row) for row in part if row[0] in missing]
-                    await asyncio.to_thread(index.add, fresh)
-        await asyncio.to_thread(index.build)
-        self._changes[index] = changes
-
-
-def _vectors_of(model: str, dimensions: int) -> Select[*tuple[Any, ...]]:
-    return (
-        select(ChunkRow.number, ChunkRow.vector)
-        .where(ChunkRow.model == model, func.length(ChunkRow.vector) == 4 * dimensions)
-        .order_by(ChunkRow.number)
-    )
+            async for rows in (await session.stream(self._rows)).partitions():
+                await asyncio.to_thread(add, rows)
+        await asyncio.to_thread(by_words.build)
+        self._by_words, self._by_meaning = by_words, VectorIndex(vectors)
+        self._changes = changes

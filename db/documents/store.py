@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sqlalchemy import Row, delete, func, insert, or_, select, text, update
+from sqlalchemy import Row, bindparam, delete, func, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.embedding import Embedder, EmbeddingError
@@ -49,6 +49,7 @@ MAX_REFUSED: Final = 3
 BATCH: Final = 32
 """Texts sent to the embedding source at once."""
 STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
+CHUNKS: Final = ChunkRow.__table__
 _CHANGE: Final = text("""
     INSERT INTO library (id, changes) VALUES (1, :count)
     ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
@@ -107,9 +108,9 @@ class SqlDocumentStore(SqlRepository):
         if not asked or limit < 1:
             return []
         if self._index is None:
-            self._index = await asyncio.to_thread(_new_index, self.sessions)
+            self._index = await asyncio.to_thread(_new_index, self.sessions, self._model)
         vectors = await self._vectors_of(asked, SEARCH_SECONDS)
-        ranked = await self._index.search(asked, self._model, vectors, CANDIDATES)
+        ranked = await self._index.search(asked, vectors, CANDIDATES)
         best = dict(list(ranked.items())[:CANDIDATES])
         rows = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(best)))
         found = {row.number: row for row in rows}
@@ -155,10 +156,12 @@ class SqlDocumentStore(SqlRepository):
         A batch that the embedding source refuses waits for the next call.
         """
         done = last = refused = 0
+        number, stored = CHUNKS.c.number, {"model": self._model, "vector": bindparam("bytes")}
+        give = update(CHUNKS).where(number == bindparam("chunk")).values(stored)
         while self._embedder is not None and refused < MAX_REFUSED:
-            is_next = ChunkRow.model.is_distinct_from(self._model) & (ChunkRow.number > last)
-            next_ones = _WITH_DOCUMENT.where(is_next).order_by(ChunkRow.number).limit(BATCH)
-            if not (rows := await self._rows(next_ones)):
+            is_next = ChunkRow.model.is_distinct_from(self._model) & (number > last)
+            rows = await self._rows(_WITH_DOCUMENT.where(is_next).order_by(number).limit(BATCH))
+            if not rows:
                 break
             last = rows[-1].number
             texts = ["\n".join([row.title, *row.headings, row.text]) for row in rows]
@@ -166,14 +169,16 @@ class SqlDocumentStore(SqlRepository):
                 refused += 1
                 continue
             refused = 0
-            changed = [
-                {"number": row.number, "model": self._model, "vector": array("f", vector).tobytes()}
+            given = [
+                {"chunk": row.number, "bytes": array("f", vector).tobytes()}
                 for row, vector in zip(rows, vectors, strict=True)
             ]
             async with self.sessions.begin() as session:
+                await session.execute(give, given)
+            done += len(given)
+        if done:
+            async with self.sessions.begin() as session:
                 await _count_change(session)
-                await session.execute(update(ChunkRow), changed)
-            done += len(changed)
         return done
 
     async def _vectors_of(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
@@ -191,10 +196,10 @@ class SqlDocumentStore(SqlRepository):
         return vectors
 
 
-def _new_index(sessions: Sessions) -> "ChunkIndex":
+def _new_index(sessions: Sessions, model: str) -> "ChunkIndex":
     from db.documents.finding import ChunkIndex  # noqa: PLC0415 - numpy, when first needed
 
-    return ChunkIndex(sessions)
+    return ChunkIndex(sessions, model)
 
 
 def _spread(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int) -> list[Chunk]:
@@ -233,28 +238,22 @@ async def _save(
     if stored and stored.content_hash == document.hash:
         return "unchanged"
     await session.execute(delete(DocumentRow).where(DocumentRow.id == document_id))
-    row = {
-        "id": document_id,
-        "path": document.path,
-        "title": document.title,
-        "kind": document.kind,
-        "content_hash": document.hash,
-        "size": document.size,
-        "parts": len(pieces),
-        "added_at": now,
-    }
-    await session.execute(insert(DocumentRow.__table__), row)
-    chunks = [
-        {
-            "number": first + at,
-            "document_id": document_id,
-            "position": at + 1,
-            "headings": list(piece.headings),
-            "text": piece.text,
-        }
-        for at, piece in enumerate(pieces)
-    ]
-    await session.execute(insert(ChunkRow.__table__), chunks)
+    session.add(
+        DocumentRow(
+            id=document_id,
+            path=document.path,
+            title=document.title,
+            kind=document.kind,
+            content_hash=document.hash,
+            size=document.size,
+            parts=len(pieces),
+            added_at=now,
+        )
+    )
+    await session.flush()  # the chunks refer to it
+    for at, piece in enumerate(pieces):
+        place = {"number": first + at, "document_id": document_id, "position": at + 1}
+        session.add(ChunkRow(**place, headings=list(piece.headings), text=piece.text))
     return "updated" if stored else "added"
 
 
