@@ -163,7 +163,7 @@ class Inbox(TraceStoringRepository):
         if message.update_id is None and message.broadcast_id is None:
             await self._write(delete(OutboxRow).where(is_unsent))
             return
-        values = {
+        values: dict[str, object] = {
             "chat_id": message.chat_id,  # another one if the group became a supergroup
             "message_id": message.message_id,
             "error": message.error,
