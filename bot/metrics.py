@@ -16,9 +16,6 @@ from db.repositories.inbox import Backlog
 UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
 """The fate of an update: accepted, made part of a waiting turn, set aside, or unreadable."""
 
-Refusal = Literal["secret", "malformed", "not_accepted"]
-"""The reason why the webhook refused a request."""
-
 SENT: Final = "sent"
 TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
 
@@ -33,7 +30,6 @@ class Metrics:
         self._registry = CollectorRegistry()
         own: dict[str, Any] = {"namespace": "sommelier", "registry": self._registry}
         self._updates = Counter("updates", "Updates by result", ["result"], **own)
-        self._refusals = Counter("webhook_refusals", "Refused by reason", ["reason"], **own)
         self._turns = Counter("turns", "Turns by outcome", ["outcome"], **own)
         self._sends = Counter("telegram_sends", "Messages by result", ["result"], **own)
         took = "Seconds from accepting a message to its answer"
@@ -44,7 +40,6 @@ class Metrics:
         self._dropped = Gauge("traces_dropped", "Traces given up instead of being sent", **own)
         for counter, values in (
             (self._updates, get_args(UpdateResult)),
-            (self._refusals, get_args(Refusal)),
             (self._turns, get_args(Outcome)),
             (self._sends, (SENT, *get_args(DeliveryError))),
         ):
@@ -55,10 +50,6 @@ class Metrics:
     def update(self, result: UpdateResult) -> None:
         """Count one update."""
         self._updates.labels(result).inc()
-
-    def webhook_refused(self, reason: Refusal) -> None:
-        """Count one request that the webhook did not take."""
-        self._refusals.labels(reason).inc()
 
     def turn_ended(self, outcome: Outcome, seconds: float) -> None:
         """Count one turn."""

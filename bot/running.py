@@ -165,14 +165,13 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
     # FastAPI takes a while to load, and a terminal needs none of it.
     from bot.admin.page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415
-    from bot.http.server import Webhook, http_app, listen, pages, serve_http  # noqa: PLC0415
+    from bot.http.server import http_app, listen, pages, serve_http, webhook  # noqa: PLC0415
 
-    conversation, routers, routes, webhook = lanes.dispatcher.conversation, [], [], None
+    conversation, routers, routes = lanes.dispatcher.conversation, [], []
     turns, resources = conversation.turns, conversation.resources
     async with AsyncExitStack() as stack:
         if settings.webhook_url is not None:
-            secret = SecretStr(settings.webhook_secret)
-            webhook = Webhook(accept=lanes.accept, secret=secret, metrics=turns.metrics)
+            routers.append(webhook(lanes.accept, SecretStr(settings.webhook_secret)))
         if settings.api_token is not None:
             token = settings.api_token.get_secret_value()
             user = keyed_hash("api", token, settings.trace_user_key)
@@ -186,6 +185,6 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
             hide, link = masking_of(settings).words, trace_link(settings)
             page = AdminPage(resources.sessions, hide, settings.admin_token, link)
             routers.append(page.router())
-        routers.append(pages(turns.metrics, lanes.inbox.backlog, webhook))
+        routers.append(pages(turns.metrics, lanes.inbox.backlog))
         server = http_app(routers, routes, settings.api_token)
         await serve_http(server, listen(settings.http_host, settings.http_port or 0))

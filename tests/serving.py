@@ -9,7 +9,7 @@ import httpx
 from fastapi import APIRouter
 from pydantic import SecretStr
 
-from bot.http.server import Webhook, http_app, listen, pages, serve_http
+from bot.http.server import http_app, listen, pages, serve_http
 from bot.metrics import Metrics
 from db.repositories.inbox import Backlog
 
@@ -37,13 +37,6 @@ class Running:
             writer.close()
             await asyncio.sleep(0.005)
 
-    def refusals(self) -> dict[str, float]:
-        """How many requests the webhook refused, by reason."""
-        lines = self.metrics.text().decode().splitlines()
-        series = [line for line in lines if line.startswith("sommelier_webhook_refusals_total{")]
-        pairs = [(line.split('"')[1], float(line.rsplit(" ")[-1])) for line in series]
-        return {reason: count for reason, count in pairs if count}
-
 
 async def nothing_waits() -> Backlog:
     return Backlog()
@@ -51,16 +44,14 @@ async def nothing_waits() -> Backlog:
 
 @asynccontextmanager
 async def serving(
-    webhook: Webhook | None = None,
     *,
-    metrics: Metrics | None = None,
     backlog: Callable[[], Awaitable[Backlog]] = nothing_waits,
     routers: Sequence[APIRouter] = (),
     token: SecretStr | None = None,
     finish_seconds: int = 4,
 ) -> AsyncIterator[Running]:
-    metrics = metrics or Metrics()
-    app = http_app([pages(metrics, backlog, webhook), *routers], token=token)
+    metrics = Metrics()
+    app = http_app([pages(metrics, backlog), *routers], token=token)
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     task = asyncio.create_task(serve_http(app, listener, finish_seconds=finish_seconds))

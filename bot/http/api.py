@@ -1,11 +1,11 @@
 """The HTTP API: the sommelier, answers from documents and quotes, for those who have the token."""
 
 import json
-from collections.abc import Awaitable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Depends, Header, HTTPException, Response
+from fastapi import APIRouter, Body, Depends, Header, HTTPException, Response
 from fastapi.security import HTTPBearer
 from fastapi.sse import format_sse_event
 from pydantic import AfterValidator, BaseModel, Field
@@ -44,7 +44,7 @@ def clean(text: str) -> str:
 
 
 Message = Annotated[str, Field(max_length=lengths.MESSAGE), AfterValidator(clean)]
-Query = Annotated[str, Field(max_length=LONGEST_QUESTION), AfterValidator(clean)]
+Query = Annotated[str, Body(embed=True, max_length=LONGEST_QUESTION), AfterValidator(clean)]
 
 
 class ChatMessage(StrictModel):
@@ -54,13 +54,6 @@ class ChatMessage(StrictModel):
     content: Message
 
 
-class ChatRequest(StrictModel):
-    """A message to the sommelier, and the conversation before it, oldest first."""
-
-    message: Message
-    history: list[ChatMessage] = Field(default=[], max_length=MAX_HISTORY)
-
-
 class ChatResponse(BaseModel):
     """The sommelier's answer, in Markdown, and the wines in it.
 
@@ -68,30 +61,9 @@ class ChatResponse(BaseModel):
     """
 
     answer: str
-    wine_ids: list[str]
+    wine_ids: tuple[str, ...]
     note: str
     outcome: Outcome
-
-
-class RewriteRequest(StrictModel):
-    """A question to be rewritten for the search."""
-
-    question: Query
-
-
-class AskRequest(RewriteRequest):
-    """A question to be answered from the documents.
-
-    `refine_prompt`: whether to search for a rewritten question too; null: as the server is set.
-    """
-
-    refine_prompt: bool | None = None
-
-
-class QueryRequest(StrictModel):
-    """A query to find passages for."""
-
-    query: Query
 
 
 async def set_request_language(accept_language: Annotated[str | None, Header()] = None) -> None:
@@ -118,24 +90,30 @@ class Api:
         router.post("/research/query", response_class=Response)(self.query)
         return router
 
-    async def chat(self, asked: ChatRequest) -> ChatResponse:
-        """Ask the sommelier."""
-        history = [message.model_dump() for message in asked.history]
+    async def chat(
+        self,
+        message: Annotated[Message, Body()],
+        history: Annotated[list[ChatMessage], Body(max_length=MAX_HISTORY)] = [],  # noqa: B006
+    ) -> ChatResponse:
+        """Ask the sommelier; `history` is the conversation so far, oldest message first."""
+        earlier = [message.model_dump() for message in history]
 
         async def work(run: Run) -> Reply:
             # Concerns that the user stated before are found in the whole conversation.
-            run = replace(run, history=history, deps=replace(deps_of(run), person=None))
-            return await self.answerer.answer(asked.message, run)
+            run = replace(run, history=earlier, deps=replace(deps_of(run), person=None))
+            return await self.answerer.answer(message, run)
 
-        reply = await self._turn("chat", asked.message, work)
+        reply = await self._turn("chat", message, work)
         if reply.outcome == "failed":
             raise HTTPException(503, UNAVAILABLE)
-        wine_ids, note = list(reply.wine_ids), " ".join(reply.notes)
-        return ChatResponse(answer=reply.text, wine_ids=wine_ids, note=note, outcome=reply.outcome)
+        note = " ".join(reply.notes)
+        return ChatResponse(
+            answer=reply.text, wine_ids=reply.wine_ids, note=note, outcome=reply.outcome
+        )
 
-    async def rewrite(self, asked: RewriteRequest) -> Refinement:
+    async def rewrite(self, question: Query) -> Refinement:
         """Rewrite a question for the search; nothing is answered."""
-        question, enabled = asked.question, self.resources.refinement is not False
+        enabled = self.resources.refinement is not False
 
         async def work(run: Run) -> Reply:
             text = guard_input(question, run.span)
@@ -148,39 +126,38 @@ class Api:
         found: Refinement = _answer_of(reply)
         return found
 
-    async def ask(self, asked: AskRequest) -> Answer:
-        """Answer a question from the documents, each statement with its source."""
+    async def ask(
+        self, question: Query, refine_prompt: Annotated[bool | None, Body()] = None
+    ) -> Answer:
+        """Answer a question from the documents, each statement with its source.
 
-        def work(run: Run) -> Awaitable[Reply]:
-            return look_ups.ask(asked.question, run, self.resources, refine=asked.refine_prompt)
-
-        reply = await self._turn("ask", asked.question, work)
+        `refine_prompt`: whether to search for a rewritten question too; null: as the server is set.
+        """
+        work = partial(look_ups.ask, question, resources=self.resources, refine=refine_prompt)
+        reply = await self._turn("ask", question, work)
         if reply.outcome != "care":
             found: Answer = _answer_of(reply)
             return replace(found, note=" ".join(reply.notes), outcome=reply.outcome)
         return Answer(
-            question=asked.question,
+            question=question,
             text=reply.text,
             footnoted=reply.text,
-            refinement=Refinement(asked.question, asked.question, fallback_reason="refused"),
+            refinement=Refinement(question, question, fallback_reason="refused"),
             outcome="care",
         )
 
-    async def query(self, asked: QueryRequest) -> Response:
+    async def query(self, query: Query) -> Response:
         """Find passages, word for word.
 
         The response holds server-sent events: a `result` for each passage, then `done`. They come
         when all passages are checked.
         """
-
-        def work(run: Run) -> Awaitable[Reply]:
-            return look_ups.quote(asked.query, run, self.resources)
-
-        reply = await self._turn("quotes", asked.query, work)
+        work = partial(look_ups.quote, query, resources=self.resources)
+        reply = await self._turn("quotes", query, work)
         found: Quotes | None = None if reply.outcome == "care" else _answer_of(reply)
         quotes, summary = (found.quotes, found.summary) if found else ((), reply.text)
         shown = set(Snippet.model_fields)
-        events = [("result", one.model_dump(by_alias=True, include=shown)) for one in quotes]
+        events = [("result", quote.model_dump(by_alias=True, include=shown)) for quote in quotes]
         done = {
             "resultCount": len(quotes),
             "summary": " ".join([summary, *reply.notes]),

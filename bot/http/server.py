@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 
-from bot.metrics import Metrics, Refusal
+from bot.metrics import Metrics
 from bot.updates.accept import Accept, read_update
 from db.repositories.inbox import Backlog
 
@@ -34,16 +34,11 @@ WEBHOOK_PATH: Final = "/telegram/webhook"
 SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name
 TOKEN_PATHS: Final = ("/api/", "/mcp")
 UNAUTHORIZED: Final = "send the token: Authorization: Bearer <API_TOKEN>"
+UNAVAILABLE: Final = "the request could not be worked on, try again later"
 CHECK_SECONDS: Final = 2
 """Seconds for which /readyz and /metrics wait for the database."""
 MAX_CONNECTIONS: Final = 256
 """Beyond these a request gets 503."""
-REFUSALS: Final[dict[Refusal, tuple[int, str]]] = {
-    "secret": (403, "the secret token is missing or wrong"),
-    "malformed": (400, "the body is not a JSON object with an integer update_id"),
-    "not_accepted": (503, "the update could not be stored, deliver it again"),
-}
-UNAVAILABLE: Final = "the question could not be worked on, ask again later"
 NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
 """Calls are traced as turns; FastAPI's own records would hold what was asked."""
 
@@ -52,31 +47,22 @@ class CannotListen(Exception):
     """The address of the HTTP server is taken or does not exist; its text says which and why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
-    """Takes the updates that Telegram delivers: 200 says that `accept` has stored one."""
+def webhook(accept: Accept, secret: SecretStr) -> APIRouter:
+    """Return the route of Telegram's webhook: 200 says that `accept` has stored an update."""
+    router = APIRouter(include_in_schema=False)
 
-    accept: Accept
-    secret: SecretStr
-    metrics: Metrics
-
-    async def receive(self, request: Request) -> Response:
+    @router.post(WEBHOOK_PATH)
+    async def receive(request: Request) -> Response:
         """Take one update. Nothing of the body is read before the secret is right."""
-        if not is_secret(request.headers.get(SECRET_HEADER, ""), self.secret):
-            raise self._refused("secret")
+        if not is_secret(request.headers.get(SECRET_HEADER, ""), secret):
+            raise HTTPException(403, "the secret token is missing or wrong")
         update = read_update(await request.body())
         if update is None:
-            raise self._refused("malformed")
-        try:
-            await self.accept([update])
-        except Exception as error:
-            log_type(WEBHOOK_PATH, error)
-            raise self._refused("not_accepted") from None
+            raise HTTPException(400, "the body is not a JSON object with an integer update_id")
+        await accept([update])
         return Response()
 
-    def _refused(self, reason: Refusal) -> HTTPException:
-        self.metrics.webhook_refused(reason)
-        return HTTPException(*REFUSALS[reason])
+    return router
 
 
 def is_secret(given: str, secret: SecretStr) -> bool:
@@ -84,13 +70,18 @@ def is_secret(given: str, secret: SecretStr) -> bool:
     return hmac.compare_digest(given.encode("latin-1"), secret.get_secret_value().encode())
 
 
-def pages(
-    metrics: Metrics,
-    backlog: Callable[[], Awaitable[Backlog]],
-    webhook: Webhook | None = None,
-) -> APIRouter:
-    """Return the routes of health and metrics, and of the webhook if there is one."""
+def pages(metrics: Metrics, read_backlog: Callable[[], Awaitable[Backlog]]) -> APIRouter:
+    """Return the routes of health and metrics."""
     router = APIRouter(include_in_schema=False)
+
+    async def backlog() -> Backlog | None:
+        """Return the backlog, None if it cannot be read in time."""
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                return await read_backlog()
+        except Exception as error:
+            log.warning("HTTP: the backlog could not be read (%s)", type(error).__name__)
+            return None
 
     @router.get("/healthz")
     async def healthz() -> Response:
@@ -99,29 +90,18 @@ def pages(
 
     @router.get("/readyz")
     async def readyz() -> Response:
-        """Tell whether updates can be taken: 200, or 503 if the check fails or takes too long."""
-        is_ready = await read_backlog(backlog) is not None
-        return PlainTextResponse("ready\n" if is_ready else "not ready\n", 200 if is_ready else 503)
+        """Tell whether updates can be taken: 200, else 503."""
+        if await backlog() is None:
+            return PlainTextResponse("not ready\n", 503)
+        return PlainTextResponse("ready\n")
 
     @router.get("/metrics")
     async def show_metrics() -> Response:
         """Return the metrics, also when the backlog cannot be read, for then they matter most."""
-        metrics.backlog(await read_backlog(backlog))
+        metrics.backlog(await backlog())
         return Response(metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    if webhook is not None:
-        router.post(WEBHOOK_PATH)(webhook.receive)
     return router
-
-
-async def read_backlog(backlog: Callable[[], Awaitable[Backlog]]) -> Backlog | None:
-    """Return the backlog, None if it cannot be read within `CHECK_SECONDS`."""
-    try:
-        async with asyncio.timeout(CHECK_SECONDS):
-            return await backlog()
-    except Exception as error:
-        log.warning("HTTP: the backlog could not be read (%s)", type(error).__name__)
-        return None
 
 
 def http_app(
@@ -166,14 +146,9 @@ class RequireToken:
 
 
 async def show_failure(request: Request, error: Exception) -> JSONResponse:
-    """Return 503; the log tells the type alone."""
-    log_type(request.url.path, error)
+    """Return 503; log the type alone, for the text of a database error holds what was asked."""
+    log.error("%s failed with %s", request.url.path, type(error).__name__)
     return JSONResponse({"detail": UNAVAILABLE}, 503)
-
-
-def log_type(path: str, error: Exception) -> None:
-    """Log the type of an error: the text of a database error holds what was asked."""
-    log.error("%s failed with %s", path, type(error).__name__)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -204,7 +179,7 @@ async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: i
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level="critical",  # tracebacks hold what was asked; our handlers log the type
+            log_level="critical",  # tracebacks hold what was asked; our handler logs the type
             access_log=False,
             limit_concurrency=MAX_CONNECTIONS,
             server_header=False,
@@ -214,11 +189,11 @@ async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: i
     )
     server.capture_signals = nullcontext  # type: ignore[assignment]
     log.info("HTTP on %s:%s", *listener.getsockname()[:2])
+    serving = asyncio.create_task(server.serve([listener]))
     try:
-        await server.serve([listener])
+        await asyncio.shield(serving)
     finally:
-        if server.started:
-            await server.shutdown([listener])
+        server.should_exit = True
+        await serving
         # Uvicorn cancels what takes too long, but does not wait until it has ended.
         await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
-        listener.close()

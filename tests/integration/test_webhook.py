@@ -10,8 +10,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from bot.http.server import SECRET_HEADER, WEBHOOK_PATH, CannotListen, Webhook, listen
-from bot.metrics import Metrics
+from bot.http.server import SECRET_HEADER, WEBHOOK_PATH, CannotListen, listen, webhook
 from bot.updates.accept import Accept
 from db.repositories.inbox import Backlog, Payload
 from tests.serving import Running
@@ -52,9 +51,7 @@ async def fail(updates: Sequence[Payload]) -> None:
 @asynccontextmanager
 async def serving(accept: Accept = fail, **others: Any) -> AsyncIterator[Running]:
     """Serve the app with a webhook."""
-    metrics = Metrics()
-    webhook = Webhook(accept=accept, secret=SecretStr(SECRET), metrics=metrics)
-    async with serve(webhook, metrics=metrics, **others) as running:
+    async with serve(routers=[webhook(accept, SecretStr(SECRET))], **others) as running:
         yield running
 
 
@@ -63,24 +60,22 @@ async def post(running: Running) -> httpx.Response:
 
 
 REFUSED = {
-    "no secret": (JSON, BODY, 403, "secret"),
-    "wrong secret": (JSON | {SECRET_HEADER: "wrong-secret-9d2e"}, BODY, 403, "secret"),
-    "non-ASCII secret": (JSON | {SECRET_HEADER: "sécret-ключ"}, BODY, 403, "secret"),
-    "endless nesting": (GOOD, b"[" * 500_000, 400, "malformed"),
-    "update_id true": (GOOD, b'{"update_id": true}', 400, "malformed"),
-    "not to be stored": (GOOD, BODY, 503, "not_accepted"),
+    "no secret": (JSON, BODY, 403),
+    "wrong secret": (JSON | {SECRET_HEADER: "wrong-secret-9d2e"}, BODY, 403),
+    "non-ASCII secret": (JSON | {SECRET_HEADER: "sécret-ключ"}, BODY, 403),
+    "endless nesting": (GOOD, b"[" * 500_000, 400),
+    "update_id true": (GOOD, b'{"update_id": true}', 400),
+    "not to be stored": (GOOD, BODY, 503),
 }
 
 
 async def test_the_webhook_refuses_and_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(1)
     async with serving(fail) as running:
-        for headers, body, status, reason in REFUSED.values():
-            before = running.refusals().get(reason, 0)
+        for headers, body, status in REFUSED.values():
             wire = [(name.encode(), value.encode()) for name, value in headers.items()]
             response = await running.client.post(WEBHOOK_PATH, content=body, headers=wire)
             assert response.status_code == status
-            assert running.refusals()[reason] == before + 1
             for secret in (SECRET, "wrong-secret", "ключ", "Rosalind", "INSERT", "7}"):
                 assert secret not in caplog.text + response.text
     assert f"{WEBHOOK_PATH} failed with DatabaseGone" in caplog.text
