@@ -6,12 +6,11 @@ For everybody else they do not exist.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from telegram import Message, Update
-from telegram.constants import ChatType
 from telegram.ext import CallbackQueryHandler, CommandHandler, filters
 
 from agent.i18n import translate, use_language
@@ -20,7 +19,14 @@ from agent.text import pattern
 from bot.outgoing import Button, Destination
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import TYPED_BY_USER, behind_command, message_of, press_of
+from bot.telegram.messages import (
+    TYPED_BY_USER,
+    behind_command,
+    chat_and_user_ids,
+    is_private,
+    message_of,
+    press_of,
+)
 from bot.telegram.sender import messages_of
 from bot.telegram.settings import spoken_by
 from bot.updates.bursts import is_forwarded
@@ -29,7 +35,6 @@ from db.repositories.people import Access
 
 DAYS: Final = 7
 USER_ID: Final = pattern(r"\d{1,18}")
-
 ACCESS: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
 MESSAGES_AT_ONCE: Final = 20
 """Messages of broadcasts that are read from the database at once."""
@@ -47,7 +52,6 @@ class AdminCommands:
     admin_ids: frozenset[int]
     link: Callable[[str], str] | None = None
     only_allowed: bool = False
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
@@ -58,22 +62,21 @@ class AdminCommands:
             CommandHandler("allow", partial(self.decide, "allow"), filters=admins),
             CommandHandler("block", partial(self.decide, "block"), filters=admins),
             CommandHandler("clearcare", self.clear_care, filters=admins),
-            CallbackQueryHandler(self.decided, pattern=r"^a:\d{1,18}:(allow|block)$"),
             CommandHandler("broadcast", self.draft, filters=admins),
-            CallbackQueryHandler(self.pressed, pattern=r"^b:\d{1,18}:(send|cancel)$"),
+            CallbackQueryHandler(self.decided, pattern=r"^a:\d{1,18}:(allow|block)$"),
+            CallbackQueryHandler(self.pressed, pattern=r"^b:\d{1,18}:send$"),
         ]
 
     async def stats(self, update: Update, context: Context) -> None:
         """/stats: show today and the last 7 days as a table; in private only."""
-        if message_of(update).chat.type != ChatType.PRIVATE:
-            await self.conversation.reply(update, translate("stats_in_private"))
-            return
-        days = await self.conversation.repositories.turns.by_day(
-            self.now() - timedelta(days=DAYS - 1)
-        )
         from bot.admin.page import stats_table  # noqa: PLC0415 - only for admins
 
-        await self.conversation.reply(update, as_block(await asyncio.to_thread(stats_table, days)))
+        shown = translate("stats_in_private")
+        if is_private(update):
+            turns = self.conversation.repositories.turns
+            days = await turns.by_day(turns.now() - timedelta(days=DAYS - 1))
+            shown = as_block(await asyncio.to_thread(stats_table, days))
+        await self.conversation.reply(update, shown)
 
     async def trace(self, update: Update, context: Context) -> None:
         """/trace: show the turn that is replied to, else the last one of this chat."""
@@ -82,11 +85,12 @@ class AdminCommands:
             turn = await turns.find_by_message(message.chat.id, replied.message_id)
         else:
             turn = await turns.last(message.chat.id)
-        trace_id = turn and turn.trace_id
-        if not trace_id:
-            shown = translate("not_traced" if turn else "nothing_to_trace")
+        if turn is None:
+            shown = translate("nothing_to_trace")
+        elif turn.trace_id and self.link:
+            shown = self.link(turn.trace_id)
         else:
-            shown = self.link(trace_id) if self.link else await self._tree(trace_id)
+            shown = await self._tree(turn.trace_id or "")
         await self.conversation.reply(update, shown)
 
     async def _tree(self, trace_id: str) -> str:
@@ -100,21 +104,8 @@ class AdminCommands:
 
     async def decide(self, decision: str, update: Update, context: Context) -> None:
         """/allow or /block with an id, or as a reply to somebody's message."""
-        user_id = named_user(message_of(update))
-        if user_id is None:
-            await self.conversation.reply(update, translate("whom", command=decision))
-        else:
+        if user_id := await self._named_user(update, decision):
             await self._decide(update, user_id, decision)
-
-    async def clear_care(self, update: Update, context: Context) -> None:
-        """/clearcare with an id, or as a reply: forget the concerns of a user, and list them."""
-        if (user_id := named_user(message_of(update))) is None:
-            text = translate("whom", command="clearcare")
-        else:
-            cleared = await self.conversation.repositories.memory.clear_concerns(user_id)
-            listed = ", ".join(concern.replace("_", " ") for concern in cleared)
-            text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
-        await self.conversation.reply(update, text)
 
     async def decided(self, update: Update, context: Context) -> None:
         """Decide by a button below "asks to be let in", as by the command."""
@@ -135,38 +126,41 @@ class AdminCommands:
             with use_language(await spoken_by(self.conversation, user_id)):
                 await self.conversation.sender.send(Destination(user_id), translate("let_in"))
 
+    async def clear_care(self, update: Update, context: Context) -> None:
+        """/clearcare with an id, or as a reply: forget the concerns of a user, and list them."""
+        if user_id := await self._named_user(update, "clearcare"):
+            cleared = await self.conversation.repositories.memory.clear_concerns(user_id)
+            listed = ", ".join(concern.replace("_", " ") for concern in cleared)
+            text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
+            await self.conversation.reply(update, text)
+
+    async def _named_user(self, update: Update, command: str) -> int | None:
+        """Return the user whom a command names; if it names none, say how to."""
+        user_id = named_user(message_of(update))
+        if user_id is None:
+            await self.conversation.reply(update, translate("whom", command=command))
+        return user_id
+
     async def draft(self, update: Update, context: Context) -> None:
         """/broadcast TEXT: show the message, and the number of chats."""
-        if not (text := with_links(behind_command(message_of(update).text or ""))):
-            await self.conversation.reply(update, translate("broadcast_usage"))
+        text, chats = behind_command(message_of(update).text or ""), await self._chats()
+        if not text or not chats:
+            problem = "broadcast_to_nobody" if text else "broadcast_usage"
+            await self.conversation.reply(update, translate(problem))
             return
-        chats = await self._chats()
-        if not chats:
-            await self.conversation.reply(update, translate("broadcast_to_nobody"))
-            return
-        admin = update.effective_user
-        drafted = await self.conversation.repositories.broadcasts.draft(
-            text, admin.id if admin else 0
-        )
+        text, (_, admin_id) = with_links(text), chat_and_user_ids(update)
+        drafted = await self.conversation.repositories.broadcasts.draft(text, admin_id)
         await self.conversation.reply(update, text)
         send = Button(translate("send_button"), f"b:{drafted}:send")
-        cancel = Button(translate("cancel_button"), f"b:{drafted}:cancel")
         preview = translate("broadcast_preview", count=len(chats))
-        await self.conversation.reply(update, preview, ((send, cancel),))
+        await self.conversation.reply(update, preview, ((send,),))
 
     async def pressed(self, update: Update, context: Context) -> None:
-        """Send or cancel on the first press; any other press is told that it is over."""
-        if (pressed := await self._admins_press(update)) is None:
-            return
-        (broadcast_id, word), query = pressed, press_of(update)
-        if word == "send":
-            is_done = await self._send(broadcast_id)
-        else:
-            is_done = await self.conversation.repositories.broadcasts.cancel(broadcast_id)
-        await acknowledge(query, "" if is_done else translate("broadcast_over"))
-        await show_rows(query.message, ())
-        if is_done and word == "cancel":
-            await self.conversation.reply(update, translate("broadcast_cancelled"))
+        """Send a broadcast on the first press; any other press is told that it is over."""
+        if pressed := await self._admins_press(update):
+            is_sent, query = await self._send(pressed[0]), press_of(update)
+            await acknowledge(query, "" if is_sent else translate("broadcast_over"))
+            await show_rows(query.message, ())
 
     async def _send(self, broadcast_id: int) -> bool:
         """Have a draft sent to everyone, once; the process that leads sends it."""

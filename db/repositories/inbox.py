@@ -38,7 +38,6 @@ TRACE_DELAY: Final = timedelta(minutes=1)
 IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, COMMITTED])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
-IS_DRAFT: Final = BroadcastRow.state == "draft"
 IS_SENDING: Final = BroadcastRow.state == "sending"
 
 
@@ -246,7 +245,7 @@ class Broadcasts(SqlRepository):
 
     async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
         """Have a draft sent; return True only once, however often it is confirmed."""
-        is_it = (BroadcastRow.id == broadcast_id) & IS_DRAFT
+        is_it = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == "draft")
         async with self.sessions.begin() as session:
             begin = update(BroadcastRow).where(is_it).values(state="sending")
             if not await count_changed(session, begin):
@@ -255,11 +254,6 @@ class Broadcasts(SqlRepository):
                 message.broadcast_id = broadcast_id
             session.add_all(messages)
         return True
-
-    async def cancel(self, broadcast_id: int) -> bool:
-        """Drop a draft; return False if it is none any more."""
-        is_it = (BroadcastRow.id == broadcast_id) & IS_DRAFT
-        return bool(await self._write(delete(BroadcastRow).where(is_it)))
 
     async def unsent(self, limit: int) -> Sequence[OutboxRow]:
         """Return the oldest messages that belong to no turn and are not sent."""
