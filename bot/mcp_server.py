@@ -14,10 +14,7 @@ from typing import Any, Final
 
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.server.streamable_http_manager import (
-    StreamableHTTPASGIApp,
-    StreamableHTTPSessionManager,
-)
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -32,8 +29,8 @@ from agent.documents.passages import search_documents_tool
 from agent.documents.quotes import quote_documents_tool
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
-from agent.engine.tools import Tool, Toolbox, ToolResult, tool
-from agent.sommelier.wine import Catalogue, Text
+from agent.engine.tools import Toolbox, ToolResult, tool
+from agent.sommelier.wine import Text
 from agent.sommelier.wine_tools import SearchWines, wine_tools
 from bot.resources import Resources
 
@@ -48,47 +45,35 @@ Call = Callable[[ToolCall], Awaitable[ToolResult]]
 
 def served_tools(resources: Resources) -> Toolbox:
     """Return the tools that are served."""
-    quotes = quote_documents_tool(resources.documents, cache=resources.cache)
-    return Toolbox(
-        [
-            *wine_tools(resources.repositories.wines),
-            similar_wines_tool(resources.repositories.wines),
-            search_documents_tool(resources.documents),
-            replace(quotes, name="quotes"),
-        ]
-    )
-
-
-def similar_wines_tool(catalogue: Catalogue) -> Tool:
-    """Return the tool find_similar_wines over `catalogue`."""
-    search, _ = wine_tools(catalogue)
+    search, get = wine_tools(resources.repositories.wines)
 
     async def find_similar_wines(wine_id: Text, run: Run) -> object:
         """Wines of the catalogue that are like one of it, most alike first."""
         return await search.function(SearchWines(like=wine_id), run)
 
-    return tool(find_similar_wines)
+    quotes = quote_documents_tool(resources.documents, cache=resources.cache)
+    documents = search_documents_tool(resources.documents)
+    tools = [search, get, tool(find_similar_wines), documents, replace(quotes, name="quotes")]
+    return Toolbox(tools)
 
 
 def mcp_server(tools: Toolbox, call: Call) -> Server[Any]:
     """Return a server of `tools`, which `call` runs."""
+    listed = [
+        ListedTool(
+            name=schema.name,
+            description=schema.description,
+            input_schema=dict(schema.parameters),
+            annotations=ToolAnnotations(read_only_hint=True),
+        )
+        for schema in tools.schemas
+    ]
 
     async def list_tools(*_: object) -> ListToolsResult:
-        return ListToolsResult(
-            tools=[
-                ListedTool(
-                    name=schema.name,
-                    description=schema.description,
-                    input_schema=dict(schema.parameters),
-                    annotations=ToolAnnotations(read_only_hint=True),
-                )
-                for schema in tools.schemas
-            ]
-        )
+        return ListToolsResult(tools=listed)
 
     async def call_tool(_: object, request: CallToolRequestParams) -> CallToolResult:
-        arguments = json.dumps(request.arguments or {})
-        result = await call(ToolCall("", request.name, arguments))
+        result = await call(ToolCall("", request.name, json.dumps(request.arguments or {})))
         content = TextContent(text=result.text)
         return CallToolResult(content=[content], is_error=result.error_type is not None)
 
