@@ -9,14 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from gettext import GNUTranslations, NullTranslations
-from io import BytesIO
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from babel.messages.catalog import Catalog
+from typing import Any, Final
 
 LOCALES: Final = Path(__file__).with_name("locales")
 ENGLISH: Final = "en"
@@ -33,11 +28,14 @@ def translate(name: str, /, **values: str | float) -> str:
     Raises:
         KeyError: there is no sentence of this name, or a value is missing.
     """
-    english, catalogue = _english()[name], _catalogue(current_language())
-    if isinstance(english, str):
-        sentence = catalogue.pgettext(name, english)
-    else:
-        sentence = catalogue.npgettext(name, english[0], english[1], int(values["count"]))
+    language = current_language()
+    sentence: str | Sequence[str]
+    sentence = _sentences(language).get(name) or _sentences(ENGLISH)[name]
+    if not isinstance(sentence, str):
+        from babel import Locale  # noqa: PLC0415 - 25 ms
+
+        is_one = Locale(language).plural_form(int(values["count"])) == "one"
+        sentence = sentence[0 if is_one else 1]
     return sentence.format_map(values)
 
 
@@ -85,26 +83,17 @@ def languages() -> tuple[str, ...]:
 
 
 @cache
-def _english() -> Mapping[str, str | Sequence[str]]:
-    """Return the English of the sentences by name: one string, or its singular and plural."""
-    messages = _read(LOCALES / "messages.pot")
-    return {message.context: message.id for message in messages if message.context}
-
-
-@cache
-def _catalogue(language: str) -> NullTranslations:
-    if language == ENGLISH:
-        return NullTranslations()
-    from babel.messages.mofile import write_mo  # noqa: PLC0415 - 25 ms
-
-    compiled = BytesIO()
-    write_mo(compiled, _read(LOCALES / language / "LC_MESSAGES" / "messages.po"))
-    compiled.seek(0)
-    return GNUTranslations(compiled)
-
-
-def _read(file: Path) -> "Catalog":
+def _sentences(language: str) -> Mapping[str, Any]:
+    """Return the sentences of a language by name: one string, or its singular and plural."""
     from babel.messages.pofile import read_po  # noqa: PLC0415 - 25 ms
 
-    with file.open("rb") as catalogue:
-        return read_po(catalogue, abort_invalid=True)
+    file = LOCALES / "messages.pot"
+    if language != ENGLISH:
+        file = LOCALES / language / "LC_MESSAGES" / "messages.po"
+    with file.open("rb") as opened:
+        messages = read_po(opened, abort_invalid=True)
+    return {
+        message.context: message.id if language == ENGLISH else message.string
+        for message in messages
+        if message.context
+    }

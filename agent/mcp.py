@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 import subprocess
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -42,9 +41,7 @@ START_SECONDS: Final = 60
 """Seconds that a server may take to start; some are downloaded first."""
 CHECK_SECONDS: Final = 30
 """Seconds between requests for a server's tools, and the time-out of such a request."""
-STABLE_SECONDS: Final = 60
-"""A server that ran so long did not fail to start."""
-RESTARTS: Final = Backoff(first_wait=1.0, max_wait=60.0)
+RESTARTS: Final = Backoff(first_wait=2.0, max_wait=60.0)
 MAX_TOOLS: Final = 32
 """Tools of one server; each costs tokens in every request."""
 MAX_CHARS: Final = 1_000
@@ -154,7 +151,6 @@ class Connection:
         """Keep the server connected until cancelled."""
         failures = 0
         while True:
-            began = time.monotonic()
             try:
                 await self._serve()
             except Exception as error:
@@ -164,8 +160,8 @@ class Connection:
                     self.problem += f": {cause.strerror}"
                 self.settled.set()
             finally:
+                failures = 1 if self.client else failures + 1
                 self.client, self.tools = None, ()
-            failures = 1 if time.monotonic() - began > STABLE_SECONDS else failures + 1
             log.warning("The MCP server %s is down (%s); trying again", self.name, self.problem)
             await asyncio.sleep(RESTARTS.after(failures))
 
