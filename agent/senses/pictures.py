@@ -44,8 +44,6 @@ LIST_TOKENS: Final = 6000
 ADDRESSES: Final = ("://", "www.", "@", "t.me/")
 LONGEST_NAME: Final = 16
 """Words of a wine's name."""
-ORDER: Final[tuple[Contents, ...]] = ("wine_list", "labels")
-"""The order of the kinds, if pictures show several."""
 
 Download = Callable[[], Awaitable[str]]
 """Fetches a picture as a model is shown it; raises Unusable if it cannot be had."""
@@ -77,12 +75,12 @@ def _whole_entries(written: Mapping[str, Any], evidence: Evidence) -> PictureTex
     return PictureText.model_validate({**written, "wines": begun[:-1], "unreadable": 1})
 
 
-def _all(text: PictureText, evidence: Evidence) -> PictureText:
-    return text
-
-
 CONTRACT: Final = OutputContract(
-    PictureText, semantic=_is_empty, temperature=0.0, partial=_whole_entries, salvage=_all
+    PictureText,
+    semantic=_is_empty,
+    temperature=0.0,
+    partial=_whole_entries,
+    salvage=lambda text, _: text,
 )
 
 
@@ -105,8 +103,9 @@ async def _read(run: Run, download: Download) -> PictureText | None:
         try:
             read = await _transcribe(replace(run.for_tool(span), stop=run.stop), await download())
         except Exception as error:
-            is_unusable = isinstance(error, Unusable)
-            why = str(error) if is_unusable else log_failure("a picture could not be read", error)
+            why = str(error)
+            if not isinstance(error, Unusable):
+                why = log_failure("A picture could not be read", error)
             span.update(metadata={"error_type": why}, level="WARNING")
             return None
         span.update(
@@ -140,11 +139,9 @@ def held_to_itself(text: PictureText) -> PictureText:
 
     Lines that are left out count as unreadable.
     """
-    found = text.wines[: lengths.LIST_WINES]
-    wines = [_as_written(wine) for wine in found if _is_wine(wine)]
+    wines = [_as_written(wine) for wine in text.wines[: lengths.LIST_WINES] if _is_wine(wine)]
     unreadable = text.unreadable + len(text.wines) - len(wines)
-    is_data = text.shows == "other" and not security_flags(text.seen)
-    seen = text.seen if is_data else ""
+    seen = text.seen if text.shows == "other" and not security_flags(text.seen) else ""
     return text.model_copy(update={"wines": wines, "unreadable": unreadable, "seen": seen})
 
 
@@ -180,7 +177,8 @@ async def _attachment(
     """Make one attachment of the readings: of pages of a list one list, without other pictures."""
     read = [reading for reading in readings if reading]
     shown = {reading.shows for reading in read if reading.wines or reading.unreadable}
-    shows: Contents = next((kind for kind in ORDER if kind in shown), "other")
+    kinds: tuple[Contents, ...] = ("wine_list", "labels")
+    shows = next((kind for kind in kinds if kind in shown), "other")
     of_kind = [reading for reading in read if reading.shows == shows]
     found = [wine for reading in of_kind for wine in reading.wines][: lengths.LIST_WINES]
     prefix = LISTED if shows == "wine_list" else OF_LABEL

@@ -12,7 +12,6 @@ import os
 import signal
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
@@ -64,41 +63,29 @@ class SentFiles:
         return await self._read(as_shown, data)
 
     async def _read(self, read: Callable[[bytes], R], data: bytes) -> R:
+        """Return `read(data)`, called in a new process with limits of time and memory.
+
+        `read` is a function of a module. Its process is killed at the end, hanging or not.
+        """
+        spawn, pid, limits = multiprocessing.get_context("spawn"), 0, (self._seconds,)
         async with self._one_at_a_time:
+            pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_limit, initargs=limits)
+            run = partial(asyncio.get_running_loop().run_in_executor, pool)
             try:
-                return await run_in_process(read, data, seconds=self._seconds)
+                async with asyncio.timeout(self._seconds):
+                    pid = await run(os.getpid)
+                    return await run(partial(read, data))
             except TimeoutError:
                 raise Unusable(TOO_LARGE) from None
             except Unusable:
                 raise
-            except Exception:
+            except Exception:  # also of a process that took too much memory
                 raise Unusable(NO_PICTURE) from None
-
-
-async def run_in_process(function: Callable[..., R], *arguments: object, seconds: float) -> R:
-    """Return `function(*arguments)`, called in a new process with limits of time and memory.
-
-    `function` is one of a module; arguments, result and errors are plain data.
-
-    Raises:
-        TimeoutError: it took more than `seconds`; the process was killed.
-        MemoryError: the process ended without a result.
-        Exception: the error that `function` raised.
-    """
-    spawn, pid = multiprocessing.get_context("spawn"), 0
-    pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_limit, initargs=(seconds,))
-    run = partial(asyncio.get_running_loop().run_in_executor, pool)
-    try:
-        async with asyncio.timeout(seconds):
-            pid = await run(os.getpid)
-            return await run(partial(function, *arguments))
-    except BrokenProcessPool:
-        raise MemoryError from None
-    finally:
-        with suppress(ProcessLookupError):
-            if pid:
-                os.kill(pid, signal.SIGKILL)
-        pool.shutdown(wait=False)
+            finally:
+                with suppress(ProcessLookupError):
+                    if pid:
+                        os.kill(pid, signal.SIGKILL)
+                pool.shutdown(wait=False)
 
 
 def _limit(seconds: float) -> None:
