@@ -9,35 +9,29 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from agent.mcp import open_servers
+from agent.mcp import McpServers, open_servers
 from agent.tracing.records import keyed_hash
-from agent.turn import Reply
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
-from bot.outgoing import ButtonRows
-from bot.question import Question, RunningTurns
+from bot.question import RunningTurns
 from bot.resources import STATS_RETENTION, Resources, sommelier_of
 from bot.tasks import bounded
-from bot.telegram.access import Access
+from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from bot.telegram.connection import telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
-from bot.telegram.follow_ups import follow_up_buttons, follow_up_handlers
 from bot.telegram.handlers import all_handlers
 from bot.telegram.inline import inline_handlers
-from bot.telegram.look_ups import LookUps
+from bot.telegram.look_ups import look_up_handlers
 from bot.telegram.media import media_handlers
-from bot.telegram.memory import PrivacyCommands, memory_handlers
-from bot.telegram.noticed import care_buttons, memory_buttons, noticed_handlers
+from bot.telegram.memory import memory_handlers
 from bot.telegram.rate_limit import Limit, RateLimit
-from bot.telegram.rating import RatingButtons, rating
-from bot.telegram.reminders import reminder_handlers
+from bot.telegram.rating import rating_handlers
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
-from bot.telegram.settings import settings_handlers
-from bot.telegram.tool_buttons import tool_buttons, tool_handlers
+from bot.telegram.settings import Privacy, settings_handlers
 from bot.tracing import masking_of, send_traces, trace_link
 from bot.turn import TurnRunner
 from bot.updates.locks import Locks
@@ -81,10 +75,8 @@ async def open_dispatcher(
             trace_name=partial(keyed_hash, key=settings.trace_user_key),
         )
         allow_list = settings.access == "allow_list"
-        access = Access(conversation, admins, allow_list=allow_list)
-        further = handlers_of(settings, conversation, admins)
-        handlers = [*tool_handlers(conversation, servers), *further]
-        yield Dispatcher(bot, conversation, all_handlers(conversation, handlers), access)
+        handlers = handlers_of(settings, conversation, servers, admins)
+        yield Dispatcher(bot, conversation, handlers, admins, allow_list)
 
 
 def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
@@ -100,40 +92,26 @@ def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]
     )
 
 
-def buttons_below(question: Question, reply: Reply) -> ButtonRows:
-    """Return the buttons below an answer."""
-    return (
-        tool_buttons(question, reply)
-        + care_buttons(question, reply)
-        + memory_buttons(question, reply)
-        + follow_up_buttons(question, reply)
-        + (rating(question.id) if reply.outcome != "care" else ())
-    )
-
-
 def handlers_of(
-    settings: Settings, conversation: Conversation, admins: frozenset[int]
+    settings: Settings, conversation: Conversation, servers: McpServers, admins: frozenset[int]
 ) -> list[AnyHandler]:
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
     only_allowed, days = settings.access == "allow_list", settings.trace_retention_days
-    privacy = PrivacyCommands(
-        conversation=conversation,
+    privacy = Privacy(
         days={"stats_days": STATS_RETENTION.days, "trace_days": days},
         elsewhere="Langfuse" if settings.langfuse_keys else TRACED if settings.is_exported else "",
         is_deleted_there=settings.langfuse_keys is not None,
     )
-    return [
-        *media_handlers(conversation),
-        *inline_handlers(conversation),
-        *memory_handlers(conversation),
-        *noticed_handlers(conversation),
-        *reminder_handlers(conversation),
-        *settings_handlers(conversation),
-        *follow_up_handlers(conversation),
+    further = [
+        *media_handlers(),
+        *inline_handlers(),
+        *memory_handlers(),
+        *settings_handlers(privacy),
+        *answer_handlers(),
         *AdminCommands(
             conversation, admins, trace_link(settings), only_allowed=only_allowed
         ).handlers(),
-        *privacy.handlers(),
-        *RatingButtons(conversation, masking_of(settings)).handlers(),
-        *LookUps(conversation).handlers(),  # the last takes the presses that no other takes
+        *rating_handlers(masking_of(settings)),
+        *look_up_handlers(servers),  # the last takes the presses that no other takes
     ]
+    return all_handlers(further)

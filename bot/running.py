@@ -32,7 +32,7 @@ from bot.tasks import (
 from bot.telegram.connection import introduce
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import show_commands
-from bot.telegram.reminders import Reminding
+from bot.telegram.memory import remind
 from bot.tracing import forget_people, masking_of, trace_link
 from bot.updates.accept import point_webhook, poll
 from bot.updates.lanes import Lanes
@@ -127,11 +127,10 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
         unsent = await forget_old(settings, conversation.repositories)
         conversation.turns.metrics.traces_dropped(unsent)
 
-    reminding = Reminding(conversation=conversation, zone=settings.time_zone)
     rounds: tuple[tuple[float, str, Work], ...] = (
         (FORGET_SECONDS, "forgetting old data", forget),
         (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, personal)),
-        (REMIND_SECONDS, "reminding", reminding.round),
+        (REMIND_SECONDS, "reminding", partial(remind, conversation, settings.time_zone)),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
     )
     work: list[Work] = [partial(every, *repeated) for repeated in rounds]

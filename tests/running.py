@@ -1,7 +1,7 @@
 """The bot as it runs, for tests: polling, turns in memory or durable, a database of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +14,7 @@ from agent.documents.quotes import QuoteCache
 from agent.engine.limits import Limits
 from agent.engine.messages import LLM
 from agent.engine.run import Run
+from agent.mcp import McpServers
 from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
@@ -24,12 +25,11 @@ from bot.question import OpenRoot, Question
 from bot.resources import Repositories, Resources
 from bot.running import lanes_of, run_bot
 from bot.tasks import every, run_until
-from bot.telegram.access import Access
 from bot.telegram.connection import introduce, telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
-from bot.telegram.look_ups import LookUps
+from bot.telegram.look_ups import look_up_handlers
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
@@ -101,7 +101,8 @@ async def running(
     sources: Sources | None = None,
     run: Run | None = None,
     further: Callable[[Conversation], Sequence[AnyHandler]] = lambda conversation: (),
-    access: Callable[[Conversation], Access | None] = lambda conversation: None,
+    admins: Collection[int] = (),
+    allow_list: bool = False,
     kept: Mapping[str, object] = MappingProxyType({}),
     burst: float = 0,
     tries: int = 3,
@@ -113,8 +114,8 @@ async def running(
 ) -> AsyncIterator[Lanes]:
     """Run the bot, polling; stop it as SIGTERM does. Bursts are not awaited.
 
-    With `sources` it looks things up. `further` makes more handlers, `access` says who is let in,
-    `kept` are repositories that stand in the place of its own, `sessions` those of its database;
+    With `sources` it looks things up. `further` makes more handlers, `admins` and `allow_list` say
+    who is let in, `kept` are repositories that replace its own, `sessions` those of its database;
     its turns get `turns_with` too. What is traced has arrived in `langfuse` at the end.
     """
     environment = {
@@ -147,10 +148,9 @@ async def running(
         answerer=answerer,
         trace_name=lambda kind, value: f"{kind}-{value}",
     )
-    look_ups = LookUps(conversation).handlers() if sources else []
-    handlers = [*further(conversation), *look_ups]
-    handlers = all_handlers(conversation, handlers)
-    dispatcher = Dispatcher(bot, conversation, handlers, access(conversation))
+    look_ups = look_up_handlers(McpServers()) if sources else []
+    handlers = all_handlers([*further(conversation), *look_ups])
+    dispatcher = Dispatcher(bot, conversation, handlers, admins, allow_list)
 
     async def serve() -> None:
         if await run_until(stop, partial(introduce, bot)):

@@ -18,7 +18,7 @@ from agent.markdown import link, live
 from agent.text import pattern
 from bot.outgoing import Button, Destination
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
-from bot.telegram.conversation import AnyHandler, Context, Conversation
+from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.messages import (
     TYPED_BY_USER,
     behind_command,
@@ -28,7 +28,6 @@ from bot.telegram.messages import (
     press_of,
 )
 from bot.telegram.sender import messages_of
-from bot.telegram.settings import spoken_by
 from bot.updates.bursts import is_forwarded
 from db.models import OutboxRow
 from db.repositories.people import Access
@@ -67,7 +66,7 @@ class AdminCommands:
             CallbackQueryHandler(self.pressed, pattern=r"^b:\d{1,18}:send$"),
         ]
 
-    async def stats(self, update: Update, context: Context) -> None:
+    async def stats(self, update: Update, _context: object) -> None:
         """/stats: show today and the last 7 days as a table; in private only."""
         from bot.admin.page import stats_table  # noqa: PLC0415 - only for admins
 
@@ -78,7 +77,7 @@ class AdminCommands:
             shown = as_block(await asyncio.to_thread(stats_table, days))
         await self.conversation.reply(update, shown)
 
-    async def trace(self, update: Update, context: Context) -> None:
+    async def trace(self, update: Update, _context: object) -> None:
         """/trace: show the turn that is replied to, else the last one of this chat."""
         message, turns = message_of(update), self.conversation.repositories.turns
         if replied := replied_to(message):
@@ -102,12 +101,12 @@ class AdminCommands:
             return translate("not_traced")
         return as_block(trace_text(trace))
 
-    async def decide(self, decision: str, update: Update, context: Context) -> None:
+    async def decide(self, decision: str, update: Update, _context: object) -> None:
         """/allow or /block with an id, or as a reply to somebody's message."""
         if user_id := await self._named_user(update, decision):
             await self._decide(update, user_id, decision)
 
-    async def decided(self, update: Update, context: Context) -> None:
+    async def decided(self, update: Update, _context: object) -> None:
         """Decide by a button below "asks to be let in", as by the command."""
         if pressed := await self._admins_press(update):
             await acknowledge(press_of(update))
@@ -123,10 +122,10 @@ class AdminCommands:
         await chats.decide(user_id, access)
         await self.conversation.reply(update, translate(access, id=user_id))
         if access == "allowed" != before:
-            with use_language(await spoken_by(self.conversation, user_id)):
+            with use_language(await self.conversation.language_of(user_id)):
                 await self.conversation.sender.send(Destination(user_id), translate("let_in"))
 
-    async def clear_care(self, update: Update, context: Context) -> None:
+    async def clear_care(self, update: Update, _context: object) -> None:
         """/clearcare with an id, or as a reply: forget the concerns of a user, and list them."""
         if user_id := await self._named_user(update, "clearcare"):
             cleared = await self.conversation.repositories.memory.clear_concerns(user_id)
@@ -141,9 +140,9 @@ class AdminCommands:
             await self.conversation.reply(update, translate("whom", command=command))
         return user_id
 
-    async def draft(self, update: Update, context: Context) -> None:
+    async def draft(self, update: Update, _context: object) -> None:
         """/broadcast TEXT: show the message, and the number of chats."""
-        text, chats = behind_command(message_of(update).text or ""), await self._chats()
+        text, chats = behind_command(message_of(update)), await self._chats()
         if not text or not chats:
             problem = "broadcast_to_nobody" if text else "broadcast_usage"
             await self.conversation.reply(update, translate(problem))
@@ -155,7 +154,7 @@ class AdminCommands:
         preview = translate("broadcast_preview", count=len(chats))
         await self.conversation.reply(update, preview, ((send,),))
 
-    async def pressed(self, update: Update, context: Context) -> None:
+    async def pressed(self, update: Update, _context: object) -> None:
         """Send a broadcast on the first press; any other press is told that it is over."""
         if pressed := await self._admins_press(update):
             is_sent, query = await self._send(pressed[0]), press_of(update)
@@ -194,7 +193,7 @@ def named_user(message: Message) -> int | None:
     Words that are no id name nobody: they may mean another user than the message that is replied
     to. The author of a forwarded message is not the one who sent it.
     """
-    if words := behind_command(message.text or ""):
+    if words := behind_command(message):
         return int(words) if USER_ID.fullmatch(words) else None
     replied = replied_to(message)
     if replied is None or replied.sender_chat or is_forwarded(replied.to_dict(recursive=False)):
@@ -230,7 +229,7 @@ async def send_broadcasts(conversation: Conversation) -> None:
         await conversation.sender.deliver(messages)
     for broadcast, count, failed in await broadcasts.delivered():
         admin = broadcast.created_by
-        with use_language(await spoken_by(conversation, admin)):
+        with use_language(await conversation.language_of(admin)):
             text = translate("broadcast_done", count=count, failed=failed)
             report = messages_of(Destination(admin), text)
         await broadcasts.finish(broadcast.id, report)

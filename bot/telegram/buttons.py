@@ -5,7 +5,7 @@ they were when it was pressed.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from telegram import CallbackQuery, InlineQuery, InlineQueryResult, Message
@@ -44,20 +44,18 @@ def parts_of(query: CallbackQuery, count: int) -> list[str]:
     return [*(query.data or "").split(":", count)[1:], *[""] * count][:count]
 
 
-async def claim(
-    query: CallbackQuery, owner: object, goes: Callable[[str], bool] | None = None
-) -> Message | None:
-    """Return the pressed message if its user, the `owner`, pressed it first.
+async def claim(query: CallbackQuery, owner: object, prefix: str | None = "") -> Message | None:
+    """Return the pressed message if its user, the `owner`, pressed the button first.
 
-    The buttons whose data `goes` are removed; without `goes` a button works more than once. In all
-    other cases, and for a button without an owner, tell the presser why nothing happens.
+    The button is removed, and those whose data begin with `prefix`; with None it stays, and works
+    more than once. Otherwise, and for a button without an owner, tell the user why nothing happens.
     """
     message = query.message
-    if not (owner and isinstance(message, Message) and message.is_accessible):
+    if not (owner and isinstance(message, Message)):
         problem = "button_too_old"
     elif str(owner) != str(query.from_user.id):
         problem = "not_yours"
-    elif goes is not None and not await remove_buttons(message, goes):
+    elif prefix is not None and not await remove_buttons(query, prefix):
         problem = "one_moment"
     else:
         return message
@@ -89,11 +87,15 @@ async def show_rows(message: object, rows: ButtonRows) -> bool:
     return True
 
 
-async def remove_buttons(message: object, goes: Callable[[str], bool]) -> bool:
-    """Remove the buttons whose data `goes`; return whether they were there.
+async def remove_buttons(query: CallbackQuery, prefix: str = "") -> bool:
+    """Remove the pressed button, and those whose data begin with `prefix` if there is one.
 
-    A turn that is run again may have removed them itself.
+    Return whether there were any. A turn that is run again may have removed them itself.
     """
-    rows = rows_of(message) if isinstance(message, Message) else ()
-    kept = (tuple(button for button in row if not goes(button.data)) for row in rows)
-    return await show_rows(message, tuple(row for row in kept if row)) or is_retry()
+
+    def stays(key: Button) -> bool:
+        return key.data != query.data and not (prefix and key.data.startswith(prefix))
+
+    rows = rows_of(query.message) if isinstance(query.message, Message) else ()
+    kept = (tuple(filter(stays, row)) for row in rows)
+    return await show_rows(query.message, tuple(row for row in kept if row)) or is_retry()

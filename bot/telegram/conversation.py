@@ -1,23 +1,29 @@
-"""Answer the messages of a chat, with the messages before them as context."""
+"""The conversation of every chat: what the handlers of updates answer with."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
 from telegram import Update
-from telegram.ext import BaseHandler, CallbackQueryHandler, CommandHandler, ContextTypes, filters
+from telegram.ext import (
+    BaseHandler,
+    CallbackQueryHandler,
+    CommandHandler,
+    MessageHandler,
+    filters,
+)
 from telegram.ext.filters import BaseFilter
 
 from agent.engine.run import Run
-from agent.i18n import translate
+from agent.i18n import ENGLISH, current_language, set_language, translate
 from agent.sommelier.answer import messages_for_model
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
-from agent.turn import Bottles, Change, Fact, Reply, StoredMessage
-from bot.outgoing import ButtonRows, Delivery
-from bot.question import Question, current_turn, is_retry
+from agent.turn import Bottles, Change, Fact, Reply, StoredMessage, settings_of
+from bot.outgoing import ButtonRows
+from bot.question import Question, current_turn
 from bot.resources import Repositories, Resources
 from bot.telegram.messages import (
     TYPED_BY_USER,
@@ -25,6 +31,8 @@ from bot.telegram.messages import (
     destination,
     id_of_replied_answer,
     is_addressed,
+    is_overheard,
+    language_written,
     message_of,
     names_of,
     with_quotations,
@@ -33,20 +41,26 @@ from bot.telegram.messages import (
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
 
-Context = ContextTypes.DEFAULT_TYPE
 AnyHandler = BaseHandler[Any, Any, Any]
-Handle = Callable[["Conversation", Update], Awaitable[None]]
-"""Handles an update in a conversation."""
+Handle = Callable[..., Coroutine[Any, Any, None]]
+"""Handles an update: a function of the update and the `Conversation`, its context."""
 
+HISTORY_MESSAGES: Final = 20
+"""The most earlier messages that the model sees."""
 PICTURE: Final = "[picture]"
 """Stored as the text of a picture without a caption."""
 SOMEBODY_ELSE: Final = "…"
 """Shown to the model instead of a message of another person of a group."""
+CHOSEN, WRITTEN = "language", "written"
+"""Settings: the language that a user chose, and the last one they wrote, or else have their
+Telegram in."""
+AS_WRITTEN: Final = "auto"
+"""The choice of a user who is spoken to in the language they write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """Answers the updates of all chats; the model sees `history_messages` earlier ones at most.
+    """Answers updates, and stores what their users tell of themselves.
 
     `trace_name(kind, id)` returns the name of a chat or user in traces: a hash.
     """
@@ -56,7 +70,6 @@ class Conversation:
     sender: Sender
     answerer: Answerer
     trace_name: Callable[[str, int], str]
-    history_messages: int = 20
 
     @property
     def repositories(self) -> Repositories:
@@ -73,17 +86,6 @@ class Conversation:
         else:
             await self.reply(update, translate("text_only"))
 
-    async def answer_edit(self, update: Update) -> None:
-        """Run the last turn again with the new text of an edited message."""
-        message = message_of(update)
-        if not is_addressed(message):
-            return
-        is_command = (message.text or "").startswith("/")
-        if not is_command and await self._undo_turn(update):
-            await self.answer_text(update)
-        else:
-            await self.reply(update, translate("edited"))
-
     async def run_turn(self, question: Question, replied_answer_id: int | None = None) -> None:
         """Answer a question, which may reply to a message of the bot."""
         history = await self.load_history(question, replied_answer_id)
@@ -93,9 +95,9 @@ class Conversation:
 
         await self.turns.run_turn(question, work)
 
-    async def reply(self, update: Update, markdown: str, buttons: ButtonRows = ()) -> Delivery:
+    async def reply(self, update: Update, markdown: str, buttons: ButtonRows = ()) -> None:
         """Reply to an update with a text, without a turn."""
-        return await self.sender.send(destination(update), markdown, buttons)
+        await self.sender.send(destination(update), markdown, buttons)
 
     def build_question(self, update: Update, text: str, **fields: Any) -> Question:
         """Return the question of an update, whose id makes the trace id: all tries share a trace.
@@ -150,7 +152,7 @@ class Conversation:
             replied_turn_id = replied.turn_id if replied else None
         history = await repositories.messages.recent(
             chat_id,
-            self.history_messages,
+            HISTORY_MESSAGES,
             thread_id=question.thread_id,
             last_turn_id=replied_turn_id,
         )
@@ -175,57 +177,67 @@ class Conversation:
         return await self.repositories.memory.bottles(user_id)
 
     async def change_memory(self, update: Update, **fields: Any) -> None:
-        """Store a change of the memory of a user; `fields` are those of `Change`."""
-        _, user_id = chat_and_user_ids(update)
-        await self.store_change(Change(user_id=user_id, **fields))
+        """Store a change of the memory of a user; `fields` are those of `Change`.
 
-    async def store_change(self, change: Change) -> None:
-        """Store a change with the commit of the running turn; at once if none runs."""
+        It is stored with the commit of the running turn, at once if none runs.
+        """
+        change = Change(user_id=chat_and_user_ids(update)[1], **fields)
         if (current := current_turn()) is not None:
             current.changes.append(change)
         else:
             await self.repositories.turns.change([change])
 
-    async def _undo_turn(self, update: Update) -> bool:
-        """Forget the turn of a message; return False if it was not the last turn."""
-        to, repositories = destination(update), self.repositories
-        message_id = message_of(update).message_id
-        turn_id = await repositories.inbox.find_turn(to.chat_id, message_id)
-        if turn_id is None:
-            return False
-        is_undone = await repositories.messages.undo(
-            to.chat_id, turn_id, thread_id=to.thread_id or 0
-        )
-        # An interrupted try of this turn may have undone it already.
-        return is_undone or is_retry()
+    async def store_setting(
+        self, update: Update, known: Mapping[str, str], name: str, value: str
+    ) -> None:
+        """Store a setting of a user in place of the known one."""
+        if value != known.get(name):
+            old = (Fact("setting", f"{name}={known[name]}"),) if name in known else ()
+            new = (Fact("setting", f"{name}={value}"),)
+            await self.change_memory(update, added_facts=new, removed_facts=old)
+
+    async def speak_with(self, update: Update) -> None:
+        """Speak the language of the user of an update; it follows the language they write in."""
+        user = update.effective_user
+        set_language(user.language_code if user else None)
+        if user is None or is_overheard(update):
+            return
+        facts = await self.repositories.memory.facts(user.id)
+        if (turn := current_turn()) is not None:
+            turn.facts = facts
+        known = settings_of(facts)
+        written = language_written(update) or known.get(WRITTEN) or current_language()
+        is_chosen = known.get(CHOSEN, AS_WRITTEN) != AS_WRITTEN
+        set_language(known[CHOSEN] if is_chosen else written, is_chosen=is_chosen)
+        if written != known.get(WRITTEN, ENGLISH):
+            await self.store_setting(update, known, WRITTEN, written)
+
+    async def language_of(self, user_id: int) -> str | None:
+        """Return the language of a user who does not write now; None if it is unknown."""
+        return language_in(settings_of(await self.repositories.memory.facts(user_id)))
+
+
+def language_in(settings: Mapping[str, str]) -> str | None:
+    """Return the language in which to speak to a user with these settings; None if unknown."""
+    chosen = settings.get(CHOSEN, AS_WRITTEN)
+    return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN)
 
 
 def on_command(
-    conversation: Conversation,
-    names: str | Sequence[str],
-    handle: Handle,
-    only: BaseFilter = filters.ALL,
+    names: str | Sequence[str], handle: Handle, only: BaseFilter = filters.ALL
 ) -> AnyHandler:
     """Return the handler of commands with these names, which users typed themselves."""
-    return CommandHandler(
-        names, telegram_callback(conversation, handle), filters=TYPED_BY_USER & only
-    )
+    return CommandHandler(names, handle, filters=TYPED_BY_USER & only)
 
 
-def on_press(conversation: Conversation, prefix: str, handle: Handle) -> AnyHandler:
+def on_press(prefix: str, handle: Handle) -> AnyHandler:
     """Return the handler of presses on buttons whose data begin with `prefix`."""
-    return CallbackQueryHandler(telegram_callback(conversation, handle), pattern=f"^{prefix}")
+    return CallbackQueryHandler(handle, pattern=f"^{prefix}")
 
 
-def telegram_callback(
-    conversation: Conversation, handle: Handle
-) -> Callable[[Update, Context], Coroutine[Any, Any, None]]:
-    """Return a python-telegram-bot callback, which passes the update to `handle`."""
-
-    async def call(update: Update, context: Context) -> None:
-        await handle(conversation, update)
-
-    return call
+def on_message(only: BaseFilter, handle: Handle) -> AnyHandler:
+    """Return the handler of these messages."""
+    return MessageHandler(only, handle)
 
 
 def attachment_in(history: Sequence[StoredMessage]) -> Attachment | None:

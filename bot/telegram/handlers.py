@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from telegram import BotCommand, Update
-from telegram.ext import MessageHandler, filters
+from telegram.ext import filters
 
 from agent.engine.run import Run
 from agent.i18n import ENGLISH, languages, translate, use_language
@@ -17,15 +17,10 @@ from agent.sommelier.safety import care_in, get_wines, person_in
 from agent.text import pattern
 from agent.turn import UNDER_AGE, Fact, Reply, settings_of
 from bot.outgoing import Button, ButtonRows
+from bot.question import is_retry
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.connection import AnyBot, until_reached
-from bot.telegram.conversation import (
-    AnyHandler,
-    Conversation,
-    on_command,
-    on_press,
-    telegram_callback,
-)
+from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_message, on_press
 from bot.telegram.messages import (
     TYPED_BY_USER,
     behind_command,
@@ -55,45 +50,63 @@ AGE: Final = "ob:"
 """The beginning of the data of these buttons: `ob:yes` or `ob:no`, in private chats only."""
 
 
-def all_handlers(
-    conversation: Conversation, further: Sequence[AnyHandler] = ()
-) -> list[AnyHandler]:
+def all_handlers(further: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
     """Return every handler, with the `further` ones of other commands.
 
     The first that fits an update takes it; the last of `further` may take any button.
     """
     new = filters.UpdateType.MESSAGE
-    words = filters.TEXT | filters.CAPTION
-    edited = filters.UpdateType.EDITED_MESSAGE & filters.TEXT
     return [
-        on_command(conversation, "start", _start),
-        on_press(conversation, AGE, _store_age),
-        on_command(conversation, "help", _help),
-        on_command(conversation, "new", _forget_conversation),
-        on_command(conversation, "stop", _stop),
-        on_command(conversation, PRIVATE_COMMANDS, _say_where, ~filters.ChatType.PRIVATE),
+        on_command("start", _start),
+        on_press(AGE, _store_age),
+        on_command("help", _help),
+        on_command("new", _forget_conversation),
+        on_command("stop", _stop),
+        on_command(PRIVATE_COMMANDS, _say_where, ~filters.ChatType.PRIVATE),
         *further,
-        MessageHandler(
-            TYPED_BY_USER & filters.COMMAND, telegram_callback(conversation, _say_why_unanswered)
-        ),
-        MessageHandler(new & words, telegram_callback(conversation, Conversation.answer_text)),
-        MessageHandler(filters.StatusUpdate.MIGRATE, telegram_callback(conversation, _migrate)),
-        MessageHandler(new & ~SERVICE, telegram_callback(conversation, _say_why_unanswered)),
-        MessageHandler(edited, telegram_callback(conversation, Conversation.answer_edit)),
+        on_message(TYPED_BY_USER & filters.COMMAND, _say_why_unanswered),
+        on_message(new & (filters.TEXT | filters.CAPTION), _answer_text),
+        on_message(filters.StatusUpdate.MIGRATE, _migrate),
+        on_message(new & ~SERVICE, _say_why_unanswered),
+        on_message(filters.UpdateType.EDITED_MESSAGE & filters.TEXT, _answer_edit),
     ]
 
 
-async def _start(conversation: Conversation, update: Update) -> None:
+async def _answer_text(update: Update, conversation: Conversation) -> None:
+    await conversation.answer_text(update)
+
+
+async def _answer_edit(update: Update, conversation: Conversation) -> None:
+    """Run the last turn again with the new text of an edited message."""
+    message = message_of(update)
+    if not is_addressed(message):
+        return
+    is_command = (message.text or "").startswith("/")
+    if not is_command and await _undo_turn(update, conversation):
+        await conversation.answer_text(update)
+    else:
+        await conversation.reply(update, translate("edited"))
+
+
+async def _undo_turn(update: Update, conversation: Conversation) -> bool:
+    """Forget the turn of a message; return False if it was not the last turn."""
+    to, repositories = destination(update), conversation.repositories
+    turn_id = await repositories.inbox.find_turn(to.chat_id, message_of(update).message_id)
+    if turn_id is None:
+        return False
+    thread_id = to.thread_id or 0
+    is_undone = await repositories.messages.undo(to.chat_id, turn_id, thread_id=thread_id)
+    # An interrupted try of this turn may have undone it already.
+    return is_undone or is_retry()
+
+
+async def _start(update: Update, conversation: Conversation) -> None:
     """Answer /start with the wine of a link, or a greeting."""
-    catalogue, wine_id = (
-        conversation.repositories.wines,
-        behind_command(message_of(update).text or ""),
-    )
+    catalogue, wine_id = conversation.repositories.wines, behind_command(message_of(update))
     wines = await catalogue.get([wine_id]) if WINE_ID.fullmatch(wine_id) else ()
     if not wines:
-        await conversation.reply(
-            update, translate("greeting"), await _age_buttons(conversation, update)
-        )
+        buttons = await _age_buttons(update, conversation)
+        await conversation.reply(update, translate("greeting"), buttons)
         return
 
     async def work(run: Run) -> Reply:
@@ -106,18 +119,17 @@ async def _start(conversation: Conversation, update: Update) -> None:
     await conversation.turns.run_turn(conversation.build_question(update, wines[0].label), work)
 
 
-async def _age_buttons(conversation: Conversation, update: Update) -> ButtonRows:
+async def _age_buttons(update: Update, conversation: Conversation) -> ButtonRows:
     """Return the buttons under a greeting: none in a group, or where the age is known."""
     age = conversation.resources.help.drinking_age
-    if not is_private(update) or settings_of(await conversation.facts(update)).get("age") == str(
-        age
-    ):
+    known = settings_of(await conversation.facts(update)).get("age")
+    if not is_private(update) or known == str(age):
         return ()
     older = Button(translate("start_older", age=age), f"{AGE}yes")
     return ((older, Button(translate("start_younger", age=age), f"{AGE}no")),)
 
 
-async def _store_age(conversation: Conversation, update: Update) -> None:
+async def _store_age(update: Update, conversation: Conversation) -> None:
     """Store whether a user may drink."""
     query = press_of(update)
     (answer,) = parts_of(query, 1)
@@ -127,29 +139,25 @@ async def _store_age(conversation: Conversation, update: Update) -> None:
     await conversation.change_memory(update, added_facts=(new,), removed_facts=(old,))
     await acknowledge(query)
     await show_rows(query.message, ())
-    await conversation.reply(
-        update, translate("start_done" if answer == "yes" else "start_without")
-    )
+    said = translate("start_done" if answer == "yes" else "start_without")
+    await conversation.reply(update, said)
 
 
-async def _help(conversation: Conversation, update: Update) -> None:
-    """Answer /help with the commands and examples of questions."""
+async def _help(update: Update, conversation: Conversation) -> None:
     await conversation.reply(update, translate("help"))
 
 
-async def _forget_conversation(conversation: Conversation, update: Update) -> None:
+async def _forget_conversation(update: Update, conversation: Conversation) -> None:
     """Answer /new: forget the conversation of this chat."""
-    to = destination(update)
-    chat_id, thread = to.chat_id, to.thread_id or 0
-    await conversation.turns.running.stop_everywhere(
-        chat_id=chat_id, thread_id=thread, is_forgotten=True
-    )
-    forgotten = await conversation.repositories.messages.forget(chat_id, thread_id=thread)
-    await conversation.turns.safety.forget(chat_id)
+    to, turns = destination(update), conversation.turns
+    chat_id, thread_id = to.chat_id, to.thread_id or 0
+    await turns.running.stop_everywhere(chat_id=chat_id, thread_id=thread_id, is_forgotten=True)
+    forgotten = await conversation.repositories.messages.forget(chat_id, thread_id=thread_id)
+    await turns.safety.forget(chat_id)
     await conversation.reply(update, translate("forgotten" if forgotten else "nothing_to_forget"))
 
 
-async def _stop(conversation: Conversation, update: Update) -> None:
+async def _stop(update: Update, conversation: Conversation) -> None:
     """Answer /stop: stop the turn of this user; the part that is written is their answer."""
     (chat_id, user_id), thread = chat_and_user_ids(update), destination(update).thread_id or 0
     stop = conversation.turns.running.stop_everywhere
@@ -157,21 +165,20 @@ async def _stop(conversation: Conversation, update: Update) -> None:
         await conversation.reply(update, translate("nothing_to_stop"))
 
 
-async def _say_where(conversation: Conversation, update: Update) -> None:
+async def _say_where(update: Update, conversation: Conversation) -> None:
     """Tell a user of a group to use a command where nobody else reads."""
     await conversation.reply(update, translate("only_in_private"))
 
 
-async def _migrate(conversation: Conversation, update: Update) -> None:
+async def _migrate(update: Update, conversation: Conversation) -> None:
     """Move the conversation of a group that became a supergroup, with another id."""
     message = message_of(update)
     old = message.migrate_from_chat_id or message.chat.id
     new = message.migrate_to_chat_id or message.chat.id
-    if old != new:
-        await conversation.repositories.chats.migrated(old, new)
+    await conversation.repositories.chats.migrated(old, new)
 
 
-async def _say_why_unanswered(conversation: Conversation, update: Update) -> None:
+async def _say_why_unanswered(update: Update, conversation: Conversation) -> None:
     """Say why there is no answer to an unknown command, a sticker, a poll …
 
     In a crisis offer help instead; in a group stay silent unless the bot is addressed.
@@ -181,9 +188,8 @@ async def _say_why_unanswered(conversation: Conversation, update: Update) -> Non
         return
     words = message.text or message.caption or ""
     if not await conversation.turns.offer_help(conversation.build_question(update, words)):
-        await conversation.reply(
-            update, translate("unknown_command" if message.text else "text_only")
-        )
+        said = translate("unknown_command" if message.text else "text_only")
+        await conversation.reply(update, said)
 
 
 async def show_commands(bot: AnyBot) -> None:

@@ -1,6 +1,7 @@
 """Offer wines inline in any chat, without a model."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from telegram import (
@@ -17,7 +18,7 @@ from agent.sommelier.answer import facts_line, wine_text
 from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline
-from bot.telegram.conversation import AnyHandler, Conversation, telegram_callback
+from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 
@@ -28,19 +29,19 @@ PER_PERSON: Final = (Limit(20, 10),)
 """A fast typist asks twice a second."""
 
 
-def inline_handlers(conversation: Conversation) -> list[AnyHandler]:
+def inline_handlers() -> list[AnyHandler]:
     """Return the handler of inline queries."""
     limit = RateLimit(PER_PERSON, PER_PERSON, ())
+    return [InlineQueryHandler(partial(_offer, limit=limit))]
 
-    async def answer(conversation: Conversation, update: Update) -> None:
-        """Offer wines to send in any chat; none to a user who is offered no alcohol."""
-        query = update.inline_query
-        if query is not None and limit.take(query.from_user.id):
-            wines = await _find(conversation, query)
-            results = [_article(number, wine) for number, wine in enumerate(wines)]
-            await answer_inline(query, results, CACHED_SECONDS)
 
-    return [InlineQueryHandler(telegram_callback(conversation, answer))]
+async def _offer(update: Update, conversation: Conversation, *, limit: RateLimit) -> None:
+    """Offer wines to send in any chat; none to a user who is offered no alcohol."""
+    query = update.inline_query
+    if query is not None and limit.take(query.from_user.id):
+        wines = await _find(conversation, query)
+        results = [_article(number, wine) for number, wine in enumerate(wines)]
+        await answer_inline(query, results, CACHED_SECONDS)
 
 
 async def _find(conversation: Conversation, query: InlineQuery) -> Sequence[Wine]:

@@ -1,91 +1,135 @@
-"""/ask, /quotes and /find in Telegram, and the button under a weak answer."""
+"""/ask, /quotes, /find and proposed tool calls in Telegram, and the buttons for them.
 
-from dataclasses import dataclass
+A message shows the question, or the whole call, that its button is about, and the button of a call
+carries a digest of it: what runs is what the user read, also after a restart.
+"""
+
+import hashlib
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from telegram import MessageEntity, Update
-from telegram.ext import CallbackQueryHandler, CommandHandler
+from telegram import Message, MessageEntity, Update
 
 from agent.documents.answer import Answer
+from agent.engine.run import Run
 from agent.i18n import translate
+from agent.markdown import escape
+from agent.mcp import McpServers, Proposal
+from agent.turn import Reply
 from bot import look_ups
-from bot.outgoing import Button, Outgoing
-from bot.question import Question
-from bot.telegram.buttons import acknowledge, claim
-from bot.telegram.conversation import AnyHandler, Context, Conversation
-from bot.telegram.messages import TYPED_BY_USER, behind_command, message_of, press_of
+from bot.outgoing import Button, ButtonRows, Outgoing
+from bot.question import Question, is_retry
+from bot.telegram.buttons import acknowledge, claim, parts_of
+from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
+from bot.telegram.messages import behind_command, message_of, press_of
 
 REFINE: Final = "refine"
 """The data of the button under a weak answer."""
+RUN: Final = "x:"
+"""The beginning of the data of the button that runs a call: `x:USER:DIGEST`."""
 
 
-@dataclass(frozen=True, slots=True)
-class LookUps:
-    """/ask, /quotes, /find, and the button that refines a question.
+def look_up_handlers(servers: McpServers) -> list[AnyHandler]:
+    """Return the handlers of these commands and buttons; the last takes any button.
 
     Without models the best passages are shown as they are; without a search places are links.
     """
+    names: tuple[look_ups.Name, ...] = get_args(look_ups.Name)
+    return [
+        *(on_command(name, partial(_look_up, name)) for name in names),
+        on_press(REFINE, _refine),
+        on_press(RUN, partial(_run_proposed, servers)),
+        on_press("", _say_too_old),
+    ]
 
-    conversation: Conversation
 
-    def handlers(self) -> list[AnyHandler]:
-        """Return the handlers; the last takes any button."""
-        names: tuple[look_ups.Name, ...] = ("ask", "quotes", "find")
-        return [
-            *(
-                CommandHandler(name, partial(self.look_up, name), filters=TYPED_BY_USER)
-                for name in names
-            ),
-            CallbackQueryHandler(self.refine, pattern=f"^{REFINE}$"),
-            CallbackQueryHandler(self.unknown_button),
-        ]
+async def _look_up(name: look_ups.Name, update: Update, conversation: Conversation) -> None:
+    """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
+    message = message_of(update)
+    found = look_ups.read_look_up(name, behind_command(message), conversation.resources)
+    if isinstance(found, look_ups.LookUp):
+        question = conversation.build_question(update, found.question, kind=name)
+        await _answer(conversation, question, found)
+        return
+    question = conversation.build_question(update, message.text or "")
+    if not await conversation.turns.offer_help(question):
+        await conversation.reply(update, found)
 
-    async def look_up(self, name: look_ups.Name, update: Update, context: Context) -> None:
-        """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
-        conversation, text = self.conversation, message_of(update).text or ""
-        found = look_ups.read_look_up(name, behind_command(text), conversation.resources)
-        if isinstance(found, look_ups.LookUp):
-            question = conversation.build_question(update, found.question, kind=name)
-            await self._run_turn(question, found)
-        elif not await conversation.turns.offer_help(conversation.build_question(update, text)):
-            await conversation.reply(update, found)
 
-    async def refine(self, update: Update, context: Context) -> None:
-        """Ask the question of a weak answer again, refined; it is read from the message itself."""
-        query = press_of(update)
-        message = await claim(query, query.from_user.id, lambda data: data == query.data)
-        if message is None:
-            return
+async def _answer(conversation: Conversation, question: Question, found: look_ups.LookUp) -> None:
+    """Run a look-up; below a weak answer from the documents a button refines the question."""
+
+    def show(answer: Any) -> list[Outgoing]:
+        *others, last = map(Outgoing, found.texts(answer))
+        if isinstance(answer, Answer) and _may_refine(conversation, answer):
+            # The button finds the question here, however much later it is pressed.
+            text = f"{last.markdown}\n\n{look_ups.quoted(answer.question)}"
+            last = Outgoing(text, ((Button(translate("refine_button"), REFINE),),))
+        return [*others, last]
+
+    await conversation.turns.run_turn(question, found.work, show)
+
+
+def _may_refine(conversation: Conversation, answer: Answer) -> bool:
+    """Return whether an answer is weak, and refining its question may help."""
+    is_enabled = conversation.resources.refinement is not False
+    is_final = answer.enough_information or answer.outcome == "refused"
+    has_model = bool(conversation.turns.base_run.models)
+    return is_enabled and has_model and not (is_final or answer.refinement.used)
+
+
+async def _refine(update: Update, conversation: Conversation) -> None:
+    """Ask the question of a weak answer again, refined; it is read from the message itself."""
+    query = press_of(update)
+    questions = _shown_in(query.message, MessageEntity.BLOCKQUOTE)
+    if await claim(query, query.from_user.id if questions else None):
         await acknowledge(query)
-        if questions := [*message.parse_entities([MessageEntity.BLOCKQUOTE]).values()]:
-            question = self.conversation.build_question(update, questions[-1], kind="ask")
-            resources = self.conversation.resources
-            refined = look_ups.ask_look_up(question.text, resources, refine=True)
-            await self._run_turn(question, refined)
-        else:
-            await self.conversation.reply(update, translate("button_too_old"))
+        question = conversation.build_question(update, questions[-1], kind="ask")
+        refined = look_ups.ask_look_up(question.text, conversation.resources, refine=True)
+        await _answer(conversation, question, refined)
 
-    async def unknown_button(self, update: Update, context: Context) -> None:
-        """Acknowledge a button of an earlier version."""
-        await acknowledge(press_of(update), translate("button_too_old"))
 
-    async def _run_turn(self, question: Question, found: look_ups.LookUp) -> None:
-        """Run a look-up; below a weak answer from the documents a button refines the question."""
+async def _say_too_old(update: Update, conversation: Conversation) -> None:
+    """Acknowledge a button of an earlier version."""
+    await acknowledge(press_of(update), translate("button_too_old"))
 
-        def show(answer: Any) -> list[Outgoing]:
-            *others, last = map(Outgoing, found.texts(answer))
-            if isinstance(answer, Answer) and self._may_refine(answer):
-                # The button finds the question here, however much later it is pressed.
-                text = f"{last.markdown}\n\n{look_ups.quoted(answer.question)}"
-                last = Outgoing(text, ((Button(translate("refine_button"), REFINE),),))
-            return [*others, last]
 
-        await self.conversation.turns.run_turn(question, found.work, show)
+def tool_buttons(question: Question, reply: Reply) -> ButtonRows:
+    """Return the buttons that run the calls which a reply proposes."""
+    return tuple(
+        (Button(f"▶ {proposal.tool}", f"{RUN}{question.user_id}:{_digest(proposal)}"),)
+        for proposal in reply.proposals
+    )
 
-    def _may_refine(self, answer: Answer) -> bool:
-        """Return whether an answer is weak, and refining its question may help."""
-        is_enabled = self.conversation.resources.refinement is not False
-        is_final = answer.enough_information or answer.outcome == "refused"
-        has_model = bool(self.conversation.turns.base_run.models)
-        return is_enabled and has_model and not (is_final or answer.refinement.used)
+
+def _digest(proposal: Proposal) -> str:
+    call = f"{proposal.tool} {proposal.arguments}"
+    return hashlib.sha256(call.encode()).hexdigest()[:32]
+
+
+async def _run_proposed(servers: McpServers, update: Update, conversation: Conversation) -> None:
+    """Run a proposed call in a turn of its own, once at most."""
+    query = press_of(update)
+    owner, digest = parts_of(query, 2)
+    calls = (shown.partition(" ") for shown in _shown_in(query.message, MessageEntity.PRE))
+    proposals = (Proposal(tool, arguments) for tool, _, arguments in calls)
+    proposal = next((shown for shown in proposals if _digest(shown) == digest), None)
+    if not await claim(query, owner if proposal else None) or proposal is None:
+        return
+    await acknowledge(query)
+    is_again = is_retry()
+
+    async def work(run: Run) -> Reply:
+        if is_again:  # a call that was cut off may have run, and is left alone
+            text = translate("tool_uncertain", tool=escape(proposal.tool))
+            return Reply(text=text, outcome="failed")
+        return await look_ups.run_proposal(proposal, run, servers)
+
+    await conversation.turns.run_turn(
+        conversation.build_question(update, f"▶ {proposal.tool}"), work
+    )
+
+
+def _shown_in(message: object, kind: str) -> list[str]:
+    """Return the texts of this formatting in a message."""
+    return [*message.parse_entities([kind]).values()] if isinstance(message, Message) else []

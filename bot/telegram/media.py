@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from telegram import Bot, Message, Update
 from telegram.error import BadRequest, Forbidden, TelegramError
-from telegram.ext import MessageHandler, filters
+from telegram.ext import filters
 
 from agent import lengths
 from agent.engine.run import Run
@@ -22,7 +22,7 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
 from agent.sommelier.wine import Catalogue
 from agent.turn import Reply, deps_of, settings_of
-from bot.telegram.conversation import PICTURE, AnyHandler, Conversation, telegram_callback
+from bot.telegram.conversation import PICTURE, AnyHandler, Conversation, on_message
 from bot.telegram.messages import (
     id_of_replied_answer,
     is_addressed,
@@ -57,33 +57,27 @@ class AboutPicture(filters.MessageFilter):
 ABOUT_PICTURE: Final = filters.REPLY & AboutPicture() & filters.TEXT & ~filters.COMMAND
 
 
-def media_handlers(conversation: Conversation) -> list[AnyHandler]:
-    """Return the handlers of pictures and files, and of voices if a model can hear."""
-    new, readers = filters.UpdateType.MESSAGE, SentFiles()
-
-    async def answer(conversation: Conversation, update: Update) -> None:
-        await _answer_pictures(conversation, update, readers)
-
-    pictures = MessageHandler(
-        new & (PICTURES | ABOUT_PICTURE), telegram_callback(conversation, answer)
+def media_handlers() -> list[AnyHandler]:
+    """Return the handlers of pictures, files and voices."""
+    new, answer_pictures = (
+        filters.UpdateType.MESSAGE,
+        partial(_answer_pictures, readers=SentFiles()),
     )
-    if conversation.resources.transcriber is None:
-        return [pictures]
     return [
-        pictures,
-        MessageHandler(new & filters.VOICE, telegram_callback(conversation, _answer_voice)),
+        on_message(new & (PICTURES | ABOUT_PICTURE), answer_pictures),
+        on_message(new & filters.VOICE, _answer_voice),
     ]
 
 
-async def _answer_pictures(conversation: Conversation, update: Update, readers: SentFiles) -> None:
+async def _answer_pictures(
+    update: Update, conversation: Conversation, *, readers: SentFiles
+) -> None:
     """Answer a photo, an album or a PDF file, or words in reply to one."""
     message = message_of(update)
     if not is_addressed(message):
         return
-    words, can_see = (
-        without_mentions(message),
-        VISION in deps_of(conversation.turns.base_run).models,
-    )
+    words = without_mentions(message)
+    can_see = VISION in deps_of(conversation.turns.base_run).models
     files = files_of(message) or files_of(message.reply_to_message)
     if not (words or can_see):
         await conversation.reply(update, translate("text_only"))
@@ -95,15 +89,13 @@ async def _answer_pictures(conversation: Conversation, update: Update, readers: 
     async def work(run: Run) -> Reply:
         if (care := care_in(run)).forbids_alcohol:
             return Reply(text=conversation.turns.safety.help.notice_for(care), outcome="care")
-        read = None
-        if VISION in deps_of(run).models:
-            read = await _read(
-                files, readers, message.get_bot(), run, conversation.repositories.wines
-            )
+        if VISION not in deps_of(run).models:
+            reply = await conversation.ask_agent(text, run, history)
+            return replace(reply, notes=(*reply.notes, translate("not_read")))
+        bot, catalogue = message.get_bot(), conversation.repositories.wines
+        read = await _read(files, readers, bot, run, catalogue)
         reply = await conversation.ask_agent(text, run, history, read)
-        if read is not None:
-            return replace(reply, attachment=read.model_dump_json())
-        return replace(reply, notes=(*reply.notes, translate("not_read")))
+        return replace(reply, attachment=read.model_dump_json())
 
     await conversation.turns.run_turn(question, work)
 
@@ -132,10 +124,13 @@ async def _read(
     return await read_pictures(drawn, run, catalogue, left_out=more)
 
 
-async def _answer_voice(conversation: Conversation, update: Update) -> None:
+async def _answer_voice(update: Update, conversation: Conversation) -> None:
     """Answer a voice message; show its transcription while it is answered."""
     message, server = message_of(update), conversation.resources.transcriber
-    if message.voice is None or server is None or not is_addressed(message):
+    if message.voice is None or not is_addressed(message):
+        return
+    if server is None:
+        await conversation.reply(update, translate("text_only"))
         return
     sound = message.voice.to_dict()
     if sound["duration"] > MAX_SECONDS:

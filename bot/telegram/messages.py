@@ -8,11 +8,14 @@ from telegram.ext import filters
 
 from agent import lengths
 from agent.care import FORWARDED
+from agent.language import language_of
 from agent.text import pattern
 from bot.outgoing import Destination
 from bot.updates.bursts import is_foreign
 
 COMMAND: Final = pattern(r"\s*/\S+\s*")
+MAX_READ_CHARS: Final = 1_000
+"""Characters of a message in which its language is looked for."""
 
 
 def message_of(update: Update) -> Message:
@@ -73,9 +76,25 @@ def is_addressed(message: Message) -> bool:
     )
 
 
+def is_overheard(update: Update) -> bool:
+    """Return whether an update is a message to others."""
+    message = update.message or update.edited_message
+    if message is None or (message.text or "").startswith("/"):
+        return False
+    return not is_addressed(message)
+
+
 def is_own(message: Message) -> bool:
     """Return whether the words of a message are those of its sender."""
     return not is_foreign(message.to_dict(recursive=False))
+
+
+def language_written(update: Update) -> str | None:
+    """Return the language of a user's own message; None if that is not clear."""
+    message = update.message or update.edited_message
+    if message is None or not is_own(message):
+        return None
+    return language_of(behind_command(message)[:MAX_READ_CHARS])
 
 
 def without_mentions(message: Message) -> str:
@@ -87,8 +106,9 @@ def without_mentions(message: Message) -> str:
     return text.strip()
 
 
-def behind_command(text: str) -> str:
-    """Return the words behind a command."""
+def behind_command(message: Message) -> str:
+    """Return the words of a message without the command that they begin with."""
+    text = message.text or message.caption or ""
     command = COMMAND.match(text)
     return text[command.end() if command else 0 :].strip()
 

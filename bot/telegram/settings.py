@@ -1,108 +1,91 @@
-"""/settings: the choices of a user, and the language they are spoken to in.
+"""The choices and the data of a user: /settings, /privacy, /export and /forget.
 
-A choice is stored with the user, and holds in every chat.
+All of them are for private chats. A choice is stored with the user, and holds in every chat.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from pydantic_core import to_json
 from telegram import Update
 
-from agent.i18n import (
-    ENGLISH,
-    current_language,
-    languages,
-    set_language,
-    translate,
-    translate_into,
-)
-from agent.language import language_of
-from agent.turn import Change, Fact, settings_of
+from agent.i18n import current_language, languages, set_language, translate, translate_into
+from agent.turn import settings_of
 from bot.outgoing import Button, ButtonRows, in_rows
-from bot.question import current_turn
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
-from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
-from bot.telegram.messages import behind_command, chat_and_user_ids, is_addressed, is_own, press_of
+from bot.telegram.conversation import (
+    AS_WRITTEN,
+    CHOSEN,
+    AnyHandler,
+    Conversation,
+    language_in,
+    on_command,
+    on_press,
+)
+from bot.telegram.messages import chat_and_user_ids, destination, press_of
 
 PREFIX: Final = "s:"
-"""The beginning of the data of these buttons, `s:SETTING:VALUE`; they have a lane of their own,
-see `lane_of`. They are shown in private chats only."""
-MAX_READ_CHARS: Final = 1_000
-"""Characters of a message in which its language is looked for."""
-
-AS_WRITTEN: Final = "auto"
+"""The beginning of the data of the buttons of /settings, `s:SETTING:VALUE`; they have a lane of
+their own, see `lane_of`."""
 ALOUD, OFF, ON = "aloud", "off", "on"
 """Whether answers to voice messages are read aloud; offered only where a model can."""
-CHOSEN, WRITTEN = "language", "written"
-"""The language that a user chose, and the last one they wrote, or else have their Telegram in."""
 TRACES: Final = "traces"
 """Whether traces hold the user's words; see `hides_words`."""
 
-
-def language_of_person(settings: Mapping[str, str]) -> str | None:
-    """Return the language in which to speak to a user; None if it is unknown."""
-    chosen = settings.get(CHOSEN, AS_WRITTEN)
-    return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN)
-
-
-async def speak_with(conversation: Conversation, update: Update) -> None:
-    """Speak the language of the user of an update; it follows the language they write in."""
-    user = update.effective_user
-    set_language(user.language_code if user else None)
-    if user is None or is_overheard(update):
-        return
-    facts = await conversation.repositories.memory.facts(user.id)
-    if (turn := current_turn()) is not None:
-        turn.facts = facts
-    known = settings_of(facts)
-    written = language_written(update) or known.get(WRITTEN) or current_language()
-    is_chosen = known.get(CHOSEN, AS_WRITTEN) != AS_WRITTEN
-    set_language(language_of_person({**known, WRITTEN: written}), is_chosen=is_chosen)
-    if written != known.get(WRITTEN, ENGLISH):
-        await _store(conversation, user.id, known, WRITTEN, written)
+YES, NO = ":forget", ":keep"
+"""The data of the buttons of /forget. Without a prefix before the colon a press waits in the lane
+of its chat."""
+EXPORT_FILE: Final = "sommelier.json"
 
 
-async def spoken_by(conversation: Conversation, user_id: int) -> str | None:
-    """Return the language of a user who does not write now; None if it is unknown."""
-    return language_of_person(settings_of(await conversation.repositories.memory.facts(user_id)))
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """What users are told of their data.
+
+    `days` fills the text `privacy`. Traces go `elsewhere`, if to a server; `is_deleted_there` tells
+    whether they are deleted there, too.
+    """
+
+    days: Mapping[str, float]
+    elsewhere: str = ""
+    is_deleted_there: bool = False
 
 
-async def _store(
-    conversation: Conversation, user_id: int, known: Mapping[str, str], name: str, value: str
-) -> None:
-    """Store a setting in place of the known one."""
-    if value != known.get(name):
-        old = (Fact("setting", f"{name}={known[name]}"),) if name in known else ()
-        new = (Fact("setting", f"{name}={value}"),)
-        await conversation.store_change(Change(user_id=user_id, added_facts=new, removed_facts=old))
+def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
+    """Return the handlers of these commands and their buttons."""
+    return [
+        on_command("settings", _settings),
+        on_press(PREFIX, _choose),
+        on_command("privacy", partial(_privacy, privacy)),
+        on_command("export", _export),
+        on_command("forget", _ask_to_forget),
+        on_press(f"(?:{YES}|{NO})$", partial(_forget, privacy)),
+    ]
 
 
-def settings_handlers(conversation: Conversation) -> list[AnyHandler]:
-    """Return the handlers of /settings and its buttons."""
-    return [on_command(conversation, "settings", _answer), on_press(conversation, PREFIX, _choose)]
-
-
-async def _answer(conversation: Conversation, update: Update) -> None:
+async def _settings(update: Update, conversation: Conversation) -> None:
     """Answer /settings with a button for every choice."""
     rows = _buttons(conversation, settings_of(await conversation.facts(update)))
-    await conversation.reply(
-        update, f"{translate('settings')}\n\n{translate('setting_traces_ask')}", rows
-    )
+    said = f"{translate('settings')}\n\n{translate('setting_traces_ask')}"
+    await conversation.reply(update, said, rows)
 
 
-async def _choose(conversation: Conversation, update: Update) -> None:
+async def _choose(update: Update, conversation: Conversation) -> None:
     """Store a choice, confirm it and show it on the buttons."""
-    query, (_, user_id) = press_of(update), chat_and_user_ids(update)
+    query = press_of(update)
     name, value = parts_of(query, 2)
     if value not in _values().get(name, ()):
         await acknowledge(query, translate("button_too_old"))
         return
     chosen = settings_of(await conversation.facts(update))
-    await _store(conversation, user_id, chosen, name, value)
-    chosen[name] = value
+    await conversation.store_setting(update, chosen, name, value)
+    chosen[name], confirmation = value, "setting_kept"
     if name == CHOSEN:
-        set_language(language_of_person(chosen) or current_language())
-    await acknowledge(query, _confirmation(name, value))
+        set_language(language_in(chosen) or current_language())
+        confirmation = "language_follows" if value == AS_WRITTEN else "language_chosen"
+    await acknowledge(query, translate(confirmation))
     await show_rows(query.message, _buttons(conversation, chosen))
 
 
@@ -131,24 +114,41 @@ def _label(name: str, value: str) -> str:
     return f"{translate(f'setting_{name}')}: {translate(f'{name}_{value}')}"
 
 
-def _confirmation(name: str, value: str) -> str:
-    """Return the text that confirms a choice."""
-    if name == CHOSEN:
-        return translate("language_follows" if value == AS_WRITTEN else "language_chosen")
-    return translate("setting_kept")
+async def _privacy(privacy: Privacy, update: Update, conversation: Conversation) -> None:
+    """Answer /privacy: say what is stored, for how long, and how to delete it."""
+    where = translate("privacy_elsewhere", where=privacy.elsewhere) if privacy.elsewhere else ""
+    days = {name: f"{days:g}" for name, days in privacy.days.items()}
+    await conversation.reply(update, translate("privacy", **days, elsewhere=where))
 
 
-def is_overheard(update: Update) -> bool:
-    """Return whether an update is a message to others."""
-    message = update.message or update.edited_message
-    if message is None or (message.text or "").startswith("/"):
-        return False
-    return not is_addressed(message)
+async def _export(update: Update, conversation: Conversation) -> None:
+    """Answer /export with all that is stored of a user, as one JSON document."""
+    _, user_id = chat_and_user_ids(update)
+    user = conversation.trace_name("user", user_id)
+    found = to_json(await conversation.repositories.personal.export(user_id, user), indent=2)
+    await conversation.reply(update, translate("export_ready"))
+    await conversation.sender.send_file(destination(update), EXPORT_FILE, found)
 
 
-def language_written(update: Update) -> str | None:
-    """Return the language of a user's own message; None if that is not clear."""
-    message = update.message or update.edited_message
-    if message is None or not is_own(message):
-        return None
-    return language_of(behind_command((message.text or message.caption or "")[:MAX_READ_CHARS]))
+async def _ask_to_forget(update: Update, conversation: Conversation) -> None:
+    """Answer /forget: ask whether to delete all that is stored of a user."""
+    buttons = (
+        Button(translate("forget_yes_button"), YES),
+        Button(translate("forget_no_button"), NO),
+    )
+    await conversation.reply(update, translate("forget_sure"), (buttons,))
+
+
+async def _forget(privacy: Privacy, update: Update, conversation: Conversation) -> None:
+    """Delete everything with the end of this turn, or nothing."""
+    query, (_, user_id) = press_of(update), chat_and_user_ids(update)
+    await acknowledge(query)
+    await show_rows(query.message, ())
+    if query.data != YES:
+        await conversation.reply(update, translate("forget_kept"))
+        return
+    await conversation.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
+    stays = "forget_elsewhere" if privacy.is_deleted_there else "forget_not_elsewhere"
+    where = translate(stays, where=privacy.elsewhere) if privacy.elsewhere else ""
+    await conversation.reply(update, translate("forget_done", elsewhere=where))
+    await conversation.change_memory(update, forget=conversation.trace_name("user", user_id))

@@ -16,7 +16,6 @@ from agent.sommelier.service import Sommelier
 from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.resources import Repositories
-from bot.telegram.access import Access
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
@@ -56,9 +55,6 @@ class Rooms:
     def now(self) -> datetime:
         return self.at
 
-    def access(self, conversation: Conversation) -> Access:
-        return Access(conversation, {ADMIN}, allow_list=self.allow_list)
-
     def handlers(self, conversation: Conversation) -> Sequence[AnyHandler]:
         commands = AdminCommands(conversation, frozenset({ADMIN}), only_allowed=self.allow_list)
         return commands.handlers()
@@ -76,7 +72,8 @@ class Rooms:
             Sommelier(catalogue=FakeCatalogue()),
             self.stored.messages,
             further=self.handlers,
-            access=self.access,
+            admins={ADMIN},
+            allow_list=self.allow_list,
             kept={"turns": self.turns},
             store=self.turns,
             sessions=self.sessions,

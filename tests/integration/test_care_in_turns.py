@@ -17,7 +17,7 @@ from agent.sommelier.safety import care_in
 from agent.sommelier.wine import Wine
 from agent.turn import Deps, Person, Reply
 from bot.care import SafetyService
-from bot.telegram.noticed import care_buttons, noticed_handlers
+from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from db.engine import Sessions
 from db.repositories.people import MemoryRepository, MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
@@ -124,9 +124,9 @@ class Chat:
             MessageRepository(self.sessions),
             self.tracer,
             sources=Sources(documents=FakeLibrary()),
-            further=noticed_handlers,
+            further=lambda _: answer_handlers(),
             safety=SafetyService(memory=MemoryRepository(self.sessions)),
-            buttons=care_buttons,
+            buttons=buttons_below,
         )
 
     async def say(self, *texts: str, **message: Any) -> None:

@@ -12,7 +12,7 @@ from agent.i18n import languages, translate_into, use_language
 from agent.sommelier.answer import country_name, with_ids_shown
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
-from bot.telegram.follow_ups import FOLLOW_UPS
+from bot.telegram.answer_buttons import FOLLOW_UPS
 from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
 from db.wines.catalogue import SqlCatalogue

@@ -11,10 +11,10 @@ import pytest
 
 from agent.i18n import translate
 from agent.retrying import Backoff
+from agent.tracing.masking import Masking
 from agent.turn import Reply
 from bot.tasks import run_until
-from bot.telegram.conversation import AnyHandler, Conversation
-from bot.telegram.rating import RatingButtons, rating
+from bot.telegram.rating import rating, rating_handlers
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
@@ -56,9 +56,6 @@ class Room:
     async def open(self) -> AsyncIterator[None]:
         """The bot answers people until the block ends."""
 
-        def further(conversation: Conversation) -> list[AnyHandler]:
-            return RatingButtons(conversation).handlers()
-
         stopped = asyncio.Event()
         monkeypatch = pytest.MonkeyPatch()
         monkeypatch.setattr("bot.tracing.LOOK_SECONDS", QUICK)
@@ -70,7 +67,7 @@ class Room:
                     self.bot_api,
                     self.answerer,
                     MessageRepository(self.sessions),
-                    further=further,
+                    further=lambda _: rating_handlers(Masking()),
                     kept={"turns": self.turns},
                     exported=True,
                     buttons=lambda question, reply: rating(question.id),

@@ -5,7 +5,7 @@ import pytest
 from agent.sommelier.wine import Body, Sweetness, Wine
 from agent.turn import Reply
 from bot.question import Question
-from bot.telegram.follow_ups import follow_up_buttons
+from bot.telegram.answer_buttons import follow_up_buttons
 from tests.fakes import CHINON
 
 FULL = CHINON.model_copy(update={"body": Body.FULL})

@@ -1,0 +1,185 @@
+"""Buttons under an answer: follow-ups, and the facts, changes and concerns of its turn.
+
+A button carries all that it needs, its user among it: so it works after a restart, and a press that
+is old, of somebody else or the second one changes nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from telegram import Message, Update
+
+from agent.care import CONCERNS, gravest
+from agent.i18n import translate
+from agent.memory.taste import added_note, fact_of, in_words
+from agent.sommelier.wine import Body, Sweetness, Wine
+from agent.turn import Fact, Reply
+from bot.outgoing import MAX_DATA, Button, ButtonRows, in_rows
+from bot.question import Question
+from bot.telegram.buttons import acknowledge, claim, parts_of, remove_buttons
+from bot.telegram.conversation import AnyHandler, Conversation, on_press
+from bot.telegram.look_ups import tool_buttons
+from bot.telegram.messages import chat_and_user_ids, press_of
+from bot.telegram.rating import rating
+from bot.updates.bursts import FOLLOW_UP
+
+NEXT: Final = f"{FOLLOW_UP}:"
+UNDO, REMEMBER, CARE = "u:", "r:", "c:"
+"""The beginnings of the data: `n:USER:FOLLOW_UP`, `u:CHANGE`, `r:USER:KIND:VALUE`,
+`c:USER:CONCERN`."""
+
+WHY: Final = "why"
+"""After this follow-up the others make as much sense as before."""
+LEAST_EUROS: Final = 9
+"""The price from which there may be a cheaper wine."""
+LIGHT: Final = frozenset({Body.LIGHT, Body.MEDIUM_LIGHT})
+SWEETISH: Final = frozenset({Sweetness.OFF_DRY, Sweetness.MEDIUM})
+FOLLOW_UPS: Final[Mapping[str, Callable[[Sequence[Wine]], bool]]] = {
+    "cheaper": lambda wines: _lowest_price(wines) >= LEAST_EUROS,
+    "lighter": lambda wines: any(wine.body and wine.body not in LIGHT for wine in wines),
+    "fuller": lambda wines: all(wine.body in LIGHT for wine in wines),
+    "drier": lambda wines: any(wine.sweetness in SWEETISH for wine in wines),
+    "like": lambda wines: True,
+    WHY: lambda wines: True,
+}
+"""The wines for which a follow-up makes sense."""
+
+MISUNDERSTOOD: Final = "off"
+MAX_LABEL: Final = 40
+MAX_SUGGESTED: Final = 2
+
+
+def buttons_below(question: Question, reply: Reply) -> ButtonRows:
+    """Return the buttons below an answer."""
+    return (
+        tool_buttons(question, reply)
+        + _care_button(question, reply)
+        + _memory_buttons(question, reply)
+        + follow_up_buttons(question, reply)
+        + (rating(question.id) if reply.outcome != "care" else ())
+    )
+
+
+def answer_handlers() -> list[AnyHandler]:
+    """Return the handlers of presses on these buttons."""
+    return [
+        on_press(NEXT, _answer_follow_up),
+        on_press(UNDO, _undo),
+        on_press(REMEMBER, _remember),
+        on_press(CARE, _confirm_or_retract),
+    ]
+
+
+def follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
+    """Return the follow-ups of an answer; none where it shows wines of another list."""
+    wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
+    if question.kind not in ("chat", "label") or not wines or len(wines) < len(reply.wines):
+        return ()
+    buttons = [
+        Button(translate(f"next_{name}"), f"{NEXT}{question.user_id}:{name}")
+        for name, makes_sense in FOLLOW_UPS.items()
+        if makes_sense(wines)
+    ]
+    return in_rows(buttons, 3)
+
+
+def _lowest_price(wines: Sequence[Wine]) -> float:
+    prices = [wine.price_in_euros for wine in wines if wine.price_in_euros is not None]
+    return min(prices, default=0)
+
+
+async def _answer_follow_up(update: Update, conversation: Conversation) -> None:
+    """Answer the words of a button, once, while the conversation remembers its message."""
+    query = press_of(update)
+    owner, name = parts_of(query, 2)
+    is_known = name in FOLLOW_UPS and await _is_remembered(query.message, conversation)
+    prefix = "" if name == WHY else NEXT
+    if message := await claim(query, owner if is_known else None, prefix):
+        await acknowledge(query)
+        question = conversation.build_question(update, translate(f"wish_{name}"))
+        await conversation.run_turn(question, message.message_id)
+
+
+async def _is_remembered(message: object, conversation: Conversation) -> bool:
+    """Return whether the conversation remembers the turn of a message."""
+    if not isinstance(message, Message):
+        return False
+    chat_id, repositories = message.chat.id, conversation.repositories
+    thread_id = (message.message_thread_id if message.is_topic_message else None) or 0
+    turn = await repositories.turns.find_by_message(chat_id, message.id)
+    if turn is None:
+        return False
+    last = await repositories.messages.recent(
+        chat_id, 1, thread_id=thread_id, last_turn_id=turn.turn_id
+    )
+    return any(stored.turn_id == turn.turn_id for stored in last)
+
+
+def _care_button(question: Question, reply: Reply) -> ButtonRows:
+    """Return the button that takes back or confirms a concern that the turn noticed."""
+    concern = gravest(reply.concerns)
+    if concern == "crisis":
+        label, value = translate("care_misunderstood_button"), MISUNDERSTOOD
+    elif concern and reply.outcome != "care":
+        label, value = translate("care_keep_button"), concern
+    else:
+        return ()
+    return ((Button(label, f"{CARE}{question.user_id}:{value}"),),)
+
+
+def _memory_buttons(question: Question, reply: Reply) -> ButtonRows:
+    """Return the buttons that undo the changes of a turn, or remember a fact it suggests."""
+    undo_id = next((change.undo_id for change in reply.changes if change.undo_id), 0)
+    suggested = [
+        Button(translate("remember_fact", fact=in_words(fact))[:MAX_LABEL], data)
+        for fact in reply.suggested_facts
+        if len((data := _data(question.user_id, fact)).encode()) <= MAX_DATA
+    ]
+    return undo_button(undo_id) + tuple((button,) for button in suggested[:MAX_SUGGESTED])
+
+
+def _data(user_id: int, fact: Fact) -> str:
+    return f"{REMEMBER}{user_id}:{fact.kind}:{fact.value}"
+
+
+def undo_button(undo_id: int) -> ButtonRows:
+    """Return the button that undoes a change; none if it cannot be undone."""
+    return ((Button(translate("undo_button"), f"{UNDO}{undo_id}"),),) if undo_id else ()
+
+
+async def _undo(update: Update, conversation: Conversation) -> None:
+    """Take a change back, if it is the presser's and was not taken back yet."""
+    query, (_, user_id) = press_of(update), chat_and_user_ids(update)
+    (number,) = parts_of(query, 1)
+    undo_id = int(number) if number.isdecimal() and len(number) < 20 else 0
+    if await conversation.repositories.memory.undoable(user_id, undo_id) is None:
+        await acknowledge(query, translate("nothing_to_undo"))
+        return
+    await conversation.change_memory(update, undoes=undo_id)
+    await acknowledge(query, translate("undone"))
+    await remove_buttons(query)
+
+
+async def _remember(update: Update, conversation: Conversation) -> None:
+    """Remember a suggested fact."""
+    query = press_of(update)
+    owner, kind, value = parts_of(query, 3)
+    fact = fact_of(kind, value)
+    if await claim(query, owner if fact else None) and fact:
+        await conversation.change_memory(update, added_facts=(fact,))
+        await acknowledge(query, added_note([fact]))
+
+
+async def _confirm_or_retract(update: Update, conversation: Conversation) -> None:
+    """Remember a concern, or take it back."""
+    query, (chat_id, user_id) = press_of(update), chat_and_user_ids(update)
+    safety, (owner, concern) = conversation.turns.safety, parts_of(query, 2)
+    if not await claim(query, owner, CARE):
+        return
+    if concern == MISUNDERSTOOD:
+        await safety.retract(chat_id, user_id)
+        await acknowledge(query)
+        await conversation.reply(update, translate("care_misunderstood"))
+    elif concern in CONCERNS:
+        await safety.remember(chat_id, user_id, [concern])
+        await acknowledge(query, translate("care_kept"))
