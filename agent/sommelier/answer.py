@@ -40,7 +40,7 @@ MAX_NAMED_IDS: Final = 12
 """The most allowed ids that the feedback to a model names."""
 UNKNOWN: Final = {"response_type": "informational"}
 """The type of a response until the model has written it."""
-CARD_TITLE: Final = pattern(r"\A\*\*([0-9]{1,2}\. .+)\*\*\n")
+CARD_TITLE: Final = pattern(r"\A\*\*[0-9]{1,2}\. .+\*\*\n")
 """The title of a card, with its number."""
 SHOWN_IDS: Final = pattern(r"\[wine ids: ([^\]\n]*)\]\s*\Z")
 
@@ -340,20 +340,20 @@ def ids_shown_in(text: str) -> tuple[str, ...]:
 def to_model_message(message: Message) -> Message:
     """Return a message of the history; an answer as the JSON that a model is to write.
 
-    Of a card only the id of its wine is kept, or the name of a wine that was read.
+    Of a card only the id of its wine is kept; cards of wines that were read stay as text.
     """
     if message["role"] != "assistant":
         return message
     content = str(message["content"])
     shown, parts = ids_shown_in(content), SHOWN_IDS.sub("", content).split("\n\n")
-    titles = {at: found[1] for at, part in enumerate(parts) if (found := CARD_TITLE.search(part))}
-    first, behind = min(titles, default=len(parts)), max(titles, default=len(parts)) + 1
-    names = () if shown else titles.values()
-    intro = plain("\n\n".join((*parts[:first], *names))).strip()
+    cards = [at for at, part in enumerate(parts) if shown and CARD_TITLE.search(part)]
+    first, behind = (cards[0], cards[-1] + 1) if cards else (len(parts), len(parts))
+    texts = (plain("\n\n".join(part)) for part in (parts[:first], parts[behind:]))
+    intro, closing = (text.replace("**", "").strip() for text in texts)
     answer: dict[str, object] = {"response_type": "informational", "intro": intro}
     if shown:
         wines = [{"wine_id": wine_id} for wine_id in shown]
         answer |= {"response_type": "recommendation", "wines": wines}
-    if closing := plain("\n\n".join(parts[behind:])).strip():
+    if closing:
         answer["closing"] = closing
     return {**message, "content": json.dumps(answer, ensure_ascii=False)}

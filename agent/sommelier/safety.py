@@ -7,8 +7,8 @@ a search has none.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, cast, get_args
+from dataclasses import replace
+from typing import Any, Final, Literal, cast, get_args
 
 from agent.care import Care
 from agent.engine.run import Run
@@ -56,15 +56,6 @@ Budget = tuple[float | None, float | None, Currency]
 """The least and the most that somebody usually spends on a bottle."""
 
 
-@dataclass(frozen=True, slots=True)
-class Taste:
-    """The wines that a person hates and likes, with their own words, and their usual budget."""
-
-    hates: tuple[tuple[Wanted, str], ...] = ()
-    likes: tuple[tuple[Wanted, str], ...] = ()
-    budget: Budget | None = None
-
-
 def written(wanted: Wanted) -> str:
     """Write filters as the value of a fact: `bodies=full|medium_full;styles=red`."""
     return ";".join(f"{name}={'|'.join(values)}" for name, values in sorted(wanted.items()))
@@ -77,19 +68,18 @@ def read(value: str) -> Wanted:
     return {name: tuple(values.split("|")) for name, _, values in parts if name in known}
 
 
-def taste_of(facts: Iterable[Fact]) -> Taste:
-    """Return the taste that facts tell; ratings count as likes where more like than dislike."""
-    tastes: dict[str, list[tuple[Wanted, str]]] = {"hate": [], "like": []}
-    ratings, budget = Counter[str](), None
+def tastes_of(kind: Literal["hate", "like"], facts: Iterable[Fact]) -> list[Wanted]:
+    """Return the wines that a person said to hate or to like."""
+    return [read(fact.value) for fact in facts if fact.kind == kind]
+
+
+def liked_by_ratings(facts: Iterable[Fact]) -> list[Wanted]:
+    """Return the wines of which a person's ratings like more than they dislike."""
+    ratings = Counter[str]()
     for fact in facts:
-        if fact.kind in tastes:
-            tastes[fact.kind].append((read(fact.value), fact.original_text))
-        elif fact.kind == "rated":
+        if fact.kind == "rated":
             ratings[fact.value] += 1 if fact.original_text == "+" else -1
-        elif fact.kind == "budget":
-            budget = budget_of(fact.value)
-    liked = ((read(value), "") for value, count in ratings.items() if count > 0)
-    return Taste(tuple(tastes["hate"]), (*tastes["like"], *liked), budget)
+    return [read(value) for value, count in ratings.items() if count > 0]
 
 
 def budget_of(value: str) -> Budget:
@@ -149,7 +139,7 @@ def may_be_shown(wine: Wine, person: Person) -> bool:
         return False
     if care.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
-    return not any(is_of(wine, hated) for hated, _ in taste_of(person.facts).hates)
+    return not any(is_of(wine, hated) for hated in tastes_of("hate", person.facts))
 
 
 def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
@@ -159,46 +149,39 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
 
 def narrow(query: WineQuery, person: Person) -> WineQuery:
     """Restrict a search to wines that a person may be shown, and rank wines they like first."""
-    taste, care = taste_of(person.facts), person.care
-    filters = _excluding(query, taste) | _preferring(query, taste)
-    if declared := care.allergies - UNDECLARED:
-        filters["without_allergens"] = _merged(query.without_allergens, sorted(declared))
+    care, hates = person.care, tastes_of("hate", person.facts)
+    single = [wanted for wanted in hates if len(wanted) == 1]  # `may_be_shown` removes all others
+    excluded = {name: _values_of(name, single) for name in EXCLUDABLE}
+    excluded["allergens"] = tuple(sorted(care.allergies - UNDECLARED))
+    filters = _preferred(query, person.facts) | ({"limit": MAX_VALUES} if hates else {})
+    for name, values in excluded.items():
+        known = getattr(query, f"without_{name}")
+        filters[f"without_{name}"] = tuple(dict.fromkeys((*known, *values)))[:MAX_VALUES]
     narrowed = type(query).model_validate(dict(query) | filters)
     return _alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN) if care.forbids_alcohol else narrowed
 
 
-def _excluding(query: WineQuery, taste: Taste) -> dict[str, Any]:
-    """Return filters for wines that a person never drinks; `may_be_shown` removes all others."""
-    filters: dict[str, Any] = {"limit": MAX_VALUES} if taste.hates else {}
-    for wanted, _ in taste.hates:
-        (name, values), *others = wanted.items()
-        if not others and name in EXCLUDABLE:
-            excluding = f"without_{name}"
-            known = filters.get(excluding, getattr(query, excluding))
-            filters[excluding] = _merged(known, values)
-    return filters
-
-
-def _preferring(query: WineQuery, taste: Taste) -> dict[str, Any]:
+def _preferred(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
     """Return filters for a person's budget and likes, where a search has none of its own."""
     filters = dict[str, Any]()
-    if taste.budget and all(limit is None for limit in query.price_limits):
-        filters = dict(zip(("min_price", "max_price", "currency"), taste.budget, strict=True))
+    budget = next((budget_of(fact.value) for fact in facts if fact.kind == "budget"), None)
+    if budget and all(limit is None for limit in query.price_limits):
+        filters = dict(zip(("min_price", "max_price", "currency"), budget, strict=True))
     named = query.model_fields_set - {"text", "limit", "order", "in_stock_only", "currency"}
     if query.order != "match" or (query.text and not named):
         return filters
-    liked = dict[str, Any]()
-    for wanted, _ in taste.likes:
-        for name, values in wanted.items():
-            is_open = name in SOFT_FILTERS and not getattr(query, name)
-            if is_open and not (name == "styles" and (query.foods or query.colours)):
-                liked[name] = _merged(liked.get(name, ()), values)
-    return filters | liked | {"soft": (*query.soft, *liked)}
+    given = {name for name in SOFT_FILTERS if getattr(query, name)}
+    if query.foods or query.colours:
+        given.add("styles")
+    likes = [*tastes_of("like", facts), *liked_by_ratings(facts)]
+    liked = {name: _values_of(name, likes) for name in SOFT_FILTERS if name not in given}
+    wanted = {name: values for name, values in liked.items() if values}
+    return filters | wanted | {"soft": (*query.soft, *wanted)}
 
 
-def _merged(values: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
-    """Return the values of two filters as those of one."""
-    return tuple(dict.fromkeys((*values, *others)))[:MAX_VALUES]
+def _values_of(name: str, tastes: Iterable[Wanted]) -> tuple[str, ...]:
+    values = (value for wanted in tastes for value in wanted.get(name, ()))
+    return tuple(dict.fromkeys(values))[:MAX_VALUES]
 
 
 def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
@@ -263,15 +246,16 @@ async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Perso
 
 def safety_rules(person: Person) -> str:
     """Return the lines of the prompt about this person; empty if there are none."""
-    care, taste = person.care, taste_of(person.facts)
+    care, facts = person.care, person.facts
     lines = [FORBIDDEN if care.forbids_alcohol else CAUTIOUS if care.is_cautious else ""]
     if care.allergies:
         lines.append(ALLERGIC.format(names=", ".join(sorted(care.allergies))))
+    rated = (" ".join(*wanted.values()) for wanted in liked_by_ratings(facts))
     known = {
-        "never drinks": [text for _, text in taste.hates],
-        "likes": [text or " ".join(*wanted.values()) for wanted, text in taste.likes],
-        "usually spends": [fact.value for fact in person.facts if fact.kind == "budget"],
-        "notes": [fact.original_text for fact in person.facts if fact.kind == "note"],
+        "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],
+        "likes": [*(fact.original_text for fact in facts if fact.kind == "like"), *rated],
+        "usually spends": [fact.value for fact in facts if fact.kind == "budget"],
+        "notes": [fact.original_text for fact in facts if fact.kind == "note"],
     }
     listed = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
     lines.append(KNOWN.format(known=listed) if listed else "")

@@ -20,7 +20,7 @@ def test_a_model_reads_its_answers_as_it_wrote_them() -> None:
     }
     assert said_by_model(f"On your list:\n\n{cards}") == {
         "response_type": "informational",
-        "intro": "On your list:\n\n1. Pinot 2019\n\n2. Merlot 2018",
+        "intro": "On your list:\n\n1. Pinot 2019\nBaden\nRipe.\n\n2. Merlot 2018\nItaly",
     }
     assert said_by_model("Wine from Jerez.")["intro"] == "Wine from Jerez."
 
