@@ -20,7 +20,6 @@ from agent.engine.messages import (
     Message,
     OutputSchema,
     ToolCall,
-    ToolSchema,
     Usage,
 )
 from agent.engine.parsing import ParseResult
@@ -56,7 +55,6 @@ __all__ = [
     "ToolCall",
     "ToolError",
     "ToolOutput",
-    "ToolSchema",
     "Usage",
     "generate_agentic_response",
     "stream_agentic_response",

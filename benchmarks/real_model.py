@@ -88,7 +88,7 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
             conversation, history = json.loads(line), list[StoredMessage]()
             guest = Person(user_id=1)
             for message in map(message_of, conversation["messages"]):
-                run = resources.run.for_turn(history=messages_for_model(history))
+                run = replace(resources.run.for_turn(), history=messages_for_model(history))
                 run = with_person(run, guest)
                 began = time.monotonic()
                 answer = partial(message.answer, resources=resources, history=history)

@@ -61,12 +61,12 @@ def mcp_server(tools: Toolbox, call: Call) -> Server[Any]:
     """Return a server of `tools`, which `call` runs."""
     listed = [
         ListedTool(
-            name=schema.name,
-            description=schema.description,
-            input_schema=dict(schema.parameters),
+            name=tool.name,
+            description=tool.description,
+            input_schema=dict(tool.wire["function"]["parameters"]),
             annotations=ToolAnnotations(read_only_hint=True),
         )
-        for schema in tools.schemas
+        for tool in tools.tools.values()
     ]
 
     async def list_tools(*_: object) -> ListToolsResult:

@@ -113,18 +113,16 @@ class TurnRunner:
     ) -> Run:
         """Return the run of the turn, with no model if its allowance is used up."""
         state = question.state
-        run = self.base_run.for_turn(
+        run = replace(
+            self.base_run.for_turn(spent_before=state.spent_before),
             span=root,
             limits=allowance.apply_to(self.base_run.limits),
             show_draft=show_draft,
             stop=state.stop,
-            spent_before=state.spent_before,
         )
         state.ledger = run.ledger
-        if allowance.is_used_up():
-            # `for_turn` has left out the chat models: their limits are zero now. Leave out those
-            # for pictures and speech, too.
-            run = replace(run, deps=replace(deps_of(run), models={}))
+        if allowance.is_used_up():  # not even the models for pictures and speech are asked
+            run = replace(run, models=(), deps=replace(deps_of(run), models={}))
         return run
 
     async def _read_person(self, question: Question, root: Span) -> Person:

@@ -105,12 +105,10 @@ def log_failure(what: str, error: BaseException) -> str:
 
 def describe_validation_error(error: ValidationError) -> str:
     """List the first few issues as `path: message`; without URLs and without the input."""
-    issues = error.errors(include_url=False, include_context=False, include_input=False)
-    described = [
-        f"{'.'.join(quoted(str(part)) for part in issue['loc']) or 'answer'}: "
-        f"{issue['msg'].removeprefix('Value error, ')}"
-        for issue in issues[:SHOWN_ISSUES]
-    ]
+    described = []
+    for issue in error.errors(include_url=False)[:SHOWN_ISSUES]:
+        path = ".".join(quoted(str(part)) for part in issue["loc"])
+        described.append(f"{path or 'answer'}: {issue['msg'].removeprefix('Value error, ')}")
     return clip("; ".join(described), SHOWN_ERROR_CHARS)
 
 

@@ -16,8 +16,8 @@ from agent.text import pattern
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = pattern(r"-(?:v?\d|latest)")
-"""The end of a name that is still the same model: a date or a version."""
+VERSION: Final = pattern(r"(?s)(?:-(?:v?\d|latest).*)?")
+"""The rest of a name that is still the same model: nothing, a date or a version."""
 LOCAL_HOSTS: Final = (".local", ".internal", ".lan", ".home.arpa", ".localhost")
 
 Costs = Mapping[str, float]
@@ -90,10 +90,9 @@ class Prices:
 
     def _own(self, model: str) -> Price | None:
         """Return the price under the longest name that `model` is, or extends by a version."""
-        for name in sorted(self.own, key=len, reverse=True):
-            if model == name or (model.startswith(name) and VERSION.match(model[len(name) :])):
-                return self.own[name]
-        return None
+        names = [name for name in self.own if model.startswith(name)]
+        known = [name for name in names if VERSION.fullmatch(model[len(name) :])]
+        return self.own[max(known, key=len)] if known else None
 
 
 def _published_costs(usage: Usage, model: str, server: str | None) -> Costs | None:

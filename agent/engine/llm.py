@@ -25,6 +25,7 @@ from agent.engine.errors import (
 )
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ResponseMode
 from agent.engine.wire import Dialect, ServerError, StreamedCompletion, read_completion
+from agent.text import pattern
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -34,19 +35,12 @@ log = logging.getLogger(__name__)
 OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 SECRET_CHARS: Final = 8
 """Keys with fewer characters are not removed from answers: they are words for a local server."""
-UNSENT: Final = frozenset(
-    {"UnsupportedProtocol", "LocalProtocolError", "InvalidURL", "UnicodeEncodeError"}
-)
+UNSENT: Final = {"UnsupportedProtocol", "LocalProtocolError", "InvalidURL", "UnicodeEncodeError"}
 """Errors of the client for a request that it could not send."""
-LOCAL_KEY: Final = "none"
-"""Sent if no key is set: local servers need none, but the client requires one."""
 FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 NO_CALL: Final = "does not match the expected"
 """Words of llama.cpp about an answer in JSON that is no call of a tool."""
-TOO_LONG: Final = (
-    "context length", "context_length", "context size", "context_size", "context window",
-    "prompt is too long", "too many tokens",
-)  # fmt: skip
+TOO_LONG: Final = pattern("context[ _](?:length|size|window)|prompt is too long|too many tokens")
 """Words about a request's length, as servers write them."""
 TRANSIENT: Final = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which another try may help."""
@@ -84,7 +78,7 @@ class LLMService:
         self._api_key = client.api_key if client else given or os.environ.get("OPENAI_API_KEY")
         self._is_given = client is not None
         self._opened = client and client.with_options(max_retries=0, timeout=timeout_seconds)
-        self._extra_body = extra_body
+        self._extra_body = dict(extra_body)
         self._timeout_seconds = timeout_seconds
         is_openai = is_of_openai(self.base_url) if is_openai is None else is_openai
         self._dialect = Dialect.of_openai(mode) if is_openai else Dialect(mode)
@@ -110,7 +104,7 @@ class LLMService:
         mode = dialect.mode if "response_format" in parameters else "prompt"
         return replace(
             response,
-            mode="" if request.output is None else mode,
+            mode=mode if request.output else "",
             base_url=self.base_url,
             first_token_ns=streamed.first_token_ns,
         )
@@ -131,7 +125,7 @@ class LLMService:
             from openai import AsyncOpenAI  # noqa: PLC0415 - heavy, needed by the first request
 
             self._opened = AsyncOpenAI(
-                api_key=self._api_key or LOCAL_KEY,
+                api_key=self._api_key or "none",  # local servers need no key, the client does
                 base_url=self.base_url,
                 max_retries=0,
                 timeout=self._timeout_seconds,
@@ -152,7 +146,7 @@ class LLMService:
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 answer: Any = await self._client.chat.completions.create(
-                    model=self.model, extra_body=dict(self._extra_body), **parameters
+                    model=self.model, extra_body=self._extra_body, **parameters
                 )
                 is_stream = "stream" in parameters
                 data = await _read(answer, streamed) if is_stream else _plain_data(answer)
@@ -178,20 +172,21 @@ class LLMService:
         If the server did not understand the request, later requests use a simpler dialect.
         """
         status, words = error.status, error.text.lower()
-        problem = f"{self.model} answered {status}: {self._without_key(error.text)}"
+        key = self._api_key or ""
+        text = error.text.replace(key, "***") if len(key) >= SECRET_CHARS else error.text
+        problem = f"{self.model} answered {status}: {text}"
         if error.kinds & FILTERED:
             return LLMResponse(finish_reason="content_filter", model=self.model)
         if status >= 500 and NO_CALL in words and beside_tools:
             self._learn(dialect, replace(dialect, answers_beside_tools=False))
             return LLMResponse(finish_reason="unparsed", model=self.model)
-        if any(phrase in words for phrase in TOO_LONG):
+        if TOO_LONG.search(words):
             raise ContextTooLong(problem)
-        names_format = "grammar" in words or "response_format" in words
-        if status in {400, 422} or (status >= 500 and names_format):  # some call it their failure
-            simpler = dialect.without(words)
-            if simpler is not None:
-                self._learn(dialect, simpler)
-                raise ParameterDeclined(problem)
+        names_format = "grammar" in words or "response_format" in words  # some say 500 of it
+        is_declined = status in {400, 422} or (status >= 500 and names_format)
+        if is_declined and (simpler := dialect.without(words)) is not None:
+            self._learn(dialect, simpler)
+            raise ParameterDeclined(problem)
         has_no_quota = "insufficient_quota" in error.kinds  # a 429 that no wait mends
         if (status < 500 and status not in TRANSIENT) or has_no_quota:
             raise self._rejected(status, f"{problem}; `sommelier doctor` says what to do")
@@ -221,10 +216,6 @@ class LLMService:
         if self._dialect == dialect and simpler != dialect:
             self._dialect = simpler
             log.info("%s: the server declined a parameter, going on with %s", self, simpler)
-
-    def _without_key(self, text: str) -> str:
-        key = self._api_key
-        return text.replace(key, "***") if key and len(key) >= SECRET_CHARS else text
 
 
 async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:

@@ -200,7 +200,7 @@ class _Turn(Generic[T]):
             if not request.tools:  # without offered tools every response is final
                 return model_response, span
             if not model_response.tool_calls:
-                calls = tool_calls_in_text(model_response.content, self.toolbox.names)
+                calls = tool_calls_in_text(model_response.content, self.toolbox.tools)
                 if not calls:
                     return model_response, span
                 model_response = replace(model_response, content="", tool_calls=calls)
@@ -219,11 +219,11 @@ class _Turn(Generic[T]):
         may_call = (
             ledger.tool_calls < limits.tool_calls and ledger.requests + kept < limits.requests
         )
-        tools = self.toolbox.schemas if may_call and error not in FORMAT_ERRORS else ()
-        omit_format = bool(tools) and error in MISSING_TOOL_ERRORS and ledger.tool_calls == 0
+        offered = self.toolbox.tools.values() if may_call and error not in FORMAT_ERRORS else ()
+        omit_format = bool(offered) and error in MISSING_TOOL_ERRORS and ledger.tool_calls == 0
         is_drafted = self.run.show_draft is not None and contract.is_drafted
         return LLMRequest(
-            tools=tools,
+            tools=[tool.wire for tool in offered],
             output=None if omit_format else contract.output_format(self.evidence),
             max_tokens=self.max_tokens,
             temperature=contract.temperature,
@@ -255,7 +255,7 @@ class _Turn(Generic[T]):
     async def parse(self, model_response: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check."""
         with self.run.span.child("guard.output", "guardrail") as guard:
-            names = self.toolbox.names
+            names = self.toolbox.tools
             result = await parse_final_response(model_response, self.contract, self.evidence, names)
             error = result.error_type
             if error == "grounding":  # all other errors are only shown on the span of the request

@@ -79,25 +79,6 @@ class ToolCall:
         return {"id": self.id, "type": "function", "function": function, **self.echo}
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSchema:
-    """A tool as the model sees it."""
-
-    name: str
-    description: str
-    parameters: JsonSchema
-
-    @property
-    def wire(self) -> dict[str, Any]:
-        """Return the tool as a request's `tools` hold it."""
-        function = {
-            "name": self.name,
-            "description": self.description,
-            "parameters": self.parameters,
-        }
-        return {"type": "function", "function": function}
-
-
 @dataclass(frozen=True)
 class OutputSchema:
     """The JSON Schema of the structured answer, and its strict form for mode `json_schema`.
@@ -119,10 +100,11 @@ class OutputSchema:
 class LLMRequest:
     """A request to a model, beside its messages: all that it may use and has to keep.
 
-    A model that can stream calls `on_text` when its response begins.
+    `tools` are in the wire format of OpenAI. A model that can stream calls `on_text` when its
+    response begins.
     """
 
-    tools: Sequence[ToolSchema] = ()
+    tools: Sequence[JsonSchema] = ()
     output: OutputSchema | None = None
     max_tokens: int | None = None
     temperature: float | None = None
@@ -160,7 +142,7 @@ class LLMResponse:
 
 
 class LLM(Protocol):
-    """A language model, or what stands in for one: the engine asks it and knows no other."""
+    """A language model, or a stand-in for one."""
 
     @property
     def model(self) -> str:
@@ -188,15 +170,11 @@ class Conversation:
     """The instructions, the history, the user's message, and what the turn adds."""
 
     def __init__(
-        self,
-        instructions: str,
-        history: Sequence[Message],
-        message: str,
-        images: Sequence[str] = (),
+        self, instructions: str, history: Sequence[Message], text: str, images: Sequence[str] = ()
     ) -> None:
         self._system: Message = {"role": "system", "content": storable(instructions)}
         self._history = [*history]
-        self._question: Message = {"role": "user", "content": storable(message)}
+        self._question: Message = {"role": "user", "content": storable(text)}
         self._images = [{"type": "image_url", "image_url": {"url": url}} for url in images]
         self._added: list[Message] = []
         self._pair = slice(0, 0)  # the last invalid response and its feedback, within `_added`
@@ -220,9 +198,8 @@ class Conversation:
 
     def texts_by(self, role: str) -> list[str]:
         """Return what a role has written before the turn, and the question of a user."""
-        messages = [*self._history, self._question]
-        contents = (message["content"] for message in messages if message.get("role") == role)
-        return [str(content) for content in contents if content]
+        said = [message for message in (*self._history, self._question) if message["role"] == role]
+        return [str(message["content"]) for message in said if message["content"]]
 
     def drop_echoes(self) -> None:
         """Remove the fields that the model so far wanted back; another model is asked next."""

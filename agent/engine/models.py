@@ -102,7 +102,7 @@ class ModelChain:
                 model=model.model,
                 model_parameters={k: v for k, v in parameters.items() if v is not None},
                 prompt=getattr(run.instructions, "ref", None),
-                tools=tuple(tool.wire for tool in request.tools) if run.span.recording else (),
+                tools=tuple(request.tools),
             )
             response = await self._send(model, messages, request, span)
             if request.on_text is not None and run.show_draft is not None:

@@ -1,12 +1,12 @@
 """A model's response, finished or still being written -> ParseResult. Never an exception.
 
-Strict JSON is tried first. What is repaired is the notation only (fences and prose around it, line
-breaks within strings, trailing commas, quotes, comments: JSON5), never a value, and never what was
-cut off. The value is held to its schema and the contract's rules, not to words in it; only what is
-nothing but a written tool call or placeholders is no answer in any case.
+Strict JSON is tried first. Only the notation is repaired (fences and prose around it, line breaks
+within strings, trailing commas, quotes, comments: JSON5), never a value, and never a text that was
+cut off. The value is held to its schema and the contract's rules, not to words in it; only a mere
+written tool call or placeholder is no answer in any case.
 
 A draft holds only complete sentences and values of an unfinished response, and is checked by the
-rules of the final answer: ungrounded text is left out. It is computed when it is asked for.
+rules of the final answer: ungrounded text is left out.
 """
 
 import json
@@ -62,11 +62,6 @@ CALL_MARK: Final = pattern(
 """The beginnings of tool calls that models write as text."""
 CALL_TAGS: Final = pattern(r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?")
 """Marks around a call that is written as JSON."""
-MISSING: Final = object()
-
-
-class NotJson(ValueError):
-    """The text holds no single JSON value; the message says why, without the text."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +137,10 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
         if found := _placeholder(value):
             return _failed("semantic", f"the answer holds only placeholders like `{found}`")
         return ParseResult("", answer=contract.read(value))
-    except NotJson as error:
-        failure = "invalid_json", str(error)
     except ValidationError as error:
         failure = "schema", describe_validation_error(error)
+    except ValueError as error:
+        failure = "invalid_json", str(error)
     except Exception as error:  # of a validator, or of the contract's `read_text`
         kind = log_failure("an answer could not be read", error)
         failure = "schema", f"the answer could not be read ({kind}); answer differently"
@@ -157,9 +152,8 @@ def _value_of(text: str, contract: OutputContract[T]) -> object:
     if contract.plain_text:
         return contract.read_text(text) or text
     try:
-        is_array = contract.output.schema.get("type") == "array"
-        return read_json(text, "[]" if is_array else "{}")
-    except NotJson:
+        return read_json(text, "[]" if contract.output.schema.get("type") == "array" else "{}")
+    except ValueError:
         if (value := contract.read_text(text)) is None:
             raise
         return value
@@ -177,7 +171,7 @@ def read_json(text: str, brackets: str = "{}") -> object:
     A part of a broken answer is not looked for.
 
     Raises:
-        NotJson: there is none, or more than one.
+        ValueError: there is none, or more than one; the message says why, without the text.
     """
     inner = text[text.find(brackets[0]) : text.rfind(brackets[1]) + 1]
     problem = ""
@@ -187,11 +181,11 @@ def read_json(text: str, brackets: str = "{}") -> object:
         except (ValueError, RecursionError) as error:
             problem = clip(str(error), 80)
     if brackets[0] not in text:
-        raise NotJson("the response holds no JSON")
+        raise ValueError("the response holds no JSON")
     try:
         return pyjson5.loads(inner)
     except (ValueError, RecursionError, pyjson5.Json5Exception):
-        raise NotJson(f"the response is not one valid JSON value ({problem})") from None
+        raise ValueError(f"the response is not one valid JSON value ({problem})") from None
 
 
 def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
@@ -312,12 +306,11 @@ def parse_unfinished(text: str) -> dict[str, Any] | None:
 
 def _cut_open_strings(value: Any, closed: Any) -> Any:
     """Cut the strings of `value` that are missing in `closed` after their last sentence."""
-    if isinstance(value, str):
-        return value if closed == value else value[: last_sentence_end(value, len(value) - 1)]
+    if isinstance(value, str) and value != closed:
+        return value[: last_sentence_end(value, len(value) - 1)]
     if isinstance(value, dict):
-        known = closed if isinstance(closed, dict) else {}
-        return {key: _cut_open_strings(value[key], known.get(key, MISSING)) for key in value}
+        known = closed or {}
+        return {key: _cut_open_strings(value[key], known.get(key)) for key in value}
     if isinstance(value, list):
-        pairs = zip_longest(value, closed if isinstance(closed, list) else [], fillvalue=MISSING)
-        return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
-    return value if closed is not MISSING else None
+        return [_cut_open_strings(*pair) for pair in zip_longest(value, closed or [])]
+    return None if closed is None else value

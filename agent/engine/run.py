@@ -4,18 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Self
+
+from typing_extensions import TypeVar  # with a default, which typing has from 3.13 on
 
 from agent.engine.errors import Stopped
 from agent.engine.limits import NOTHING_SPENT, Ledger, Limits, Spent
 from agent.engine.messages import LLM, Message
 
-if TYPE_CHECKING:  # `Run` alone is `Run[Any]`; a default is known to typing from 3.13 on
-    from typing_extensions import TypeVar as TypeVarWithDefault
-
-    D = TypeVarWithDefault("D", default=Any)
-else:
-    D = TypeVar("D")
+D = TypeVar("D", default=Any)
 
 INSTRUCTIONS: Final = "You are a helpful assistant."
 
@@ -165,32 +162,13 @@ class Run(Generic[D]):
     show_draft: ShowDraft | None = None
     stop: Stop = field(default_factory=Stop)
 
-    def for_turn(
-        self,
-        *,
-        limits: Limits | None = None,
-        span: Span = NO_SPAN,
-        history: Sequence[Message] = (),
-        show_draft: ShowDraft | None = None,
-        stop: Stop | None = None,
-        spent_before: Spent = NOTHING_SPENT,
-    ) -> "Run[D]":
-        """Return a run for one turn, with `limits` and a new ledger.
+    def for_turn(self, *, spent_before: Spent = NOTHING_SPENT) -> "Run[D]":
+        """Return a run for one more turn, with a ledger and a stop of its own.
 
-        `spent_before` is the usage of earlier tries. If the limits allow no request, the run has no
-        models.
+        `spent_before` is the usage of earlier tries.
         """
-        limits = self.limits if limits is None else limits
-        return replace(
-            self,
-            models=self.models if limits.requests else (),
-            limits=limits,
-            ledger=Ledger(prices=self.ledger.prices, spent_before=spent_before),
-            history=history,
-            span=span,
-            show_draft=show_draft,
-            stop=stop or Stop(),
-        )
+        ledger = Ledger(prices=self.ledger.prices, spent_before=spent_before)
+        return replace(self, ledger=ledger, stop=Stop())
 
     def for_tool(self, span: Span) -> "Run[D]":
         """Return the run for a tool, traced on `span`."""

@@ -18,13 +18,12 @@ from pydantic_core import to_jsonable_python
 
 from agent import lengths
 from agent.engine.errors import ToolError, describe_validation_error, log_failure, quoted
-from agent.engine.messages import JsonSchema, ToolCall, ToolSchema, json_object
+from agent.engine.messages import JsonSchema, ToolCall, json_object
 from agent.engine.run import Run
 from agent.language import truncate_at_boundary
 from agent.text import storable
 
 ERROR_PREFIX: Final = "Error: "
-NAMED_PARAMETERS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 DROPPED_KEYWORDS: Final = frozenset({"title", "minLength", "maxLength", "minItems", "maxItems"})
 """Keywords of a schema that tell the model nothing."""
 CALL_LIMIT_MESSAGE: Final = "the limit of tool calls is reached; answer with what is known"
@@ -68,10 +67,11 @@ class Tool:
     """The schema to show to the model instead of that of `arguments_model`."""
 
     @cached_property
-    def schema(self) -> ToolSchema:
-        """Return the tool as the model sees it."""
+    def wire(self) -> JsonSchema:
+        """Return the tool as the model sees it, in the wire format of OpenAI."""
         parameters = self.parameters or _schema_of(self.arguments_model)
-        return ToolSchema(self.name, self.description, parameters)
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": function}
 
 
 def tool(function: Callable[..., object]) -> Tool:
@@ -81,21 +81,14 @@ def tool(function: Callable[..., object]) -> Tool:
     runs in a thread, which cannot be cancelled: write functions that may hang as coroutines.
 
     Raises:
-        TypeError: `function` is no function or has no docstring, or a parameter has no annotation
-            or cannot be passed by name.
+        TypeError: `function` is no function with a docstring, or a parameter has no annotation.
     """
     name = getattr(function, "__name__", repr(function))
     if not inspect.isroutine(function) or not function.__doc__:
         raise TypeError(f"tool {name} must be a function with a docstring")
     hints = get_type_hints(function, include_extras=True)
-    parameters = inspect.signature(function).parameters
     fields: dict[str, Any] = {}
-    for parameter in parameters.values():
-        if parameter.kind not in NAMED_PARAMETERS or parameter.name.startswith("_"):
-            raise TypeError(
-                f"tool {name}: the model gives arguments by name, and names begin with a letter; "
-                f"change {parameter}"
-            )
+    for parameter in inspect.signature(function).parameters.values():
         if parameter.name not in hints:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
         default = ... if parameter.default is parameter.empty else parameter.default
@@ -122,11 +115,9 @@ class Toolbox:
 
     def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
         all_tools = [item if isinstance(item, Tool) else tool(item) for item in tools]
-        self._tools = {item.name: item for item in all_tools}
-        self.names: Sequence[str] = [*self._tools]
-        if len(self.names) < len(all_tools):
+        self.tools: Mapping[str, Tool] = {item.name: item for item in all_tools}
+        if len(self.tools) < len(all_tools):
             raise ValueError(f"two tools have one name: {[item.name for item in all_tools]}")
-        self.schemas: Sequence[ToolSchema] = [item.schema for item in all_tools]
 
     async def call_all(self, calls: Sequence[ToolCall], run: Run) -> list[ToolResult]:
         """Run a response's calls concurrently and return their results in order.
@@ -140,12 +131,12 @@ class Toolbox:
 
     async def call(self, call: ToolCall, run: Run) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
-        found = self._tools.get(call.name)
+        found = self.tools.get(call.name)
         name = f"tool.{found.name if found else 'unknown'}"
         metadata = {"step": run.ledger.requests, "call_id": call.id}
         with run.span.child(name, "tool", input=call.arguments, metadata=metadata) as span:
             if found is None:
-                names = ", ".join(self.names) or "none"
+                names = ", ".join(self.tools) or "none"
                 problem = f"there is no tool {quoted(call.name)}. Tools: {names}"
                 result = _failed("unknown_tool", problem)
             else:

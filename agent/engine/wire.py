@@ -5,17 +5,17 @@ which leave fields out, or send other types than OpenAI, are read as well.
 """
 
 import json
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from agent import lengths
 from agent.engine.contract import strict_schema
 from agent.engine.errors import ModelUnavailable
 from agent.engine.messages import (
     ECHOED,
+    JsonSchema,
     LLMRequest,
     LLMResponse,
     Message,
@@ -23,18 +23,14 @@ from agent.engine.messages import (
     OutputSchema,
     ResponseMode,
     ToolCall,
-    ToolSchema,
     Usage,
-    without_echoes,
 )
 from agent.text import pattern, storable
 
-FORMAT_WORDS: Final = ("response_format", "json_", "grammar", "schema")
+FORMAT_WORDS: Final = pattern(r"response_format|json_|grammar|schema")
 STREAM_WORDS: Final = pattern(r"\bstream")
-TOO_MUCH: Final = ("too large", "context length", "at most")
+TOO_MUCH: Final = pattern(r"too large|context length|at most")
 """Words of a complaint about a value; the parameter itself is known."""
-MISSED: Final = ("missing", "passed back", "required")
-"""Words of a complaint about something that is not there."""
 FINISH_REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("max_tokens", "model_length"), "length"),
     **dict.fromkeys(("safety", "recitation", "prohibited_content"), "content_filter"),
@@ -49,21 +45,19 @@ class Dialect:
 
     Most servers call no tool when a response format is in the request, and say nothing about it.
     So tools and format go out together only if `format_beside_tools`. Some (llama.cpp) fail to
-    read an answer in JSON while tools are offered; if so, not `answers_beside_tools`.
+    read an answer in JSON while tools are offered; if so, not `answers_beside_tools`. With
+    `strict_tools` the schema of a tool is closed, and every property is required. A server that
+    `streams` counts the tokens at the end of a stream.
     """
 
     mode: ResponseMode
-    token_parameters: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
+    limit_names: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
     """Names of the limit of an answer, the one in use first."""
     format_beside_tools: bool = False
     answers_beside_tools: bool = True
     temperature: bool = True
     strict_tools: bool = False
-    """True if the schema of a tool must be closed, with every property required."""
     streams: bool = True
-    """True if answers are streamed, with their usage at the end."""
-    echoes: Literal["own", "blank", "none"] = "own"
-    """Further fields of a model's messages that go back: its own, blank thoughts, or none."""
 
     @classmethod
     def of_openai(cls, mode: ResponseMode) -> "Dialect":
@@ -74,39 +68,35 @@ class Dialect:
         """Return the next simpler dialect without what a server complains of; None without one."""
         text = complaint.lower()
         simpler = self
-        if any(words in text for words in TOO_MUCH):
+        if TOO_MUCH.search(text):
             return None
-        if self.token_parameters[0] in text and len(self.token_parameters) > 1:
-            simpler = replace(self, token_parameters=self.token_parameters[1:])
+        if self.limit_names[0] in text and len(self.limit_names) > 1:
+            simpler = replace(self, limit_names=self.limit_names[1:])
         elif "temperature" in text:
             simpler = replace(self, temperature=False)
         elif STREAM_WORDS.search(text):
             simpler = replace(self, streams=False)
-        elif any(word in text for word in FORMAT_WORDS):
-            simpler = self._with_looser_format(text)
-        elif any(name in text for name in ECHOED):
-            is_missed = self.echoes == "own" and any(words in text for words in MISSED)
-            simpler = replace(self, echoes="blank" if is_missed else "none")
+        elif self.format_beside_tools and FORMAT_WORDS.search(text) and "tool" in text:
+            simpler = replace(self, format_beside_tools=False)
+        elif "function" in text and "additionalproperties" in text:
+            simpler = replace(self, strict_tools=True)
+        elif FORMAT_WORDS.search(text):
+            looser: ResponseMode = "json_object" if self.mode == "json_schema" else "prompt"
+            simpler = replace(self, mode=looser)
         return None if simpler == self else simpler
-
-    def _with_looser_format(self, complaint: str) -> "Dialect":
-        if self.format_beside_tools and "tool" in complaint:
-            return replace(self, format_beside_tools=False)
-        if "function" in complaint and "additionalproperties" in complaint:
-            return replace(self, strict_tools=True)
-        return replace(self, mode="json_object" if self.mode == "json_schema" else "prompt")
 
     def parameters(self, messages: Sequence[Message], request: LLMRequest) -> dict[str, Any]:
         """Return the parameters of a request as this server understands them."""
         tools, output = self._sendable(messages, request)
-        format = output and response_format(output, self.mode)
-        schema = output if format and "json_schema" in format else None
-        wires = [strict_wire(tool) if self.strict_tools else tool.wire for tool in tools]
+        format = response_format(output, self.mode) if output else {}
+        if output and "json_schema" in format:
+            messages = [_without_schema(message, output) for message in messages]
+        tools = [*map(strict_tool, tools)] if self.strict_tools else tools
         is_streamed = request.on_text is not None and self.streams
         parameters = {
-            "messages": [self._understood(message, schema) for message in messages],
-            "tools": wires or None,
-            self.token_parameters[0]: request.max_tokens,
+            "messages": messages,
+            "tools": tools or None,
+            self.limit_names[0]: request.max_tokens,
             "temperature": request.temperature if self.temperature else None,
             "response_format": format or None,
             "stream": is_streamed or None,
@@ -116,7 +106,7 @@ class Dialect:
 
     def _sendable(
         self, messages: Sequence[Message], request: LLMRequest
-    ) -> tuple[Sequence[ToolSchema], OutputSchema | None]:
+    ) -> tuple[Sequence[JsonSchema], OutputSchema | None]:
         """Return the tools or the schema of a request, or both where they may go out together."""
         if self.format_beside_tools or not request.tools or request.output is None:
             return request.tools, request.output
@@ -124,19 +114,6 @@ class Dialect:
         if has_results and not self.answers_beside_tools:
             return (), request.output
         return request.tools, None
-
-    def _understood(self, message: Message, schema: OutputSchema | None) -> Message:
-        """Return a message with the fields that the server knows.
-
-        If the response format has the `schema`, a system message only names it.
-        """
-        role = message.get("role")
-        if schema is not None and role == "system":
-            named = f"(the schema {schema.name} of the response format)"
-            return message | {"content": message["content"].replace(schema.schema_text, named)}
-        if self.echoes == "blank" and role == "assistant":
-            return {"reasoning_content": ""} | message
-        return without_echoes(message) if self.echoes == "none" else message
 
 
 def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
@@ -149,18 +126,27 @@ def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": named}
 
 
-def strict_wire(tool: ToolSchema) -> dict[str, Any]:
+def strict_tool(tool: JsonSchema) -> JsonSchema:
     """Return a tool with a strict schema, if there is one; what is optional may be null."""
-    required = tool.parameters.get("required", ())
+    function = tool["function"]
+    parameters = function["parameters"]
+    required = parameters.get("required", ())
     nullable = {
         name: value if name in required else {"anyOf": [value, {"type": "null"}]}
-        for name, value in tool.parameters.get("properties", {}).items()
+        for name, value in parameters.get("properties", {}).items()
     }
-    schema = strict_schema({**tool.parameters, "properties": nullable})
+    schema = strict_schema({**parameters, "properties": nullable})
     if schema is None:
-        return tool.wire
-    function = tool.wire["function"] | {"parameters": schema, "strict": True}
-    return {"type": "function", "function": function}
+        return tool
+    return {**tool, "function": {**function, "parameters": schema, "strict": True}}
+
+
+def _without_schema(message: Message, output: OutputSchema) -> Message:
+    """Name the schema in a system message, instead of repeating it beside a response format."""
+    if message.get("role") != "system":
+        return message
+    named = f"(the schema {output.name} of the response format)"
+    return message | {"content": str(message["content"]).replace(output.schema_text, named)}
 
 
 def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
@@ -190,39 +176,38 @@ class StreamedCompletion:
 
     def __init__(self, model: str, on_text: OnText | None = None) -> None:
         self._model, self._on_text = model, on_text
-        self._message: dict[str, Any] = {}
+        self._message: dict[str, Any] = {"content": ""}
         self._calls: list[dict[str, Any]] = []
-        self._completion: dict[str, Any] = {}
+        self._known: dict[str, Any] = {}
         self._finish: str | None = None
         self.first_token_ns: int | None = None
 
     @property
-    def text(self) -> str:
-        """Return the content so far."""
-        return str(self._message.get("content", ""))
-
-    @property
     def has_usage(self) -> bool:
         """Return True if the server has told the tokens that it counted."""
-        return "usage" in self._completion
+        return "usage" in self._known
 
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Take the next chunk."""
-        self._completion |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+        self._known |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
         choice = _first(chunk.get("choices"))
         self._finish = choice.get("finish_reason") or self._finish
-        delta, had_text = _mapping(choice.get("delta") or choice.get("message")), bool(self.text)
-        for name in ("content", "refusal", *ECHOED):
+        delta, had_text = _mapping(choice.get("delta") or choice.get("message")), self._content()
+        self._message["content"] += _text(delta.get("content"))
+        for name in ("refusal", *ECHOED):
             if (piece := delta.get(name)) is not None:
-                piece = _text(piece) if name == "content" else piece
                 known: Any = self._message.get(name)
-                self._message[name] = known + piece if type(known) is type(piece) else piece
+                can_join = type(known) is type(piece) and isinstance(piece, str | list)
+                self._message[name] = known + piece if can_join else piece
         for call in delta.get("tool_calls") or ():
             self._add_call(_mapping(call))
         if self.first_token_ns is None and (self._calls or any(self._message.values())):
             self.first_token_ns = time.time_ns()
-        if self._on_text is not None and self.text and not had_text:
-            self._on_text(lambda: self.text)
+        if self._on_text is not None and self._content() and not had_text:
+            self._on_text(self._content)
+
+    def _content(self) -> str:
+        return str(self._message["content"])
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
         """Add a piece to its call: the last one if it has neither index nor id."""
@@ -246,9 +231,9 @@ class StreamedCompletion:
         if self._finish is None and not self.has_usage:
             raise ModelUnavailable(f"{self._model} broke its answer off")
         message = {**self._message, "tool_calls": self._calls}
-        choice = {"message": message, "finish_reason": self._finish}
-        has_choice = self._finish or self._message or self._calls
-        return {**self._completion, "choices": [choice] if has_choice else []}
+        has_choice = self._finish or self._calls or any(self._message.values())
+        choices = [{"message": message, "finish_reason": self._finish}] if has_choice else []
+        return {**self._known, "choices": choices}
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,14 +299,10 @@ def _text(content: object) -> str:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
-    prompt = _count(usage.get("prompt_tokens"))
     details = _mapping(usage.get("prompt_tokens_details"))
     cached = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-    return Usage(prompt, _count(usage.get("completion_tokens")), min(prompt, _count(cached)))
-
-
-def _count(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and 0 < value < math.inf else 0
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+    return Usage(*(max(0, count) if isinstance(count, int) else 0 for count in counts))
 
 
 def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:

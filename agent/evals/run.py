@@ -125,7 +125,8 @@ class Variant:
         with trace.open_root(message) as span:
             span.update(metadata={"case": result.case.id, "variant": self.label})
             result.traces.append(trace)
-            turn = self.run.for_turn(span=span, history=messages_for_model(history))
+            earlier = messages_for_model(history)
+            turn = replace(self.run.for_turn(), span=span, history=earlier)
             reply = await answer_turn(turn, partial(self.answerer.answer, message))
         return replace(reply, spent=turn.ledger.spent)
 

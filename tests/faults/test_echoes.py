@@ -85,20 +85,3 @@ async def test_another_model_is_sent_nothing_of_it(first: Step, model_server: Mo
     model_server.script(first, error(401), *strictly(openai, search("c"), valid()))
     response = await turn(service(model_server), service(model_server))
     assert (response.outcome, response.ledger.requests) == ("answered", 4)
-    model_server.script(first, *strictly(openai, valid(), valid()))
-    response = await turn(service(model_server))  # which does not know its own fields
-    assert (response.outcome, response.ledger.requests) == ("answered", 3)
-
-
-async def test_a_server_that_misses_thoughts_of_before_is_given_blank_ones_from_then_on(
-    model_server: ModelServer,
-) -> None:
-    model_server.script(*strictly(deepseek, thinking(), thinking(), valid(), search(), valid()))
-    history = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
-    shared = service(model_server)
-    response = await turn(shared, history=history)
-    assert (response.outcome, response.ledger.requests) == ("answered", 3)
-    back = said(model_server.requests[-1].json)
-    assert [message["reasoning_content"] for message in back] == ["", THOUGHTS]
-    response = await turn(shared, history=history)
-    assert (response.outcome, response.ledger.requests) == ("answered", 2)

@@ -8,7 +8,7 @@ import pytest
 from mcp.types import CallToolResult, ImageContent, TextContent
 
 from agent.engine.contract import Evidence
-from agent.engine.messages import LLMRequest, ToolCall, ToolSchema
+from agent.engine.messages import LLMRequest, ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
 from agent.engine.wire import Dialect
@@ -71,7 +71,7 @@ def test_a_server_that_wants_strict_tools_gets_them_after_its_complaint() -> Non
         "Invalid schema for function 'fair': 'additionalProperties' is required to be false"
     )
     assert dialect == replace(Dialect("json_object"), strict_tools=True)
-    tool = ToolSchema("fair", "When.", SCHEMA)
+    tool = {"type": "function", "function": {"name": "fair", "parameters": SCHEMA}}
     asked = dialect.parameters([], LLMRequest([tool]))
     function = asked["tools"][0]["function"]
     assert function["strict"] is True
@@ -85,9 +85,8 @@ def test_a_server_that_wants_strict_tools_gets_them_after_its_complaint() -> Non
         "additionalProperties": False,
     }
     nested = {"type": "object", "properties": {"anything": {"type": "object"}}}
-    open_schema = ToolSchema("any", "Any.", nested)
-    asked = dialect.parameters([], LLMRequest([open_schema]))
-    assert asked["tools"] == [open_schema.wire]
+    open_tool = {"type": "function", "function": {"name": "any", "parameters": nested}}
+    assert dialect.parameters([], LLMRequest([open_tool]))["tools"] == [open_tool]
 
 
 async def test_arguments_that_are_null_are_not_given() -> None:

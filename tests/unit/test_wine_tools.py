@@ -28,7 +28,9 @@ def test_the_fixed_text_of_a_request_is_short(tools: dict[str, Tool]) -> None:
     prompt = render(
         repository_prompts()["sommelier"], research_rules=rules, schema=SOMMELIER.output.schema_text
     )
-    schemas = [[tool.name, tool.description, tool.schema.parameters] for tool in offered]
+    schemas = [
+        [tool.name, tool.description, tool.wire["function"]["parameters"]] for tool in offered
+    ]
     assert "title" not in str(schemas)
     assert len(prompt.text) + len(as_text(schemas, 99_999)) < 7300
 
@@ -53,7 +55,7 @@ def test_the_schema_of_a_tool_may_have_mixed_choices_and_leaves_null_out() -> No
         """Pour a wine."""
         return f"{size} {unit}"
 
-    properties = tool(pour).schema.parameters["properties"]
+    properties = tool(pour).wire["function"]["parameters"]["properties"]
     assert properties["size"] == {"enum": ["small", 50]}
     assert properties["unit"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
 

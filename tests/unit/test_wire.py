@@ -15,7 +15,7 @@ OPENAI = Dialect.of_openai("json_schema")
     ("usage", "counted"),
     [
         (None, Usage()),
-        ({"prompt_tokens": float("inf"), "completion_tokens": -3}, Usage()),
+        ({"prompt_tokens": "9", "completion_tokens": -3}, Usage()),
         ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(9, 0, 4)),
         ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 5}, Usage(9, 0, 5)),
     ],
