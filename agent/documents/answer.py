@@ -17,7 +17,6 @@ from agent.documents.citations import (
     CitationRules,
     admits_not_enough,
     footnotes,
-    plain_brackets,
 )
 from agent.documents.passages import (
     SHOWN_PASSAGES,
@@ -117,7 +116,7 @@ def cited_answer(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
         # A valid text may still change: sentences before a shared citation get it, too.
         render=lambda text, _: rules.valid_part(text),
         salvage=lambda text, _: rules.valid_part(text) or None,
-        read_text=lambda text: plain_brackets(CODE_FENCE.sub(lambda fence: fence[1], text)),
+        read_text=lambda text: CODE_FENCE.sub(lambda fence: fence[1], text),
         correction=CORRECTION,
     )
 

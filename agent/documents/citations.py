@@ -26,9 +26,6 @@ HEADING: Final = pattern(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
 SOURCE_LINE: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
 BLANK_LINES: Final = pattern(r"\n{3,}")
 STUCK: Final = pattern(r"([.!?…。！？])\[")
-CITING_LINK: Final = pattern(
-    r"\[(?P<label>[^\[\]\n]+)\]\((?P<target>[^()\n]+)\)|【(?P<wide>[^【】\n]+)】"
-)
 ENDS: Final = tuple(".!?…。！？")
 SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
 MAX_SHOWN_PATHS: Final = 8
@@ -196,21 +193,6 @@ def _cited(found: Match, paths: Collection[str]) -> Cited:
 
 def _unknown_paths(found: Iterable[Cited]) -> tuple[str, ...]:
     return tuple(path for cited in found for path in cited.unknown_paths)
-
-
-def plain_brackets(text: str) -> str:
-    """Return a text with every citation in plain brackets.
-
-    Some models make links of them, `[Sur lie](sur-lie.md)`, or write wide brackets.
-    """
-
-    def as_citation(found: Match) -> str:
-        label, path = found["label"] or "", found["target"] or found["wide"]
-        if not is_path(path) or "://" in path:
-            return found[0]
-        return f"[{path}]" if label in {"", path} else f"{label} [{path}]"
-
-    return CITING_LINK.sub(as_citation, text)
 
 
 def unretrieved_path(text: str, evidence: Evidence) -> str | None:

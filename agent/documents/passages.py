@@ -189,10 +189,10 @@ async def ask_cheaper_model_first(
         tried = await generate_agentic_response(
             message, run=replace(run, models=[cheaper], limits=once), contract=contract
         )
-        run.span.update(metadata={"tier": 1 if tried.outcome == "answered" else 2})
         if tried.outcome == "answered":
+            run.span.update(metadata={"tier": 1})
             return tried
-    elif cheaper is not None:
+    if cheaper is not None:
         run.span.update(metadata={"tier": 2})
     return await generate_agentic_response(message, run=run, contract=contract)
 

@@ -6,11 +6,9 @@ strict schema made models stitch sentences together; so the schema is loose (`js
 default), and every rule is checked here.
 """
 
-import hashlib
-import json
 import time
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -226,30 +224,19 @@ class QuoteCache:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._stored: dict[str, tuple[float, Quotes]] = {}
+        self._stored: dict[Hashable, tuple[float, Quotes]] = {}
 
-    def get(self, key: str) -> Quotes | None:
+    def get(self, key: Hashable) -> Quotes | None:
         """Return the quotes stored under `key`, or None if there are none or their time is over."""
         until, quotes = self._stored.get(key, (0.0, None))
         return quotes if self._clock() < until else None
 
-    def put(self, key: str, quotes: Quotes) -> None:
+    def put(self, key: Hashable, quotes: Quotes) -> None:
         """Store `quotes` under `key`, and drop the oldest entry if the cache is full."""
         self._stored.pop(key, None)
         self._stored[key] = (self._clock() + CACHE_SECONDS, quotes)
         if len(self._stored) > CACHE_ENTRIES:
             del self._stored[next(iter(self._stored))]
-
-
-def _cache_key(query: str, chunks: Sequence[Chunk], models: Sequence[str], prompt: str) -> str:
-    """Return the cache key of a query over sources, for models with a prompt, in one language.
-
-    White space and case of the query do not matter. The texts of the sources do: a quote from a
-    document that has changed since may be wrong.
-    """
-    sources = [[chunk.id, chunk.document_id, chunk.title, chunk.text] for chunk in chunks]
-    parts = [" ".join(query.lower().split()), sources, list(models), prompt, current_language()]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 async def find_quotes(
@@ -263,8 +250,10 @@ async def find_quotes(
     chunks = await retrieve(documents, [query], run.span)
     prompt = prompt_for(run, "documents-quotes")
     cheaper = deps_of(run).models.get(CHEAPER)
-    models = [model.model for model in (*run.models, *([cheaper] if cheaper else []))]
-    key = _cache_key(query, chunks, models, prompt.text)
+    models = tuple(model.model for model in (*run.models, *([cheaper] if cheaper else [])))
+    words = tuple(query.lower().split())
+    # With the texts: a quote from a document that has changed since may be wrong.
+    key = words, tuple(chunks), models, prompt.text, current_language()
     if cache is not None and (stored := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
         return replace(stored, query=query, cached=True)

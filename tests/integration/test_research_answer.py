@@ -76,8 +76,8 @@ async def test_not_enough_information_is_a_valid_answer(model_server: ModelServe
             f"[{OYSTERS.path}]",
         ),
         (
-            "Lees are yeast [Sur lie](made/up.md).",
-            "[made/up.md] is not one of the excerpts",
+            "Lees are yeast [Sur lie](methods/sur-lie.md).",
+            "[Sur lie] is not one of the excerpts",
         ),
         (
             f"Muscadet is bottled from 15 March on [{SUR_LIE.path}].",

@@ -5,7 +5,6 @@ import pytest
 from agent.documents.citations import (
     find_citations,
     keep_sentences,
-    plain_brackets,
     statements,
     unsupported_number,
 )
@@ -37,18 +36,6 @@ def test_a_citation_in_or_behind_a_statement_covers_it(text: str, uncited: list[
 def test_brackets_may_name_several_paths_and_unknown_ones() -> None:
     (cited,) = find_citations("Lees [a.md, `b.md`; c.md].", PATHS)
     assert (cited.paths, cited.unknown_paths) == (("a.md", "b.md"), ("c.md",))
-
-
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        ("Lees [a.md](a.md).", "Lees [a.md]."),
-        ("Lees [yeast](a.md).", "Lees yeast [a.md]."),
-        ("Lees【a.md】.", "Lees[a.md]."),
-    ],
-)
-def test_links_and_wide_brackets_that_cite_are_citations(written: str, read: str) -> None:
-    assert plain_brackets(written) == read
 
 
 def test_what_is_left_keeps_its_words_its_layout_and_its_citations() -> None:
