@@ -1,13 +1,11 @@
-"""Count updates, turns and sends, and their times, for Prometheus.
+"""Count updates, turns and sends, and their times, in Prometheus' text format.
 
 Labels are words of small fixed sets, never ids or words of users. Every series is there from the
 start, at zero, so that an alert on a rate sees the first event too.
 """
 
 import math
-from typing import Any, Final, Literal, get_args
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from typing import Final, Literal, get_args
 
 from agent.turn import Outcome
 from bot.outgoing import DeliveryError
@@ -17,58 +15,65 @@ UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
 """The fate of an update: accepted, made part of a waiting turn, set aside, or unreadable."""
 
 SENT: Final = "sent"
-TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
+LABELS: Final = {
+    "updates_total": ("result", get_args(UpdateResult)),
+    "turns_total": ("outcome", get_args(Outcome)),
+    "telegram_sends_total": ("result", (SENT, *get_args(DeliveryError))),
+}
+"""The label of each counter, and its values."""
+TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, math.inf)
+MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """The numbers of one process, in a registry of their own.
+    """The numbers of one process.
 
     The queue's depth and age are not a number until `backlog` is called.
     """
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        own: dict[str, Any] = {"namespace": "sommelier", "registry": self._registry}
-        self._updates = Counter("updates", "Updates by result", ["result"], **own)
-        self._turns = Counter("turns", "Turns by outcome", ["outcome"], **own)
-        self._sends = Counter("telegram_sends", "Messages by result", ["result"], **own)
-        took = "Seconds from accepting a message to its answer"
-        self._seconds = Histogram("turn_seconds", took, buckets=TURN_BUCKETS, **own)
-        self._waiting = Gauge("queue_depth", "Updates accepted and not done", **own)
-        waited = "Seconds the oldest of them has waited"
-        self._oldest = Gauge("queue_oldest_seconds", waited, **own)
-        self._dropped = Gauge("traces_dropped", "Traces given up instead of being sent", **own)
-        for counter, values in (
-            (self._updates, get_args(UpdateResult)),
-            (self._turns, get_args(Outcome)),
-            (self._sends, (SENT, *get_args(DeliveryError))),
-        ):
-            for value in values:
-                counter.labels(value)
+        self._counts = {name: dict.fromkeys(values, 0) for name, (_, values) in LABELS.items()}
+        self._turns_within = dict.fromkeys(TURN_BUCKETS, 0)
+        self._turn_seconds = 0.0
+        self._gauges = {"traces_dropped": 0.0}
         self.backlog(None)
 
     def update(self, result: UpdateResult) -> None:
         """Count one update."""
-        self._updates.labels(result).inc()
+        self._counts["updates_total"][result] += 1
 
     def turn_ended(self, outcome: Outcome, seconds: float) -> None:
         """Count one turn."""
-        self._turns.labels(outcome).inc()
-        self._seconds.observe(seconds)
+        self._counts["turns_total"][outcome] += 1
+        self._turn_seconds += seconds
+        for limit in TURN_BUCKETS:
+            self._turns_within[limit] += seconds <= limit
 
     def telegram_send(self, error: DeliveryError | None = None) -> None:
         """Count one message sent, or not sent because of `error`."""
-        self._sends.labels(error or SENT).inc()
+        self._counts["telegram_sends_total"][error or SENT] += 1
 
     def traces_dropped(self, count: int) -> None:
         """Count traces that were given up."""
-        self._dropped.inc(count)
+        self._gauges["traces_dropped"] += count
 
     def backlog(self, backlog: Backlog | None) -> None:
         """Show the backlog; None if it could not be read."""
-        self._waiting.set(math.nan if backlog is None else backlog.unfinished)
-        self._oldest.set(math.nan if backlog is None else backlog.oldest_seconds)
+        self._gauges["queue_depth"] = backlog.unfinished if backlog else math.nan
+        self._gauges["queue_oldest_seconds"] = backlog.oldest_seconds if backlog else math.nan
 
-    def text(self) -> bytes:
+    def text(self) -> str:
         """Return all numbers in Prometheus' text format."""
-        return generate_latest(self._registry)
+        lines = list[str]()
+        for name, counts in self._counts.items():
+            lines.append(f"# TYPE sommelier_{name} counter")
+            label = LABELS[name][0]
+            lines += [f'sommelier_{name}{{{label}="{value}"}} {n}' for value, n in counts.items()]
+        for name, number in self._gauges.items():
+            lines += [f"# TYPE sommelier_{name} gauge", f"sommelier_{name} {number}"]
+        name = "sommelier_turn_seconds"
+        lines.append(f"# TYPE {name} histogram")
+        lines += [f'{name}_bucket{{le="{limit}"}} {n}' for limit, n in self._turns_within.items()]
+        count = self._turns_within[math.inf]
+        lines += [f"{name}_sum {self._turn_seconds}", f"{name}_count {count}", ""]
+        return "\n".join(lines).replace('"inf"', '"+Inf"').replace(" nan\n", " NaN\n")

@@ -17,14 +17,13 @@ from typing import Final
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.telemetry import TelemetryConfig
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import SecretStr
 from starlette.datastructures import Headers
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 
-from bot.metrics import Metrics
+from bot.metrics import MEDIA_TYPE, Metrics
 from bot.updates.accept import Accept, read_update
 from db.repositories.inbox import Backlog
 
@@ -99,7 +98,7 @@ def pages(metrics: Metrics, read_backlog: Callable[[], Awaitable[Backlog]]) -> A
     async def show_metrics() -> Response:
         """Return the metrics, also when the backlog cannot be read, for then they matter most."""
         metrics.backlog(await backlog())
-        return Response(metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        return Response(metrics.text(), media_type=MEDIA_TYPE)
 
     return router
 

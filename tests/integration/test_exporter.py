@@ -127,7 +127,7 @@ async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: Row
     assert await exporter.round() == 0
     assert len(server.accepted) == len(set(server.accepted)) == 8
     assert await queue.backlog() == {"refused": 2, "sent": 8}
-    assert b"sommelier_traces_dropped 2.0" in metrics.text()
+    assert "sommelier_traces_dropped 2" in metrics.text()
 
 
 async def test_a_trace_that_cannot_be_read_costs_itself_alone(

@@ -116,14 +116,16 @@ async def test_health_and_metrics_are_there_when_the_database_is_not(
     assert "the backlog could not be read (DatabaseGone)" in caplog.text
     assert "password" not in caplog.text
     assert shown.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert "sommelier_queue_depth 3.0" in shown.text
+    assert "sommelier_queue_depth 3\n" in shown.text
     assert "sommelier_queue_oldest_seconds 12.5" in shown.text
     assert "sommelier_queue_depth NaN" in later.text
-    assert 'sommelier_turns_total{outcome="answered"} 1.0' in shown.text
-    assert 'sommelier_turns_total{outcome="failed"} 0.0' in shown.text  # is there from the start
-    assert "sommelier_turn_seconds_sum 1.5" in shown.text
-    assert 'sommelier_telegram_sends_total{result="ambiguous"} 1.0' in shown.text
-    assert 'sommelier_updates_total{result="accepted"} 1.0' in later.text
+    assert 'sommelier_turns_total{outcome="answered"} 1\n' in shown.text
+    assert 'sommelier_turns_total{outcome="failed"} 0\n' in shown.text  # is there from the start
+    assert "sommelier_turn_seconds_sum 1.5\n" in shown.text
+    for limit, count in (("1", 0), ("2", 1), ("+Inf", 1)):
+        assert f'sommelier_turn_seconds_bucket{{le="{limit}"}} {count}\n' in shown.text
+    assert 'sommelier_telegram_sends_total{result="ambiguous"} 1\n' in shown.text
+    assert 'sommelier_updates_total{result="accepted"} 1\n' in later.text
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(60, 200), (1, 500)])
