@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
         ("agent", "openai langfuse telegram sqlalchemy alembic rich.console"),
         ("bot.__main__", "telegram sqlalchemy pydantic openai httpx"),
         ("bot.console", "fastapi starlette uvicorn"),
-        ("bot.resources, bot.commands.research", "telegram fastapi openai"),
+        ("bot.resources", "telegram fastapi openai"),
     ],
 )
 def test_nothing_heavy_is_imported_where_it_is_not_needed(modules: str, heavy: str) -> None:
