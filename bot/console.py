@@ -22,9 +22,9 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from agent.i18n import translate, use_language
-from agent.mcp import McpServers, open_servers
+from agent.mcp import McpServers, Proposal, open_servers
 from agent.sommelier.answer import messages_for_model
-from agent.turn import AnswerFunction, Reply, with_notes
+from agent.turn import AnswerFunction
 from bot import look_ups
 from bot.care import SafetyService
 from bot.question import Kind, Question
@@ -36,6 +36,7 @@ from bot.turn import TurnRunner
 from config import Settings
 
 QUIT: Final = ("/quit", "/exit")
+LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.Name)}
 SENTENCES: Final = {"/help": "help"} | dict.fromkeys(
     ("/taste", "/cellar", "/settings", "/privacy", "/export", "/forget"), "only_in_telegram"
 )
@@ -131,39 +132,33 @@ class Conversation:
         if not command.startswith("/"):
             await self._recommend(line)
             return
-        sentence = translate(SENTENCES.get(command, "unknown_command"))
-        for name in get_args(look_ups.Name):
-            if command == f"/{name}":
-                found = look_ups.read_look_up(name, words, self.resources)
-                if isinstance(found, look_ups.LookUp):
-                    await self._look_up(found, name)
-                    return
-                sentence = found
-        if command == "/new":
+        if name := LOOK_UPS.get(command):
+            found = look_ups.read_look_up(name, words, self.resources)
+            if isinstance(found, look_ups.LookUp):
+                await self._run_turn(self._question(found.question, name), found.work)
+                return
+            sentence = found
+        elif command == "/new":
             count = await self.messages.forget(self.id)
             await self.turns.safety.forget(self.id)
             sentence = translate("forgotten" if count else "nothing_to_forget")
+        else:
+            sentence = translate(SENTENCES.get(command, "unknown_command"))
         help_offered = await self.turns.offer_help(self._question(line))
         self._show(help_offered.shown if help_offered else sentence)
 
     async def _recommend(self, message: str) -> None:
         """Show the sommelier's answer; run the tool calls that it proposes if the user agrees."""
         history = messages_for_model(await self.messages.recent(self.id))
-        reply = await self._run_turn(
+        proposals = await self._run_turn(
             self._question(message),
             lambda run: self.sommelier.answer(message, replace(run, history=history)),
         )
-        self._show(reply.shown)
-        for proposal in reply.proposals if self.console else ():
+        for proposal in proposals if self.console else ():
             title = f"▶ {proposal.tool}"
             if Confirm.ask(title, console=self.console, default=False):
                 work = partial(look_ups.run_proposal, proposal, servers=self.servers)
-                self._show((await self._run_turn(self._question(title), work)).shown)
-
-    async def _look_up(self, found: look_ups.LookUp, name: look_ups.Name) -> None:
-        reply = await self._run_turn(self._question(found.question, name), found.work)
-        texts = found.texts(reply.answer) if reply.answer else [reply.text]
-        self._show(with_notes("\n\n".join(texts), reply.notes))
+                await self._run_turn(self._question(title), work)
 
     def _question(self, text: str, kind: Kind = "chat") -> Question:
         name = f"terminal {self.id}"
@@ -171,8 +166,11 @@ class Conversation:
             text=text, chat_id=self.id, user_id=self.id, session=name, user=name, kind=kind
         )
 
-    async def _run_turn(self, question: Question, work: AnswerFunction) -> Reply:
-        """Run a turn. Ctrl-C stops the answer, a second one leaves."""
+    async def _run_turn(self, question: Question, work: AnswerFunction) -> Sequence[Proposal]:
+        """Run a turn and show its reply; return the tool calls that it proposes.
+
+        Ctrl-C stops the answer, a second one leaves.
+        """
         stop, drafts = question.state.stop, list[Callable[[], str]]()
         loop, turn = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -184,11 +182,13 @@ class Conversation:
         loop.add_signal_handler(signal.SIGINT, press_ctrl_c)
         try:
             async with beside(partial(_show_drafts, drafts, self.console)):
-                return await self.turns.run_turn(
+                reply = await self.turns.run_turn(
                     question, lambda run: work(replace(run, show_draft=drafts.append))
                 )
         finally:
             loop.remove_signal_handler(signal.SIGINT)
+        self._show(reply.shown)
+        return reply.proposals
 
     def _show(self, markdown: str) -> None:
         text = rich_text(markdown)

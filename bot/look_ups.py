@@ -41,7 +41,7 @@ Name = Literal["ask", "quotes", "find"]
 class LookUp(NamedTuple):
     """A look-up: its question as the conversation stores it, its work, and how it is shown.
 
-    `texts` returns the messages that show the `answer` of the reply, in Markdown.
+    `texts` makes messages of the reply's `answer`, in Markdown; all of them are the reply's text.
     """
 
     question: str
@@ -69,7 +69,7 @@ def read_look_up(name: Name, words: str, resources: Resources) -> LookUp | str:
 def ask_look_up(question: str, resources: Resources, *, refine: bool) -> LookUp:
     """Return the look-up of a question, refined for the search if `refine`."""
     work = partial(ask, question, resources=resources, refine=refine or None)
-    return LookUp(question, work, lambda answer: [answer_text(answer, with_passages=True)])
+    return LookUp(question, work, lambda answer: [answer_text(answer)])
 
 
 def read_question(text: str) -> tuple[str, bool]:
@@ -150,7 +150,7 @@ async def find(category: str, place: str, run: Run, resources: Resources) -> Rep
             retries=error.retry_count,
             error_types=error.error_types,
         )
-    return found.reply(place_texts(found)[0])
+    return found.reply("\n\n".join(place_texts(found)))
 
 
 def problem_of(question: str, usage: str) -> str:
@@ -160,7 +160,7 @@ def problem_of(question: str, usage: str) -> str:
     return "" if any(map(str.isalnum, question)) else usage
 
 
-def answer_text(answer: Answer, *, with_passages: bool = False) -> str:
+def answer_text(answer: Answer) -> str:
     """Return an answer, its numbered sources, and first the refined question if there is one.
 
     Passages are folded. An answer without a model consists of them and does not repeat them.
@@ -172,7 +172,7 @@ def answer_text(answer: Answer, *, with_passages: bool = False) -> str:
         sources = [f"**{translate('sources')}**"]
         for cited in answer.citations:
             sources.append(cited.source_line)
-            if with_passages and answer.by_model:
+            if answer.by_model:
                 sources.append(quoted(cited.passage, "**>"))
         parts.append("\n".join(sources))
     return "\n\n".join(filter(None, parts))

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from agent.turn import Reply, with_notes
+from agent.turn import Reply
 from bot.care import SafetyService
 from bot.commands.output import fail, open_settings, printable, write_file
 from bot.console import rich_text
-from bot.look_ups import LookUp, Name, read_look_up
+from bot.look_ups import Name, read_look_up
 from bot.question import Question
 from bot.resources import open_resources
 from bot.tracing import send_traces
@@ -55,7 +55,7 @@ def _look_up(name: Name, words: str) -> Any:
     """Run a traced turn, print its answer, and return it; None in a crisis."""
     settings = open_settings()
 
-    async def run_turn() -> tuple[LookUp, Reply]:
+    async def run_turn() -> Reply:
         async with (
             open_resources(settings) as resources,
             send_traces(settings, resources.sessions),
@@ -68,16 +68,13 @@ def _look_up(name: Name, words: str) -> Any:
                 safety=SafetyService(help=resources.help),
                 store=resources.repositories.turns,
             )
-            text = look_up.question
             question = Question(
-                text=text, kind=name, session=SESSION, user=SESSION, in_history=False
+                text=look_up.question, kind=name, session=SESSION, user=SESSION, in_history=False
             )
-            return look_up, await turns.run_turn(question, look_up.work)
+            return await turns.run_turn(question, look_up.work)
 
-    look_up, reply = asyncio.run(run_turn())
+    reply = asyncio.run(run_turn())
     if reply.outcome == "failed":
         fail(reply.text)
-    shown = look_up.texts(reply.answer) if reply.answer is not None else [reply.text]
-    markdown = with_notes("\n\n".join(shown), reply.notes)
-    typer.echo(printable(rich_text(markdown).plain))
+    typer.echo(printable(rich_text(reply.shown).plain))
     return reply.answer
