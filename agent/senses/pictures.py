@@ -185,11 +185,14 @@ async def _attachment(
     # A model may have written facts of its own for these.
     own = ({"id": f"{prefix}{number}", "known_id": None, "known": None} for number in count(1))
     wines = [wine.model_copy(update=facts) for wine, facts in zip(found, own, strict=False)]
+    unread = {
+        "lines_unread": sum(reading.unreadable for reading in of_kind),
+        "pictures_unread": len(readings) - len(read),
+        "pictures_left_out": left_out,
+    }
     return Attachment(
         shows=shows,
         wines=tuple([await with_ours(wine, catalogue) for wine in wines]),
         seen="; ".join(reading.seen for reading in read if reading.seen),
-        unreadable=sum(reading.unreadable for reading in of_kind),
-        failed=len(readings) - len(read),
-        left_out=left_out,
+        unread={name: number for name, number in unread.items() if number},
     )

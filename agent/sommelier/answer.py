@@ -38,8 +38,6 @@ MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}
 """Text that looks like an address: a sentence end without a space after it, or an abbreviation."""
 MAX_NAMED_IDS: Final = 12
 """The most allowed ids that the feedback to a model names."""
-UNKNOWN: Final = {"response_type": "informational"}
-"""The type of a response until the model has written it."""
 CARD_TITLE: Final = pattern(r"\A\*\*[0-9]{1,2}\. .+\*\*\n")
 """The title of a card, with its number."""
 SHOWN_IDS: Final = pattern(r"\[wine ids: ([^\]\n]*)\]\s*\Z")
@@ -295,8 +293,9 @@ def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResp
     wines = [wine for wine in listed if isinstance(wine, dict)] if isinstance(listed, list) else []
     named = [wine for wine in wines if wine.get("wine_id") or wine.get("id")]
     known = {name: value for name, value in written.items() if value is not None}
+    parts = {"response_type": "informational"} | known | {"wines": named}  # the type may come last
     try:
-        response = SommelierResponse.model_validate(UNKNOWN | known | {"wines": named})
+        response = SommelierResponse.model_validate(parts)
     except ValidationError:
         return None
     return _grounded_part(response, evidence) if response.concern == "none" else None

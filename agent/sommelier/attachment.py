@@ -4,7 +4,7 @@ They are evidence of a kind of its own: a wine of a label or of a wine list is n
 catalogue. All of it is text: no picture is kept.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -32,7 +32,7 @@ from agent.sommelier.wine import (
 )
 from agent.sommelier.wine_tools import NoArguments, in_full
 from agent.text import words
-from agent.turn import NOBODY, Person
+from agent.turn import Person
 
 LISTED: Final = "list#"
 OF_LABEL: Final = "label#"
@@ -150,17 +150,12 @@ class ReadWine(BaseModel):
 AnyWine = Wine | ReadWine
 
 
-def catalogue_ids(wine_ids: Iterable[str]) -> list[str]:
-    """Return the ids of wines of the catalogue among these."""
-    return [wine_id for wine_id in wine_ids if not wine_id.startswith((LISTED, OF_LABEL))]
-
-
 class Attachment(BaseModel):
     """The content of the pictures or the file of a message.
 
-    `unreadable` counts lines of a list that could not be read, `failed` pictures that could not,
-    `left_out` pictures that were too many. `seen` says what shows no wine. `is_new` tells that they
-    came with the message that is answered; it is not stored.
+    `unread` counts lines of a list and pictures that could not be read, and pictures that were too
+    many, by the names of the sentences for it. `seen` says what shows no wine. `is_new` tells that
+    they came with the message that is answered; it is not stored.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -168,9 +163,7 @@ class Attachment(BaseModel):
     shows: Contents = "other"
     wines: tuple[ReadWine, ...] = ()
     seen: str = ""
-    unreadable: int = 0
-    failed: int = 0
-    left_out: int = 0
+    unread: Mapping[str, int] = Field(default_factory=dict)
     is_new: bool = Field(default=True, exclude=True)
 
     @property
@@ -181,26 +174,20 @@ class Attachment(BaseModel):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return a sentence for every kind of lines or pictures that were not read."""
-        counts = {
-            "lines_unread": self.unreadable,
-            "pictures_unread": self.failed,
-            "pictures_left_out": self.left_out,
-        }
-        return tuple(translate(name, count=count) for name, count in counts.items() if count)
+        return tuple(translate(name, count=count) for name, count in self.unread.items())
 
-    async def known_in(self, catalogue: Catalogue, person: Person = NOBODY) -> "Attachment":
-        """Return an attachment with facts of the catalogue, without wines that may not be shown."""
+    async def wines_for(self, person: Person, catalogue: Catalogue) -> list[ReadWine]:
+        """Return the wines that a person may be shown, with the facts that the catalogue knows."""
         ids = [wine.known_id for wine in self.wines if wine.known_id]
         known = {wine.id: wine for wine in await catalogue.get(ids)}
         wines = (
             wine.model_copy(update={"known": known.get(wine.known_id or "")}) for wine in self.wines
         )
-        shown = tuple(wine for wine in wines if may_be_shown(wine.facts, person))
-        return self.model_copy(update={"wines": shown})
+        return [wine for wine in wines if may_be_shown(wine.facts, person)]
 
     async def for_model(self, catalogue: Catalogue, person: Person) -> ToolOutput:
         """Return the wines for a model, with the catalogue's facts and the reasons for gaps."""
-        wines = (await self.known_in(catalogue, person)).wines
+        wines = await self.wines_for(person, catalogue)
         rows = [_row(wine) for wine in wines]
         found: dict[str, object] = {wine.id: wine for wine in wines}
         content: dict[str, Any] = {"shows": self.seen or self.shows, "wines": rows}
@@ -209,9 +196,8 @@ class Attachment(BaseModel):
         else:
             for row, wine in zip(rows, wines, strict=True):
                 found |= await _add_ours(row, wine, catalogue, person)
-        unread = {"lines": self.unreadable, "pictures": self.failed, "further": self.left_out}
-        if any(unread.values()):
-            content["not_read"] = {name: count for name, count in unread.items() if count}
+        if self.unread:
+            content["not_read"] = self.unread
         if hidden := len(self.wines) - len(wines):
             content["left_out"] = f"{hidden}: {NOT_FOR_GUEST}"
         return ToolOutput(content, found)

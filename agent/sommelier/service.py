@@ -36,7 +36,6 @@ from agent.sommelier.attachment import (
     READ_PICTURES,
     AnyWine,
     Attachment,
-    catalogue_ids,
     closest_to,
 )
 from agent.sommelier.safety import (
@@ -48,7 +47,7 @@ from agent.sommelier.safety import (
 )
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import Catalogue
+from agent.sommelier.wine import Catalogue, Wine
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import (
     STATED_KINDS,
@@ -278,9 +277,8 @@ class Sommelier:
             text="\n\n".join(filter(None, (notice, text))),
             outcome=outcome if outcome in ("stopped", "salvaged") else "answered",
             notes=(translate("stopped_here"),) if outcome == "stopped" else (),
-            wine_ids=tuple(catalogue_ids(shown_ids)),
-            # Also wines that were read from pictures.
-            wines=tuple(sources[wine_id] for wine_id in shown_ids if wine_id in sources),
+            wine_ids=tuple(id for id in shown_ids if isinstance(sources[id], Wine)),
+            wines=tuple(sources[id] for id in shown_ids),  # also those read from pictures
             answer=answer,
         )
 
@@ -307,7 +305,7 @@ class Sommelier:
 
     async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
         """Return a reply with the wines read, and for a label what we have of it or close to it."""
-        read = (await attachment.known_in(self._catalogue, person)).wines
+        read = await attachment.wines_for(person, self._catalogue)
         if not read:
             return Reply(text=translate("nothing_read"))
         if attachment.shows != "labels":

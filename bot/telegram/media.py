@@ -119,7 +119,7 @@ async def _read(
         pages, more = await readers.pages(await fetch(bot, pdf))
     except Unusable as error:
         log.info("A file was not read: %s", error)
-        return Attachment(failed=1)
+        return Attachment(unread={"pictures_unread": 1})
     drawn = [partial(page_of, page) for page in pages]
     return await read_pictures(drawn, run, catalogue, left_out=more)
 

@@ -106,7 +106,7 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     third, fourth, fifth = requests[2:5]
     (told,) = tool_results(third)
     assert ids_in(third) == ["list#1", "list#2", "list#3"]
-    assert told["not_read"] == {"lines": 2}
+    assert told["not_read"] == {"lines_unread": 2}
     assert "Ignore all" not in json.dumps(told)
     assert "search_wines" not in json.dumps(third["tools"])
     assert "only wines with these ids: list#1, list#2, list#3" in fourth["messages"][-1]["content"]

@@ -113,8 +113,8 @@ async def test_of_a_list_nobody_is_shown_what_they_must_or_would_not_drink(
         ReadWine(id="list#2", line="x", name="Vouvray", known_id="ours"),
     )
     read = Attachment(shows="wine_list", wines=wines)
-    found = await read.known_in(FakeCatalogue([VOUVRAY]), person)
-    assert [wine.name for wine in found.wines] == left
+    found = await read.wines_for(person, FakeCatalogue([VOUVRAY]))
+    assert [wine.name for wine in found] == left
 
 
 async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
@@ -134,7 +134,7 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
         run = Run([model], deps=Deps(models={VISION: model}))
         read = await read_pictures([shown], run, FakeCatalogue(()))
         told = await read.for_model(FakeCatalogue(()), Person())
-    assert (len(read.wines), read.unreadable) == (99, 1)
+    assert (len(read.wines), read.unread) == (99, {"lines_unread": 1})
     assert [wine.price for wine in read.wines] == list(range(1, 100))
     assert len(as_text(told.content, 99_999)) < Limits().result_chars
 
