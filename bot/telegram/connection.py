@@ -1,19 +1,21 @@
 """Connect to Telegram: the requests, and the bot that makes them."""
 
+import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import httpx2
 from telegram import LinkPreviewOptions
 from telegram.constants import ParseMode
-from telegram.error import InvalidToken, NetworkError, TimedOut
+from telegram.error import InvalidToken, NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.ext import Defaults, ExtBot
 from telegram.request import BaseRequest, RequestData
 
 from agent import lengths
-from agent.retrying import Backoff, retry
-from bot.telegram.rate_limit import RateLimit
+from agent.retrying import Backoff, Sleep, retry
+from bot.telegram.rate_limit import RateLimit, seconds_of
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,14 @@ class TelegramRequests(BaseRequest):
     async def shutdown(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        """Return the JSON of an answer; unlike the library, do not log one that is none."""
+        try:
+            return cast("dict[str, Any]", json.loads(payload.decode("utf-8", "replace")))
+        except ValueError:
+            raise TelegramError("Invalid server response") from None
 
     async def do_request(
         self, url: str, method: str, request_data: RequestData | None = None, *_: Any, **__: Any
@@ -112,17 +122,21 @@ async def introduce(bot: AnyBot) -> None:
     log.info("Telegram knows this bot as @%s", bot.username)
 
 
-async def until_reached(call: Callable[[], Awaitable[object]], what: str) -> None:
+async def until_reached(
+    call: Callable[[], Awaitable[object]], what: str, sleep: Sleep = asyncio.sleep
+) -> None:
     """Call until Telegram gives an answer that the library can read.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
 
-    def is_transient(error: Exception) -> bool:
+    def wait_after(error: Exception) -> bool | float:
+        if isinstance(error, RetryAfter):
+            return seconds_of(error)
         return not isinstance(error, InvalidToken)
 
     try:
-        await retry(call, tries=None, on=is_transient, backoff=BACKOFF, what=what)
+        await retry(call, tries=None, on=wait_after, backoff=BACKOFF, sleep=sleep, what=what)
     except InvalidToken:
         raise TokenRejected from None

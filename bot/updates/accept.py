@@ -8,13 +8,14 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn, cast
+from urllib.parse import urlencode
 
-import httpx2
+from telegram.error import Conflict
+from telegram.request import BaseRequest
 
-from agent import lengths
-from agent.retrying import Sleep, retry
-from bot.telegram.connection import BACKOFF, AnyBot, TokenRejected, until_reached
+from agent.retrying import Sleep
+from bot.telegram.connection import AnyBot, TelegramRequests, until_reached
 from bot.updates.bursts import KINDS, LARGEST_ID
 from db.repositories.inbox import Payload
 
@@ -23,35 +24,25 @@ log = logging.getLogger(__name__)
 Accept = Callable[[Sequence[Payload]], Awaitable[None]]
 
 ALLOWED_UPDATES: Final = (*KINDS, "inline_query")
-POLL_SECONDS: Final = 30.0
-TIMEOUT: Final = httpx2.Timeout(10, read=POLL_SECONDS + 10)
+POLL_SECONDS: Final = 30
 CONFLICT: Final = (
     "Telegram answers 409 Conflict: another process is polling with this bot's token, "
     "or a webhook is set. Stop the other one; trying again."
 )
 
 
-class NotFetched(Exception):
-    """Updates could not be fetched; Telegram may ask to wait for so many seconds."""
-
-
-def read_json(body: bytes) -> Any:
-    """Return the value of a JSON text, None if it is none."""
-    try:
-        return json.loads(body.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-
-
 def read_update(body: bytes) -> Payload | None:
     """Return the update in a JSON text, None if it is no update."""
-    update = read_json(body)
+    try:
+        update = json.loads(body.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
     found = update.get("update_id") if isinstance(update, dict) else None
     return update if type(found) is int and 0 <= found <= LARGEST_ID else None
 
 
 async def fetch_updates(
-    client: httpx2.AsyncClient, url: str, accept: Accept, sleep: Sleep = asyncio.sleep
+    requests: BaseRequest, url: str, accept: Accept, sleep: Sleep = asyncio.sleep
 ) -> NoReturn:
     """Fetch updates from `url`, Telegram's getUpdates, and hand every answer to `accept`.
 
@@ -61,36 +52,23 @@ async def fetch_updates(
     Raises:
         TokenRejected: Telegram does not know the token.
     """
+    wanted = {"timeout": POLL_SECONDS, "allowed_updates": json.dumps(ALLOWED_UPDATES)}
     offset = 0
 
     async def fetch_next() -> None:
         nonlocal offset
-        if updates := await _get_updates(client, url, offset):
+        query = urlencode(wanted | {"offset": offset})
+        try:
+            updates = cast("list[Payload]", await requests.post(f"{url}?{query}"))
+        except Conflict:
+            log.error(CONFLICT)  # noqa: TRY400 - the traceback says nothing more
+            raise
+        if updates:
             await accept(updates)
             offset = max(update["update_id"] + 1 for update in updates)
 
-    def wait_after(error: Exception) -> bool | float:
-        asked = error.args[0] if isinstance(error, NotFetched) else None
-        return asked or not isinstance(error, TokenRejected)
-
-    what = "Fetching updates"
     while True:
-        await retry(fetch_next, tries=None, on=wait_after, backoff=BACKOFF, sleep=sleep, what=what)
-
-
-async def _get_updates(client: httpx2.AsyncClient, url: str, offset: int) -> list[Payload]:
-    wanted = {"offset": offset, "timeout": POLL_SECONDS, "allowed_updates": ALLOWED_UPDATES}
-    async with client.stream("POST", url, json=wanted, timeout=TIMEOUT) as response:
-        body = await lengths.body_of(response, lengths.TELEGRAM_BYTES)
-    answer, status = read_json(body or b""), response.status_code
-    told = answer if isinstance(answer, dict) else {}
-    if isinstance(updates := told.get("result"), list):
-        return updates
-    if status in (401, 404):
-        raise TokenRejected
-    log.error(CONFLICT if status == 409 else f"Telegram answers {status} without updates")
-    parameters = told.get("parameters")
-    raise NotFetched(parameters.get("retry_after") if isinstance(parameters, dict) else None)
+        await until_reached(fetch_next, "Fetching updates", sleep)
 
 
 async def poll(bot: AnyBot, accept: Accept) -> None:
@@ -100,9 +78,12 @@ async def poll(bot: AnyBot, accept: Accept) -> None:
         TokenRejected: Telegram does not know the token.
     """
     await until_reached(bot.delete_webhook, "Removing the webhook")
-    async with httpx2.AsyncClient() as client:
-        log.info("Listening as @%s", bot.username)
-        await fetch_updates(client, f"{bot.base_url}/getUpdates", accept)
+    requests = TelegramRequests(read_seconds=POLL_SECONDS + 10)
+    log.info("Listening as @%s", bot.username)
+    try:
+        await fetch_updates(requests, f"{bot.base_url}/getUpdates", accept)
+    finally:
+        await requests.shutdown()
 
 
 async def point_webhook(bot: AnyBot, url: str, secret: str) -> None:

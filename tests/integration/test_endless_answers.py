@@ -98,9 +98,10 @@ async def _polling(url: str) -> None:
     async def stop(_: float) -> None:
         raise asyncio.CancelledError
 
-    async with httpx2.AsyncClient() as client:
-        with suppress(asyncio.CancelledError):
-            await fetch_updates(client, f"{url}/getUpdates", accept, stop)
+    requests = TelegramRequests(read_seconds=SECONDS)
+    with suppress(asyncio.CancelledError):
+        await fetch_updates(requests, f"{url}/getUpdates", accept, stop)
+    await requests.shutdown()
 
 
 ASKED: dict[str, Ask] = {

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-import httpx2
 import pytest
 
-from bot.telegram.connection import TokenRejected
+from bot.telegram.connection import TelegramRequests, TokenRejected
 from bot.updates.accept import fetch_updates
 from db.engine import Sessions
 from db.repositories.inbox import Inbox, Payload
@@ -26,6 +26,7 @@ KINDS: dict[str, dict[str, Any]] = json.loads(
 
 WRONG: tuple[object, ...] = ("Château Margaux", 7, -1.5, True, None, [], {}, [None], 2**70)
 SECRET = "Tante Rosalind"
+Answer = tuple[int, bytes]
 
 
 def base(chat: int) -> dict[str, Any]:
@@ -118,19 +119,20 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
     assert SECRET not in caplog.text
 
 
-class Telegram:
+class Telegram(TelegramRequests):
     """Answers getUpdates with what is laid down, then with 401; keeps what was asked and slept."""
 
-    def __init__(self, *answers: httpx2.Response) -> None:
+    def __init__(self, *answers: Answer) -> None:
+        super().__init__()
         self.answers = list(answers)
         self.offsets: list[int] = []
         self.slept: list[float] = []
         self.accepted: list[list[Payload]] = []
         self.refusals = 0
 
-    def answer(self, request: httpx2.Request) -> httpx2.Response:
-        self.offsets.append(json.loads(request.content)["offset"])
-        return self.answers.pop(0) if self.answers else httpx2.Response(401, json={"ok": False})
+    async def do_request(self, url: str, *_: Any, **__: Any) -> Answer:
+        self.offsets.append(int(parse_qs(urlsplit(url).query)["offset"][0]))
+        return self.answers.pop(0) if self.answers else (401, b'{"ok": false}')
 
     async def accept(self, updates: Any) -> None:
         if self.refusals:
@@ -142,13 +144,13 @@ class Telegram:
         self.slept.append(seconds)
 
     async def polled(self) -> None:
-        async with httpx2.AsyncClient(transport=httpx2.MockTransport(self.answer)) as client:
-            with pytest.raises(TokenRejected):
-                await fetch_updates(client, "http://telegram/getUpdates", self.accept, self.sleep)
+        with pytest.raises(TokenRejected):
+            await fetch_updates(self, "http://telegram/getUpdates", self.accept, self.sleep)
 
 
-def given(*ids: int) -> httpx2.Response:
-    return httpx2.Response(200, json={"ok": True, "result": [{"update_id": n} for n in ids]})
+def given(*ids: int) -> Answer:
+    updates = {"ok": True, "result": [{"update_id": number} for number in ids]}
+    return 200, json.dumps(updates).encode()
 
 
 async def test_a_whole_answer_is_accepted_at_once_and_only_then_acknowledged(
@@ -166,13 +168,14 @@ async def test_a_whole_answer_is_accepted_at_once_and_only_then_acknowledged(
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (httpx2.Response(502, text=SECRET), "answers 502"),
-        (httpx2.Response(409, json={"ok": False}), "409 Conflict: another process is polling"),
-        (httpx2.Response(429, json={"parameters": {"retry_after": 9}}), "next try in 9.0 s"),
+        ((502, SECRET.encode()), "failed (NetworkError)"),
+        ((200, SECRET.encode()), "failed (TelegramError)"),
+        ((409, b'{"ok": false}'), "409 Conflict: another process is polling"),
+        ((429, b'{"parameters": {"retry_after": 9}}'), "next try in 9.0 s"),
     ],
 )
 async def test_an_answer_of_another_kind_is_named_and_asked_again(
-    answer: httpx2.Response, said: str, caplog: pytest.LogCaptureFixture
+    answer: Answer, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     telegram = Telegram(answer, given(5))
     await telegram.polled()
