@@ -2,21 +2,21 @@
 
 import asyncio
 import secrets
-from contextlib import aclosing
 from functools import partial
 from typing import Annotated
 
 import typer
 from pydantic import SecretStr
+from pydantic_core import to_json
 
-from agent.tracing.langfuse_project import Unavailable
 from agent.tracing.records import keyed_hash
+from agent.turn import Change
 from bot.admin.page import PATH, AdminPage
-from bot.commands.output import fail, open_settings, print_json, with_database
+from bot.commands.output import fail, open_settings, with_database
 from bot.http.server import http_app, listen, serve_http
-from bot.resources import open_engine, require_newest_schema
+from bot.resources import Repositories, open_engine, require_newest_schema
 from bot.tasks import run_until, stop_on_signals
-from bot.tracing import langfuse_api, masking_of, trace_link
+from bot.tracing import forget_people, masking_of, trace_link
 from config import Settings
 from db.engine import REVISION, Sessions, schema_revision, upgrade_schema
 from db.repositories.inbox import Inbox
@@ -78,9 +78,10 @@ def export(user_id: UserId) -> None:
     """Print all that the database stores of a user, as JSON."""
     settings = open_settings()
     user = keyed_hash("user", user_id, settings.trace_user_key)
-    print_json(
-        with_database(settings, lambda sessions: SqlPersonalData(sessions).export(user_id, user))
+    found = with_database(
+        settings, lambda sessions: SqlPersonalData(sessions).export(user_id, user)
     )
+    typer.echo(to_json(found, indent=2).decode())
 
 
 @people_app.command()
@@ -96,19 +97,14 @@ def forget(
     user = keyed_hash("user", user_id, settings.trace_user_key)
     if not yes:
         typer.confirm(f"Delete all that is stored of {user_id}?", abort=True)
-    with_database(settings, lambda sessions: SqlPersonalData(sessions).forget(user_id, user))
-    typer.echo("Deleted here.")
-    if settings.langfuse_keys:
-        try:
-            count = asyncio.run(_forget_in_langfuse(settings, user))
-        except Unavailable as error:
-            fail(f"their traces in Langfuse are still there: {error}; run this again")
-        typer.echo(f"Langfuse was told to delete {count} traces; it does so within minutes.")
 
+    async def delete(sessions: Sessions) -> None:
+        repositories = Repositories(sessions)
+        await repositories.turns.change([Change(user_id=user_id, forget=user)])
+        await forget_people(settings, repositories.personal)
 
-async def _forget_in_langfuse(settings: Settings, user: str) -> int:
-    async with aclosing(await langfuse_api(settings)) as api:
-        return await api.delete_traces(user)
+    with_database(settings, delete)
+    typer.echo("Deleted. The bot that runs looks for what may be left in Langfuse.")
 
 
 def admin(

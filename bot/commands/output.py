@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import typer
-from pydantic_core import to_json
 from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
@@ -35,7 +34,11 @@ def open_settings(log_level: str | None = "WARNING") -> "Settings":
 
     settings = load_settings()
     level = log_level if log_level and settings.log_level != "DEBUG" else settings.log_level
-    configure_logging(level, settings.secrets)
+    handler = logging.StreamHandler()
+    handler.setFormatter(RedactingFormatter(settings.secrets))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    for name in LOUD:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     return settings
 
 
@@ -51,15 +54,6 @@ class RedactingFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the whole record as text, without what must not be read."""
         return self._masking.text(super().format(record))
-
-
-def configure_logging(level: str, secrets: Sequence[str] = ()) -> None:
-    """Log from `level` up to standard error; replaces what was configured before."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(RedactingFormatter(secrets))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
-    for name in LOUD:
-        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
 
 
 def with_database(settings: "Settings", work: "Callable[[Sessions], Awaitable[T]]") -> T:
@@ -94,11 +88,6 @@ def show(renderable: RenderableType, *, error: bool = False) -> None:
     if not console.is_terminal:
         console.width = WIDTH_IN_A_PIPE
     console.print(renderable)
-
-
-def print_json(data: object) -> None:
-    """Print data, also models and dataclasses, as JSON for people's eyes and for machines."""
-    typer.echo(to_json(data, indent=2, by_alias=True).decode())
 
 
 def printable(text: str) -> str:

@@ -299,12 +299,6 @@ class SqlPersonalData(SqlRepository):
                 ]
         return found
 
-    async def forget(self, user_id: int, user: str) -> None:
-        """Delete all rows of a user, for good."""
-        async with self.sessions.begin() as session:
-            await _forget(session, user_id, user)
-        await self.sessions.checkpoint()
-
     async def due(self) -> Sequence[DeletionRow]:
         """Return users who are to be forgotten now wherever traces of them are."""
         return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self.now()))

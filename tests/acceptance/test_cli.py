@@ -90,7 +90,7 @@ def test_what_is_stored_of_a_user_is_exported_and_deleted(environment: dict[str,
     exported = sommelier_here("people", "export", "5", environment=environment)
     assert "grapes=merlot" in exported.stdout
     deleted = sommelier_here("people", "forget", "5", "--yes", environment=environment)
-    assert deleted.stdout == "Deleted here.\n"
+    assert deleted.stdout.startswith("Deleted.")
     assert "merlot" not in sommelier_here("people", "export", "5", environment=environment).stdout
 
 

@@ -122,12 +122,11 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
     assert WORDS[BOB] in shown.stdout
     otlp_receiver.mode = "503"
     away = await people("forget", str(ADA), "--yes", environment=known)
-    assert away.stdout == "Deleted here.\n"
-    assert away.returncode == 1
-    assert "their traces in Langfuse are still there" in away.stderr
+    assert away.stdout.startswith("Deleted.")
+    assert "Traces in Langfuse are still there, and deleted later" in away.stderr
     otlp_receiver.mode = "ok"
     gone = await people("forget", str(BOB), "--yes", environment=known)
-    assert "Langfuse was told to delete 3 traces" in gone.stdout
+    assert (gone.returncode, gone.stderr) == (0, "")
     assert WORDS[BOB].encode() not in files(folder)
     assert WORDS[BOB] not in str(otlp_receiver.spans) + str(otlp_receiver.scores)
 
