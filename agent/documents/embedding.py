@@ -68,12 +68,8 @@ class Embedder:
             # Servers need not keep the order.
             vectors = [item.embedding for item in sorted(found, key=lambda item: item.index)]
             return _unit_vectors(vectors, len(texts))
-        except TimeoutError:
-            raise EmbeddingError(f"{self.name} did not answer within {seconds:g} s") from None
-        except httpx2.HTTPError as error:
-            raise EmbeddingError(f"{self.name} failed: {type(error).__name__}") from None
-        except ValidationError:
-            raise EmbeddingError(f"{self.name} gave no vectors") from None
+        except (TimeoutError, httpx2.HTTPError, ValidationError) as error:
+            raise EmbeddingError(f"{self.name} gave no vectors ({type(error).__name__})") from None
 
 
 def _unit_vectors(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
