@@ -4,18 +4,14 @@ The commands are shown in Telegram's menu, in every language.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from telegram import BotCommand, Update
 from telegram.ext import filters
 
-from agent.engine.run import Run
 from agent.i18n import ENGLISH, languages, translate, use_language
-from agent.markdown import escape
-from agent.sommelier.answer import wine_text
-from agent.sommelier.safety import care_in, get_wines, person_in
-from agent.text import pattern
-from agent.turn import UNDER_AGE, Fact, Reply, settings_of
+from agent.turn import UNDER_AGE, Fact, settings_of
 from bot.outgoing import Button, ButtonRows
 from bot.question import is_retry
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
@@ -23,7 +19,6 @@ from bot.telegram.connection import AnyBot, until_reached
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_message, on_press
 from bot.telegram.messages import (
     TYPED_BY_USER,
-    behind_command,
     chat_and_user_ids,
     destination,
     is_addressed,
@@ -44,8 +39,6 @@ SERVICE: Final = (
     | filters.SUCCESSFUL_PAYMENT
 )
 """Messages by Telegram about a chat, not written by a user."""
-WINE_ID: Final = pattern(r"[A-Za-z0-9_-]{1,64}")
-"""The id of a wine, as far as Telegram lets a link carry it."""
 AGE: Final = "ob:"
 """The beginning of the data of these buttons: `ob:yes` or `ob:no`, in private chats only."""
 
@@ -59,10 +52,10 @@ def all_handlers(further: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
     return [
         on_command("start", _start),
         on_press(AGE, _store_age),
-        on_command("help", _help),
+        on_command("help", partial(_say, "help")),
         on_command("new", _forget_conversation),
         on_command("stop", _stop),
-        on_command(PRIVATE_COMMANDS, _say_where, ~filters.ChatType.PRIVATE),
+        on_command(PRIVATE_COMMANDS, partial(_say, "only_in_private"), ~filters.ChatType.PRIVATE),
         *further,
         on_message(TYPED_BY_USER & filters.COMMAND, _say_why_unanswered),
         on_message(new & (filters.TEXT | filters.CAPTION), _answer_text),
@@ -101,22 +94,9 @@ async def _undo_turn(update: Update, conversation: Conversation) -> bool:
 
 
 async def _start(update: Update, conversation: Conversation) -> None:
-    """Answer /start with the wine of a link, or a greeting."""
-    catalogue, wine_id = conversation.repositories.wines, behind_command(message_of(update))
-    wines = await catalogue.get([wine_id]) if WINE_ID.fullmatch(wine_id) else ()
-    if not wines:
-        buttons = await _age_buttons(update, conversation)
-        await conversation.reply(update, translate("greeting"), buttons)
-        return
-
-    async def work(run: Run) -> Reply:
-        for wine in await get_wines(catalogue, [wine_id], person_in(run)):
-            text = wine_text(wine, escape(wine.notes))
-            return Reply(text=text, wine_ids=(wine.id,), wines=(wine,))
-        notice = conversation.turns.safety.help.notice_for(care_in(run))
-        return Reply(text=notice or translate("greeting"), outcome="care" if notice else "answered")
-
-    await conversation.turns.run_turn(conversation.build_question(update, wines[0].label), work)
+    """Answer /start with a greeting, and ask for the age of a user who did not tell it."""
+    buttons = await _age_buttons(update, conversation)
+    await conversation.reply(update, translate("greeting"), buttons)
 
 
 async def _age_buttons(update: Update, conversation: Conversation) -> ButtonRows:
@@ -143,10 +123,6 @@ async def _store_age(update: Update, conversation: Conversation) -> None:
     await conversation.reply(update, said)
 
 
-async def _help(update: Update, conversation: Conversation) -> None:
-    await conversation.reply(update, translate("help"))
-
-
 async def _forget_conversation(update: Update, conversation: Conversation) -> None:
     """Answer /new: forget the conversation of this chat."""
     to, turns = destination(update), conversation.turns
@@ -165,9 +141,9 @@ async def _stop(update: Update, conversation: Conversation) -> None:
         await conversation.reply(update, translate("nothing_to_stop"))
 
 
-async def _say_where(update: Update, conversation: Conversation) -> None:
-    """Tell a user of a group to use a command where nobody else reads."""
-    await conversation.reply(update, translate("only_in_private"))
+async def _say(name: str, update: Update, conversation: Conversation) -> None:
+    """Answer with the translation of this name."""
+    await conversation.reply(update, translate(name))
 
 
 async def _migrate(update: Update, conversation: Conversation) -> None:

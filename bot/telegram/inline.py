@@ -31,11 +31,10 @@ PER_PERSON: Final = (Limit(20, 10),)
 
 def inline_handlers() -> list[AnyHandler]:
     """Return the handler of inline queries."""
-    limit = RateLimit(PER_PERSON, PER_PERSON, ())
-    return [InlineQueryHandler(partial(_offer, limit=limit))]
+    return [InlineQueryHandler(partial(_offer, RateLimit(PER_PERSON, PER_PERSON, ())))]
 
 
-async def _offer(update: Update, conversation: Conversation, *, limit: RateLimit) -> None:
+async def _offer(limit: RateLimit, update: Update, conversation: Conversation) -> None:
     """Offer wines to send in any chat; none to a user who is offered no alcohol."""
     query = update.inline_query
     if query is not None and limit.take(query.from_user.id):

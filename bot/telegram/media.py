@@ -59,19 +59,14 @@ ABOUT_PICTURE: Final = filters.REPLY & AboutPicture() & filters.TEXT & ~filters.
 
 def media_handlers() -> list[AnyHandler]:
     """Return the handlers of pictures, files and voices."""
-    new, answer_pictures = (
-        filters.UpdateType.MESSAGE,
-        partial(_answer_pictures, readers=SentFiles()),
-    )
+    new = filters.UpdateType.MESSAGE
     return [
-        on_message(new & (PICTURES | ABOUT_PICTURE), answer_pictures),
+        on_message(new & (PICTURES | ABOUT_PICTURE), partial(_answer_pictures, SentFiles())),
         on_message(new & filters.VOICE, _answer_voice),
     ]
 
 
-async def _answer_pictures(
-    update: Update, conversation: Conversation, *, readers: SentFiles
-) -> None:
+async def _answer_pictures(readers: SentFiles, update: Update, conversation: Conversation) -> None:
     """Answer a photo, an album or a PDF file, or words in reply to one."""
     message = message_of(update)
     if not is_addressed(message):
@@ -129,14 +124,11 @@ async def _answer_voice(update: Update, conversation: Conversation) -> None:
     message, server = message_of(update), conversation.resources.transcriber
     if message.voice is None or not is_addressed(message):
         return
-    if server is None:
-        await conversation.reply(update, translate("text_only"))
+    heard, sound = Heard(), message.voice.to_dict()
+    if server is None or sound["duration"] > MAX_SECONDS:
+        problem = "too_long_to_hear" if server else "text_only"
+        await conversation.reply(update, translate(problem, seconds=str(MAX_SECONDS)))
         return
-    sound = message.voice.to_dict()
-    if sound["duration"] > MAX_SECONDS:
-        await conversation.reply(update, translate("too_long_to_hear", seconds=str(MAX_SECONDS)))
-        return
-    heard = Heard()
     question = conversation.build_question(update, "", kind="voice")
     history = await conversation.load_history(question)
     download = partial(fetch, message.get_bot(), sound)
@@ -172,10 +164,7 @@ def files_of(message: Message | None) -> list[File]:
     if message is None:
         return []
     album = message.api_kwargs.get(ALBUM)
-    if isinstance(album, list):
-        return album
-    file = file_in(message.to_dict())
-    return [file] if file else []
+    return album if isinstance(album, list) else [*filter(None, [file_in(message.to_dict())])]
 
 
 def lead_of(transcription: str) -> str:

@@ -81,7 +81,7 @@ def rating_handlers(masking: Masking) -> list[AnyHandler]:
     return [
         on_press(PREFIX, _press),
         MessageReactionHandler(_react),
-        on_message(replies, partial(_comment, masking=masking)),
+        on_message(replies, partial(_comment, masking)),
     ]
 
 
@@ -119,7 +119,7 @@ async def _react(update: Update, conversation: Conversation) -> None:
         await turns.rate(turn.turn_id, now)
 
 
-async def _comment(update: Update, conversation: Conversation, *, masking: Masking) -> None:
+async def _comment(masking: Masking, update: Update, conversation: Conversation) -> None:
     """Store a reply to an answer that its user dislikes as a comment, and answer the reply."""
     message, (chat_id, user_id) = message_of(update), chat_and_user_ids(update)
     turns = conversation.repositories.turns

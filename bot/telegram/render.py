@@ -37,13 +37,6 @@ Marks = tuple[Mark, ...]
 """The formatting of a character, outermost mark first."""
 
 
-class Piece(NamedTuple):
-    """A text and its formatting."""
-
-    text: str
-    marks: Marks = ()
-
-
 class Styled(NamedTuple):
     """A text, and the formatting of each of its characters."""
 
@@ -64,7 +57,6 @@ MESSAGE_ENTITIES: Final = 100
 _FENCE: Final = pattern("`{3,}")
 _BULLET: Final = pattern(r"\A([ \t]*)[-*+][ \t]+(\S)")
 _QUOTE: Final = pattern(r"(?P<folded>\*\*>)(?:[ \t]|\Z)| {0,3}>[ \t]?")
-HTML_TAG: Final = pattern(r'<(/?)(\w+)(?: href="([^"]*)"| (\w+))?>')
 
 
 def to_telegram_html(markdown: str) -> str:
@@ -92,15 +84,15 @@ def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
 
 def parse(markdown: str) -> Styled:
     """Return the text that Markdown shows, with its formatting. Lines stay lines."""
-    pieces = list[Piece]()
+    pieces = list[tuple[str, Marks]]()
     previous: Marks | None = None
     for line, block in _lines(visible(markdown)):
         if previous is not None:
-            pieces.append(Piece("\n", block if block == previous else ()))
-        pieces += [Piece(line, block)] if block == (PRE,) else _inline(line, block)
+            pieces.append(("\n", block if block == previous else ()))
+        pieces += [(line, block)] if block == (PRE,) else _inline(line, block)
         previous = block
-    text = "".join(piece.text for piece in pieces)
-    marks = [piece.marks for piece in pieces for _ in piece.text]
+    text = "".join(piece for piece, _ in pieces)
+    marks = [around for piece, around in pieces for _ in piece]
     for found in live(text):
         if found.kind == "address":
             marks[found.start : found.end] = map(_as_code, marks[found.start : found.end])
@@ -131,8 +123,8 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("zero").enable(["autolink", "backticks", "emphasis", "escape"])
 
 
-def _inline(line: str, block: Marks) -> Iterator[Piece]:
-    """Yield the pieces of a line in a block."""
+def _inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
+    """Yield the pieces of a line in a block, with their formatting."""
     (inline,) = _parser().parseInline(line)
     marks = list[Mark | None]()
     for token in inline.children or ():
@@ -145,11 +137,11 @@ def _inline(line: str, block: Marks) -> Iterator[Piece]:
         elif token.nesting < 0:
             marks.pop()
         elif token.type == "code_inline":
-            yield Piece(token.content, (*block, CODE))
+            yield token.content, (*block, CODE)
         elif around and around[-1].tag == "a":
-            yield Piece(domain(around[-1].value), around)
+            yield domain(around[-1].value), around
         else:
-            yield Piece(token.content, around)
+            yield token.content, around
 
 
 def _as_code(marks: Marks) -> Marks:

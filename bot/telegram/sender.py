@@ -30,9 +30,10 @@ from telegram.ext import ExtBot
 
 from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
+from agent.text import pattern
 from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination
 from bot.question import current_turn
-from bot.telegram.render import HTML_TAG, split_messages
+from bot.telegram.render import split_messages
 from db.engine import call_or_default, retry_forever
 from db.models import OutboxRow
 from db.repositories.inbox import Inbox
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 MAX_TRIES: Final = 8
 """The most requests for one message, those after a 429 included."""
 BACKOFF: Final = Backoff(first_wait=0.5, max_wait=30.0)
+HTML_TAG: Final = pattern(r"<[^>]*>")
 RECORD_SECONDS: Final = 4.0
 """Seconds for which a stop waits until a message on its way is recorded."""
 NEVER_SENT: Final = (

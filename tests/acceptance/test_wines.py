@@ -1,7 +1,7 @@
-"""Wines without a model: inline mode, and links that begin a conversation."""
+"""Wines in any chat, without a model: inline mode."""
 
-from tests.acceptance.test_end_to_end import CHAT, WINE, killed, running_here
-from tests.acceptance.test_follow_ups import answered, history, kept, labels
+from tests.acceptance.test_end_to_end import CHAT, running_here
+from tests.acceptance.test_follow_ups import answered
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import JsonObject, eventually
 
@@ -52,26 +52,3 @@ async def test_only_who_is_let_in_is_offered_wines(
         assert await inline(bot_api, "lamb under 25", STRANGER) == []
         assert await inline(bot_api, "lamb under 25", CHAT)
     assert bot_api.sent(STRANGER) == []
-
-
-async def test_a_link_opens_the_bot_with_a_wine(
-    bot_api: BotApi, environment: dict[str, str]
-) -> None:
-    with killed(bot_api, environment):
-        bot_api.say(f"/start {WINE}", chat_id=CHAT)
-        wine = await answered(bot_api, 1)
-        await kept(environment, 1)
-    assert wine["text"].startswith("Trimbach Riesling Réserve 2021\nAlsace, France · ≈ €24")
-    assert "More like 1" in labels(wine)
-    async with running_here(bot_api, environment):
-        bot_api.say("something like that, but cheaper", chat_id=CHAT)
-        assert "Riesling" in (await answered(bot_api, 2))["text"]
-        for count, payload in enumerate(("table_7", "no payload!", "x" * 65), 3):
-            bot_api.say(f"/start {payload}", chat_id=CHAT)
-            assert "I am your sommelier" in (await answered(bot_api, count))["text"]
-        bot_api.say("I am 15", chat_id=TEENAGER)
-        await bot_api.wait_for_message(1, TEENAGER)
-        bot_api.say(f"/start {WINE}", chat_id=TEENAGER)
-        await bot_api.wait_for_message(2, TEENAGER)
-        assert "Trimbach" not in bot_api.sent(TEENAGER)[1]
-    assert history(environment)[0] == ("Trimbach Riesling Réserve 2021", "answered")
