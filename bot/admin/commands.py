@@ -55,15 +55,16 @@ class AdminCommands:
     def handlers(self) -> list[AnyHandler]:
         """Return the handlers."""
         admins = TYPED_BY_USER & filters.User(self.admin_ids)
+        about_users = ("allow", "block", "clearcare")
         return [
             CommandHandler("stats", self.stats, filters=admins),
             CommandHandler("trace", self.trace, filters=admins),
-            CommandHandler("allow", partial(self.decide, "allow"), filters=admins),
-            CommandHandler("block", partial(self.decide, "block"), filters=admins),
-            CommandHandler("clearcare", self.clear_care, filters=admins),
             CommandHandler("broadcast", self.draft, filters=admins),
-            CallbackQueryHandler(self.decided, pattern=r"^a:\d{1,18}:(allow|block)$"),
-            CallbackQueryHandler(self.pressed, pattern=r"^b:\d{1,18}:send$"),
+            *(
+                CommandHandler(name, partial(self.about_user, name), filters=admins)
+                for name in about_users
+            ),
+            CallbackQueryHandler(self.pressed, pattern=r"^[ab]:\d{1,18}:(?:allow|block|send)$"),
         ]
 
     async def stats(self, update: Update, _context: object) -> None:
@@ -101,16 +102,29 @@ class AdminCommands:
             return translate("not_traced")
         return as_block(trace_text(trace))
 
-    async def decide(self, decision: str, update: Update, _context: object) -> None:
-        """/allow or /block with an id, or as a reply to somebody's message."""
-        if user_id := await self._named_user(update, decision):
-            await self._decide(update, user_id, decision)
+    async def about_user(self, command: str, update: Update, _context: object) -> None:
+        """/allow, /block or /clearcare with an id, or as a reply to somebody's message."""
+        user_id = named_user(message_of(update))
+        if user_id is None:
+            await self.conversation.reply(update, translate("whom", command=command))
+        elif command == "clearcare":
+            await self._clear_care(update, user_id)
+        else:
+            await self._decide(update, user_id, command)
 
-    async def decided(self, update: Update, _context: object) -> None:
-        """Decide by a button below "asks to be let in", as by the command."""
-        if pressed := await self._admins_press(update):
-            await acknowledge(press_of(update))
-            await self._decide(update, *pressed)
+    async def pressed(self, update: Update, _context: object) -> None:
+        """Decide by a button below "asks to be let in", or send a broadcast, once."""
+        query = press_of(update)
+        pressed_id, word = parts_of(query, 2)
+        if query.from_user.id not in self.admin_ids:
+            await acknowledge(query, translate("button_too_old"))
+        elif word == "send":
+            is_sent = await self._send(int(pressed_id))
+            await acknowledge(query, "" if is_sent else translate("broadcast_over"))
+            await show_rows(query.message, ())
+        else:
+            await acknowledge(query)
+            await self._decide(update, int(pressed_id), word)
 
     async def _decide(self, update: Update, user_id: int, decision: str) -> None:
         """Let a user in, who is told the first time, or keep them out; tell the admin."""
@@ -125,20 +139,12 @@ class AdminCommands:
             with use_language(await self.conversation.language_of(user_id)):
                 await self.conversation.sender.send(Destination(user_id), translate("let_in"))
 
-    async def clear_care(self, update: Update, _context: object) -> None:
-        """/clearcare with an id, or as a reply: forget the concerns of a user, and list them."""
-        if user_id := await self._named_user(update, "clearcare"):
-            cleared = await self.conversation.repositories.memory.clear_concerns(user_id)
-            listed = ", ".join(concern.replace("_", " ") for concern in cleared)
-            text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
-            await self.conversation.reply(update, text)
-
-    async def _named_user(self, update: Update, command: str) -> int | None:
-        """Return the user whom a command names; if it names none, say how to."""
-        user_id = named_user(message_of(update))
-        if user_id is None:
-            await self.conversation.reply(update, translate("whom", command=command))
-        return user_id
+    async def _clear_care(self, update: Update, user_id: int) -> None:
+        """Forget the concerns of a user, and list them."""
+        cleared = await self.conversation.repositories.memory.clear_concerns(user_id)
+        listed = ", ".join(concern.replace("_", " ") for concern in cleared)
+        text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
+        await self.conversation.reply(update, text)
 
     async def draft(self, update: Update, _context: object) -> None:
         """/broadcast TEXT: show the message, and the number of chats."""
@@ -153,13 +159,6 @@ class AdminCommands:
         send = Button(translate("send_button"), f"b:{drafted}:send")
         preview = translate("broadcast_preview", count=len(chats))
         await self.conversation.reply(update, preview, ((send,),))
-
-    async def pressed(self, update: Update, _context: object) -> None:
-        """Send a broadcast on the first press; any other press is told that it is over."""
-        if pressed := await self._admins_press(update):
-            is_sent, query = await self._send(pressed[0]), press_of(update)
-            await acknowledge(query, "" if is_sent else translate("broadcast_over"))
-            await show_rows(query.message, ())
 
     async def _send(self, broadcast_id: int) -> bool:
         """Have a draft sent to everyone, once; the process that leads sends it."""
@@ -176,15 +175,6 @@ class AdminCommands:
 
     async def _chats(self) -> list[int]:
         return await self.conversation.repositories.chats.private(only_allowed=self.only_allowed)
-
-    async def _admins_press(self, update: Update) -> tuple[int, str] | None:
-        """Return the id and the word of a pressed button; None if no admin pressed."""
-        query = press_of(update)
-        if query.from_user.id in self.admin_ids:
-            pressed_id, word = parts_of(query, 2)
-            return int(pressed_id), word
-        await acknowledge(query, translate("button_too_old"))
-        return None
 
 
 def named_user(message: Message) -> int | None:

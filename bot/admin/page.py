@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -91,9 +92,8 @@ class AdminPage:
         }
 
         def render() -> str:
-            table = numbers([*days.values(), together(days)])
-            names = [f"{day:%a %d}" for day in days]
-            return template().render(trace=None, now=now, days=names, numbers=table, **shown)
+            table = numbers([*days.values(), [*chain(*days.values())]])
+            return template().render(trace=None, now=now, days=days, numbers=table, **shown)
 
         return HTMLResponse(await asyncio.to_thread(render), headers=HEADERS)
 
@@ -108,49 +108,36 @@ class AdminPage:
         return HTMLResponse(page, headers=HEADERS)
 
 
-def together(days: Mapping[date, Turns]) -> Turns:
-    """Return the turns of all days."""
-    return [turn for turns in days.values() for turn in turns]
-
-
 def numbers(columns: Sequence[Turns]) -> list[tuple[str, list[str]]]:
-    """Return the rows of a table: what is counted, and the number of each column."""
-    return [(name, [cell(turns) for turns in columns]) for name, cell in ROWS]
+    """Return the rows of a table: the name of a number, and that number of each column."""
+    counted = [*map(_count, columns)]
+    return [(name, [column[name] for column in counted]) for name in counted[0]]
 
 
 def stats_table(days: Mapping[date, Turns]) -> str:
     """Return today beside all the days; at most 34 characters wide."""
     *_, today = days.values()
-    rows = [("", ["today", f"{len(days)} days"]), *numbers([today, together(days)])]
+    rows = [("", ["today", f"{len(days)} days"]), *numbers([today, [*chain(*days.values())]])]
     return "\n".join(f"{name:<13}{today:>10}{all:>10}".rstrip() for name, (today, all) in rows)
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part} {part / whole:4.0%}" if whole else "0"
+def _count(turns: Turns) -> dict[str, str]:
+    """Return the numbers of turns by their names."""
+    outcomes = Counter(turn.outcome for turn in turns)
+    verdicts = Counter(turn.verdict for turn in turns)
+    seconds = sorted(turn.seconds for turn in turns) or [0.0]
 
+    def share(part: int) -> str:
+        return f"{part} {part / len(turns):4.0%}" if turns else "0"
 
-def _outcome(name: str) -> tuple[str, Callable[[Turns], str]]:
-    return name, lambda turns: _share(sum(turn.outcome == name for turn in turns), len(turns))
-
-
-def _seconds(turns: Turns, share: float) -> str:
-    ordered = sorted(turn.seconds for turn in turns) or [0.0]
-    return f"{ordered[ceil(share * len(ordered)) - 1]:.1f} s"
-
-
-def _verdicts(turns: Turns) -> str:
-    counts = Counter(turn.verdict for turn in turns)
-    return f"{counts['liked']} / {counts['disliked']}"
-
-
-ROWS: Final[tuple[tuple[str, Callable[[Turns], str]], ...]] = (
-    # The user of the HTTP API is 0, and nobody.
-    ("people", lambda turns: f"{len({turn.user_id for turn in turns} - {0}):,}"),
-    ("turns", lambda turns: f"{len(turns):,}"),
-    ("retried", lambda turns: _share(sum(turn.retries > 0 for turn in turns), len(turns))),
-    *map(_outcome, ("failed", "salvaged", "fallback", "refused")),
-    ("cost", lambda turns: cost_text(sum(turn.cost_usd for turn in turns))),
-    ("median", lambda turns: _seconds(turns, 0.5)),
-    ("95 % within", lambda turns: _seconds(turns, 0.95)),
-    ("👍 / 👎", _verdicts),
-)
+    return {
+        # The user of the HTTP API is 0, and nobody.
+        "people": f"{len({turn.user_id for turn in turns} - {0}):,}",
+        "turns": f"{len(turns):,}",
+        "retried": share(sum(turn.retries > 0 for turn in turns)),
+        **{name: share(outcomes[name]) for name in ("failed", "salvaged", "fallback", "refused")},
+        "cost": cost_text(sum(turn.cost_usd for turn in turns)),
+        "median": f"{seconds[ceil(0.5 * len(seconds)) - 1]:.1f} s",
+        "95 % within": f"{seconds[ceil(0.95 * len(seconds)) - 1]:.1f} s",
+        "👍 / 👎": f"{verdicts['liked']} / {verdicts['disliked']}",
+    }

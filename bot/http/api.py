@@ -156,13 +156,10 @@ class Api:
         reply = await self._turn("quotes", query, work)
         found: Quotes | None = None if reply.outcome == "care" else _answer_of(reply)
         quotes, summary = (found.quotes, found.summary) if found else ((), reply.text)
-        shown = set(Snippet.model_fields)
+        shown, milliseconds = set(Snippet.model_fields), round(reply.seconds * 1000)
         events = [("result", quote.model_dump(by_alias=True, include=shown)) for quote in quotes]
-        done = {
-            "resultCount": len(quotes),
-            "summary": " ".join([summary, *reply.notes]),
-            "processingTimeMs": round(reply.seconds * 1000),
-        }
+        summary = " ".join([summary, *reply.notes])
+        done = {"resultCount": len(quotes), "summary": summary, "processingTimeMs": milliseconds}
         content = b"".join(
             # JSON in ASCII is one line for any reader.
             format_sse_event(event=name, data_str=json.dumps(data))
