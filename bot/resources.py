@@ -24,7 +24,7 @@ from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, Usage
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
-from agent.fallback import Fallback
+from agent.fallback.answering import Fallback
 from agent.mcp import McpServers
 from agent.memory.tools import memory_tools
 from agent.places.find import WebSearch, brave, find_places_tool, searxng

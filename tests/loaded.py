@@ -20,7 +20,7 @@ import bot.http.server
 import bot.running
 import db.documents.reading
 from agent.care import read_care
-from agent.fallback import read_request
+from agent.fallback.request import read_request
 from agent.fallback.words import lexicon
 from agent.i18n import languages, translate_into
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from agent.fallback import wine_called
+from agent.fallback.searching import wine_called
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.wine import (

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from agent.care import ALLERGIES
-from agent.fallback import parse_query, read_request
+from agent.fallback.request import read_request
+from agent.fallback.searching import parse_query
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.safety import EXCLUDABLE, budget_of, read, written

@@ -16,7 +16,7 @@ from agent.care import ALLERGIES
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.fallback import parse_query
+from agent.fallback.searching import parse_query
 from agent.i18n import translate
 from agent.memory.cellar import (
     MAX_BOTTLES,

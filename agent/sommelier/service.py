@@ -12,14 +12,10 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import ToolCall
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, Toolbox
-from agent.fallback import (
-    Fallback,
-    LookUp,
-    describe_search,
-    language_of,
-    reply_to,
-    unambiguous_query,
-)
+from agent.fallback.answering import Fallback, LookUp, reply_to
+from agent.fallback.searching import unambiguous_query
+from agent.fallback.wording import describe_search
+from agent.fallback.words import language_of
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal

@@ -16,7 +16,8 @@ from agent.engine.contract import Evidence, OutputContract, strict_schema
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
-from agent.fallback import LookUp, describe_request, describe_wine
+from agent.fallback.answering import LookUp
+from agent.fallback.wording import describe_request, describe_wine
 from agent.i18n import translate
 from agent.prompts import prompt_for, with_instructions
 from agent.sommelier.answer import SOMMELIER

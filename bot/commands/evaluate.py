@@ -27,7 +27,7 @@ from agent.evals.dataset import (
     read_conversations,
 )
 from agent.evals.run import Result, Variant, as_json, evaluate, rows, worst_lines
-from agent.fallback import Fallback
+from agent.fallback.answering import Fallback
 from agent.memory.tools import memory_tools
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue

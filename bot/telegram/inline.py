@@ -12,7 +12,7 @@ from telegram import (
 )
 from telegram.ext import InlineQueryHandler
 
-from agent.fallback import parse_query
+from agent.fallback.searching import parse_query
 from agent.markdown import escape
 from agent.sommelier.answer import facts_line, wine_text
 from agent.sommelier.safety import find_wines

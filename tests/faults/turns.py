@@ -9,7 +9,7 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Run, Span
-from agent.fallback import Fallback
+from agent.fallback.answering import Fallback
 from agent.prompts import render, repository_prompts
 from agent.sommelier.answer import SOMMELIER, messages_for_model, wine_ids
 from agent.sommelier.service import Sommelier

@@ -7,7 +7,7 @@ import pytest
 
 from agent.care import Care
 from agent.engine.messages import Message
-from agent.fallback import Fallback, reply_to
+from agent.fallback.answering import Fallback, reply_to
 from agent.i18n import languages, translate_into, use_language
 from agent.sommelier.answer import country_name, with_ids_shown
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fallback import language_of, parse_query, read_request
 from agent.fallback.merging import Context, merge
-from agent.fallback.words import dishes, food_name, pairings, profiles
+from agent.fallback.request import read_request
+from agent.fallback.searching import parse_query
+from agent.fallback.words import dishes, food_name, language_of, pairings, profiles
 from agent.sommelier.wine import Food, Style, WineQuery
 
 REQUESTS = {
