@@ -85,13 +85,13 @@ async def test_a_model_changes_what_is_known_of_the_guest() -> None:
     gone = await changed("forget", kind="hate", value="Chardonnay")
     assert gone.removed_facts == (HATE,)
     bought = await changed("change_cellar", action="add", wine="Barolo 2016", count=3, price=40)
-    assert [(each.key, each.count) for each in bought.bottles] == [(BAROLO.key, 3)]
+    assert [(item.key, item.count) for item in bought.bottles] == [(BAROLO.key, 3)]
     more = await changed("change_cellar", action="add", wine="own:1", count=2)
     assert more.bottles == (replace(BAROLO, count=2),)
     dearer = await changed("change_cellar", action="add", wine="own:1", price=50)
     assert [wine_of(item).price for item in dearer.bottles] == [50]
     drunk = await changed("change_cellar", action="remove", wine="own:1", count=2)
-    assert [each.count for each in drunk.bottles] == [-2]
+    assert [item.count for item in drunk.bottles] == [-2]
 
 
 async def test_the_fact_most_like_the_words_of_a_guest_is_forgotten() -> None:
