@@ -10,7 +10,9 @@ from contextlib import suppress
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import SecretStr
 
+from agent.mcp import open_servers
 from tests.acceptance.test_end_to_end import running_here
 from tests.doubles.bot_api import BotApi
 
@@ -65,6 +67,10 @@ async def test_another_agent_searches_over_http_with_the_token_of_the_api(
             assert (await stranger.post(url, json={})).status_code == 401
             async with Client(streamable_http_client(url, http_client=known)) as client:
                 await searched(client)
+        ours = SecretStr(json.dumps({"cellar": {"url": url, "headers": bearer}}))
+        async with open_servers(ours) as servers:
+            await servers.connections[0].settled.wait()
+            assert [tool.name for tool in servers.tools] == [f"cellar__{name}" for name in TOOLS]
 
 
 async def until_served(http: httpx2.AsyncClient, url: str) -> None:
