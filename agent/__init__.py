@@ -5,7 +5,7 @@ These names are enough to use the loop in another bot; `docs/embedding.md` shows
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, ToolError
-from agent.engine.limits import Ledger, Limits, Price, Prices
+from agent.engine.limits import Ledger, Limits, Price
 from agent.engine.llm import LLMService
 from agent.engine.loop import (
     AgenticResponse,
@@ -45,7 +45,6 @@ __all__ = [
     "OutputSchema",
     "ParseResult",
     "Price",
-    "Prices",
     "Prompt",
     "PromptRef",
     "Run",

@@ -19,7 +19,7 @@ from agent.care import Help, help_texts
 from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
-from agent.engine.limits import Ledger, Limits, Prices
+from agent.engine.limits import Ledger, Limits, costs_of
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, Usage
 from agent.engine.run import Prompt, Run
@@ -216,9 +216,10 @@ def run_of(
     special: Mapping[str, LLMService] | None = None,
 ) -> Run[Deps]:
     """Return the run that every turn starts from; `special` models serve one use each."""
-    prices = Prices(settings.llm_prices)
+    prices = settings.llm_prices
     for model in models:  # logs at the start which of them have no known price
-        prices.costs(LLMResponse(model=model.model, usage=Usage(1), base_url=model.base_url))
+        response = LLMResponse(model=model.model, usage=Usage(1), base_url=model.base_url)
+        costs_of(response, prices)
     limits = Limits(
         structured_output_max_retries=settings.structured_output_max_retries,
         cost_usd=settings.turn_max_cost_usd,

@@ -121,15 +121,8 @@ class SpanRecord(Span):
     def span_id(self) -> str:
         return "1" * 16
 
-    def child(
-        self,
-        name: str,
-        type: SpanType,
-        *,
-        input: object = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> "SpanRecord":
-        span = SpanRecord(name, type, input, metadata=dict(metadata or {}))
+    def child(self, name: str, type: SpanType, **fields: Any) -> "SpanRecord":
+        span = SpanRecord(name, type, **fields)
         self.children.append(span)
         return span
 

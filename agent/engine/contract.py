@@ -118,11 +118,7 @@ class OutputContract(Generic[T]):
         return wording.replace("{error_description}", problem)
 
     def read(self, value: object) -> T:
-        """Read a value of JSON as the contract's type.
-
-        Raises:
-            ValidationError: it does not satisfy the schema.
-        """
+        """Read a value of JSON as the contract's type. Raises ValidationError."""
         return self.adapter.validate_json(json.dumps(value))
 
     def write(self, answer: T) -> str:
@@ -166,8 +162,7 @@ class OutputContract(Generic[T]):
 def strict_schema(schema: JsonSchema) -> JsonSchema | None:
     """Return `schema` for strict mode: every property required, no others, no defaults.
 
-    Return None if it has no such form: strict mode allows no open objects, and only an object as
-    the root.
+    Return None if it has no such form: the root must be an object, and no object may be open.
     """
     try:
         return _strict(schema) if schema.get("type") == "object" else None

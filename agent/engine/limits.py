@@ -65,34 +65,24 @@ UNKNOWN: Final = Price(prompt=5, completion=25)
 """The price of the dearest models in common use, about: a limit stops too early, not never."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """The prices of models: `own` ones, else those that the package genai-prices publishes.
+def costs_of(response: LLMResponse, own: Mapping[str, Price]) -> Costs:
+    """Return the cost of a response at `own` prices, else at those of genai-prices.
 
-    A model that nobody knows is free on a local server, and costs `UNKNOWN` on any other.
+    A model that nobody knows is free on a local server, and costs `UNKNOWN` on any other. The first
+    look-up takes 0.2 s.
     """
-
-    own: Mapping[str, Price] = field(default_factory=dict)
-
-    def costs(self, response: LLMResponse) -> Costs:
-        """Return the cost of a response; the first look-up takes 0.2 s."""
-        usage, model, server = response.usage, response.model, response.base_url
-        if not usage.total_tokens:
-            return FREE.costs(usage)
-        if (own := self._own(model)) is not None:
-            return own.costs(usage)
-        if (published := _published_costs(usage, model, server)) is not None:
-            return published
-        if server is not None and is_local(server):
-            return FREE.costs(usage)
-        _warn_of(model)
-        return UNKNOWN.costs(usage)
-
-    def _own(self, model: str) -> Price | None:
-        """Return the price under the longest name that `model` is, or extends by a version."""
-        names = [name for name in self.own if model.startswith(name)]
-        known = [name for name in names if VERSION.fullmatch(model[len(name) :])]
-        return self.own[max(known, key=len)] if known else None
+    usage, model, server = response.usage, response.model, response.base_url
+    if not usage.total_tokens:
+        return FREE.costs(usage)
+    begun = [name for name in own if model.startswith(name)]
+    if known := [name for name in begun if VERSION.fullmatch(model.removeprefix(name))]:
+        return own[max(known, key=len)].costs(usage)
+    if (published := _published_costs(usage, model, server)) is not None:
+        return published
+    if server is not None and is_local(server):
+        return FREE.costs(usage)
+    _warn_of(model)
+    return UNKNOWN.costs(usage)
 
 
 def _published_costs(usage: Usage, model: str, server: str | None) -> Costs | None:
@@ -156,7 +146,8 @@ class Ledger:
     tool_errors: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
-    prices: Prices = field(default_factory=Prices, repr=False)
+    prices: Mapping[str, Price] = field(default_factory=dict, repr=False)
+    """Own prices of models, by name."""
     spent_before: Spent = NOTHING_SPENT
     """Use that counts towards the budgets of a day, but no more towards the limits of the turn."""
 
@@ -167,7 +158,7 @@ class Ledger:
 
     def add(self, response: LLMResponse) -> Costs:
         """Count a response's tokens and cost, and return the latter."""
-        costs = self.prices.costs(response)
+        costs = costs_of(response, self.prices)
         self.usage += response.usage
         self.cost_usd += sum(costs.values())
         return costs

@@ -56,8 +56,7 @@ class LLMService:
 
     A `client` of your own (for Azure, a proxy, special headers) replaces `api_key` and `base_url`;
     you have to close it. `extra_body` is sent with every request. A complete answer may take
-    `timeout_seconds`. `is_openai` tells whether the server behaves like OpenAI's; by default this
-    is read from its address.
+    `timeout_seconds`. Whether the server `is_openai` is read from its address by default.
     """
 
     def __init__(
@@ -89,8 +88,8 @@ class LLMService:
     ) -> LLMResponse:
         """Send one request to the model, streamed if it has `on_text` and the server can stream.
 
-        Raises the errors of `LLM`. If the server answers 400 because of an unknown parameter, raise
-        ParameterDeclined, and leave the parameter out of later requests.
+        Raises the errors of `LLM`; ParameterDeclined if later requests leave out what the server
+        did not understand.
         """
         dialect = self._dialect
         parameters = dialect.parameters(messages, request)
@@ -230,11 +229,7 @@ async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:
 
 
 def _plain_data(answer: object) -> Mapping[str, Any]:
-    """Return a server's answer as plain data: the client has not validated its types.
-
-    Raises:
-        ValueError: it is no chat completion.
-    """
+    """Return a server's answer, not validated by the client. Raises ValueError if it is none."""
     if isinstance(answer, BaseModel):
         answer = answer.model_dump(exclude_unset=True, warnings=False)
     if isinstance(answer, Mapping):

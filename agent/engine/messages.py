@@ -1,9 +1,8 @@
 """The messages of a turn, and the data that travels between the loop and a language model.
 
-A `Conversation` is in a form that every server accepts: every call has exactly one result. At most
-one pair of invalid response and feedback is sent: attempt 5 sends no more than attempt 2. Some
-servers want fields of their own messages back (an echo): these are sent only within the turn, and
-only to the model that wrote the message.
+Servers accept a `Conversation`: every call has exactly one result, and of all invalid responses
+only the last is sent, with its feedback. Some servers want fields of their own messages back (an
+echo): these are sent only within the turn, and only to the model that wrote the message.
 """
 
 import json
@@ -81,10 +80,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class OutputSchema:
-    """The JSON Schema of the structured answer, and its strict form for mode `json_schema`.
-
-    There is no strict form of a schema whose objects may hold keys that it does not name.
-    """
+    """The JSON Schema of the structured answer, and its strict form for mode `json_schema`."""
 
     name: str
     schema: JsonSchema
@@ -147,12 +143,10 @@ class LLM(Protocol):
     @property
     def model(self) -> str:
         """Return the model's name, as the server knows it."""
-        ...
 
     @property
     def base_url(self) -> str | None:
         """Return the address of its server, None if there is none or it is the usual one."""
-        ...
 
     async def generate_with_tools(
         self, messages: Sequence[Message], request: LLMRequest
@@ -163,7 +157,6 @@ class LLM(Protocol):
             ModelUnavailable: no usable answer came; another try may help.
             ModelRejected: the request will fail again as it is.
         """
-        ...
 
 
 class Conversation:
@@ -206,10 +199,9 @@ class Conversation:
         self._added = [*map(without_echoes, self._added)]
 
     def shorten(self) -> bool:
-        """Drop half of the history, or cut tool results in half if there is no history.
+        """Drop half of the history, up to a message of the user; without one halve tool results.
 
-        What remains of the history begins with a message of the user. Return False if nothing
-        could be shortened.
+        Return False if nothing could be shortened.
         """
         if self._history:
             rest = self._history[len(self._history) // 2 + 1 :]
@@ -226,7 +218,7 @@ class Conversation:
     def with_unique_ids(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
         """Return the calls with unique ids: an id that is malformed or in use is replaced.
 
-        Our ids have nine letters and digits: some servers accept no others.
+        New ids have nine letters and digits: some servers accept no others.
         """
         unique = []
         for call in calls:
@@ -249,12 +241,11 @@ class Conversation:
     def add_feedback(self, response: LLMResponse, raw: str, feedback: str) -> None:
         """Add an invalid response, of which `raw` is sent, in place of the previous pair.
 
-        An empty one is named: a blank content is a 400 with some servers. It has its echo if tools
-        were called: some servers then require it.
+        It has its echo if tools were called: some servers then require it.
         """
         del self._added[self._pair]
         echo = response.echo if self._added else {}
-        content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"
+        content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"  # servers refuse a blank content
         self._pair = slice(len(self._added), len(self._added) + 2)
         self._added += [
             {"role": "assistant", "content": content, **echo},
@@ -278,13 +269,11 @@ def json_object(text: str) -> dict[str, Any] | None:
 
 def without_images(message: Message) -> Message:
     """Return a message with the size of each image in its place, for the trace."""
-    parts = message.get("content")
-    if not isinstance(parts, list):
+    if not isinstance(parts := message.get("content"), list):
         return message
     text, *images = parts
-    sizes = [len(image["image_url"]["url"]) * 3 // 4 // 1000 for image in images]
-    shown = [text["text"], *(f"[image, {size} kB]" for size in sizes)]
-    return message | {"content": "\n".join(shown)}
+    shown = [f"[image, {len(image['image_url']['url']) * 3 // 4000} kB]" for image in images]
+    return message | {"content": "\n".join([text["text"], *shown])}
 
 
 def without_echoes(message: Message) -> Message:

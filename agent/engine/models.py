@@ -51,9 +51,7 @@ class ModelChain:
     ) -> tuple[LLMResponse, Span]:
         """Return one response of the first model that gives one, and its span.
 
-        Raises:
-            LimitReached: the turn may make no further request, or its time is up.
-            ModelError: no model of the turn could be asked.
+        Raises LimitReached, or the ModelError of the last model.
         """
         failures = 0
         while True:
@@ -115,9 +113,7 @@ class ModelChain:
     ) -> LLMResponse:
         """Send a request; if it is cut off, count about what it took until then.
 
-        Raises:
-            DeadlinePassed: there was no response by the deadline of the turn.
-            ModelError: the model failed.
+        Raises DeadlinePassed if there was no response in time, ModelError if the model failed.
         """
         try:
             async with asyncio.timeout_at(self.run.deadline):

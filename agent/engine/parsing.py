@@ -173,17 +173,16 @@ def read_json(text: str, brackets: str = "{}") -> object:
     Raises:
         ValueError: there is none, or more than one; the message says why, without the text.
     """
-    inner = text[text.find(brackets[0]) : text.rfind(brackets[1]) + 1]
-    problem = ""
-    for candidate in (text, inner):
-        try:
-            return json.loads(candidate, strict=False)  # line breaks within strings are read
-        except (ValueError, RecursionError) as error:
-            problem = clip(str(error), 80)
-    if brackets[0] not in text:
-        raise ValueError("the response holds no JSON")
+    begin, end = text.find(brackets[0]), text.rfind(brackets[1]) + 1
+    written = text if begin < 0 else text[begin:end]
     try:
-        return pyjson5.loads(inner)
+        return json.loads(written, strict=False)  # line breaks within strings are read
+    except (ValueError, RecursionError) as error:
+        if begin < 0:
+            raise ValueError("the response holds no JSON") from None
+        problem = clip(str(error), 80)
+    try:
+        return pyjson5.loads(written)
     except (ValueError, RecursionError, pyjson5.Json5Exception):
         raise ValueError(f"the response is not one valid JSON value ({problem})") from None
 

@@ -1,7 +1,7 @@
 """The run of a turn: its models, limits, ledger, deadline and span, carried through the engine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Final, Generic, Literal, Self
@@ -25,11 +25,7 @@ ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
 
 @dataclass(frozen=True, slots=True)
 class PromptRef:
-    """Name the prompt that a generation was made with.
-
-    `version` counts up in prompt management; a prompt of the repository has its own version and
-    `is_fallback`.
-    """
+    """Name the prompt of a generation; one of the repository has its own version, `is_fallback`."""
 
     name: str
     version: int
@@ -77,15 +73,8 @@ class Span:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         return None
 
-    def child(
-        self,
-        name: str,
-        type: SpanType,
-        *,
-        input: object = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> "Span":
-        """Open a span below this one."""
+    def child(self, name: str, type: SpanType, **fields: Any) -> "Span":
+        """Open a span below this one; `fields` are its `input` and `metadata`."""
         return self
 
     def update(self, **fields: Any) -> None:
@@ -121,11 +110,7 @@ class Stop:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
-        """Run the block until it ends or `ask` is called.
-
-        Raises:
-            Stopped: `ask` was called.
-        """
+        """Run the block until it ends; raise Stopped if `ask` is called."""
         if self.is_asked:
             raise Stopped("the user has stopped this turn")
         try:
@@ -163,10 +148,7 @@ class Run(Generic[D]):
     stop: Stop = field(default_factory=Stop)
 
     def for_turn(self, *, spent_before: Spent = NOTHING_SPENT) -> "Run[D]":
-        """Return a run for one more turn, with a ledger and a stop of its own.
-
-        `spent_before` is the usage of earlier tries.
-        """
+        """Return a run for one turn, which earlier tries have cost `spent_before`."""
         ledger = Ledger(prices=self.ledger.prices, spent_before=spent_before)
         return replace(self, ledger=ledger, stop=Stop())
 

@@ -120,10 +120,7 @@ class Toolbox:
             raise ValueError(f"two tools have one name: {[item.name for item in all_tools]}")
 
     async def call_all(self, calls: Sequence[ToolCall], run: Run) -> list[ToolResult]:
-        """Run a response's calls concurrently and return their results in order.
-
-        Calls beyond the limit are refused.
-        """
+        """Run a response's calls concurrently, except those beyond the limit."""
         allowed = max(0, run.limits.tool_calls - run.ledger.tool_calls)
         run.ledger.tool_calls += min(allowed, len(calls))
         results = await asyncio.gather(*(self.call(call, run) for call in calls[:allowed]))
@@ -176,10 +173,7 @@ async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
 
 
 def _without_nulls(arguments: str) -> str:
-    """Remove null values: some servers force the model to fill in every argument.
-
-    Arguments that are missing altogether become an empty object.
-    """
+    """Remove null values: some servers force the model to fill in every argument."""
     if "null" in arguments and (values := json_object(arguments)):
         return json.dumps({name: value for name, value in values.items() if value is not None})
     return "{}" if arguments.strip() in {"", "null"} else arguments
@@ -192,7 +186,7 @@ def _failed(error_type: str, problem: str) -> ToolResult:
 def as_text(content: object, max_chars: int) -> str:
     """Return a tool's content as the model reads it: a string as it is, everything else as JSON.
 
-    Cut a text that is too long at the end of a paragraph or sentence, and note its length.
+    A text that is too long is cut at the end of a paragraph or sentence, and its length noted.
     """
     if not isinstance(content, str):
         plain = to_jsonable_python(content, exclude_none=True)
@@ -207,8 +201,7 @@ def as_text(content: object, max_chars: int) -> str:
 def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
     """Return the schema of a tool's arguments, with every enum where it is used.
 
-    Leave out parts that cost tokens and tell the model nothing: titles, lengths, empty defaults,
-    the null of optional types and the class docstring.
+    Titles, lengths, empty defaults, nulls and the class docstring cost tokens, and are left out.
     """
     schema = arguments.model_json_schema()
     definitions = schema.pop("$defs", {})

@@ -31,11 +31,7 @@ FORMAT_WORDS: Final = pattern(r"response_format|json_|grammar|schema")
 STREAM_WORDS: Final = pattern(r"\bstream")
 TOO_MUCH: Final = pattern(r"too large|context length|at most")
 """Words of a complaint about a value; the parameter itself is known."""
-FINISH_REASONS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("max_tokens", "model_length"), "length"),
-    **dict.fromkeys(("safety", "recitation", "prohibited_content"), "content_filter"),
-    **dict.fromkeys(("error", "abort", "insufficient_system_resource"), "interrupted"),
-}
+FINISH_REASONS: Final = {"max_tokens": "length", "safety": "content_filter", "error": "interrupted"}
 """Finish reasons of other servers, in the words of OpenAI; `interrupted` is ours."""
 
 

@@ -1,25 +1,29 @@
 """Prices of models: from a setting, from the list, from genai-prices, or of a model unknown."""
 
 import logging
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 
-from agent.engine.limits import UNKNOWN, Ledger, Prices
+from agent.engine.limits import UNKNOWN, Ledger, Price, costs_of
 from agent.engine.messages import LLMResponse, Usage
 from config import load_settings
 
 MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
 
 
-def cost(model: str, prices: Prices | None = None, base_url: str | None = None) -> float:
+def cost(
+    model: str, prices: Mapping[str, Price] = MappingProxyType({}), base_url: str | None = None
+) -> float:
     """The cost of a million tokens in and out, in US dollars."""
     response = LLMResponse(model=model, usage=MILLION, base_url=base_url)
-    return sum((prices or Prices()).costs(response).values())
+    return sum(costs_of(response, prices).values())
 
 
 def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
     setting = '{"house-model": {"prompt": 2, "cached": 1, "completion": 4}}'
-    prices = Prices(load_settings(None, {"LLM_PRICES": setting}).llm_prices)
+    prices = load_settings(None, {"LLM_PRICES": setting}).llm_prices
     ledger = Ledger(prices=prices)
     usage = Usage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
     costs = ledger.add(LLMResponse(model="house-model-2026-01-01", usage=usage))
@@ -34,7 +38,7 @@ def test_a_model_costs_what_is_published_for_that_many_tokens() -> None:
     assert at_reseller == behind_a_proxy == 30
     few = LLMResponse(model="gemini-2.5-pro", usage=Usage(100_000, 0))
     many = LLMResponse(model="gemini-2.5-pro", usage=Usage(1_000_000, 0))
-    assert sum(Prices().costs(many).values()) > 10 * sum(Prices().costs(few).values())
+    assert sum(costs_of(many, {}).values()) > 10 * sum(costs_of(few, {}).values())
 
 
 def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
@@ -44,7 +48,7 @@ def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
         model="unheard-of-7b", usage=MILLION, base_url="https://models.example/v1"
     )
     with caplog.at_level(logging.WARNING):
-        costs = [sum(Prices().costs(response).values()) for _ in range(3)]
+        costs = [sum(costs_of(response, {}).values()) for _ in range(3)]
     assert costs == [UNKNOWN.prompt + UNKNOWN.completion] * 3
     assert [record.getMessage() for record in caplog.records] == [
         "The price of the model 'unheard-of-7b' is not known, it counts as one of the dearest: 5 "
