@@ -11,13 +11,13 @@ from typing import Final
 
 from agent.mcp import McpServers, open_servers
 from agent.tracing.records import keyed_hash
-from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.question import RunningTurns
 from bot.resources import STATS_RETENTION, Resources, sommelier_of
 from bot.tasks import bounded
+from bot.telegram.admin import AdminCommands
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from bot.telegram.connection import telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation

@@ -16,7 +16,6 @@ from pydantic import SecretStr
 from agent.engine.llm import load_client
 from agent.fallback.words import lexicon
 from agent.tracing.records import keyed_hash
-from bot.admin.commands import send_broadcasts
 from bot.app import open_dispatcher
 from bot.resources import Repositories, forget_old, open_resources
 from bot.tasks import (
@@ -29,6 +28,7 @@ from bot.tasks import (
     run_until,
     stop_on_signals,
 )
+from bot.telegram.admin import send_broadcasts
 from bot.telegram.connection import introduce
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import show_commands
@@ -162,7 +162,7 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
         CannotListen: the address is taken.
     """
     # FastAPI takes a while to load, and a terminal needs none of it.
-    from bot.admin.page import AdminPage  # noqa: PLC0415
+    from bot.http.admin_page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415
     from bot.http.server import http_app, listen, pages, serve_http, webhook  # noqa: PLC0415
 

@@ -19,12 +19,12 @@ from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply
-from bot.admin.commands import send_broadcasts
 from bot.outgoing import ButtonRows
 from bot.question import OpenRoot, Question
 from bot.resources import Repositories, Resources
 from bot.running import lanes_of, run_bot
 from bot.tasks import every, run_until
+from bot.telegram.admin import send_broadcasts
 from bot.telegram.connection import introduce, telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher

@@ -11,8 +11,8 @@ from pydantic_core import to_json
 
 from agent.tracing.records import keyed_hash
 from agent.turn import Change
-from bot.admin.page import PATH, AdminPage
 from bot.commands.output import fail, open_settings, with_database
+from bot.http.admin_page import PATH, AdminPage
 from bot.http.server import http_app, listen, serve_http
 from bot.resources import Repositories, open_engine, require_newest_schema
 from bot.tasks import run_until, stop_on_signals

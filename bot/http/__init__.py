@@ -1,1 +1,1 @@
-"""The bot over HTTP: webhook, health, metrics, the API."""
+"""The bot over HTTP: webhook, health, metrics, the API, the page of admins."""

@@ -13,9 +13,9 @@ from agent.engine.llm import LLMService
 from agent.engine.run import Run
 from agent.i18n import translate
 from agent.sommelier.service import Sommelier
-from bot.admin.commands import AdminCommands
 from bot.budgets import Budgets
 from bot.resources import Repositories
+from bot.telegram.admin import AdminCommands
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.updates.lanes import Lanes
 from db.engine import Sessions

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from agent.tracing.records import TraceRecord
 from agent.turn import Outcome, Reply, StoredMessage, record_turn
-from bot.admin.page import AdminPage
+from bot.http.admin_page import AdminPage
 from bot.tracing import masking_of, trace_link
 from config import Settings, load_settings
 from db.engine import Sessions

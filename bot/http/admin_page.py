@@ -52,7 +52,7 @@ def template() -> Template:
     environment = Environment(
         loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    return environment.get_template("page.html")
+    return environment.get_template("admin_page.html")
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class AdminCommands:
 
     async def stats(self, update: Update, _context: object) -> None:
         """/stats: show today and the last 7 days as a table; in private only."""
-        from bot.admin.page import stats_table  # noqa: PLC0415 - only for admins
+        from bot.http.admin_page import stats_table  # noqa: PLC0415 - only for admins
 
         shown = translate("stats_in_private")
         if is_private(update):

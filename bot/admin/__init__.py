@@ -1,1 +1,0 @@
-"""Show admins the numbers, in the chat and on a page, and let them decide who is let in."""
