@@ -23,11 +23,7 @@ from agent.language import sentences
 from agent.markdown import escape, link, live, plain
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.grounding import PLACEHOLDER, Grounds
-from agent.sommelier.sommelier_prompts import (
-    SommelierResponse,
-    WineRecommendation,
-    validate_semantic_content,
-)
+from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.sommelier.wine import OWN, VEGAN, Wine, key, money
 from agent.text import Match, pattern, words
 from agent.turn import StoredMessage
@@ -159,7 +155,7 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
     if response.concern == "crisis":
         return None
     for position, wine in enumerate(response.wines):
-        if problem := _ungrounded_wine(wine, evidence):
+        if problem := _wrong_id(wine.wine_id, evidence):
             return f"wines.{position}: {problem}"
     grounds = Grounds(evidence, frozenset(wine_ids(response)))
     described = ((wine.description, wine.wine_id) for wine in response.wines)
@@ -172,8 +168,10 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
 def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
     """Return the first path, address, wine or figures in a text that no evidence supports."""
     evidence = grounds.evidence
-    rules = (unretrieved_path, _unknown_address, _unknown_placeholder)
-    if problem := next(filter(None, (rule(text, evidence) for rule in rules)), None):
+    named = (found[1].strip() for found in PLACEHOLDER.finditer(text))
+    problems = [unretrieved_path(text, evidence), _unknown_address(text, evidence)]
+    problems += [_wrong_id(named_id, evidence) for named_id in named]
+    if problem := next(filter(None, problems), None):
         return problem
     wine = _wine(wine_id, evidence)
     if figures := grounds.wrong_figures(text, wine):
@@ -182,25 +180,18 @@ def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
     return None
 
 
-def _ungrounded_wine(wine: WineRecommendation, evidence: Evidence) -> str | None:
-    """Return why a wine may not be recommended: no tool returned it, or it is not on the list."""
-    found = _wine(wine.wine_id, evidence)
-    if found is None:
-        problem = f"no tool returned a wine with the id {quoted(wine.wine_id)}"
-    elif not _is_listed(found) and any(map(_is_listed, evidence.sources.values())):
-        problem = f"{quoted(found.label)} is not on the guest's wine list"
-    else:
+def _wrong_id(wine_id: str, evidence: Evidence) -> str | None:
+    """Return why a wine may not be named: no tool returned it, or it is not on the guest's list."""
+    wines = {key: found for key, found in evidence.sources.items() if isinstance(found, AnyWine)}
+    listed = [key for key, wine in wines.items() if isinstance(wine, ReadWine) and wine.is_listed]
+    allowed = listed or [*wines]
+    if wine_id in allowed:
         return None
-    return f"{problem}; {_allowed_ids(evidence)}"
-
-
-def _unknown_placeholder(text: str, evidence: Evidence) -> str | None:
-    """Return a problem with the first `{wine:ID}` whose wine no tool returned, or None."""
-    for found in PLACEHOLDER.finditer(text):
-        if not _wine(found[1].strip(), evidence):
-            problem = f"no tool returned a wine with the id in {quoted(found[0])}"
-            return f"{problem}; {_allowed_ids(evidence)}"
-    return None
+    advice = "call search_wines first and recommend only wines it returns"
+    if allowed:
+        advice = f"recommend only wines with these ids: {', '.join(allowed[-MAX_NAMED_IDS:])}"
+    source = "is on the guest's wine list" if listed else "was returned by a tool"
+    return f"no wine with the id {quoted(wine_id)} {source}; {advice}"
 
 
 def _unknown_address(text: str, evidence: Evidence) -> str | None:
@@ -229,21 +220,9 @@ def _wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
     return found if isinstance(found, AnyWine) else None
 
 
-def _is_listed(found: object) -> bool:
-    return isinstance(found, ReadWine) and found.is_listed
-
-
-def _allowed_ids(evidence: Evidence) -> str:
-    wines = {key: found for key, found in evidence.sources.items() if isinstance(found, AnyWine)}
-    ids = [key for key, wine in wines.items() if _is_listed(wine)] or list(wines)
-    if not ids:
-        return "call search_wines first and recommend only wines it returns"
-    return f"recommend only wines with these ids: {', '.join(ids[-MAX_NAMED_IDS:])}"
-
-
 def _grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
     """Return a response without wines and sentences that no evidence supports."""
-    wines = [wine for wine in response.wines if not _ungrounded_wine(wine, evidence)]
+    wines = [wine for wine in response.wines if not _wrong_id(wine.wine_id, evidence)]
     grounds = Grounds(evidence, frozenset(wine.wine_id for wine in wines))
 
     def supported(text: str, wine_id: str = "") -> str:

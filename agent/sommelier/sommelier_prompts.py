@@ -30,16 +30,17 @@ HeardConcern = Literal[
 """The concerns that a model may hear: of `agent.care.Concern`, the gravest first."""
 
 
-def free_text(text: str, limit: int = INTRO_CHARS) -> str:
-    """Return a model's own words as plain text, without Markdown and of at most `limit`."""
-    unmarked = MARKUP.sub("", visible(text))
-    plain = MARKED_LINK.sub(lambda link: f"{link[1]} ({link[2]})", unmarked).strip()
-    return truncate_at_boundary(plain, limit)
-
-
 def _cut(limit: int) -> BeforeValidator:
     """Return a validator that makes plain text of at most `limit` characters of a string."""
-    return BeforeValidator(lambda text: free_text(text, limit) if isinstance(text, str) else text)
+
+    def cut(text: object) -> object:
+        if not isinstance(text, str):
+            return text
+        unmarked = MARKUP.sub("", visible(text))
+        plain = MARKED_LINK.sub(lambda link: f"{link[1]} ({link[2]})", unmarked)
+        return truncate_at_boundary(plain.strip(), limit)
+
+    return BeforeValidator(cut)
 
 
 def heard_concern(value: object) -> str:
