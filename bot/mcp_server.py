@@ -30,8 +30,8 @@ from agent.documents.quotes import quote_documents_tool
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult, tool
-from agent.sommelier.wine import Text
-from agent.sommelier.wine_tools import SearchWines, wine_tools
+from agent.sommelier.wine import Text, WineQuery
+from agent.sommelier.wine_tools import wine_tools
 from bot.resources import Resources
 
 NAME: Final = "sommelier"
@@ -49,7 +49,7 @@ def served_tools(resources: Resources) -> Toolbox:
 
     async def find_similar_wines(wine_id: Text, run: Run) -> object:
         """Wines of the catalogue that are like one of it, most alike first."""
-        return await search.function(SearchWines(like=wine_id), run)
+        return await search.function(WineQuery(like=wine_id), run)
 
     quotes = quote_documents_tool(resources.documents, cache=resources.cache)
     documents = search_documents_tool(resources.documents)

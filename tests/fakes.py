@@ -76,7 +76,8 @@ class FakeCatalogue:
 
     def _matches(self, wine: Wine, query: WineQuery) -> bool:
         return (
-            (not query.styles or query.alcohol_free or wine.style in query.styles)
+            wine.id != query.like
+            and (not query.styles or query.alcohol_free or wine.style in query.styles)
             and (not query.alcohol_free or wine.style == Style.ALCOHOL_FREE)
             and (not query.foods or bool(set(wine.foods) & set(query.foods)))
             and (query.max_price is None or (wine.price or 0) <= query.max_price)
@@ -84,10 +85,6 @@ class FakeCatalogue:
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         return [wine for wanted in wine_ids for wine in self.wines if wine.id == wanted]
-
-    async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
-        others = FakeCatalogue([wine for wine in self.wines if wine.id != wine_id])
-        return await others.search(query)
 
     async def count(self) -> int:
         return len(self.wines)

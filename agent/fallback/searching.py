@@ -63,7 +63,9 @@ async def find(
     query = query_of(request, context)
     liked = (context.meant(request) or context.shown)[:1] if "like" in request.cues else ()
     like = liked[0] if liked else None
-    result = await find_wines(catalogue, query, person, like=like.id if like else "")
+    if like:
+        query = query.model_copy(update={"like": like.id})
+    result = await find_wines(catalogue, query, person)
     wines = _fitting(result, request, query)
     for names in () if like else GIVEN_UP:
         asked = [name for name in names if getattr(query, name) and name not in query.soft]

@@ -157,7 +157,7 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
     for name, values in excluded.items():
         known = getattr(query, f"without_{name}")
         filters[f"without_{name}"] = tuple(dict.fromkeys((*known, *values)))[:MAX_VALUES]
-    narrowed = type(query).model_validate(dict(query) | filters)
+    narrowed = WineQuery.model_validate(dict(query) | filters)
     return _alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN) if care.forbids_alcohol else narrowed
 
 
@@ -196,17 +196,15 @@ def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
     return query.model_copy(update=update)
 
 
-async def find_wines(
-    catalogue: Catalogue, query: WineQuery, person: Person, *, like: str = ""
-) -> WineSearchResult:
-    """Return wines that a person may be shown: for `query`, or similar to the wine with id `like`.
+async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> WineSearchResult:
+    """Return wines for a search that a person may be shown.
 
     If nothing is within their usual budget, the search is made without that limit. For a person who
     should better not drink, alcohol-free wines come first.
     """
 
     async def search(narrowed: WineQuery) -> WineSearchResult:
-        found = await (catalogue.similar(like, narrowed) if like else catalogue.search(narrowed))
+        found = await catalogue.search(narrowed)
         wines = tuple(wine for wine in found.wines if may_be_shown(wine, person))
         hidden = len(found.wines) - len(wines)
         return found.model_copy(update={"wines": wines, "total": found.total - hidden})
@@ -217,7 +215,7 @@ async def find_wines(
         found = await search(narrow(query, replace(person, facts=unlimited)))
     found = _cut_to_query(found, query)
     is_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
-    if not person.care.is_cautious or like or is_free:
+    if not person.care.is_cautious or query.like or is_free:
         return found
     free = await search(_alcohol_free(narrow(query, person), MAX_ABV))
     first = {wine.id: wine for wine in free.wines[:OFFERED_FIRST]}

@@ -308,7 +308,8 @@ class WineQuery(BaseModel):
     """A search of the catalogue; prices are per bottle, abv in % vol.
 
     A filter excludes, unless `soft` names it: then wines that meet it come first. `text` only
-    ranks. `order` ranks by price instead, wines without a price last.
+    ranks. `order` ranks by price instead, wines without a price last. `like`, the id of a wine,
+    finds others, most like it first; none if it is unknown.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -344,6 +345,7 @@ class WineQuery(BaseModel):
     in_stock_only: SkipJsonSchema[bool] = True
     text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
     order: Canonical[Order] = Field("match", description="With `text`: its matches first.")
+    like: Text = ""
     limit: int = Field(6, ge=1, le=12)
     soft: SkipJsonSchema[tuple[str, ...]] = ()
 
@@ -385,9 +387,6 @@ class Catalogue(Protocol):
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         """Return the wines with these ids, in the order asked; unknown ids are left out."""
-
-    async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
-        """Find others that pass `query`, most like this wine first; none for an unknown id."""
 
     async def count(self) -> int:
         """Return how many wines the catalogue holds, out of stock included."""

@@ -47,22 +47,16 @@ class GetWine(StrictModel):
     wine_ids: Annotated[tuple[Text, ...], Field(min_length=1, max_length=12)]
 
 
-class SearchWines(WineQuery):
-    """Arguments of search_wines."""
-
-    like: Text = ""
-
-
 def wine_tools(catalogue: Catalogue) -> list[Tool]:
     """Return search_wines and get_wine, which read `catalogue`."""
 
-    async def search_wines(query: SearchWines, run: Run) -> ToolOutput:
+    async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
         if query.like and not await catalogue.get([query.like]):
             raise ToolError("there is no wine with the id of `like`; search without it")
         name = "retrieve.similar" if query.like else "retrieve.wines"
         filters = query.model_dump(mode="json", exclude_defaults=True)
         with run.span.child(name, "retriever", input=filters) as span:
-            result = await find_wines(catalogue, query, person_in(run), like=query.like)
+            result = await find_wines(catalogue, query, person_in(run))
             span.update(output=list(wines_by_id(result.wines)), metadata={"found": result.total})
         return _search_output(result, deps_of(run).ids_given_to_model)
 
@@ -75,7 +69,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         return ToolOutput(content, wines_by_id(wines))
 
     return [
-        Tool("search_wines", SEARCH, SearchWines, search_wines),
+        Tool("search_wines", SEARCH, WineQuery, search_wines),
         Tool("get_wine", GET, GetWine, get_wine),
     ]
 

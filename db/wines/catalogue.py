@@ -67,12 +67,10 @@ class SqlCatalogue(SqlRepository):
 
     async def search(self, query: WineQuery) -> WineSearchResult:
         async with self.sessions() as session:
-            return await _search(session, query, None)
-
-    async def similar(self, wine_id: str, query: WineQuery) -> WineSearchResult:
-        async with self.sessions() as session:
-            wine = (await load_wines(session, [storable(wine_id)])).get(wine_id)
-            return await _search(session, query, wine) if wine else WineSearchResult()
+            if not query.like:
+                return await _search(session, query, None)
+            like = (await load_wines(session, [storable(query.like)])).get(query.like)
+            return await _search(session, query, like) if like else WineSearchResult()
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         wanted = [wine_id for wine_id in wine_ids if wine_id == storable(wine_id)]
