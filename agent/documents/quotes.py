@@ -7,7 +7,6 @@ default), and every rule is checked here.
 """
 
 import time
-import unicodedata
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -39,22 +38,16 @@ from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
 from agent.prompts import prompt_for, with_instructions
-from agent.text import UNSPACED
+from agent.text import UNSPACED, Pattern, escape, pattern, storable
 from agent.turn import deps_of
 
 MAX_SNIPPETS: Final = 8
 MAX_TOKENS: Final = 4096
 CACHE_SECONDS: Final = 15 * 60.0
 CACHE_ENTRIES: Final = 256
-INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"
-LEVELLED: Final = str.maketrans(
-    dict.fromkeys(QUOTATION_MARKS, "'")
-    | dict.fromkeys("‐‑‒–—―−", "-")
-    # Passages are shown without square brackets, which would be citations.
-    | {"[": "(", "]": ")"}
-    | dict.fromkeys(f"*_{INVISIBLE}")
-)
+EQUAL_SIGNS: Final = (QUOTATION_MARKS, "-‐‑‒–—―−")
+"""Kinds of quotation marks and of dashes, which models level as they copy."""
 
 
 class Snippet(BaseModel):
@@ -163,35 +156,28 @@ def find_in_chunks(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, st
 def verbatim(content: str, text: str) -> str | None:
     """Return the contiguous part of `text` that `content` quotes, to the letter, or None.
 
-    White space and case make no difference, nor do kinds of quotation marks and dashes, which
-    models level as they copy. Quotation marks and an ellipsis around the content may be the
-    model's. A quote begins and ends with a word.
+    White space and case make no difference, nor do kinds of quotation marks and dashes. Quotation
+    marks and an ellipsis around the content may be the model's. A quote begins and ends with a
+    word.
     """
-    passage = _compared(content.strip(f"{QUOTATION_MARKS}… "))[0].strip()
-    source, places = _compared(text)
-    start = source.find(passage) if passage else -1
-    while start >= 0:
-        end = start + len(passage)
-        if not any(_is_within_word(source[max(0, at - 1) : at + 1]) for at in (start, end)):
-            return text[places[start] : places[end - 1] + 1]
-        start = source.find(passage, start + 1)
+    words = storable(content).strip(f"{QUOTATION_MARKS}… ").split()
+    if not words or sum(map(len, words)) > len(text):
+        return None
+    for found in _quote_pattern(*words).finditer(text):
+        start, end = found.span()
+        if not any(_is_within_word(text[max(0, at - 1) : at + 1]) for at in (start, end)):
+            return text[start:end]
     return None
 
 
 @lru_cache(maxsize=64)
-def _compared(text: str) -> tuple[str, list[int]]:
-    """Return a text made comparable, and for each of its characters its place in the text."""
-    characters: list[str] = []
-    places: list[int] = []
-    for place, original in enumerate(text):
-        plain = unicodedata.normalize("NFKC", original.translate(LEVELLED)).casefold()
-        for character in plain.translate(LEVELLED):
-            is_space = character.isspace()
-            if is_space and (not characters or characters[-1] == " "):
-                continue
-            characters.append(" " if is_space else character)
-            places.append(place)
-    return "".join(characters), places
+def _quote_pattern(*words: str) -> Pattern:
+    return pattern(r"(?i)" + r"\s+".join("".join(map(_in_any_form, word)) for word in words))
+
+
+def _in_any_form(sign: str) -> str:
+    """Return a pattern of a character, or of those that are equal to it."""
+    return next((f"[{escape(signs)}]" for signs in EQUAL_SIGNS if sign in signs), escape(sign))
 
 
 def _is_within_word(around: str) -> bool:

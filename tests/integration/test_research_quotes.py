@@ -133,7 +133,6 @@ async def test_where_documents_are_equally_good_the_cheap_model_is_not_asked(
     [
         ("the   FINE\nlees", "the fine lees"),
         ("… The 'fine' lees - so", "The “fine” lees – so"),
-        ("the fine lees", "the fi\u200bne le\u00ades"),
     ],
 )
 def test_white_space_case_and_kinds_of_signs_make_no_difference(said: str, stands: str) -> None:
