@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 MESSAGE: Final = 8_000
 """The message of a turn, all that were sent in one go together."""
-ENTITIES: Final = 400
-"""Mentions, links and the like in it."""
 NAME: Final = 64
 """The name of a person; Telegram allows no more."""
 

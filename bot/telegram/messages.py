@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from telegram import Bot, CallbackQuery, Message, MessageEntity, Update
+from telegram import CallbackQuery, Message, Update
 from telegram.constants import ChatType
 from telegram.ext import filters
 
 from agent import lengths
 from agent.care import FORWARDED
 from agent.language import language_of
-from agent.text import pattern
+from agent.text import Pattern, pattern
 from bot.outgoing import Destination
 from bot.updates.bursts import is_foreign
 
@@ -71,9 +71,9 @@ def is_addressed(message: Message) -> bool:
     """
     if message.chat.type == ChatType.PRIVATE:
         return True
-    return id_of_replied_answer(message) is not None or any(
-        _names(entity, text, message.get_bot()) for entity, text in _entities(message).items()
-    )
+    if id_of_replied_answer(message) is not None:
+        return True
+    return bool(_mention(message).search(message.text or message.caption or ""))
 
 
 def is_overheard(update: Update) -> bool:
@@ -99,11 +99,7 @@ def language_written(update: Update) -> str | None:
 
 def without_mentions(message: Message) -> str:
     """Return the words of a message without the mentions that only address the bot."""
-    text = message.text or message.caption or ""
-    for entity, words in _entities(message).items():
-        if entity.type == MessageEntity.MENTION and _names(entity, words, message.get_bot()):
-            text = text.replace(words, " ", 1)
-    return text.strip()
+    return _mention(message).sub(" ", message.text or message.caption or "").strip()
 
 
 def behind_command(message: Message) -> str:
@@ -142,17 +138,9 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {line}" for line in lines)
 
 
-def _entities(message: Message) -> dict[MessageEntity, str]:
-    return message.parse_entities() if message.text else message.parse_caption_entities()
-
-
-def _names(entity: MessageEntity, text: str, bot: Bot) -> bool:
-    """Return whether a mention or a command names this bot."""
-    if entity.type == MessageEntity.TEXT_MENTION:
-        return entity.user is not None and entity.user.id == bot.id
-    if entity.type in (MessageEntity.MENTION, MessageEntity.BOT_COMMAND):
-        return text.lower().endswith(f"@{bot.username}".lower())
-    return False
+def _mention(message: Message) -> Pattern:
+    """Return the pattern of the bot's name, as people mention it."""
+    return pattern(rf"(?i)@{message.get_bot().username}\b")
 
 
 class _Own(filters.MessageFilter):

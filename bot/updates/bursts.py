@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent import lengths
-from bot.telegram.render import utf16_units
 from db.repositories.inbox import Payload
 
 LARGEST_BURST: Final = 50
@@ -23,7 +22,7 @@ FORWARD: Final = "forward_"
 """The prefix of the fields of a forwarded message; those before Bot API 7 had other names."""
 BY_BOTS: Final = ("via_bot", "sender_business_bot")
 """The fields of a message that a bot made: inline, or writing for a business account."""
-UNQUOTED: Final = (*BY_BOTS, "entities", "caption", "caption_entities")
+UNQUOTED: Final = (*BY_BOTS, "caption", "caption_entities")
 KINDS: Final = ("message", "edited_message", "callback_query", "message_reaction", STOPPED)
 FOLLOW_UP: Final = "n"
 """The prefix of the data of a follow-up button."""
@@ -132,8 +131,8 @@ def merge_messages(messages: Sequence[Payload]) -> dict[str, Any]:
     """
     if not all(map(is_foreign, messages)):
         messages = [_quoted(message) if is_foreign(message) else message for message in messages]
-    text, entities = _words(messages)
-    merged = dict(messages[-1]) | ({"text": text, "entities": entities} if text else {})
+    text = "\n".join(filter(None, map(_words, messages)))[: lengths.MESSAGE]
+    merged = dict(messages[-1]) | ({"text": text, "entities": []} if text else {})
     if len(files := [file for message in messages if (file := file_in(message))]) > 1:
         merged[ALBUM] = files
     replied = next((found for message in messages if (found := message.get("reply_to_message"))), 0)
@@ -147,29 +146,15 @@ def file_in(message: Payload) -> Payload:
     return largest if isinstance(largest, Mapping) else {}
 
 
+def _words(message: Payload) -> str:
+    return str(message.get("text") or message.get("caption") or "")[: lengths.MESSAGE]
+
+
 def _quoted(message: Payload) -> Payload:
     """Return a message of others with its text as a quote."""
-    lines = str(message.get("text") or message.get("caption") or "")[: lengths.MESSAGE].splitlines()
     plain = {
         name: value
         for name, value in message.items()
         if name not in UNQUOTED and not name.startswith(FORWARD)
     }
-    return plain | {"text": "\n".join(f"> {line}" for line in lines)}
-
-
-def _words(messages: Sequence[Payload]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the text of messages, a line each, with its entities, cut at the limit of one."""
-    text, entities = "", list[dict[str, Any]]()
-    for message in messages:
-        kind = "text" if message.get("text") else "caption"
-        marks = message.get("entities" if kind == "text" else "caption_entities") or ()
-        if words := str(message.get(kind) or ""):
-            text += "\n" if text else ""
-            start = utf16_units(text)
-            entities += [{**m, "offset": m["offset"] + start} for m in marks]
-            text += words
-    text = text[: lengths.MESSAGE]
-    end = utf16_units(text)
-    whole = [mark for mark in entities if mark["offset"] + as_int(mark.get("length")) <= end]
-    return text, whole[: lengths.ENTITIES]
+    return plain | {"text": "\n".join(f"> {line}" for line in _words(message).splitlines())}
