@@ -5,7 +5,7 @@ import faulthandler
 import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, NoReturn
 
 log = logging.getLogger(__name__)
@@ -48,23 +48,23 @@ async def run_all(*work: Work) -> None:
         raise failed.exceptions[0] from None
 
 
-async def run_until(stop: asyncio.Event, *work: Work) -> bool:
-    """Run functions side by side, cancelled as soon as `stop` is set; return whether all ended.
+async def run_until(stop: asyncio.Event, *work: Work) -> None:
+    """Run functions side by side, cancelled as soon as `stop` is set.
 
     Raises:
         Exception: the error of the first that failed.
     """
-    working, stopping = asyncio.create_task(run_all(*work)), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        is_done = working.done()
-        for task in (working, stopping):
-            task.cancel()
-        await asyncio.wait([working, stopping])
-    if is_done:
-        working.result()
-    return is_done
+
+    async def wait_for_stop() -> NoReturn:
+        await stop.wait()
+        raise _Stopped
+
+    with suppress(_Stopped):
+        await run_all(*work, wait_for_stop)
+
+
+class _Stopped(Exception):
+    """The functions were to run until now."""
 
 
 @asynccontextmanager

@@ -152,16 +152,16 @@ async def running(
     handlers = all_handlers([*further(conversation), *look_ups])
     dispatcher = Dispatcher(bot, conversation, handlers, admins, allow_list)
 
+    async def receive() -> None:
+        await introduce(bot)
+        lanes.ready.set()
+        await show_commands(bot)
+        await poll(bot, lanes.accept)
+
     async def serve() -> None:
-        if await run_until(stop, partial(introduce, bot)):
-            lanes.ready.set()
-            await run_until(
-                stop,
-                lanes.watch,
-                partial(poll, bot, lanes.accept),
-                partial(show_commands, bot),
-                partial(every, 1, "sending to everyone", partial(send_broadcasts, conversation)),
-            )
+        broadcasts = partial(send_broadcasts, conversation)
+        further = partial(every, 1, "sending to everyone", broadcasts)
+        await run_until(stop, lanes.watch, receive, further)
         await lanes.finish(5)
 
     lanes = lanes_of(load_settings(None, environment), dispatcher, Locks(inbox))
