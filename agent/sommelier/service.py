@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agent.care import Care, Help, read_care_in_talk
+from agent.care import Help, read_care_in_talk
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import ToolCall
@@ -149,7 +149,12 @@ class Sommelier:
             is_first_without_model = not (run.history or run.models)
             return replace(reply, notes=(translate("no_model"),) * is_first_without_model)
         person = person_in(run)
-        care = self._care_with_concern(run, response)
+        # A small model names concerns at random.
+        concern = "none" if self._is_small or not response.answer else response.answer.concern
+        care = person.care if concern == "none" else person.care.with_concern(concern)
+        if care != person.care:
+            with run.span.child("guard.care", "guardrail") as guard:
+                guard.update(output=[concern], metadata={"heard_by": "model"})
         # The model reported this crisis: `answer` offers help in those that the rules recognize.
         if care.is_crisis:  # nothing else is told, proposed or changed
             reply = Reply(text=self._help.in_crisis(care), outcome="care")
@@ -221,18 +226,6 @@ class Sommelier:
         # Results of MCP servers are not filtered for alcohol; only a known user confirms a call.
         servers = () if is_sober else self._servers.tools
         return tools + [tool for tool in servers if is_stored or not tool.needs_confirmation]
-
-    def _care_with_concern(self, run: Run, response: Response) -> Care:
-        """Return the person's care with the concern that the model reported added to it."""
-        care, answer = care_in(run), response.answer
-        # A small model names concerns at random.
-        if answer is None or answer.concern == "none" or self._is_small:
-            return care
-        care_after = care.with_concern(answer.concern)
-        if care_after != care:
-            with run.span.child("guard.care", "guardrail") as guard:
-                guard.update(output=[answer.concern], metadata={"heard_by": "model"})
-        return care_after
 
     async def _reply_to_response(
         self, message: str, run: Run, response: Response, attachment: Attachment | None
