@@ -3,7 +3,6 @@
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -26,11 +25,6 @@ Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care
 """A valid answer (without a model: by rules); what was valid of one; the model declined; the
 fallback or the best passages because the model failed; an apology; help, and no model asked; what
 was written until the person stopped it."""
-
-BUDGET_ERROR: Final = "budget"
-"""The error type of a turn that the day's budget left without a model."""
-
-LEVELS: Final[Mapping[Outcome, Level]] = {"fallback": "WARNING", "failed": "ERROR"}
 
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
 """The kind of a fact. `rated` comes from verdicts, `setting` from a choice."""
@@ -135,11 +129,6 @@ def settings_of(facts: Iterable[Fact]) -> dict[str, str]:
     return {name: value for name, _, value in chosen}
 
 
-def hides_words(person: Person) -> bool:
-    """Return whether a person chose that traces hold numbers only, and none of their words."""
-    return settings_of(person.facts).get("traces") == "numbers"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """The reply of a turn.
@@ -193,7 +182,6 @@ class StoredMessage:
     role: Literal["user", "assistant"]
     content: str
     wine_ids: tuple[str, ...] = ()
-    created_at: datetime | None = None
     turn_id: int | None = None
     thread_id: int = 0
     user_id: int | None = None
@@ -296,7 +284,8 @@ def record_outcome(
     }
     if prompt is not None:
         metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}
-    span.update(metadata=metadata, level=LEVELS.get(outcome))
+    levels: dict[Outcome, Level] = {"fallback": "WARNING", "failed": "ERROR"}
+    span.update(metadata=metadata, level=levels.get(outcome))
 
 
 @cache

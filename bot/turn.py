@@ -13,14 +13,13 @@ from agent.language import language_of
 from agent.memory.tools import with_change_notes
 from agent.tracing.records import TraceRecord
 from agent.turn import (
-    BUDGET_ERROR,
     AnswerFunction,
     Person,
     Reply,
     answer_or_apologize,
     deps_of,
-    hides_words,
     record_turn,
+    settings_of,
     with_person,
 )
 from bot.budgets import UNLIMITED, Allowance, Budgets
@@ -101,7 +100,8 @@ class TurnRunner:
             question = await _transcribe(question, run)
             person = await self._read_person(question, root)
             if root.trace is not None:
-                root.trace.is_hidden = hides_words(person)  # the trace then leaves out all texts
+                chosen = settings_of(person.facts)
+                root.trace.is_hidden = chosen.get("traces") == "numbers"  # and no texts
             run = with_person(run, person)
             is_look_up = question.kind in LOOKUP_KINDS
             work = self.safety.guard(person, work, is_look_up=is_look_up)
@@ -138,7 +138,7 @@ class TurnRunner:
         spent = run.ledger.spent
         lacked_budget = self._lacked_budget(run, allowance, reply)
         if lacked_budget:
-            errors = (BUDGET_ERROR, *reply.error_types)
+            errors = ("budget", *reply.error_types)
             # The note about the budget replaces those of the answer by rules.
             reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
         # Only a chat shows the button that undoes a change; 0 stands for no button.

@@ -32,7 +32,7 @@ their own, see `lane_of`."""
 ALOUD, OFF, ON = "aloud", "off", "on"
 """Whether answers to voice messages are read aloud; offered only where a model can."""
 TRACES: Final = "traces"
-"""Whether traces hold the user's words; see `hides_words`."""
+"""Whether traces hold the user's words, or numbers only."""
 
 YES, NO = ":forget", ":keep"
 """The data of the buttons of /forget. Without a prefix before the colon a press waits in the lane
