@@ -62,14 +62,9 @@ def read_look_up(name: Name, words: str, resources: Resources) -> LookUp | str:
     if problem := problem_of(question, usage):
         return problem
     if name == "ask":
-        return ask_look_up(question, resources, refine=refine)
+        work = partial(ask, question, resources=resources, refine=refine or None)
+        return LookUp(question, work, lambda answer: [answer_text(answer)])
     return LookUp(f"/quotes {question}", partial(quote, question, resources=resources), quote_texts)
-
-
-def ask_look_up(question: str, resources: Resources, *, refine: bool) -> LookUp:
-    """Return the look-up of a question, refined for the search if `refine`."""
-    work = partial(ask, question, resources=resources, refine=refine or None)
-    return LookUp(question, work, lambda answer: [answer_text(answer)])
 
 
 def read_question(text: str) -> tuple[str, bool]:

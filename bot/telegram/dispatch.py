@@ -124,11 +124,9 @@ class Dispatcher:
         for admin_id in sorted(self.admin_ids):
             with use_language(await self.conversation.language_of(admin_id)):
                 text = translate("asks_to_be_let_in", id=user.id, name=_shown_name(user))
-                buttons = tuple(
-                    Button(translate(f"{decision}_button"), f"a:{user.id}:{decision}")
-                    for decision in ("allow", "block")
-                )
-            await self.conversation.sender.send(Destination(admin_id), text, (buttons,))
+                allow = Button(translate("allow_button"), f"a:{user.id}:allow")
+                block = Button(translate("block_button"), f"a:{user.id}:block")
+            await self.conversation.sender.send(Destination(admin_id), text, ((allow, block),))
 
     async def _turn_away(self, update: Update, user: User) -> None:
         words = translate("not_let_in", id=user.id)

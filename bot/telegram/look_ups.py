@@ -1,7 +1,7 @@
-"""/ask, /quotes, /find and proposed tool calls in Telegram, and the buttons for them.
+"""/ask, /quotes and /find in Telegram, and the buttons that run a proposed call of a tool.
 
-A message shows the question, or the whole call, that its button is about, and the button of a call
-carries a digest of it: what runs is what the user read, also after a restart.
+The message shows the whole call, and the button carries a digest of it: so the call that runs is
+the one that the user read, also after a restart.
 """
 
 import hashlib
@@ -10,7 +10,6 @@ from typing import Any, Final, get_args
 
 from telegram import Message, MessageEntity, Update
 
-from agent.documents.answer import Answer
 from agent.engine.run import Run
 from agent.i18n import translate
 from agent.markdown import escape
@@ -23,8 +22,6 @@ from bot.telegram.buttons import acknowledge, claim, parts_of
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
 from bot.telegram.messages import behind_command, message_of, press_of
 
-REFINE: Final = "refine"
-"""The data of the button under a weak answer."""
 RUN: Final = "x:"
 """The beginning of the data of the button that runs a call: `x:USER:DIGEST`."""
 
@@ -37,7 +34,6 @@ def look_up_handlers(servers: McpServers) -> list[AnyHandler]:
     names: tuple[look_ups.Name, ...] = get_args(look_ups.Name)
     return [
         *(on_command(name, partial(_look_up, name)) for name in names),
-        on_press(REFINE, _refine),
         on_press(RUN, partial(_run_proposed, servers)),
         on_press("", _say_too_old),
     ]
@@ -47,46 +43,17 @@ async def _look_up(name: look_ups.Name, update: Update, conversation: Conversati
     """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
     message = message_of(update)
     found = look_ups.read_look_up(name, behind_command(message), conversation.resources)
-    if isinstance(found, look_ups.LookUp):
-        question = conversation.build_question(update, found.question, kind=name)
-        await _answer(conversation, question, found)
+    if isinstance(found, str):
+        question = conversation.build_question(update, message.text or "")
+        if not await conversation.turns.offer_help(question):
+            await conversation.reply(update, found)
         return
-    question = conversation.build_question(update, message.text or "")
-    if not await conversation.turns.offer_help(question):
-        await conversation.reply(update, found)
-
-
-async def _answer(conversation: Conversation, question: Question, found: look_ups.LookUp) -> None:
-    """Run a look-up; below a weak answer from the documents a button refines the question."""
 
     def show(answer: Any) -> list[Outgoing]:
-        *others, last = map(Outgoing, found.texts(answer))
-        if isinstance(answer, Answer) and _may_refine(conversation, answer):
-            # The button finds the question here, however much later it is pressed.
-            text = f"{last.markdown}\n\n{look_ups.quoted(answer.question)}"
-            last = Outgoing(text, ((Button(translate("refine_button"), REFINE),),))
-        return [*others, last]
+        return [*map(Outgoing, found.texts(answer))]
 
+    question = conversation.build_question(update, found.question, kind=name)
     await conversation.turns.run_turn(question, found.work, show)
-
-
-def _may_refine(conversation: Conversation, answer: Answer) -> bool:
-    """Return whether an answer is weak, and refining its question may help."""
-    is_enabled = conversation.resources.refinement is not False
-    is_final = answer.enough_information or answer.outcome == "refused"
-    has_model = bool(conversation.turns.base_run.models)
-    return is_enabled and has_model and not (is_final or answer.refinement.used)
-
-
-async def _refine(update: Update, conversation: Conversation) -> None:
-    """Ask the question of a weak answer again, refined; it is read from the message itself."""
-    query = press_of(update)
-    questions = _shown_in(query.message, MessageEntity.BLOCKQUOTE)
-    if await claim(query, query.from_user.id if questions else None):
-        await acknowledge(query)
-        question = conversation.build_question(update, questions[-1], kind="ask")
-        refined = look_ups.ask_look_up(question.text, conversation.resources, refine=True)
-        await _answer(conversation, question, refined)
 
 
 async def _say_too_old(update: Update, conversation: Conversation) -> None:
@@ -111,9 +78,7 @@ async def _run_proposed(servers: McpServers, update: Update, conversation: Conve
     """Run a proposed call in a turn of its own, once at most."""
     query = press_of(update)
     owner, digest = parts_of(query, 2)
-    calls = (shown.partition(" ") for shown in _shown_in(query.message, MessageEntity.PRE))
-    proposals = (Proposal(tool, arguments) for tool, _, arguments in calls)
-    proposal = next((shown for shown in proposals if _digest(shown) == digest), None)
+    proposal = next((one for one in _shown_in(query.message) if _digest(one) == digest), None)
     if not await claim(query, owner if proposal else None) or proposal is None:
         return
     await acknowledge(query)
@@ -130,6 +95,9 @@ async def _run_proposed(servers: McpServers, update: Update, conversation: Conve
     )
 
 
-def _shown_in(message: object, kind: str) -> list[str]:
-    """Return the texts of this formatting in a message."""
-    return [*message.parse_entities([kind]).values()] if isinstance(message, Message) else []
+def _shown_in(message: object) -> list[Proposal]:
+    """Return the calls that a message shows."""
+    if not isinstance(message, Message):
+        return []
+    calls = message.parse_entities([MessageEntity.PRE]).values()
+    return [Proposal(tool, arguments) for tool, _, arguments in (c.partition(" ") for c in calls)]

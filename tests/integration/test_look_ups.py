@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from agent.documents.citations import NOT_ENOUGH
 from agent.engine.limits import Limits
 from agent.i18n import translate
 from agent.markdown import NOTE_SIGN
@@ -28,10 +27,9 @@ from tests.library import (
     sent,
     snippet,
 )
-from tests.running import RecordingTracer, Sources, at_rest, running
+from tests.running import RecordingTracer, Sources, running
 
 LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
-WEAK = f"{NOT_ENOUGH}."
 FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
 
 
@@ -111,24 +109,11 @@ async def test_without_a_model_the_best_passages_are_shown_once_and_that_is_said
     assert buttons(desk.shown[0]) == []
 
 
-async def test_under_a_weak_answer_a_button_refines_the_question_once(desk: Desk) -> None:
+async def test_a_question_is_refined_when_asked_and_the_refined_one_is_shown(desk: Desk) -> None:
     question = "What *are* lees,\n> and [why]?"
-    seen = await desk.ask(f"/ask {question}", answer(WEAK))
-    assert seen == [f"{WEAK}\n\n{question}"]
-    (weak,) = desk.shown
-    # Pressed after a restart, and twice.
-    async with desk.open(answer_json(REFINED), answer(LEES)) as lanes:
-        desk.bot_api.press(weak, "refine")
-        desk.bot_api.press(weak, "refine")
-        await desk.bot_api.wait_for_message(2)
-        await at_rest(lanes)
-        desk.bot_api.say("/new")
-        seen = await desk.bot_api.wait_for_message(3)
-    assert seen[1].startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
-    assert seen[2:] == [translate("forgotten")]
+    (shown,) = await desk.ask(f"/ask {question} --refine", answer_json(REFINED), answer(LEES))
+    assert shown.startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
     assert f"QUESTION: {question}" in sent(desk.model_server)["messages"][1]["content"]
-    assert [call.status for call in desk.bot_api.calls_of("answerCallbackQuery")] == [200, 200]
-    assert all(buttons(message) == [] for message in desk.shown)
 
 
 async def test_what_cannot_be_looked_up_gets_one_sentence(desk: Desk) -> None:
