@@ -31,8 +31,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "documents": ("library:documents_app", "Fill the library and search it."),
     "people": ("maintenance:people_app", "See and delete the data of a user."),
     "updates": ("maintenance:updates_app", "See messages that could not be answered."),
-    "eval": ("evaluate:app", "Measure how well a model works here."),
-    "prompts": ("prompts:app", "Manage prompts in Langfuse."),
+    "eval": ("evaluate:eval_app", "Measure how well a model works here."),
+    "prompts": ("evaluate:prompts_app", "Manage prompts in Langfuse."),
     "traces": ("traces:app", "See what happened in each turn, and why."),
 }
 """The module and the function or group of each command of `bot.commands`, and its help text."""

@@ -1,4 +1,4 @@
-"""`sommelier eval`: compare models and prompts by how well they answer."""
+"""`sommelier eval` and `prompts`: compare models and prompts, and manage prompts in Langfuse."""
 
 import asyncio
 import logging
@@ -29,14 +29,21 @@ from agent.evals.dataset import (
 from agent.evals.run import Result, Variant, as_json, evaluate, rows, worst_lines
 from agent.fallback.answering import Fallback
 from agent.memory.tools import memory_tools
+from agent.prompts import refusal, repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
-from agent.tracing.langfuse_project import items_of, put_items, record_run, unavailable
+from agent.tracing.langfuse_project import (
+    ManagedPrompts,
+    fetch_prompt,
+    items_of,
+    put_items,
+    record_run,
+    unavailable,
+)
 from agent.tracing.records import TraceRecord
 from bot.commands.output import fail, open_settings, printable, show, table, write_file
-from bot.commands.prompts import prompts_in_use, prompts_to_try
 from bot.resources import model_of, open_database, open_embedder, research_tools, run_of
-from bot.tracing import langfuse_of, masking_of
+from bot.tracing import PROMPT_LABEL, langfuse_of, masking_of
 from config import Settings
 from db.documents.store import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
@@ -45,20 +52,28 @@ FALLBACK: Final = "fallback"
 """The name of the variant that answers without a model."""
 STARTER_SET: Final = "starter"
 LANGFUSE: Final = "langfuse:"
-NO_KEYS: Final = "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY to read a data set of Langfuse"
+NO_KEYS: Final = "there are no keys of Langfuse: set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
+SOMMELIER: Final = "sommelier"
+IN_REPOSITORY: Final = "repository"
 INTERRUPTED: Final = 130
 
 log = logging.getLogger(__name__)
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
+eval_app = typer.Typer(no_args_is_help=True, add_completion=False)
+prompts_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
-@app.callback()
+@eval_app.callback()
 def evaluation() -> None:
     """Measure how well a model works here."""
 
 
-@app.command()
+@prompts_app.callback()
+def prompts() -> None:
+    """Manage prompts in Langfuse."""
+
+
+@eval_app.command()
 def run(
     name: Annotated[
         str,
@@ -228,3 +243,71 @@ def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
     if save is not None:
         data = to_json(as_json(title, results), indent=2, exclude_none=True)
         write_file(save, f"{data.decode()}\n")
+
+
+@prompts_app.command()
+def push(
+    label: Annotated[str, typer.Option(help="The label of the versions.")] = PROMPT_LABEL,
+) -> None:
+    """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
+    settings, pushed = open_settings(), 0
+    for name, prompt in repository_prompts().items():
+        current = stored_prompt(settings, name, label=label)
+        if current is not None and current.text == prompt.text:
+            continue
+        try:
+            client = langfuse_of(settings)
+            created = client.create_prompt(name=name, prompt=prompt.text, labels=[label])
+        except Exception as error:
+            fail(str(unavailable(error)), 2)
+        pushed += 1
+        before = f", in place of version {current.ref.version}" if current else ""
+        typer.echo(f"{name}: version {created.version} is now {label}{before}")
+    if not pushed:
+        typer.echo(f"Nothing to push: Langfuse ({label}) has the repository's prompts.")
+
+
+def stored_prompt(
+    settings: Settings, name: str, *, label: str | None = None, version: int | None = None
+) -> Prompt | None:
+    """Return a version of a prompt in Langfuse, if there is one. An error ends the command."""
+    if not settings.langfuse_keys:
+        fail(NO_KEYS, 2)
+    try:
+        return fetch_prompt(langfuse_of(settings), name, label=label, version=version)
+    except Exception as error:
+        fail(str(unavailable(error)), 2)
+
+
+def prompts_to_try(settings: Settings, wanted: str) -> Mapping[str, Prompt]:
+    """Return the prompts to be tried out: `repository`, a file, or a version in Langfuse.
+
+    The latter is named by its number or label (`sommelier@3`). A file holds the sommelier's prompt;
+    its name is the label in traces. One that cannot be used ends the command.
+    """
+    name, _, version = wanted.partition("@")
+    if wanted == IN_REPOSITORY:
+        return {}
+    if name in repository_prompts() and version:
+        number, label = (int(version), None) if version.isdecimal() else (None, version)
+        found = stored_prompt(settings, name, label=label, version=number)
+        if found is None:
+            fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
+    else:
+        ref = replace(repository_prompts()[SOMMELIER].ref, label=Path(wanted).stem)
+        try:
+            found = Prompt(Path(wanted).read_text(encoding="utf-8-sig"), ref)
+        except (OSError, UnicodeDecodeError) as error:
+            fail(f"{wanted} cannot be read: {type(error).__name__}", 2)
+    if problem := refusal(found.ref.name, found.text):
+        fail(f"{wanted} cannot be the prompt {found.ref.name}: {problem}", 2)
+    return {found.ref.name: found}
+
+
+def prompts_in_use(settings: Settings) -> Mapping[str, Prompt]:
+    """Return the prompts of the product: those of Langfuse under the label in use, if any."""
+    if not settings.langfuse_keys:
+        return {}
+    prompts = ManagedPrompts(lambda: langfuse_of(settings), PROMPT_LABEL)
+    prompts.fetch()
+    return prompts.current

@@ -31,7 +31,7 @@ def test_push_creates_what_differs(keys: dict[str, str], otlp_receiver: OtlpRece
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("", "there are no keys: set LANGFUSE_PUBLIC_KEY and"),
+        ("", "there are no keys of Langfuse: set LANGFUSE_PUBLIC_KEY and"),
         ("sk-lf-wrong", "Langfuse answered HTTP 401: Invalid credentials.; check"),
     ],
 )
