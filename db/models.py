@@ -408,10 +408,7 @@ def loaded(kind: type[T], row: Row[Any], **others: object) -> T:
     return kind(**columns | lists | others)
 
 
-Inserting = postgresql.Insert | sqlite.Insert
-
-
-def insert(session: AsyncSession, model: type[Base]) -> Inserting:
+def _insert(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
     """Return an insert of this database, which may handle conflicts with stored rows."""
     if session.get_bind().dialect.name == "sqlite":
         return sqlite.insert(model.__table__)
@@ -422,17 +419,20 @@ async def insert_new(session: AsyncSession, *rows: Base) -> int:
     """Insert rows that conflict with no stored ones; return how many there are."""
     if not rows:
         return 0
-    statement = insert(session, type(rows[0])).on_conflict_do_nothing()
+    statement = _insert(session, type(rows[0])).on_conflict_do_nothing()
     result = await session.execute(statement, [_set_columns(row) for row in rows])
     return cast("CursorResult[Any]", result).rowcount
 
 
-async def upsert(session: AsyncSession, *rows: Base) -> None:
-    """Insert rows. A row that is stored keeps only the columns that the new one does not set."""
+async def upsert(session: AsyncSession, *rows: Base, key: str = "") -> None:
+    """Insert rows. A row that is stored keeps only the columns that the new one does not set.
+
+    It is known by its primary key, or by the column `key`.
+    """
     if not rows:
         return
-    statement, values = insert(session, type(rows[0])), [_set_columns(row) for row in rows]
-    keys = rows[0].__table__.primary_key.columns.keys()
+    statement, values = _insert(session, type(rows[0])), [_set_columns(row) for row in rows]
+    keys = [key] if key else rows[0].__table__.primary_key.columns.keys()
     changed = {name: statement.excluded[name] for name in values[0] if name not in keys}
     await session.execute(
         statement.on_conflict_do_update(index_elements=keys, set_=changed), values

@@ -7,7 +7,7 @@ So a press that comes twice, or late, does no harm.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, get_args
+from typing import Final
 
 from telegram import ReactionType, Update
 from telegram.ext import MessageReactionHandler, filters
@@ -25,13 +25,13 @@ from bot.telegram.messages import (
     press_of,
 )
 from db.models import TurnRow
-from db.repositories.turns import FeedbackReason, Verdict
+from db.repositories.turns import Verdict
 
 PREFIX: Final = "v:"
 """The beginning of the data of these buttons, `v:TURN:ACTION`; they have a lane of their own, see
 `lane_of`."""
 UP, DOWN, NONE = "up", "down", "none"
-REASONS: Final[tuple[FeedbackReason, ...]] = get_args(FeedbackReason)
+REASONS: Final = ("wrong_wine", "not_what_i_asked", "wrong_facts", "tone")
 VERDICTS: Final[Mapping[str, Verdict | None]] = {
     UP: "liked",
     NONE: None,
@@ -96,7 +96,7 @@ async def _press(update: Update, conversation: Conversation) -> None:
         return
     rated = await turns.rate(turn.turn_id, VERDICTS[action])
     if action in REASONS:
-        rated = await turns.reason(turn.turn_id, action)
+        rated = await turns.explain(turn.turn_id, "reason", action)
     words = "reason_noted" if action in REASONS else VERDICTS[action] or "taken_back"
     await acknowledge(query, translate(words))
     shown = rows_of(message)

@@ -1,6 +1,6 @@
 """Turns: their records and usage, statistics, feedback, lines of a dataset."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, Literal
@@ -27,8 +27,6 @@ from db.models import (
 from db.repositories.people import apply_changes
 from db.repositories.traces import TraceRows, TraceStoringRepository
 
-ROWS_AT_ONCE: Final = 1000
-"""Rows that are read at once, so that other tasks run in between: a busy week has 100,000 rows."""
 HISTORY: Final = 10
 """Messages before a turn that are exported with it."""
 RATED: Final = "rated"
@@ -40,7 +38,6 @@ COUNTED: Final = (
 """The columns of a turn that are counted."""
 
 Verdict = Literal["liked", "disliked"]
-FeedbackReason = Literal["wrong_wine", "not_what_i_asked", "wrong_facts", "tone"]
 
 UserMessage = aliased(MessageRow)
 Answer = aliased(MessageRow)
@@ -98,12 +95,10 @@ class TurnRepository(TraceStoringRepository):
         """Return the turns of every day (UTC) from that of `since` until today, as `COUNTED`."""
         first, last = since.astimezone(UTC).date(), self.now().astimezone(UTC).date()
         query = select(*COUNTED).where(TurnRow.at >= datetime.combine(first, time(), UTC))
-        number = (last - first).days + 1
-        days: dict[date, list[Any]] = {first + timedelta(days=day): [] for day in range(number)}
-        async with self.sessions() as session:
-            rows = await session.stream(query, execution_options={"yield_per": ROWS_AT_ONCE})
-            async for row in rows:
-                days.setdefault(row.at.astimezone(UTC).date(), []).append(row)
+        numbers = range((last - first).days + 1)
+        days: dict[date, list[Any]] = {first + timedelta(days=number): [] for number in numbers}
+        for row in await self._rows(query):
+            days.setdefault(row.at.astimezone(UTC).date(), []).append(row)
         return days
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> TurnRow | None:
@@ -114,23 +109,17 @@ class TurnRepository(TraceStoringRepository):
         every day.
         """
         is_other = TurnRow.verdict.is_distinct_from(verdict)
-        values = {"verdict": verdict, "reason": None, "comment": ""}
-        return await self._set_feedback(turn_id, is_other, values)
+        return await self._set_feedback(turn_id, is_other, verdict=verdict, reason=None, comment="")
 
-    async def reason(self, turn_id: int, reason: FeedbackReason) -> TurnRow | None:
-        """Store the reason for a dislike; None if the turn is not disliked."""
-        return await self._explain(turn_id, {"reason": reason})
-
-    async def comment(self, turn_id: int, text: str) -> TurnRow | None:
-        """Store a comment on a disliked turn, cut; None if the turn is not disliked."""
-        return await self._explain(turn_id, {"comment": storable(text).strip()[:LONGEST_COMMENT]})
-
-    async def _explain(self, turn_id: int, values: Mapping[str, str]) -> TurnRow | None:
-        turn = await self._set_feedback(turn_id, TurnRow.verdict == "disliked", values)
-        return turn if turn and turn.verdict == "disliked" else None
+    async def explain(
+        self, turn_id: int, field: Literal["reason", "comment"], text: str
+    ) -> TurnRow | None:
+        """Store the reason for a dislike, or a comment on it, cut; return the turn."""
+        text = storable(text).strip()[:LONGEST_COMMENT]
+        return await self._set_feedback(turn_id, TurnRow.verdict == "disliked", **{field: text})
 
     async def _set_feedback(
-        self, turn_id: int, where: ColumnElement[bool], values: Mapping[str, str | None]
+        self, turn_id: int, where: ColumnElement[bool], **values: str | None
     ) -> TurnRow | None:
         """Change the feedback on a turn, and the taste and score it sets; return the turn."""
         is_it = TurnRow.turn_id == turn_id

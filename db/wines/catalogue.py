@@ -34,7 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
 from agent.text import storable
 from db.engine import Sessions, SqlRepository
-from db.models import WineRow, insert
+from db.models import WineRow, upsert
 from db.wines.lists import CatalogueFile, CatalogueFileError, read_catalogue
 from db.wines.search import Filters, filters, matching_text, preferred, ranks, shuffled, varied
 
@@ -192,7 +192,7 @@ async def import_wines(
             stored = await load_wines(session, [wine.id for wine in wines])
             added += len(wines) - len(stored)
             updated += sum(stored.get(wine.id, wine) != wine for wine in wines)
-            await _save(session, wines, file.source)
+            await upsert(session, *(_row_of(wine, file.source) for wine in wines), key="id")
         if dry_run:
             await session.rollback()
     return ImportReport(added, updated, len(file.wines) - added - updated, len(gone))
@@ -209,27 +209,19 @@ async def count_samples(sessions: Sessions) -> int:
         return await session.scalar(select(func.count()).where(samples)) or 0
 
 
-async def _save(session: AsyncSession, wines: Sequence[Wine], source: str) -> None:
-    """Insert these wines of a file, or replace those whose ids exist."""
-    statement = insert(session, WineRow)
-    columns = {column.key for column in WineRow.__table__.columns} - {"number", "id"}
-    changed = {name: statement.excluded[name] for name in columns}
-    upsert = statement.on_conflict_do_update(index_elements=["id"], set_=changed)
-    await session.execute(upsert, [_to_record(wine) | {"source": source} for wine in wines])
-
-
-def _to_record(wine: Wine) -> dict[str, Any]:
+def _row_of(wine: Wine, source: str) -> WineRow:
     """Return the row of a wine, with the folded forms that filters compare."""
-    return {
+    return WineRow(
         **wine.model_dump(mode="json"),
-        "price_in_euros": wine.price_in_euros,
-        "country_key": key("countries", wine.country),
-        "grape_keys": [key("grapes", grape) for grape in wine.grapes],
+        source=source,
+        price_in_euros=wine.price_in_euros,
+        country_key=key("countries", wine.country),
+        grape_keys=[key("grapes", grape) for grape in wine.grapes],
         # ` rhone ` is found as whole words in either.
-        "places": f" {folded(wine.region)} | {folded(wine.appellation)} ",
-        "shuffle": zlib.crc32(wine.id.encode()),
-        "search_text": _search_text(wine),
-    }
+        places=f" {folded(wine.region)} | {folded(wine.appellation)} ",
+        shuffle=zlib.crc32(wine.id.encode()),
+        search_text=_search_text(wine),
+    )
 
 
 def _search_text(wine: Wine) -> str:

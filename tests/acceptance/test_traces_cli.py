@@ -50,8 +50,8 @@ async def fill(url: str) -> None:
         said = StoredMessage("user", question), StoredMessage("assistant", answer, ("guigal",))
         await turns.save(EndedTurn(row, said))
     await turns.rate(2, "disliked")
-    await turns.reason(2, "wrong_wine")
-    await turns.comment(2, "I wanted a Rioja. ada@example.org")
+    await turns.explain(2, "reason", "wrong_wine")
+    await turns.explain(2, "comment", "I wanted a Rioja. ada@example.org")
     await SqlTraceStore(sessions).save_traces(
         [
             bare_trace(GOOD, now - 3 * HOUR, question="hello \x1b[31m[bold]x"),

@@ -52,8 +52,8 @@ async def fill(sessions: Sessions) -> None:
         said = StoredMessage("user", question), StoredMessage("assistant", reply.text)
         await turns.save(EndedTurn(record, said, trace))
     await turns.rate(2, "disliked")
-    await turns.reason(2, "wrong_wine")
-    await turns.comment(2, "I wanted a Rioja, not this. ada@example.org")
+    await turns.explain(2, "reason", "wrong_wine")
+    await turns.explain(2, "comment", "I wanted a Rioja, not this. ada@example.org")
 
 
 def page_of(settings: Settings, sessions: Sessions) -> AdminPage:
