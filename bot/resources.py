@@ -60,8 +60,6 @@ STATS_RETENTION: Final = timedelta(days=90)
 """The time after which the numbers of turns, and ratings of them, are deleted."""
 UPDATE_RETENTION: Final = timedelta(days=7)
 """The time after which the record of an answered update is deleted."""
-TRACE_STORE_BYTES: Final = 500_000_000
-"""The most that traces may take in the database; the oldest go first."""
 
 
 class Repositories:
@@ -295,4 +293,4 @@ async def forget_old(settings: Settings, repositories: Repositories) -> int:
     await repositories.memory.forget_expired()
     await repositories.inbox.forget(UPDATE_RETENTION)
     retention = timedelta(days=settings.trace_retention_days)
-    return await repositories.traces.forget(retention, TRACE_STORE_BYTES)
+    return await repositories.traces.forget(retention)

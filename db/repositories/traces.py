@@ -136,11 +136,7 @@ class SqlTraceStore(TraceStoringRepository):
         return replace(found[0], scores={row.name: loaded(ScoreRecord, row) for row in rows})
 
     async def summaries(
-        self,
-        limit: int,
-        *,
-        since: datetime | None = None,
-        failed: bool = False,
+        self, limit: int, *, since: datetime | None = None, failed: bool = False
     ) -> Sequence[TraceRow]:
         """Return traces without their records, at most `limit`, failures first, then the newest.
 
@@ -155,22 +151,15 @@ class SqlTraceStore(TraceStoringRepository):
         query = query.order_by(worst, TraceRow.started_at.desc(), TraceRow.trace_id)
         return await self._all(query)
 
-    async def forget(self, older_than: timedelta, most_bytes: int) -> int:
-        """Delete older traces, and the oldest beyond `most_bytes`; return how many were unsent."""
-        started_at = TraceRow.started_at
-        is_old = started_at < self.now() - older_than
-        size = func.sum(func.length(TraceRow.record)).over(order_by=started_at.desc())
-        sizes = select(started_at, size.label("size")).subquery()
-        newest_over = select(func.max(sizes.c.started_at)).where(sizes.c.size > most_bytes)
+    async def forget(self, older_than: timedelta) -> int:
+        """Delete older traces with their scores; return how many were never sent."""
+        old = delete(TraceRow).where(TraceRow.started_at < self.now() - older_than)
+        kept = select(TraceRow.trace_id)
         async with self.sessions.begin() as session:
-            if (over := await session.scalar(newest_over)) is not None:
-                is_old |= started_at <= over
-            old = delete(TraceRow).where(is_old)
             lost = await count_changed(session, old.where(TraceRow.state == WAITING))
             await session.execute(old)
-            kept = select(TraceRow.trace_id)
             await session.execute(delete(ScoreRow).where(ScoreRow.trace_id.not_in(kept)))
-            return lost
+        return lost
 
 
 class RowQueue(SqlRepository):
