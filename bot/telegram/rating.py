@@ -127,5 +127,6 @@ async def _comment(masking: Masking, update: Update, conversation: Conversation)
         turn = await turns.find_by_message(chat_id, replied_id)
         if turn and turn.user_id == user_id and turn.verdict == "disliked":
             masking = replace(masking, names=names_of(update))
-            await turns.comment(turn.turn_id, masking.text(message.text or ""))
+            comment = masking.text(message.text or "")
+            await turns.explain(turn.turn_id, "comment", comment)
     await conversation.answer_text(update)
