@@ -98,7 +98,7 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
     is_item = word.isdigit() and not "".join(before).strip("*#>-")
     is_initial = len(word) == 1 and word.isalpha()
     goes_on = text[end : end + _LOOK_AROUND].lstrip()[:1].islower()
-    return not (word in _abbreviations() or is_item or is_initial or goes_on)
+    return not (word in _data().abbreviations or is_item or is_initial or goes_on)
 
 
 LEAST_LEAD: Final = 1.4
@@ -144,24 +144,16 @@ def stop_words() -> frozenset[str]:
 
 def common_words(language: str) -> frozenset[str]:
     """Return the commonest words of a language, folded; none if it is not recognized."""
-    languages = _data().languages.items()
-    return frozenset(
-        fold(word) for code, its in languages if code == language for word in its.common
-    )
-
-
-class _Traits(StrictModel):
-    """The commonest words of a language, and its abbreviations."""
-
-    common: Words
-    abbreviations: Words
+    common = _data().common.items()
+    return frozenset(fold(word) for code, words in common if code == language for word in words)
 
 
 class _Data(StrictModel):
     """The content of `language.toml`."""
 
     stop_words: Words
-    languages: dict[Spoken, _Traits]
+    abbreviations: Words
+    common: dict[Spoken, Words]
 
 
 @cache
@@ -170,14 +162,9 @@ def _data() -> _Data:
 
 
 @cache
-def _abbreviations() -> frozenset[str]:
-    return frozenset().union(*(traits.abbreviations for traits in _data().languages.values()))
-
-
-@cache
 def _weights() -> Mapping[Spoken, Mapping[str, float]]:
     """Return the weights of each language's common words: less for those that others have too."""
-    common = {language: traits.common for language, traits in _data().languages.items()}
+    common = _data().common
     shared = Counter(word for words in common.values() for word in words)
     return {
         language: {word: 1 / shared[word] ** 2 for word in words}
