@@ -25,7 +25,6 @@ def turn(
     model: str = "gpt-4o",
     first: str = "",
     tool_error: str = "",
-    mode: str = "json_object",
     **root: object,
 ) -> TraceRecord:
     known = {name: str(root.pop(name, name[0])) for name in ("session", "user")}
@@ -33,7 +32,7 @@ def turn(
     with trace.open_root("a red?") as span:
         for asked in dict.fromkeys([first or model, model]):
             with span.child("llm.answer", "generation", metadata={"model": asked}) as answer:
-                answer.update(metadata={"mode": mode}, level="ERROR" if asked != model else None)
+                answer.update(level="ERROR" if asked != model else None)
         if tool_error:
             with span.child(f"tool.{tool_error}", "tool") as tool:
                 tool.update(level="ERROR", metadata={"error_type": "ToolError"})
@@ -52,11 +51,9 @@ TRACES = [
     turn(7, send_error="unreachable"),
     turn(8),  # disliked
     turn(9, Reply(text="No.", outcome="refused")),
-    turn(10, name="find"),
     turn(11, session="1f2e3d4c5b6a7988"),
     turn(12, user="8897a6b5c4d3e2f1"),
     turn(13, model="gpt-4o-mini", first="gpt-4o"),
-    turn(14, mode="json_schema"),
     turn(15, Reply(text="Ok.", retries=2, error_types=("semantic", "grounding"))),
     turn(16, Reply(text="Half.", outcome="salvaged", retries=2, error_types=("schema",) * 3)),
     turn(17, Reply(text="Please call ...", outcome="care")),
@@ -72,11 +69,9 @@ EXPECTED = {
     "Traces: Tags any of `send_error:unreachable`": {7},
     "Traces: Scores (numeric) `user_feedback` = `0`": {8},
     "Traces: Scores (categorical) `outcome` any of `salvaged, refused, care`": {9, 16, 17},
-    "Traces: Name any of `find`": {10},
     "Traces: Session ID any of `1f2e3d4c5b6a7988`": {11},
     "Traces: User ID any of `8897a6b5c4d3e2f1`": {12},
     "Traces: Tags any of `model:gpt-4o-mini`": {13},
-    "Traces: Tags any of `mode:json_schema`": {14},
 }
 
 
