@@ -142,8 +142,9 @@ class Reply:
     of the user's data are applied when the turn ends. `lead` is a line above the text: the
     transcript of a voice message. `attachment` is the content of pictures, as JSON, to be stored
     with the question; `audio` is the answer read aloud. `suggested_facts` are facts that a button
-    offers to store, `proposals` tool calls that a button offers to run. `spent` and `seconds` are
-    filled in when the turn ends.
+    offers to store, `proposals` tool calls that a button offers to run. `parts` are the messages
+    that the text consists of, if they are several. `spent` and `seconds` are filled in when the
+    turn ends.
     """
 
     text: str
@@ -162,13 +163,20 @@ class Reply:
     suggested_facts: tuple[Fact, ...] = ()
     proposals: tuple[Proposal, ...] = ()
     audio: bytes = field(default=b"", repr=False)
+    parts: tuple[str, ...] = ()
     spent: Spent = NOTHING_SPENT
     seconds: float = 0.0
 
     @property
+    def messages(self) -> list[str]:
+        """Return the messages that show the reply, in Markdown; the notes are in the last."""
+        *others, last = self.parts or ("\n\n".join(filter(None, (self.lead, self.text))),)
+        return [*others, with_notes(last, self.notes)]
+
+    @property
     def shown(self) -> str:
         """Return the text with its lead above and its notes below it, in Markdown."""
-        return with_notes("\n\n".join(filter(None, (self.lead, self.text))), self.notes)
+        return "\n\n".join(self.messages)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 Titles, passages, snippets and queries come from documents, models and the web: they are escaped.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from agent.documents.answer import Answer, answer_question
 from agent.documents.passages import LONGEST_QUESTION, LookupResult
@@ -39,14 +39,10 @@ Name = Literal["ask", "quotes", "find"]
 
 
 class LookUp(NamedTuple):
-    """A look-up: its question as the conversation stores it, its work, and how it is shown.
-
-    `texts` makes messages of the reply's `answer`, in Markdown; all of them are the reply's text.
-    """
+    """A look-up: its question as the conversation stores it, and its work."""
 
     question: str
     work: AnswerFunction
-    texts: Callable[[Any], Sequence[str]]
 
 
 def read_look_up(name: Name, words: str, resources: Resources) -> LookUp | str:
@@ -56,15 +52,15 @@ def read_look_up(name: Name, words: str, resources: Resources) -> LookUp | str:
         if problem := problem_of_find(category, place):
             return problem
         work = partial(find, category or "", place, resources=resources)
-        return LookUp(f"/find {category} {place}", work, place_texts)
+        return LookUp(f"/find {category} {place}", work)
     question, refine = read_question(words) if name == "ask" else (words.strip(), False)
     usage = translate("ask_usage" if name == "ask" else "quotes_usage")
     if problem := problem_of(question, usage):
         return problem
     if name == "ask":
         work = partial(ask, question, resources=resources, refine=refine or None)
-        return LookUp(question, work, lambda answer: [answer_text(answer)])
-    return LookUp(f"/quotes {question}", partial(quote, question, resources=resources), quote_texts)
+        return LookUp(question, work)
+    return LookUp(f"/quotes {question}", partial(quote, question, resources=resources))
 
 
 def read_question(text: str) -> tuple[str, bool]:
@@ -116,7 +112,7 @@ async def ask(question: str, run: Run, resources: Resources, *, refine: bool | N
     text = guard_input(question, run.span)
     is_refined = refinement_wanted(resources.refinement, refine)
     answer = await answer_question(text, documents=resources.documents, run=run, refine=is_refined)
-    return await _reply(answer, answer_text(answer), resources)
+    return await _reply(answer, [answer_text(answer)], resources)
 
 
 async def quote(query: str, run: Run, resources: Resources) -> Reply:
@@ -124,13 +120,13 @@ async def quote(query: str, run: Run, resources: Resources) -> Reply:
     text = guard_input(query, run.span)
     documents, cache = resources.documents, resources.cache
     found = await find_quotes(text, documents=documents, run=run, cache=cache)
-    return await _reply(found, "\n\n".join(quote_texts(found)), resources)
+    return await _reply(found, quote_texts(found), resources)
 
 
-async def _reply(found: LookupResult, text: str, resources: Resources) -> Reply:
+async def _reply(found: LookupResult, messages: Sequence[str], resources: Resources) -> Reply:
     if not found.chunks and not await resources.documents.count():
         return Reply(text=translate("no_documents"))
-    return found.reply(text)
+    return found.reply(*messages)
 
 
 async def find(category: str, place: str, run: Run, resources: Resources) -> Reply:
@@ -145,7 +141,7 @@ async def find(category: str, place: str, run: Run, resources: Resources) -> Rep
             retries=error.retry_count,
             error_types=error.error_types,
         )
-    return found.reply("\n\n".join(place_texts(found)))
+    return found.reply(*place_texts(found))
 
 
 def problem_of(question: str, usage: str) -> str:

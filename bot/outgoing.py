@@ -24,14 +24,6 @@ def in_rows(buttons: Sequence[Button], count: int) -> ButtonRows:
     return tuple(tuple(buttons[at : at + count]) for at in range(0, len(buttons), count))
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A message in Markdown, and the buttons under it."""
-
-    markdown: str
-    buttons: ButtonRows = ()
-
-
 DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", "network"]
 
 

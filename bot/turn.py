@@ -25,7 +25,7 @@ from agent.turn import (
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
-from bot.outgoing import Delivery, Outgoing
+from bot.outgoing import Delivery
 from bot.question import (
     OpenRoot,
     Question,
@@ -35,7 +35,7 @@ from bot.question import (
     open_trace,
     trace_delivery,
 )
-from bot.telegram.replies import FormatAnswer, Replies, messages_of_turn
+from bot.telegram.replies import Replies, messages_of_turn
 from db.engine import BRIEF_TRIES, call_or_default
 from db.models import OutboxRow
 from db.repositories.turns import EndedTurn, TurnRepository
@@ -63,12 +63,9 @@ class TurnRunner:
     store: TurnRepository | None = None
     running: RunningTurns = field(default_factory=RunningTurns)
 
-    async def run_turn(
-        self, question: Question, work: AnswerFunction, format_answer: FormatAnswer | None = None
-    ) -> Reply:
+    async def run_turn(self, question: Question, work: AnswerFunction) -> Reply:
         """Run one turn and return the reply that `work` makes, or an apology if `work` fails.
 
-        The text of the reply is sent, or the messages that `format_answer` makes of its answer.
         Other errors than those of `work` are raised: the lane then tries the turn again.
         """
         root = open_trace(self.open_root, question)
@@ -76,7 +73,7 @@ class TurnRunner:
         try:
             with root:
                 question, reply = await self._answer(question, work, root)
-            messages = self.replies.messages(question, reply, format_answer) if self.replies else []
+            messages = self.replies.messages(question, reply) if self.replies else []
         except BaseException as error:
             self.running.remove(question)
             await self._handle_abort(question, root, error)
@@ -208,7 +205,7 @@ class TurnRunner:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
-        messages = messages_of_turn(question, [Outgoing(reply.text)])
+        messages = messages_of_turn(question, [reply.text])
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> Reply | None:

@@ -93,10 +93,11 @@ class LookupResult:
     error_types: tuple[str, ...] = ()
     prompt: PromptRef | None = None
 
-    def reply(self, text: str) -> Reply:
-        """Return the reply of a turn, with `text` as its Markdown."""
+    def reply(self, *messages: str) -> Reply:
+        """Return the reply of a turn, which these messages show, in Markdown."""
         return Reply(
-            text=text,
+            text="\n\n".join(messages),
+            parts=messages,
             outcome=self.outcome,
             notes=(self.note,) if self.note else (),
             retries=self.retry_count,

@@ -174,10 +174,11 @@ class Places:
         """Return a link to a web search for every query."""
         return [SearchLink(query, SEARCH_URL + quote_plus(query)) for query in self.queries.queries]
 
-    def reply(self, text: str) -> Reply:
-        """Return the reply of a turn, with `text` as its Markdown."""
+    def reply(self, *messages: str) -> Reply:
+        """Return the reply of a turn, which these messages show, in Markdown."""
         return Reply(
-            text=text,
+            text="\n\n".join(messages),
+            parts=messages,
             outcome="fallback" if self.is_search_down else self.queries.outcome,
             retries=self.queries.retry_count,
             error_types=self.queries.error_types,

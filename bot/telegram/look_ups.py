@@ -6,7 +6,7 @@ the one that the user read, also after a restart.
 
 import hashlib
 from functools import partial
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from telegram import Message, MessageEntity, Update
 
@@ -16,7 +16,7 @@ from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.turn import Reply
 from bot import look_ups
-from bot.outgoing import Button, ButtonRows, Outgoing
+from bot.outgoing import Button, ButtonRows
 from bot.question import Question, is_retry
 from bot.telegram.buttons import acknowledge, claim, parts_of
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
@@ -48,12 +48,8 @@ async def _look_up(name: look_ups.Name, update: Update, conversation: Conversati
         if not await conversation.turns.offer_help(question):
             await conversation.reply(update, found)
         return
-
-    def show(answer: Any) -> list[Outgoing]:
-        return [*map(Outgoing, found.texts(answer))]
-
     question = conversation.build_question(update, found.question, kind=name)
-    await conversation.turns.run_turn(question, found.work, show)
+    await conversation.turns.run_turn(question, found.work)
 
 
 async def _say_too_old(update: Update, conversation: Conversation) -> None:

@@ -14,14 +14,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from telegram.constants import ChatAction
 from telegram.error import RetryAfter, TelegramError
 
 from agent.engine.run import ShowDraft
-from agent.turn import Reply, with_notes
-from bot.outgoing import ButtonRows, Destination, Outgoing
+from agent.turn import Reply
+from bot.outgoing import ButtonRows, Destination
 from bot.question import Question, current_turn
 from bot.telegram.rate_limit import Clock, Optional, seconds_of
 from bot.telegram.render import split_messages
@@ -48,8 +48,6 @@ QUICK_SECONDS: Final = 2.0
 PLACEHOLDER: Final = "…"
 OPTIONAL: Final[Optional] = "optional"
 AUDIO_FILE: Final = "answer.ogg"
-FormatAnswer = Callable[[Any], Sequence[Outgoing]]
-"""Returns the messages that show a reply's `answer`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,33 +78,22 @@ class Replies:
             forming.news.set()
             await asyncio.wait([task], timeout=LATE_SECONDS[question.to.is_group])
 
-    def messages(
-        self, question: Question, reply: Reply, format_answer: FormatAnswer | None = None
-    ) -> list[OutboxRow]:
-        """Return the messages of a reply: its text, or what `format_answer` makes of its answer.
-
-        The notes and the buttons are in the last.
-        """
-        if format_answer is None or reply.answer is None:
-            shown = [Outgoing(reply.shown)]
-        else:
-            *others, last = format_answer(reply.answer)
-            shown = [*others, Outgoing(with_notes(last.markdown, reply.notes), last.buttons)]
-        text, buttons = shown[-1].markdown, shown[-1].buttons
-        shown[-1] = Outgoing(text, buttons + self.buttons(question, reply))
-        return messages_of_turn(question, shown, reply.audio)
+    def messages(self, question: Question, reply: Reply) -> list[OutboxRow]:
+        """Return the messages of a reply; the buttons are under the last."""
+        buttons = self.buttons(question, reply)
+        return messages_of_turn(question, reply.messages, buttons, reply.audio)
 
 
 def messages_of_turn(
-    question: Question, shown: Sequence[Outgoing], audio: bytes = b""
+    question: Question, shown: Sequence[str], buttons: ButtonRows = (), audio: bytes = b""
 ) -> list[OutboxRow]:
     """Return the messages of a turn; the first replaces the message that showed progress."""
     if question.to is None:
         return []
     to, messages = replace(question.to, edits=question.state.placeholder_id), list[OutboxRow]()
-    for outgoing in shown:
+    for number, markdown in enumerate(shown, 1):
         where = to.next if messages else to
-        messages += messages_of(where, outgoing.markdown, outgoing.buttons)
+        messages += messages_of(where, markdown, buttons if number == len(shown) else ())
     for message in messages[1:]:
         message.follows = True
     if audio:
