@@ -17,7 +17,7 @@ from bot.metrics import Metrics
 from bot.question import RunningTurns
 from bot.resources import STATS_RETENTION, Resources, sommelier_of
 from bot.tasks import bounded
-from bot.telegram.admin import AdminCommands
+from bot.telegram.admin import admin_handlers
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from bot.telegram.connection import telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
@@ -108,9 +108,7 @@ def handlers_of(
         *memory_handlers(),
         *settings_handlers(privacy),
         *answer_handlers(),
-        *AdminCommands(
-            conversation, admins, trace_link(settings), only_allowed=only_allowed
-        ).handlers(),
+        *admin_handlers(admins, trace_link(settings), only_allowed=only_allowed),
         *rating_handlers(masking_of(settings)),
         *look_up_handlers(servers),  # the last takes the presses that no other takes
     ]

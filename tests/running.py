@@ -100,7 +100,7 @@ async def running(
     *,
     sources: Sources | None = None,
     run: Run | None = None,
-    further: Callable[[Conversation], Sequence[AnyHandler]] = lambda conversation: (),
+    further: Sequence[AnyHandler] = (),
     admins: Collection[int] = (),
     allow_list: bool = False,
     kept: Mapping[str, object] = MappingProxyType({}),
@@ -114,7 +114,7 @@ async def running(
 ) -> AsyncIterator[Lanes]:
     """Run the bot, polling; stop it as SIGTERM does. Bursts are not awaited.
 
-    With `sources` it looks things up. `further` makes more handlers, `admins` and `allow_list` say
+    With `sources` it looks things up. `further` are more handlers, `admins` and `allow_list` say
     who is let in, `kept` are repositories that replace its own, `sessions` those of its database;
     its turns get `turns_with` too. What is traced has arrived in `langfuse` at the end.
     """
@@ -149,7 +149,7 @@ async def running(
         trace_name=lambda kind, value: f"{kind}-{value}",
     )
     look_ups = look_up_handlers(McpServers()) if sources else []
-    handlers = all_handlers([*further(conversation), *look_ups])
+    handlers = all_handlers([*further, *look_ups])
     dispatcher = Dispatcher(bot, conversation, handlers, admins, allow_list)
 
     async def receive() -> None:

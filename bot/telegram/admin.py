@@ -4,23 +4,21 @@ For everybody else they do not exist.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from telegram import Message, Update
-from telegram.ext import CallbackQueryHandler, CommandHandler, filters
+from telegram.ext import filters
 
 from agent.i18n import translate, use_language
 from agent.markdown import link, live
 from agent.text import pattern
 from bot.outgoing import Button, Destination
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
-from bot.telegram.conversation import AnyHandler, Conversation
+from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
 from bot.telegram.messages import (
-    TYPED_BY_USER,
     behind_command,
     chat_and_user_ids,
     is_private,
@@ -39,142 +37,142 @@ MESSAGES_AT_ONCE: Final = 20
 """Messages of broadcasts that are read from the database at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdminCommands:
-    """/stats, /trace, /allow, /block, /clearcare and /broadcast, for those in `admin_ids`.
+def admin_handlers(
+    admin_ids: Collection[int],
+    trace_link: Callable[[str], str] | None = None,
+    *,
+    only_allowed: bool = False,
+) -> list[AnyHandler]:
+    """Return the handlers of /stats, /trace, /allow, /block, /clearcare and /broadcast.
 
-    `link` makes the address of a trace; without it the trace is shown as a tree. A broadcast goes
-    to every private chat of users who are not blocked, with `only_allowed` of those who are let in.
+    `trace_link` makes the address of a trace; without it the trace is shown as a tree. A broadcast
+    goes to every private chat of users who are not blocked, with `only_allowed` of those who are
+    let in.
     """
+    admins = filters.User(admin_ids)
+    about_users = ("allow", "block", "clearcare")
+    return [
+        on_command("stats", _stats, admins),
+        on_command("trace", partial(_trace, trace_link), admins),
+        on_command("broadcast", partial(_draft, only_allowed), admins),
+        *(on_command(name, partial(_about_user, admin_ids, name), admins) for name in about_users),
+        on_press(r"[ab]:\d{1,18}:(?:allow|block|send)$", partial(_press, admin_ids, only_allowed)),
+    ]
 
-    conversation: Conversation
-    admin_ids: frozenset[int]
-    link: Callable[[str], str] | None = None
-    only_allowed: bool = False
 
-    def handlers(self) -> list[AnyHandler]:
-        """Return the handlers."""
-        admins = TYPED_BY_USER & filters.User(self.admin_ids)
-        about_users = ("allow", "block", "clearcare")
-        return [
-            CommandHandler("stats", self.stats, filters=admins),
-            CommandHandler("trace", self.trace, filters=admins),
-            CommandHandler("broadcast", self.draft, filters=admins),
-            *(
-                CommandHandler(name, partial(self.about_user, name), filters=admins)
-                for name in about_users
-            ),
-            CallbackQueryHandler(self.pressed, pattern=r"^[ab]:\d{1,18}:(?:allow|block|send)$"),
-        ]
+async def _stats(update: Update, conversation: Conversation) -> None:
+    """/stats: show today and the last 7 days as a table; in private only."""
+    from bot.http.admin_page import stats_table  # noqa: PLC0415 - only for admins
 
-    async def stats(self, update: Update, _context: object) -> None:
-        """/stats: show today and the last 7 days as a table; in private only."""
-        from bot.http.admin_page import stats_table  # noqa: PLC0415 - only for admins
+    shown = translate("stats_in_private")
+    if is_private(update):
+        turns = conversation.repositories.turns
+        days = await turns.by_day(turns.now() - timedelta(days=DAYS - 1))
+        shown = as_block(await asyncio.to_thread(stats_table, days))
+    await conversation.reply(update, shown)
 
-        shown = translate("stats_in_private")
-        if is_private(update):
-            turns = self.conversation.repositories.turns
-            days = await turns.by_day(turns.now() - timedelta(days=DAYS - 1))
-            shown = as_block(await asyncio.to_thread(stats_table, days))
-        await self.conversation.reply(update, shown)
 
-    async def trace(self, update: Update, _context: object) -> None:
-        """/trace: show the turn that is replied to, else the last one of this chat."""
-        message, turns = message_of(update), self.conversation.repositories.turns
-        if replied := replied_to(message):
-            turn = await turns.find_by_message(message.chat.id, replied.message_id)
-        else:
-            turn = await turns.last(message.chat.id)
-        if turn is None:
-            shown = translate("nothing_to_trace")
-        elif turn.trace_id and self.link:
-            shown = self.link(turn.trace_id)
-        else:
-            shown = await self._tree(turn.trace_id or "")
-        await self.conversation.reply(update, shown)
+async def _trace(
+    link: Callable[[str], str] | None, update: Update, conversation: Conversation
+) -> None:
+    """/trace: show the turn that is replied to, else the last one of this chat."""
+    message, turns = message_of(update), conversation.repositories.turns
+    if replied := replied_to(message):
+        turn = await turns.find_by_message(message.chat.id, replied.message_id)
+    else:
+        turn = await turns.last(message.chat.id)
+    if turn is None:
+        shown = translate("nothing_to_trace")
+    elif turn.trace_id and link:
+        shown = link(turn.trace_id)
+    else:
+        shown = await _tree(conversation, turn.trace_id or "")
+    await conversation.reply(update, shown)
 
-    async def _tree(self, trace_id: str) -> str:
-        from bot.commands.traces import trace_text  # noqa: PLC0415 - only for admins
 
-        try:
-            trace = await self.conversation.repositories.traces.get(trace_id)
-        except LookupError:
-            return translate("not_traced")
-        return as_block(trace_text(trace))
+async def _tree(conversation: Conversation, trace_id: str) -> str:
+    from bot.commands.traces import trace_text  # noqa: PLC0415 - only for admins
 
-    async def about_user(self, command: str, update: Update, _context: object) -> None:
-        """/allow, /block or /clearcare with an id, or as a reply to somebody's message."""
-        user_id = named_user(message_of(update))
-        if user_id is None:
-            await self.conversation.reply(update, translate("whom", command=command))
-        elif command == "clearcare":
-            await self._clear_care(update, user_id)
-        else:
-            await self._decide(update, user_id, command)
+    try:
+        return as_block(trace_text(await conversation.repositories.traces.get(trace_id)))
+    except LookupError:
+        return translate("not_traced")
 
-    async def pressed(self, update: Update, _context: object) -> None:
-        """Decide by a button below "asks to be let in", or send a broadcast, once."""
-        query = press_of(update)
-        pressed_id, word = parts_of(query, 2)
-        if query.from_user.id not in self.admin_ids:
-            await acknowledge(query, translate("button_too_old"))
-        elif word == "send":
-            is_sent = await self._send(int(pressed_id))
-            await acknowledge(query, "" if is_sent else translate("broadcast_over"))
-            await show_rows(query.message, ())
-        else:
-            await acknowledge(query)
-            await self._decide(update, int(pressed_id), word)
 
-    async def _decide(self, update: Update, user_id: int, decision: str) -> None:
-        """Let a user in, who is told the first time, or keep them out; tell the admin."""
-        chats = self.conversation.repositories.chats
-        if decision == "block" and user_id in self.admin_ids:
-            await self.conversation.reply(update, translate("admin_stays", id=user_id))
-            return
-        before, access = await chats.access(user_id), ACCESS[decision]
-        await chats.decide(user_id, access)
-        await self.conversation.reply(update, translate(access, id=user_id))
-        if access == "allowed" != before:
-            with use_language(await self.conversation.language_of(user_id)):
-                await self.conversation.sender.send(Destination(user_id), translate("let_in"))
-
-    async def _clear_care(self, update: Update, user_id: int) -> None:
-        """Forget the concerns of a user, and list them."""
-        cleared = await self.conversation.repositories.memory.clear_concerns(user_id)
+async def _about_user(
+    admin_ids: Collection[int], command: str, update: Update, conversation: Conversation
+) -> None:
+    """/allow, /block or /clearcare with an id, or as a reply to somebody's message."""
+    user_id = named_user(message_of(update))
+    if user_id is None:
+        text = translate("whom", command=command)
+    elif command == "clearcare":
+        cleared = await conversation.repositories.memory.clear_concerns(user_id)
         listed = ", ".join(concern.replace("_", " ") for concern in cleared)
         text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
-        await self.conversation.reply(update, text)
+    elif command == "block" and user_id in admin_ids:
+        text = translate("admin_stays", id=user_id)
+    else:
+        text = await _decide(conversation, user_id, command)
+    await conversation.reply(update, text)
 
-    async def draft(self, update: Update, _context: object) -> None:
-        """/broadcast TEXT: show the message, and the number of chats."""
-        text, chats = behind_command(message_of(update)), await self._chats()
-        if not text or not chats:
-            problem = "broadcast_to_nobody" if text else "broadcast_usage"
-            await self.conversation.reply(update, translate(problem))
-            return
-        text, (_, admin_id) = with_links(text), chat_and_user_ids(update)
-        drafted = await self.conversation.repositories.broadcasts.draft(text, admin_id)
-        await self.conversation.reply(update, text)
-        send = Button(translate("send_button"), f"b:{drafted}:send")
-        preview = translate("broadcast_preview", count=len(chats))
-        await self.conversation.reply(update, preview, ((send,),))
 
-    async def _send(self, broadcast_id: int) -> bool:
-        """Have a draft sent to everyone, once; the process that leads sends it."""
-        broadcasts = self.conversation.repositories.broadcasts
-        if (draft := await broadcasts.get(broadcast_id)) is None:
-            return False
-        parts = messages_of(Destination(0), draft.text)
-        messages = [
-            OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
-            for chat_id in await self._chats()
-            for part in parts
-        ]
-        return await broadcasts.begin(broadcast_id, messages)
+async def _press(
+    admin_ids: Collection[int], only_allowed: bool, update: Update, conversation: Conversation
+) -> None:
+    """Decide by a button below "asks to be let in", or send a broadcast, once."""
+    query = press_of(update)
+    pressed_id, word = parts_of(query, 2)
+    if query.from_user.id not in admin_ids:
+        await acknowledge(query, translate("button_too_old"))
+    elif word == "send":
+        is_sent = await _send(conversation, int(pressed_id), only_allowed=only_allowed)
+        await acknowledge(query, "" if is_sent else translate("broadcast_over"))
+        await show_rows(query.message, ())
+    else:
+        await acknowledge(query)
+        await conversation.reply(update, await _decide(conversation, int(pressed_id), word))
 
-    async def _chats(self) -> list[int]:
-        return await self.conversation.repositories.chats.private(only_allowed=self.only_allowed)
+
+async def _decide(conversation: Conversation, user_id: int, decision: str) -> str:
+    """Let a user in, who is told the first time, or keep them out; return what admins are told."""
+    chats, access = conversation.repositories.chats, ACCESS[decision]
+    before = await chats.access(user_id)
+    await chats.decide(user_id, access)
+    if access == "allowed" != before:
+        with use_language(await conversation.language_of(user_id)):
+            await conversation.sender.send(Destination(user_id), translate("let_in"))
+    return translate(access, id=user_id)
+
+
+async def _draft(only_allowed: bool, update: Update, conversation: Conversation) -> None:
+    """/broadcast TEXT: show the message, and the number of chats."""
+    text = behind_command(message_of(update))
+    chats = await conversation.repositories.chats.private(only_allowed=only_allowed)
+    if not text or not chats:
+        problem = "broadcast_to_nobody" if text else "broadcast_usage"
+        await conversation.reply(update, translate(problem))
+        return
+    text, (_, admin_id) = with_links(text), chat_and_user_ids(update)
+    drafted = await conversation.repositories.broadcasts.draft(text, admin_id)
+    await conversation.reply(update, text)
+    send = Button(translate("send_button"), f"b:{drafted}:send")
+    preview = translate("broadcast_preview", count=len(chats))
+    await conversation.reply(update, preview, ((send,),))
+
+
+async def _send(conversation: Conversation, broadcast_id: int, *, only_allowed: bool) -> bool:
+    """Have a draft sent to everyone, once; the process that leads sends it."""
+    broadcasts, chats = conversation.repositories.broadcasts, conversation.repositories.chats
+    if (draft := await broadcasts.get(broadcast_id)) is None:
+        return False
+    parts = messages_of(Destination(0), draft.text)
+    messages = [
+        OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
+        for chat_id in await chats.private(only_allowed=only_allowed)
+        for part in parts
+    ]
+    return await broadcasts.begin(broadcast_id, messages)
 
 
 def named_user(message: Message) -> int | None:

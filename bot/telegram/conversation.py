@@ -21,7 +21,7 @@ from agent.sommelier.answer import messages_for_model
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
-from agent.turn import Bottles, Change, Fact, Reply, StoredMessage, settings_of
+from agent.turn import Change, Fact, Reply, StoredMessage, settings_of
 from bot.outgoing import ButtonRows
 from bot.question import Question, current_turn
 from bot.resources import Repositories, Resources
@@ -75,16 +75,6 @@ class Conversation:
     def repositories(self) -> Repositories:
         """Return the repositories."""
         return self.resources.repositories
-
-    async def answer_text(self, update: Update) -> None:
-        """Answer a text message."""
-        message = message_of(update)
-        if not is_addressed(message):
-            return
-        if text := with_quotations(without_mentions(message), message):
-            await self.run_turn(self.build_question(update, text), id_of_replied_answer(message))
-        else:
-            await self.reply(update, translate("text_only"))
 
     async def run_turn(self, question: Question, replied_answer_id: int | None = None) -> None:
         """Answer a question, which may reply to a message of the bot."""
@@ -171,11 +161,6 @@ class Conversation:
         _, user_id = chat_and_user_ids(update)
         return await self.repositories.memory.facts(user_id)
 
-    async def bottles(self, update: Update) -> Sequence[Bottles]:
-        """Return the cellar of a user, bottles that were drunk included."""
-        _, user_id = chat_and_user_ids(update)
-        return await self.repositories.memory.bottles(user_id)
-
     async def change_memory(self, update: Update, **fields: Any) -> None:
         """Store a change of the memory of a user; `fields` are those of `Change`.
 
@@ -221,6 +206,18 @@ def language_in(settings: Mapping[str, str]) -> str | None:
     """Return the language in which to speak to a user with these settings; None if unknown."""
     chosen = settings.get(CHOSEN, AS_WRITTEN)
     return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN)
+
+
+async def answer_text(update: Update, conversation: Conversation) -> None:
+    """Answer a text message."""
+    message = message_of(update)
+    if not is_addressed(message):
+        return
+    if text := with_quotations(without_mentions(message), message):
+        question = conversation.build_question(update, text)
+        await conversation.run_turn(question, id_of_replied_answer(message))
+    else:
+        await conversation.reply(update, translate("text_only"))
 
 
 def on_command(

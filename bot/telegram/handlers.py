@@ -16,7 +16,14 @@ from bot.outgoing import Button, ButtonRows
 from bot.question import is_retry
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.connection import AnyBot, until_reached
-from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_message, on_press
+from bot.telegram.conversation import (
+    AnyHandler,
+    Conversation,
+    answer_text,
+    on_command,
+    on_message,
+    on_press,
+)
 from bot.telegram.messages import (
     TYPED_BY_USER,
     chat_and_user_ids,
@@ -58,15 +65,11 @@ def all_handlers(further: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
         on_command(PRIVATE_COMMANDS, partial(_say, "only_in_private"), ~filters.ChatType.PRIVATE),
         *further,
         on_message(TYPED_BY_USER & filters.COMMAND, _say_why_unanswered),
-        on_message(new & (filters.TEXT | filters.CAPTION), _answer_text),
+        on_message(new & (filters.TEXT | filters.CAPTION), answer_text),
         on_message(filters.StatusUpdate.MIGRATE, _migrate),
         on_message(new & ~SERVICE, _say_why_unanswered),
         on_message(filters.UpdateType.EDITED_MESSAGE & filters.TEXT, _answer_edit),
     ]
-
-
-async def _answer_text(update: Update, conversation: Conversation) -> None:
-    await conversation.answer_text(update)
 
 
 async def _answer_edit(update: Update, conversation: Conversation) -> None:
@@ -76,7 +79,7 @@ async def _answer_edit(update: Update, conversation: Conversation) -> None:
         return
     is_command = (message.text or "").startswith("/")
     if not is_command and await _undo_turn(update, conversation):
-        await conversation.answer_text(update)
+        await answer_text(update, conversation)
     else:
         await conversation.reply(update, translate("edited"))
 

@@ -87,7 +87,8 @@ async def _forget_fact(update: Update, conversation: Conversation) -> None:
 async def _cellar(update: Update, conversation: Conversation) -> None:
     """Answer /cellar: list, `add` or `remove` bottles."""
     action, _, line = behind_command(message_of(update)).partition(" ")
-    bottles = await conversation.bottles(update)
+    _, user_id = chat_and_user_ids(update)
+    bottles = await conversation.repositories.memory.bottles(user_id)
     if action == "add" and (bought := read_bottles(line)):
         await _change(update, conversation, bottles=(bought,))
     elif action == "remove":
@@ -126,7 +127,8 @@ async def _change(update: Update, conversation: Conversation, **fields: Any) -> 
     """
     (_, user_id), undo_id = chat_and_user_ids(update), update.update_id
     change = Change(user_id=user_id, undo_id=undo_id, **fields)
-    known = Person(bottles=tuple(await conversation.bottles(update)), user_id=user_id)
+    bottles = await conversation.repositories.memory.bottles(user_id)
+    known = Person(bottles=tuple(bottles), user_id=user_id)
     if said := change_notes(change, known):
         await conversation.reply(update, "\n\n".join(said), undo_button(undo_id))
         await conversation.change_memory(update, undo_id=undo_id, **fields)

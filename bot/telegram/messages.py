@@ -76,12 +76,16 @@ def is_addressed(message: Message) -> bool:
     return bool(_mention(message).search(message.text or message.caption or ""))
 
 
+def written_in(update: Update) -> Message | None:
+    """Return the message that a user has written or edited; None for a press."""
+    return update.message or update.edited_message
+
+
 def is_overheard(update: Update) -> bool:
     """Return whether an update is a message to others."""
-    message = update.message or update.edited_message
-    if message is None or (message.text or "").startswith("/"):
-        return False
-    return not is_addressed(message)
+    message = written_in(update)
+    is_command = message is not None and (message.text or "").startswith("/")
+    return message is not None and not is_command and not is_addressed(message)
 
 
 def is_own(message: Message) -> bool:
@@ -91,7 +95,7 @@ def is_own(message: Message) -> bool:
 
 def language_written(update: Update) -> str | None:
     """Return the language of a user's own message; None if that is not clear."""
-    message = update.message or update.edited_message
+    message = written_in(update)
     if message is None or not is_own(message):
         return None
     return language_of(behind_command(message)[:MAX_READ_CHARS])

@@ -16,7 +16,7 @@ from agent.i18n import translate
 from agent.tracing.masking import Masking
 from bot.outgoing import Button, ButtonRows, in_rows
 from bot.telegram.buttons import acknowledge, claim, parts_of, rows_of, show_rows
-from bot.telegram.conversation import AnyHandler, Conversation, on_message, on_press
+from bot.telegram.conversation import AnyHandler, Conversation, answer_text, on_message, on_press
 from bot.telegram.messages import (
     chat_and_user_ids,
     id_of_replied_answer,
@@ -129,4 +129,4 @@ async def _comment(masking: Masking, update: Update, conversation: Conversation)
             masking = replace(masking, names=names_of(update))
             comment = masking.text(message.text or "")
             await turns.explain(turn.turn_id, "comment", comment)
-    await conversation.answer_text(update)
+    await answer_text(update, conversation)

@@ -1,6 +1,6 @@
 """Who is let in, what a day's budget does, and the commands of admins."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,8 +15,7 @@ from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from bot.budgets import Budgets
 from bot.resources import Repositories
-from bot.telegram.admin import AdminCommands
-from bot.telegram.conversation import AnyHandler, Conversation
+from bot.telegram.admin import admin_handlers
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.models import TurnRow
@@ -55,10 +54,6 @@ class Rooms:
     def now(self) -> datetime:
         return self.at
 
-    def handlers(self, conversation: Conversation) -> Sequence[AnyHandler]:
-        commands = AdminCommands(conversation, frozenset({ADMIN}), only_allowed=self.allow_list)
-        return commands.handlers()
-
     def budgets(self, requests: int) -> Budgets:
         return Budgets(turns=self.turns, person_requests=requests, exempt={ADMIN}, now=self.now)
 
@@ -71,7 +66,7 @@ class Rooms:
             bot_api,
             Sommelier(catalogue=FakeCatalogue()),
             self.stored.messages,
-            further=self.handlers,
+            further=admin_handlers({ADMIN}, only_allowed=self.allow_list),
             admins={ADMIN},
             allow_list=self.allow_list,
             kept={"turns": self.turns},

@@ -124,7 +124,7 @@ class Chat:
             MessageRepository(self.sessions),
             self.tracer,
             sources=Sources(documents=FakeLibrary()),
-            further=lambda _: answer_handlers(),
+            further=answer_handlers(),
             safety=SafetyService(memory=MemoryRepository(self.sessions)),
             buttons=buttons_below,
         )

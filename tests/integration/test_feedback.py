@@ -67,7 +67,7 @@ class Room:
                     self.bot_api,
                     self.answerer,
                     MessageRepository(self.sessions),
-                    further=lambda _: rating_handlers(Masking()),
+                    further=rating_handlers(Masking()),
                     kept={"turns": self.turns},
                     exported=True,
                     buttons=lambda question, reply: rating(question.id),
