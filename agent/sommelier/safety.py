@@ -167,10 +167,9 @@ def _preferred(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
     budget = next((budget_of(fact.value) for fact in facts if fact.kind == "budget"), None)
     if budget and all(limit is None for limit in query.price_limits):
         filters = dict(zip(("min_price", "max_price", "currency"), budget, strict=True))
-    named = query.model_fields_set - {"text", "limit", "order", "in_stock_only", "currency"}
-    if query.order != "match" or (query.text and not named):
-        return filters
     given = {name for name in SOFT_FILTERS if getattr(query, name)}
+    if query.order != "match" or (query.text and not given):
+        return filters
     if query.foods or query.colours:
         given.add("styles")
     likes = [*tastes_of("like", facts), *liked_by_ratings(facts)]
@@ -226,7 +225,7 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
 
 def _cut_to_query(found: WineSearchResult, query: WineQuery) -> WineSearchResult:
     """Cut a result to the limit of a search, and its notes to the filters that the search has."""
-    asked = {*query.model_fields_set, *(["price"] if any(query.price_limits) else [])}
+    asked = {*query.model_dump(exclude_defaults=True), "price"}  # also that of the usual budget
     missed = {
         wine_id: named
         for wine_id, missing in found.missed.items()

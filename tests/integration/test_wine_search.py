@@ -311,7 +311,7 @@ async def test_an_unknown_id_finds_nothing(
 
 
 async def test_hates_are_left_out_and_likes_come_first(catalogue: SqlCatalogue) -> None:
-    reds = WineQuery(styles=(Style.RED,))
+    reds = WineQuery(styles=(Style.RED,), grapes=(), countries=())  # as a strict schema wants it
     hating = Person(facts=(Fact("hate", "grapes=Merlot"), Fact("hate", "bodies=full;styles=red")))
     found = await find_wines(catalogue, reds, hating)
     assert found.wines
