@@ -256,14 +256,9 @@ def _trim(response: SommelierResponse, evidence: Evidence) -> SommelierResponse 
 
 
 def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return the grounded part of a response, with some prose; None if no wine would remain."""
+    """Return the grounded part of a response; None if no wine would remain."""
     rest = _grounded_part(response, evidence)
-    if response.wines and not rest.wines:
-        return None
-    if rest.wines and not _prose(rest):
-        names = ", ".join(f"{{wine:{wine_id}}}" for wine_id in wine_ids(rest))
-        return rest.model_copy(update={"intro": names})
-    return rest
+    return rest if rest.wines or not response.wines else None
 
 
 def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:

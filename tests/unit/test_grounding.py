@@ -6,7 +6,7 @@ import pytest
 
 from agent.engine.contract import Evidence
 from agent.i18n import use_language
-from agent.sommelier.answer import facts_line, grounding_problem, render, salvage
+from agent.sommelier.answer import facts_line, grounding_problem, render, salvage, wine_text
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency
 from agent.sommelier.wine_tools import wines_by_id
@@ -160,3 +160,4 @@ def test_a_card_is_in_the_language_of_the_answer(language: str, country: str) ->
         assert facts_line(gone).startswith(f"{shown} · ")
     own = CHINON.model_copy(update={"id": "own:1", "country": ""})
     assert facts_line(own) == "Chinon · your own cellar"
+    assert "· vegan: not known" in wine_text(CHINON, "", asked="a vegan red")
