@@ -106,7 +106,7 @@ async def test_a_message_is_answered_by_the_model_and_traced(
     assert texts[0].startswith("For your trout & almonds:\n\n1. Trimbach")
     assert texts[0].endswith("Dry and <fresh>.")
     await otlp_receiver.wait_for_spans(10)
-    await otlp_receiver.wait_for_scores(4)
+    await otlp_receiver.wait_for_scores(2)
     root = otlp_receiver.span("turn")
     assert root.input == "Something for trout with Gugelhupf?"
     assert root.metadata["outcome"] == "answered"
@@ -125,8 +125,6 @@ async def test_a_message_is_answered_by_the_model_and_traced(
     assert {score["name"]: score["value"] for score in otlp_receiver.scores} == {
         "structured_retries": 1,
         "outcome": "answered",
-        "grounding": 1,
-        "first_error": "semantic",
     }
 
 
@@ -166,7 +164,7 @@ async def test_a_trace_outlives_a_bot_that_is_killed_while_langfuse_is_away(
     assert (otlp_receiver.spans, otlp_receiver.scores) == ([], [])
     otlp_receiver.mode = "ok"
     async with running_here(bot_api, environment, **settings):
-        await otlp_receiver.wait_for_scores(3)
+        await otlp_receiver.wait_for_scores(2)
     root = otlp_receiver.span("turn")
     assert root.metadata["outcome"] == "answered"
     assert {score["traceId"] for score in otlp_receiver.scores} == {root.trace_id}
