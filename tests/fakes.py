@@ -108,6 +108,7 @@ class SpanRecord(Span):
     scores: dict[str, float | str] = field(default_factory=dict)
     closed: bool = False
     prompt: PromptRef | None = None
+    tools: Sequence[Any] = ()
     recording: ClassVar[bool] = True
 
     @property

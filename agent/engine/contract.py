@@ -1,6 +1,5 @@
 """The contract of an answer: a type, semantic rules, grounding rules, and how it is rendered."""
 
-import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -57,10 +56,8 @@ class Evidence:
         return frozenset(url for url in urls if isinstance(url, str))
 
 
-Problem = str | None
-Semantic = Callable[[T], Problem | Awaitable[Problem]]
-Grounding = Callable[[T, Evidence], Problem | Awaitable[Problem]]
-Render = Callable[[T, Evidence], str]
+Verdict = str | None | Awaitable[str | None]
+"""The problem of an answer, or None; a rule that is a coroutine function is awaited."""
 
 
 def _nothing(value: object, evidence: object = None) -> None:
@@ -79,9 +76,8 @@ def _as_text(value: object, evidence: Evidence) -> str:
 class OutputContract(Generic[T]):
     """A contract for answers of `type`, which has a pydantic schema or is a TypeAdapter.
 
-    A contract for `str` is answered in plain text. `semantic` and `grounding` return the problem of
-    a value, or None; they may be coroutine functions. `render` returns the text for the user, `ids`
-    the ids that this text shows.
+    A contract for `str` is answered in plain text. `semantic` and `grounding` are the rules of a
+    value. `render` returns the text for the user, `ids` the ids that this text shows.
 
     `trim` returns a value without its ungrounded parts, or None if the model has to be asked again.
     `salvage` returns the valid part of a value when all attempts failed, or None. The results of
@@ -94,9 +90,9 @@ class OutputContract(Generic[T]):
     """
 
     type: type[T] | TypeAdapter[T]
-    semantic: Semantic[T] = _nothing
-    grounding: Grounding[T] = _nothing
-    render: Render[T] = _as_text
+    semantic: Callable[[T], Verdict] = _nothing
+    grounding: Callable[[T, Evidence], Verdict] = _nothing
+    render: Callable[[T, Evidence], str] = _as_text
     ids: Callable[[T], list[str]] = lambda _: []
     trim: Callable[[T, Evidence], T | None] = _nothing
     salvage: Callable[[T, Evidence], T | None] = _nothing
@@ -116,10 +112,6 @@ class OutputContract(Generic[T]):
         wording = self.correction or (TEXT_FEEDBACK if self.plain_text else FEEDBACK)
         problem = clip(error.strip().rstrip("."), SHOWN_ERROR_CHARS)
         return wording.replace("{error_description}", problem)
-
-    def read(self, value: object) -> T:
-        """Read a value of JSON as the contract's type. Raises ValidationError."""
-        return self.adapter.validate_json(json.dumps(value))
 
     def write(self, answer: T) -> str:
         """Return a valid answer as the model should have written it: a string as it is, or JSON."""

@@ -79,7 +79,8 @@ class LLMService:
         self._opened = client and client.with_options(max_retries=0, timeout=timeout_seconds)
         self._extra_body = dict(extra_body)
         self._timeout_seconds = timeout_seconds
-        is_openai = is_of_openai(self.base_url) if is_openai is None else is_openai
+        url = self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_HOSTS[0]
+        is_openai = any(host in url for host in OPENAI_HOSTS) if is_openai is None else is_openai
         self._dialect = Dialect.of_openai(mode) if is_openai else Dialect(mode)
         self._reported: set[int] = set()
 
@@ -113,9 +114,6 @@ class LLMService:
         if self._opened is not None and not self._is_given:
             opened, self._opened = self._opened, None
             await opened.close()
-
-    def __repr__(self) -> str:
-        return f"LLMService({self.model})"
 
     @property
     def _client(self) -> "AsyncOpenAI":
@@ -214,7 +212,7 @@ class LLMService:
         """Use a simpler dialect from now on, unless a concurrent request has changed it."""
         if self._dialect == dialect and simpler != dialect:
             self._dialect = simpler
-            log.info("%s: the server declined a parameter, going on with %s", self, simpler)
+            log.info("%s: the server declined a parameter, going on with %s", self.model, simpler)
 
 
 async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:
@@ -235,13 +233,3 @@ def _plain_data(answer: object) -> Mapping[str, Any]:
     if isinstance(answer, Mapping):
         return answer
     raise ValueError(answer)
-
-
-def is_of_openai(base_url: str | None) -> bool:
-    """Return True if an address is OpenAI's; None is OpenAI's, unless the environment names one."""
-    url = base_url or os.environ.get("OPENAI_BASE_URL")
-    try:
-        host = urlsplit(url).hostname or "" if url else "api.openai.com"
-    except ValueError:  # it is no address; the first request will report it
-        return False
-    return host.endswith(OPENAI_HOSTS)

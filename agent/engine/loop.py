@@ -96,19 +96,16 @@ async def generate_agentic_response(
     If a model is down, ask the next model of the run. If all attempts fail, return the valid part
     of an answer, or an empty text.
 
-    `images` are data URLs that the model sees beside the message. `initial_calls` are run before
-    the first request, and their results are added as if the model had called them. The answer may
-    use `initial_sources` like those that tools return. `progress` returns the text that is shown
-    while tools run.
+    `images` are data URLs that the model sees beside the message. `initial_calls` are run as if the
+    model had made them, and `initial_sources` may be used like those that tools return. `progress`
+    returns the text that is shown while tools run.
 
     Errors of models and limits become outcomes. The run's ledger, which counts requests, calls,
     tokens and cost, is complete even if the call is cancelled.
 
     Raises:
-        TypeError: `run` has no model, or `contract` is not an OutputContract.
+        TypeError: `run` has no model.
     """
-    if not isinstance(contract, OutputContract):
-        raise TypeError(f"contract must be like OutputContract(str), not {contract!r}")
     if not isinstance(run, Run) or not run.models:
         raise TypeError(f"run must have a model, like Run([LLMService(model=...)]), not {run!r}")
     instructions = system_prompt(str(run.instructions), contract)

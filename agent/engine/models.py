@@ -95,13 +95,11 @@ class ModelChain:
             "generation",
             input=[*map(without_images, messages)] if run.span.recording else None,
             metadata={"step": run.ledger.requests, "attempt": attempt, "model": model.model},
+            model=model.model,
+            model_parameters={k: v for k, v in parameters.items() if v is not None},
+            prompt=getattr(run.instructions, "ref", None),
+            tools=tuple(request.tools),
         ) as span:
-            span.update(
-                model=model.model,
-                model_parameters={k: v for k, v in parameters.items() if v is not None},
-                prompt=getattr(run.instructions, "ref", None),
-                tools=tuple(request.tools),
-            )
             response = await self._send(model, messages, request, span)
             if request.on_text is not None and run.show_draft is not None:
                 run.show_draft(lambda: "")  # The whole answer is parsed at once: no draft of it.

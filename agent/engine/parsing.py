@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from agent import lengths
-from agent.engine.contract import Evidence, OutputContract, Problem, leaves
+from agent.engine.contract import Evidence, OutputContract, Verdict, leaves
 from agent.engine.errors import SHOWN_ERROR_CHARS, describe_validation_error, log_failure
 from agent.engine.messages import LLMResponse, ToolCall
 from agent.language import last_sentence_end
@@ -136,7 +136,7 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
         value = _value_of(text, contract)
         if found := _placeholder(value):
             return _failed("semantic", f"the answer holds only placeholders like `{found}`")
-        return ParseResult("", answer=contract.read(value))
+        return ParseResult("", answer=contract.adapter.validate_json(json.dumps(value)))
     except ValidationError as error:
         failure = "schema", describe_validation_error(error)
     except ValueError as error:
@@ -230,8 +230,8 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     """
     kind, text = "semantic", ""
     try:
-        problem = await _result_of(contract.semantic(answer))
-        if not problem and (problem := await _result_of(contract.grounding(answer, evidence))):
+        problem = await _problem_of(contract.semantic(answer))
+        if not problem and (problem := await _problem_of(contract.grounding(answer, evidence))):
             kind = "grounding"
         text = "" if problem else visible(contract.render(answer, evidence))
     except ValueError as error:
@@ -244,9 +244,8 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     return _failed(kind, problem or "the answer has no text", answer)
 
 
-async def _result_of(problem: Problem | Awaitable[Problem]) -> Problem:
-    """Return what a rule says, which may be a coroutine function."""
-    return await problem if isinstance(problem, Awaitable) else problem
+async def _problem_of(verdict: Verdict) -> str | None:
+    return await verdict if isinstance(verdict, Awaitable) else verdict
 
 
 async def valid_part(

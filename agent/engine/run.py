@@ -74,7 +74,7 @@ class Span:
         return None
 
     def child(self, name: str, type: SpanType, **fields: Any) -> "Span":
-        """Open a span below this one; `fields` are its `input` and `metadata`."""
+        """Open a span below this one, with fields as `update` takes them."""
         return self
 
     def update(self, **fields: Any) -> None:
@@ -111,10 +111,8 @@ class Stop:
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
         """Run the block until it ends; raise Stopped if `ask` is called."""
-        if self.is_asked:
-            raise Stopped("the user has stopped this turn")
         try:
-            async with asyncio.timeout(None) as self._working:
+            async with asyncio.timeout(0 if self.is_asked else None) as self._working:
                 yield
         except TimeoutError:
             if self._working is None or not self._working.expired():
