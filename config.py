@@ -26,8 +26,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from agent.engine.limits import Limits, Price
 from agent.engine.messages import ResponseMode
+from agent.engine.run import Limits, Price
 from agent.text import pattern
 
 LIMITS: Final = Limits()

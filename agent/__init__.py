@@ -5,7 +5,6 @@ These names are enough to use the loop in another bot; `docs/embedding.md` shows
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, ToolError
-from agent.engine.limits import Ledger, Limits, Price
 from agent.engine.llm import LLMService
 from agent.engine.loop import (
     AgenticResponse,
@@ -23,7 +22,7 @@ from agent.engine.messages import (
     Usage,
 )
 from agent.engine.parsing import ParseResult
-from agent.engine.run import Prompt, PromptRef, Run, Span, Stop
+from agent.engine.run import Ledger, Limits, Price, Prompt, PromptRef, Run, Span, Stop
 from agent.engine.tools import Tool, ToolOutput, tool
 
 __all__ = [

@@ -10,10 +10,9 @@ from typing import Any, Final, Literal
 from agent import lengths
 from agent.care import NO_CARE, Care, Concern
 from agent.engine.errors import log_failure
-from agent.engine.limits import NOTHING_SPENT, Spent
 from agent.engine.loop import AgenticResponse
 from agent.engine.messages import LLM
-from agent.engine.run import Level, Prompt, PromptRef, Run, Span
+from agent.engine.run import NOTHING_SPENT, Level, Prompt, PromptRef, Run, Span, Spent
 from agent.i18n import translate
 from agent.language import Language
 from agent.markdown import NOTE_SIGN, visible

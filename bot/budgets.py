@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from agent.engine.limits import NOTHING_SPENT, Limits, Spent
+from agent.engine.run import NOTHING_SPENT, Limits, Spent
 from agent.i18n import translate
 from db.engine import BRIEF_TRIES, call_or_default
 from db.repositories.turns import TurnRepository

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-from agent.engine.limits import NOTHING_SPENT, Ledger, Spent
-from agent.engine.run import Run, Span, Stop
+from agent.engine.run import NOTHING_SPENT, Ledger, Run, Span, Spent, Stop
 from agent.language import truncate_at_boundary
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact, Reply, StoredMessage

@@ -19,10 +19,10 @@ from agent.care import Help, help_texts
 from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
-from agent.engine.limits import Ledger, Limits, costs_of
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, Usage
-from agent.engine.run import Prompt, Run
+from agent.engine.models import costs_of
+from agent.engine.run import Ledger, Limits, Prompt, Run
 from agent.engine.tools import Tool
 from agent.fallback.answering import Fallback
 from agent.mcp import McpServers

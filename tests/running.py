@@ -11,9 +11,8 @@ from typing import Any, cast
 
 from agent.documents.passages import DocumentStore
 from agent.documents.quotes import QuoteCache
-from agent.engine.limits import Limits
 from agent.engine.messages import LLM
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from agent.mcp import McpServers
 from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer

@@ -8,7 +8,6 @@ from typing import Final, Generic, TypeVar, cast
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import LimitReached, ModelError, Outcome
-from agent.engine.limits import Ledger
 from agent.engine.messages import Conversation, LLMRequest, LLMResponse, Message, Text, ToolCall
 from agent.engine.models import ModelChain
 from agent.engine.parsing import (
@@ -19,7 +18,7 @@ from agent.engine.parsing import (
     tool_calls_in_text,
     valid_part,
 )
-from agent.engine.run import Run, Span
+from agent.engine.run import Ledger, Run, Span
 from agent.engine.tools import Tool, Toolbox
 from agent.text import MAX_INLINE_CHARS
 

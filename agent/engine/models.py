@@ -1,9 +1,15 @@
-"""The models of a turn, asked in order, a bounded number of times each."""
+"""The models of a turn, asked in order, a bounded number of times each, and what they cost."""
 
 import asyncio
+import ipaddress
 import json
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
+from urllib.parse import urlsplit
 
 from agent.engine.errors import (
     ContextTooLong,
@@ -26,12 +32,21 @@ from agent.engine.messages import (
     Usage,
     without_images,
 )
-from agent.engine.run import Run, Span
+from agent.engine.run import Costs, Price, Run, Span
 from agent.retrying import BACKOFF
+from agent.text import pattern
+
+log = logging.getLogger(__name__)
 
 LONGEST_WAIT_SECONDS: Final = 20.0
 TOKEN_CHARS: Final = 4
 """Characters of a token, about: a request that was cut off is counted so."""
+VERSION: Final = pattern(r"(?s)(?:-(?:v?\d|latest).*)?")
+"""The rest of a name that is still the same model: nothing, a date or a version."""
+LOCAL_HOSTS: Final = (".local", ".internal", ".lan", ".home.arpa", ".localhost")
+FREE: Final = Price(prompt=0, completion=0)
+UNKNOWN: Final = Price(prompt=5, completion=25)
+"""The price of the dearest models in common use, about: a limit stops too early, not never."""
 
 
 @dataclass(slots=True)
@@ -134,7 +149,8 @@ class ModelChain:
 
     def _count(self, response: LLMResponse, span: Span) -> None:
         """Add a response to the ledger, and put it onto its span."""
-        costs = self.run.ledger.add(response)
+        costs = costs_of(response, self.run.ledger.prices)
+        self.run.ledger.add(response.usage, costs)
         span.update(
             model=response.model or None,
             output=response.output,
@@ -152,3 +168,59 @@ def worth_a_wait(error: Exception) -> bool | float:
         return False
     wait = error.retry_after
     return True if wait is None else wait <= LONGEST_WAIT_SECONDS and wait
+
+
+def costs_of(response: LLMResponse, own: Mapping[str, Price]) -> Costs:
+    """Return the cost of a response at `own` prices, else at those of genai-prices.
+
+    A model that nobody knows is free on a local server, and costs `UNKNOWN` on any other. The first
+    look-up takes 0.2 s.
+    """
+    usage, model, server = response.usage, response.model, response.base_url
+    if not usage.total_tokens:
+        return FREE.costs(usage)
+    begun = [name for name in own if model.startswith(name)]
+    if known := [name for name in begun if VERSION.fullmatch(model.removeprefix(name))]:
+        return own[max(known, key=len)].costs(usage)
+    if (published := _published_costs(usage, model, server)) is not None:
+        return published
+    if server is not None and is_local(server):
+        return FREE.costs(usage)
+    _warn_of(model)
+    return UNKNOWN.costs(usage)
+
+
+def _published_costs(usage: Usage, model: str, server: str | None) -> Costs | None:
+    """Return the cost at the prices of the server, else of the model's maker, tiers included."""
+    from genai_prices import Usage as Tokens  # noqa: PLC0415 (0.2 s and 13 MB)
+    from genai_prices import calc_price  # noqa: PLC0415
+
+    tokens = Tokens(
+        input_tokens=usage.prompt_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        output_tokens=usage.completion_tokens,
+    )
+    for name, url in ((model, server), (model, None), (model.rpartition("/")[2], None)):
+        with suppress(LookupError):
+            price = calc_price(tokens, name, provider_api_url=url)
+            return {"input": float(price.input_price), "output": float(price.output_price)}
+    return None
+
+
+@lru_cache(256)
+def _warn_of(model: str) -> None:
+    log.warning(
+        "The price of the model %.80r is not known, it counts as one of the dearest: %g and %g US "
+        "dollars per million tokens read and written. LLM_PRICES may say what it costs.",
+        *(model, UNKNOWN.prompt, UNKNOWN.completion),
+    )
+
+
+def is_local(base_url: str) -> bool:
+    """Return True if a server is on this machine or in its own network, where models are free."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith(LOCAL_HOSTS)
+    return address.is_loopback or address.is_private

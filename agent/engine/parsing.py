@@ -206,13 +206,12 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
 def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
     if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
         value = value["function"]
-    if not isinstance(value, Mapping) or value.get("name") not in tool_names:
+    if not isinstance(value, Mapping):
         return None
-    arguments = value.get("arguments", value.get("parameters"))
-    if arguments is None:
+    name, arguments = value.get("name"), value.get("arguments", value.get("parameters"))
+    if not isinstance(name, str) or name not in tool_names or arguments is None:
         return None
-    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return ToolCall("", value["name"], written)
+    return ToolCall("", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
 
 
 def _placeholder(value: object) -> str | None:

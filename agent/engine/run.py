@@ -1,16 +1,16 @@
 """The run of a turn: its models, limits, ledger, deadline and span, carried through the engine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Final, Generic, Literal, Self
 
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeVar  # with a default, which typing has from 3.13 on
 
 from agent.engine.errors import Stopped
-from agent.engine.limits import NOTHING_SPENT, Ledger, Limits, Spent
-from agent.engine.messages import LLM, Message
+from agent.engine.messages import LLM, Message, Usage
 
 D = TypeVar("D", default=Any)
 
@@ -21,6 +21,95 @@ ShowDraft = Callable[[Callable[[], str]], None]
 SpanType = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
 Level = Literal["DEFAULT", "WARNING", "ERROR"]
 ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
+
+
+Costs = Mapping[str, float]
+"""US dollars by bucket of tokens: `input`, with what was cached, and `output`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one turn: seconds, US dollars, and characters of a tool's result."""
+
+    structured_output_max_retries: int = 2
+    requests: int = 12
+    tool_calls: int = 16
+    tokens: int = 100_000
+    cost_usd: float = 0.50
+    seconds: float = 120
+    tool_seconds: float = 15
+    answer_tokens: int = 1500
+    answer_tokens_ceiling: int = 6000
+    result_chars: int = 12_000
+    model_tries: int = 3
+
+
+class Price(BaseModel):
+    """US dollars per million tokens; cached tokens cost like the others unless it is said."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    prompt: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    completion: float = Field(ge=0, allow_inf_nan=False)
+
+    def costs(self, usage: Usage) -> Costs:
+        """Return the cost of `usage`."""
+        cached = self.prompt if self.cached is None else self.cached
+        uncached = usage.prompt_tokens - usage.cached_tokens
+        return {
+            "input": (uncached * self.prompt + usage.cached_tokens * cached) / 1_000_000,
+            "output": usage.completion_tokens * self.completion / 1_000_000,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Requests, tokens and US dollars that were used."""
+
+    requests: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        requests, tokens = self.requests + other.requests, self.tokens + other.tokens
+        return Spent(requests, tokens, self.cost_usd + other.cost_usd)
+
+
+NOTHING_SPENT: Final = Spent()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The requests, tokens and cost of a turn so far, failed attempts included."""
+
+    requests: int = 0
+    tool_calls: int = 0
+    tool_errors: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float = 0.0
+    prices: Mapping[str, Price] = field(default_factory=dict, repr=False)
+    """Own prices of models, by name."""
+    spent_before: Spent = NOTHING_SPENT
+    """Use that counts towards the budgets of a day, but no more towards the limits of the turn."""
+
+    @property
+    def spent(self) -> Spent:
+        """Return the use that counts towards the budgets of a day."""
+        return self.spent_before + Spent(self.requests, self.usage.total_tokens, self.cost_usd)
+
+    def add(self, usage: Usage, costs: Costs) -> None:
+        """Count the tokens and the cost of a response."""
+        self.usage += usage
+        self.cost_usd += sum(costs.values())
+
+    def exhausted(self, limits: Limits) -> str | None:
+        """Name the limit that forbids a further request, None while there is none."""
+        if self.requests >= limits.requests:
+            return "requests"
+        if self.usage.total_tokens >= limits.tokens:
+            return "tokens"
+        return "cost" if self.cost_usd >= limits.cost_usd else None
 
 
 @dataclass(frozen=True, slots=True)

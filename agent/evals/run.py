@@ -13,8 +13,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from agent.engine.errors import log_failure
-from agent.engine.limits import NOTHING_SPENT
-from agent.engine.run import Run
+from agent.engine.run import NOTHING_SPENT, Run
 from agent.evals.dataset import Conversation
 from agent.evals.evaluators import METRICS, Mark, Observed, marks
 from agent.sommelier.answer import messages_for_model

@@ -16,8 +16,7 @@ from pydantic import SecretStr
 
 from agent import lengths
 from agent.engine.errors import ModelError, ModelRejected, ModelUnavailable, log_failure
-from agent.engine.limits import Spent, is_local
-from agent.engine.models import worth_a_wait
+from agent.engine.models import is_local, worth_a_wait
 from agent.engine.run import Run, Span
 from agent.markdown import visible
 from agent.retrying import retry
@@ -158,7 +157,8 @@ async def _ask(
         why = log_failure("A request about sound failed", error)
         span.update(metadata={"error_type": why}, level="WARNING")
     is_free = why or (server.base_url is not None and is_local(server.base_url))
-    spent = Spent(requests=1, cost_usd=0 if is_free else usd)
-    run.ledger.take(spent)
-    span.update(model=server.model, cost_usd=spent.cost_usd)
+    cost_usd = 0 if is_free else usd
+    run.ledger.requests += 1
+    run.ledger.cost_usd += cost_usd
+    span.update(model=server.model, cost_usd=cost_usd)
     return answer, why

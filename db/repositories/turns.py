@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from agent.engine.limits import Spent
+from agent.engine.run import Spent
 from agent.text import storable
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, StoredMessage

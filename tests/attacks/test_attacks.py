@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.care import Care
-from agent.engine.limits import Limits
+from agent.engine.run import Limits
 from agent.sommelier.wine import Allergen
 from agent.turn import Fact, Person, Reply, StoredMessage
 from bot.telegram.render import parse, to_telegram_html

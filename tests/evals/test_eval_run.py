@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent.engine import run as engine
-from agent.engine.limits import Limits
+from agent.engine.run import Limits
 from agent.evals.dataset import Conversation, parse_conversation
 from agent.evals.run import Result, Variant, evaluate
 from agent.sommelier.service import Sommelier

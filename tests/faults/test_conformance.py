@@ -14,8 +14,8 @@ from typing import Any, Final
 import pytest
 
 from agent.engine.errors import Outcome
-from agent.engine.limits import Ledger, Limits
 from agent.engine.messages import LLMRequest
+from agent.engine.run import Ledger, Limits
 from tests.doubles.model_server import (
     ModelServer,
     Script,

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.engine.limits import Limits
+from agent.engine.run import Limits
 from tests.doubles.model_server import ModelServer, Step, answer, call, error, tool_calls
 from tests.fakes import CHINON
 from tests.faults.test_conformance import CALLED, DECLINED, FED_BACK, REPAIRED, TRANSIENT

@@ -3,10 +3,9 @@
 from openai import AsyncOpenAI
 
 from agent.engine.contract import OutputContract
-from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from tests.doubles.model_server import ModelServer, answer
 
 TEXT = OutputContract(str)

@@ -2,10 +2,9 @@
 
 import pytest
 
-from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent.documents.passages import DocumentStore, search_documents_tool
-from agent.engine.limits import Ledger, Limits
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message
-from agent.engine.run import NO_SPAN, Run, Span
+from agent.engine.run import NO_SPAN, Ledger, Limits, Run, Span
 from agent.fallback.answering import Fallback
 from agent.prompts import render, repository_prompts
 from agent.sommelier.answer import SOMMELIER, messages_for_model, wine_ids

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from agent.engine.limits import Spent
 from agent.engine.llm import LLMService
-from agent.engine.run import Run
+from agent.engine.run import Run, Spent
 from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from bot.budgets import Budgets

@@ -10,11 +10,10 @@ import pytest
 
 import agent
 from agent.engine.contract import FEEDBACK, OutputContract
-from agent.engine.limits import Limits
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLMResponse
 from agent.engine.parsing import ParseResult
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from agent.language import truncate_at_boundary
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.engine.limits import Limits
+from agent.engine.run import Limits
 from agent.i18n import translate
 from agent.markdown import NOTE_SIGN
 from agent.sommelier.service import Sommelier

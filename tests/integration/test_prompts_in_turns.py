@@ -1,8 +1,7 @@
 """Which prompt a turn was asked with stands on its generations; what was replayed is marked."""
 
 from agent.documents.answer import answer_question
-from agent.engine.limits import Limits
-from agent.engine.run import Prompt, PromptRef, Run
+from agent.engine.run import Limits, Prompt, PromptRef, Run
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
 from agent.turn import Deps

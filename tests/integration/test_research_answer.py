@@ -4,8 +4,7 @@ import pytest
 
 from agent.documents.answer import CORRECTION, Answer, answer_question
 from agent.documents.citations import NOT_ENOUGH
-from agent.engine.limits import Limits
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from agent.i18n import translate, use_language
 from tests.doubles.model_server import ModelServer, Step, answer, refusal
 from tests.library import (

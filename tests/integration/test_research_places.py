@@ -8,9 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from agent.engine.errors import ToolError
-from agent.engine.limits import Limits
 from agent.engine.messages import ToolCall
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from agent.engine.tools import Toolbox
 from agent.places import find
 from agent.places.find import Place, brave, find_places, find_places_tool, searxng

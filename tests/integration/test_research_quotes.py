@@ -10,10 +10,9 @@ from agent.documents.answer import answer_question
 from agent.documents.passages import Chunk
 from agent.documents.quotes import QuoteCache, Quotes, find_quotes, quote_documents_tool, verbatim
 from agent.engine.contract import OutputContract
-from agent.engine.limits import Limits
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import ResponseMode
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from agent.turn import Deps
 from tests.doubles.model_server import (
     ModelServer,

@@ -6,8 +6,7 @@ import pytest
 
 from agent.documents.answer import answer_question
 from agent.documents.refine import refine_question, refinement_wanted
-from agent.engine.limits import Limits
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from tests.doubles.model_server import (
     ModelServer,
     Step,

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from agent.engine.limits import Limits
 from agent.engine.llm import LLMService
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from agent.turn import Reply

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import func, select
 
-from agent.engine.limits import Spent
+from agent.engine.run import Spent
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow
 from db.repositories.people import ChatRepository

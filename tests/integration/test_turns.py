@@ -14,7 +14,7 @@ from sqlalchemy import Connection, event, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.engine.limits import Ledger
+from agent.engine.run import Ledger
 from agent.retrying import Backoff
 from agent.turn import StoredMessage
 from bot.metrics import Metrics

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.engine.limits import NOTHING_SPENT, Limits
+from agent.engine.run import NOTHING_SPENT, Limits
 from agent.i18n import translate
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from db.repositories.turns import TurnRepository

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from agent.engine.limits import Ledger, Limits
-from agent.engine.run import Run
+from agent.engine.run import Ledger, Limits, Run
 from agent.senses.sent_files import Unusable
 from agent.senses.speech import AudioServer, hear
 from tests.doubles.model_server import ModelServer, hang

@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 from agent.care import Care
-from agent.engine.limits import Limits
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from agent.engine.tools import as_text
 from agent.i18n import use_language
 from agent.senses.pictures import (

@@ -6,8 +6,9 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.engine.limits import UNKNOWN, Ledger, Price, costs_of
 from agent.engine.messages import LLMResponse, Usage
+from agent.engine.models import UNKNOWN, costs_of
+from agent.engine.run import Price
 from config import load_settings
 
 MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
@@ -24,9 +25,8 @@ def cost(
 def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
     setting = '{"house-model": {"prompt": 2, "cached": 1, "completion": 4}}'
     prices = load_settings(None, {"LLM_PRICES": setting}).llm_prices
-    ledger = Ledger(prices=prices)
     usage = Usage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
-    costs = ledger.add(LLMResponse(model="house-model-2026-01-01", usage=usage))
+    costs = costs_of(LLMResponse(model="house-model-2026-01-01", usage=usage), prices)
     assert sum(costs.values()) == 1 + 0.5 + 2
     assert cost("gpt-4o", prices) == cost("gpt-4o")
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from agent.engine.errors import ToolError
-from agent.engine.limits import Limits
 from agent.engine.messages import ToolCall
-from agent.engine.run import Run
+from agent.engine.run import Limits, Run
 from agent.engine.tools import Toolbox, tool
 
 
