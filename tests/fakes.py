@@ -86,9 +86,6 @@ class FakeCatalogue:
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         return [wine for wanted in wine_ids for wine in self.wines if wine.id == wanted]
 
-    async def count(self) -> int:
-        return len(self.wines)
-
 
 @dataclass
 class SpanRecord(Span):

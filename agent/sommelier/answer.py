@@ -98,7 +98,7 @@ def wine_text(wine: AnyWine, description: str, number: str = "", *, asked: str =
 def facts_line(wine: AnyWine) -> str:
     """Write where a wine comes from, what it costs, and that it is not in stock."""
     if isinstance(wine, ReadWine):
-        return read_line(wine)
+        return _read_line(wine)
     place, country = wine.appellation or wine.region, country_name(wine.country)
     origin = ", ".join(filter(None, ("" if place == wine.country else place, country)))
     if wine.id.startswith(OWN):
@@ -108,7 +108,7 @@ def facts_line(wine: AnyWine) -> str:
     return " · ".join(filter(None, facts))
 
 
-def read_line(wine: ReadWine) -> str:
+def _read_line(wine: ReadWine) -> str:
     """Write that a wine was read, what the list asks for it, and what it costs here."""
     facts = [translate("of_list" if wine.is_listed else "of_label")]
     if wine.sure != "certain":
@@ -157,7 +157,7 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
     for position, wine in enumerate(response.wines):
         if problem := _wrong_id(wine.wine_id, evidence):
             return f"wines.{position}: {problem}"
-    grounds = Grounds(evidence, frozenset(wine_ids(response)))
+    grounds = Grounds(evidence, wine_ids(response))
     described = ((wine.description, wine.wine_id) for wine in response.wines)
     texts = [(response.intro, ""), *described, (response.closing, "")]
     found = (_problem(text, wine_id, grounds) for text, wine_id in texts)
@@ -223,7 +223,7 @@ def _wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
 def _grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
     """Return a response without wines and sentences that no evidence supports."""
     wines = [wine for wine in response.wines if not _wrong_id(wine.wine_id, evidence)]
-    grounds = Grounds(evidence, frozenset(wine.wine_id for wine in wines))
+    grounds = Grounds(evidence, [wine.wine_id for wine in wines])
 
     def supported(text: str, wine_id: str = "") -> str:
         if not _problem(text, wine_id, grounds):

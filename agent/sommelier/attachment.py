@@ -4,7 +4,7 @@ They are evidence of a kind of its own: a wine of a label or of a wine list is n
 catalogue. All of it is text: no picture is kept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -230,16 +230,12 @@ async def _add_ours(
     row: dict[str, Any], wine: ReadWine, catalogue: Catalogue, person: Person
 ) -> dict[str, Wine]:
     """Add to the row of a label what the cellar has of its wine; return those wines by id."""
-    if wine.known:
-        row |= {"here": "in the cellar", "cellar": [in_full(wine.known)]}
-        return {wine.known.id: wine.known}
-    if not (wine.producer and wine.sure == "certain"):
+    if not (wine.known or (wine.producer and wine.sure == "certain")):
         row["here"] = TOO_LITTLE
         return {}
-    closest = await closest_to(wine, catalogue, person)
-    row["here"] = "not in the cellar" + (", these come closest" if closest else "")
-    row["cellar"] = [*map(wine_record, closest)]
-    return {own.id: own for own in closest}
+    standing, ours = await ours_for(wine, catalogue, person)
+    row |= {"here": standing.replace("_", " "), "cellar": [*map(in_full, ours)]}
+    return {own.id: own for own in ours}
 
 
 async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
@@ -261,14 +257,22 @@ def _is_same(read: ReadWine, wine: Wine) -> bool:
     return not shared.isdisjoint(words(wine.producer)) and 2 * differing <= len(shared)
 
 
-async def closest_to(read: ReadWine, catalogue: Catalogue, person: Person) -> list[Wine]:
-    """Return wines similar to one that we do not have: they share words of its name or region."""
+async def ours_for(
+    read: ReadWine, catalogue: Catalogue, person: Person
+) -> tuple[str, Sequence[Wine]]:
+    """Return what we have of a wine that was read, or close to it; first, the sentence for that.
+
+    Wines are close if they share words of its name or region.
+    """
+    if read.known:
+        return "we_have_it", [read.known]
     text = f"{read.name} {read.region}"
     styles = (read.style,) if read.style else ()
     query = WineQuery(text=text[:MAX_QUERY_CHARS], styles=styles, limit=CLOSEST)
     found = (await find_wines(catalogue, query, person)).wines
     told = {word for word in words(text) if len(word) >= LEAST_LETTERS}
-    return [wine for wine in found if told & _facts(wine).union(words(wine.label))]
+    close = [wine for wine in found if told & _facts(wine).union(words(wine.label))]
+    return ("not_ours" if close else "nothing_close"), close
 
 
 def _facts(wine: Wine) -> set[str]:

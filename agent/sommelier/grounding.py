@@ -10,10 +10,9 @@ Figures are read in seven languages, by the words of `figures.toml`, `currencies
 """
 
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cache
 from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -56,29 +55,18 @@ MOST_SUMMED: Final = 5
 """One more than the bottles whose prices may be added up: two of the first and one of another."""
 
 
-@dataclass(frozen=True)
 class Grounds:
     """The figures that the words of an answer may hold; `shown` are the ids of its wines."""
 
-    evidence: Evidence
-    shown: frozenset[str] = frozenset()
-
-    @cached_property
-    def wines(self) -> list[AnyWine]:
-        """Return the wines that tools found."""
-        return [wine for wine in self.evidence.sources.values() if isinstance(wine, AnyWine)]
-
-    @cached_property
-    def own_numbers(self) -> frozenset[float]:
-        """Return the numbers of the user, in the whole chat."""
-        return frozenset().union(*map(numbers, self.evidence.user_texts))
-
-    @cached_property
-    def texts(self) -> list[str]:
-        """Return the texts of documents, other sources and earlier answers."""
-        found = self.evidence.sources.values()
+    def __init__(self, evidence: Evidence, shown: Collection[str] = ()) -> None:
+        found, earlier = evidence.sources.values(), "\n".join(evidence.assistant_texts)
         others = texts_of(source for source in found if not isinstance(source, AnyWine))
-        return [*others, *self.evidence.assistant_texts]
+        self.evidence = evidence
+        self.wines = [wine for wine in found if isinstance(wine, AnyWine)]
+        self.shown = [wine for wine in self.wines if wine.id in shown or wine.id in earlier]
+        self.own_numbers = frozenset[float]().union(*map(numbers, evidence.user_texts))
+        self.texts = [*others, *evidence.assistant_texts]
+        self.amounts = {amount.value for text in self.texts for amount in _amounts(text)}
 
     def wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures of a text that nothing grounds; a `wine` is the one it describes."""
@@ -113,12 +101,9 @@ class Grounds:
         named = self._named_in(sentence, wine)
         stated = numbers(text) | self.own_numbers | PACKS
         counts = {number for number in stated if number <= MAX_BOTTLES}
-        earlier = "\n".join(self.evidence.assistant_texts)
-        shown = [found for found in self.wines if found.id in self.shown or found.id in earlier]
-        shown = shown or named or self.wines
+        shown = self.shown or named or self.wines
         # "Two of the first and one of the second" counts; "together" does not.
         choose = combinations if FEW.isdisjoint(numbers(text)) else combinations_with_replacement
-        amounts_known = {amount.value for known in self.texts for amount in _amounts(known)}
         for amount in _amounts(PLACEHOLDER.sub(" ", sentence)):
             single = _prices(named or self.wines, amount)
             listed = _prices(shown[:MAX_SUMMED], amount)
@@ -130,7 +115,7 @@ class Grounds:
             prices = {*single, sum(listed)} | sums | multiples
             margin = ROUNDED if amount.value.is_integer() else CENT
             is_price = any(abs(amount.value - price) <= margin for price in prices)
-            if not (is_price or amount.value in amounts_known | self.own_numbers | differences):
+            if not (is_price or amount.value in self.amounts | self.own_numbers | differences):
                 yield amount.text
 
     def _wrong_years(

@@ -24,7 +24,6 @@ from agent.sommelier.answer import (
     SOMMELIER,
     facts_line,
     ids_shown_in,
-    read_line,
     to_model_message,
     wine_ids,
 )
@@ -32,7 +31,7 @@ from agent.sommelier.attachment import (
     READ_PICTURES,
     AnyWine,
     Attachment,
-    closest_to,
+    ours_for,
 )
 from agent.sommelier.safety import (
     care_in,
@@ -298,16 +297,15 @@ class Sommelier:
         if not read:
             return Reply(text=translate("nothing_read"))
         if attachment.shows != "labels":
-            lines = [f"- {escape(wine.label)} · {escape(read_line(wine))}" for wine in read]
+            lines = [f"- {escape(wine.label)} · {escape(facts_line(wine))}" for wine in read]
             if more := len(lines[MAX_LISTED:]):
                 lines[MAX_LISTED:] = [translate("further_wines", count=more)]
             count = translate("list_read", count=len(read))
             return Reply(text="\n\n".join([count, "\n".join(lines)]))
         texts, ids = list[str](), list[str]()
         for wine in read:
-            ours = [wine.known] if wine.known else await closest_to(wine, self._catalogue, person)
-            standing = "we_have_it" if wine.known else "not_ours" if ours else "nothing_close"
-            lines = [f"**{escape(wine.label)}**", escape(read_line(wine)), translate(standing)]
+            standing, ours = await ours_for(wine, self._catalogue, person)
+            lines = [f"**{escape(wine.label)}**", escape(facts_line(wine)), translate(standing)]
             lines += [f"- **{escape(own.label)}** · {escape(facts_line(own))}" for own in ours]
             texts.append("\n".join(lines))
             ids += [own.id for own in ours]

@@ -387,6 +387,3 @@ class Catalogue(Protocol):
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         """Return the wines with these ids, in the order asked; unknown ids are left out."""
-
-    async def count(self) -> int:
-        """Return how many wines the catalogue holds, out of stock included."""

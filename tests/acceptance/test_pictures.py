@@ -157,7 +157,7 @@ async def test_a_question_in_reply_to_somebodys_picture_is_about_it(
     assert said == "It goes with trout."
     (told,) = tool_results(model_server.requests[1].json)
     assert told["wines"][0]["read"] == "Trimbach Riesling Réserve 2021"
-    assert told["wines"][0]["here"] == "in the cellar"
+    assert told["wines"][0]["here"] == "we have it"
     assert told["wines"][0]["cellar"][0]["wine_id"] == "trimbach-riesling-reserve-2021"
 
 
