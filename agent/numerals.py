@@ -11,7 +11,6 @@ from agent.text import Match, Pattern, fold, pattern
 
 NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
 SEPARATORS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", "."))
-FACTORS: Final = (100, 1000)
 
 
 def value(number: str) -> float:
@@ -29,18 +28,19 @@ def numbers(text: str) -> frozenset[float]:
 
 def in_digits(text: str) -> str:
     """Return a text, folded, with its numbers in words written in digits."""
-    return _numeral(whole=True).sub(_digits, fold(unicodedata.normalize("NFKC", text)))
+    return _tables()[2].sub(_digits, fold(unicodedata.normalize("NFKC", text)))
 
 
 def _digits(found: Match) -> str:
+    values, numeral, _ = _tables()
     read, end = [0], 0
-    for part in _numeral(whole=False).finditer(found[0]):
+    for part in numeral.finditer(found[0]):
         word, joint, end = part[0], found[0][end : part.start()], part.end()
-        number, last = _values()[word], read[-1]
+        number, last = values[word], read[-1]
         # "vierundzwanzig" is one number, "between four and twenty" has two.
         unit_before_ten = 0 < last < 10 and 20 <= number < 100 and joint == joint.strip()
         adds = last % 100 == 0 or (last % 10 == 0 and number < 10) or unit_before_ten
-        if number in FACTORS:
+        if number in (100, 1000):
             read[-1] = max(last, 1) * number
         elif last == 4 and word.startswith("vingt"):
             read[-1] = 80
@@ -52,15 +52,10 @@ def _digits(found: Match) -> str:
 
 
 @cache
-def _numeral(*, whole: bool) -> Pattern:
-    """Return a pattern of the words that numbers are made of, or of a whole number in words."""
-    one = "|".join(sorted(_values(), key=len, reverse=True))
-    joined = r"(?:[\s-]?(?:und|and|et|y|e|en)?[\s-]?)"
-    return pattern(rf"\b(?:(?:{one}){joined})*(?:{one})\b" if whole else one)
-
-
-@cache
-def _values() -> Mapping[str, int]:
-    """Return the numbers by their words."""
+def _tables() -> tuple[Mapping[str, int], Pattern, Pattern]:
+    """Return numbers by their words, a pattern of such words, and one of whole numbers in words."""
     table = read_toml(dict[int, str], Path(__file__).with_suffix(".toml"))
-    return {word: number for number, words in table.items() for word in words.split()}
+    values = {word: number for number, words in table.items() for word in words.split()}
+    one = "|".join(sorted(values, key=len, reverse=True))
+    joined = r"(?:[\s-]?(?:und|and|et|y|e|en)?[\s-]?)"
+    return values, pattern(one), pattern(rf"\b(?:(?:{one}){joined})*(?:{one})\b")
