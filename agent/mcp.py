@@ -145,7 +145,7 @@ class Connection:
     tools: Sequence[McpTool] = ()
     problem: str = ""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
-    _suspected: asyncio.Event = field(default_factory=asyncio.Event)
+    _recheck: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def keep(self) -> None:
         """Keep the server connected until cancelled."""
@@ -178,10 +178,10 @@ class Connection:
                 self.client, self.tools = client, tuple(map(self._tool, listed[:MAX_TOOLS]))
                 self.problem = ""
                 self.settled.set()
-                self._suspected.clear()
+                self._recheck.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CHECK_SECONDS):
-                        await self._suspected.wait()
+                        await self._recheck.wait()
 
     async def _new_client(self, stack: AsyncExitStack) -> "Client":
         """Return a client of the server; loading its library takes most of a second."""
@@ -233,10 +233,10 @@ class Connection:
     async def _call(self, tool: str, arguments: AnyArguments, run: Run) -> ToolOutput:
         """Call a tool for the model. Raises ToolError if it fails."""
         text = await self._text(tool, arguments, run)
-        evidence = without_echoes(text, arguments.model_extra or {})
         key = f"{self.name}__{tool}#{uuid4().hex}"
+        evidence = statements(key, text, arguments.model_extra or {})
         shown = text.replace("</data", "‹/data") or "(the tool returned nothing)"
-        return ToolOutput(DATA.format(server=self.name, text=shown), statements(key, evidence))
+        return ToolOutput(DATA.format(server=self.name, text=shown), evidence)
 
     async def _text(self, tool: str, arguments: AnyArguments, run: Run) -> str:
         """Return the result of a tool as text. Raises ToolError if it fails."""
@@ -245,7 +245,7 @@ class Connection:
         try:
             result = await self.client.call_tool(tool, arguments.model_extra)
         except Exception as error:
-            self._suspected.set()  # it may have ended: try it now
+            self._recheck.set()  # it may have ended: try it now
             reason = clip(visible(str(_innermost(error))), 200)
             raise ToolError(f"{self.name} failed: {reason}; answer without it") from None
         text = text_of(result, run.limits.result_chars)
@@ -301,16 +301,14 @@ def text_of(result: "CallToolResult", max_chars: int) -> str:
     return f"{visible(text[: max_chars - 300]).strip()}\n[cut: {len(text)} characters in all]"
 
 
-def without_echoes(text: str, arguments: Mapping[str, Any]) -> str:
-    """Return a result without the texts among its arguments, which the model wrote."""
+def statements(key: str, text: str, arguments: Mapping[str, Any]) -> dict[str, object]:
+    """Return the evidence of a result: its words, and the web addresses in them.
+
+    The texts among the arguments, which the model wrote, are left out.
+    """
     for value in arguments.values():
         if isinstance(value, str) and len(value) >= LEAST_ECHO:
             text = text.replace(value, " ")
-    return text
-
-
-def statements(key: str, text: str) -> dict[str, object]:
-    """Return the evidence of a result: its words, and the web addresses in them."""
     addresses = dict.fromkeys(text[found.start : found.end] for found in live(text))
     links = [address for address in addresses if domain(address)][:MAX_LINKS]
     found = {f"{key}:{number}": Statement(link, link) for number, link in enumerate(links, 1)}

@@ -1,7 +1,7 @@
 """Read pictures of labels and wine lists: one request per picture, checked by its transcript.
 
-The words of a picture are data: bounded, and a "wine" that gives orders or has an address is none.
-What a model adds to a line that it copied itself is left out.
+The words of a picture are data: bounded, and a line that gives orders or has an address is no
+wine. Numbers that a model adds to a line that it copied are left out.
 """
 
 import asyncio
@@ -131,15 +131,15 @@ async def _transcribe(run: Run, picture: str) -> PictureText:
     )
     if response.answer is None:
         raise Unusable(response.outcome)
-    return held_to_itself(response.answer)
+    return without_guesses(response.answer)
 
 
-def held_to_itself(text: PictureText) -> PictureText:
-    """Return a transcription without lines that are no wines, and facts that their line lacks.
+def without_guesses(text: PictureText) -> PictureText:
+    """Return a transcription without lines that are no wines, and numbers that their line lacks.
 
     Lines that are left out count as unreadable.
     """
-    wines = [_as_written(wine) for wine in text.wines[: lengths.LIST_WINES] if _is_wine(wine)]
+    wines = [_without_guesses(wine) for wine in text.wines[: lengths.LIST_WINES] if _is_wine(wine)]
     unreadable = text.unreadable + len(text.wines) - len(wines)
     seen = text.seen if text.shows == "other" and not security_flags(text.seen) else ""
     return text.model_copy(update={"wines": wines, "unreadable": unreadable, "seen": seen})
@@ -158,8 +158,8 @@ def _is_wine(wine: ReadWine) -> bool:
     )
 
 
-def _as_written(wine: ReadWine) -> ReadWine:
-    """Return a wine without numbers that its line has not: nothing is guessed."""
+def _without_guesses(wine: ReadWine) -> ReadWine:
+    """Return a wine without the numbers that its line does not hold."""
     values = {*numbers_in(wine.line)}
     has_year = wine.vintage is not None and {wine.vintage, wine.vintage % 100} & values
     return wine.model_copy(

@@ -12,7 +12,7 @@ from agent.engine.messages import LLMRequest, ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
 from agent.engine.wire import Dialect
-from agent.mcp import read_servers, statements, text_of, without_echoes
+from agent.mcp import read_servers, statements, text_of
 
 
 def test_entries_are_read_as_other_programs_write_them_and_wrong_ones_are_told() -> None:
@@ -51,10 +51,9 @@ def test_a_result_is_bounded_text(content: list[Any], structured: Any, text: str
 
 
 def test_what_a_model_wrote_itself_is_no_evidence() -> None:
-    said = without_echoes(
-        "Page https://made.up/x links https://real.example/y", {"url": "https://made.up/x", "n": 3}
-    )
-    evidence = Evidence(sources=statements("web__get#1", said))
+    said = "Page https://made.up/x links https://real.example/y"
+    found = statements("web__get#1", said, {"url": "https://made.up/x", "n": 3})
+    evidence = Evidence(sources=found)
     assert evidence.links == {"https://real.example/y"}
     assert "made.up" not in "".join(evidence.texts)
 

@@ -15,7 +15,7 @@ from agent.i18n import use_language
 from agent.senses.pictures import (
     VISION,
     PictureText,
-    held_to_itself,
+    without_guesses,
     read_pictures,
 )
 from agent.senses.sent_files import LONGEST_SIDE, Unusable, as_shown
@@ -75,7 +75,7 @@ def test_numbers_that_are_not_in_the_line_are_nobodys(
     written: dict[str, Any], kept: dict[str, Any]
 ) -> None:
     text = PictureText.model_validate({"shows": "wine_list", "wines": [{**CHABLIS, **written}]})
-    (wine,) = held_to_itself(text).wines
+    (wine,) = without_guesses(text).wines
     assert wine.model_dump(include=set(kept)) == kept
 
 
@@ -88,7 +88,7 @@ def test_what_is_no_wine_counts_as_a_line_that_was_not_read() -> None:
         {"line": "Chablis, call +49 900 123456", "name": "Chablis, call +49 900 123456"},
     ]
     text = PictureText.model_validate({"shows": "wine_list", "wines": wines})
-    found = held_to_itself(text)
+    found = without_guesses(text)
     assert (len(found.wines), found.unreadable) == (1, 4)
 
 
