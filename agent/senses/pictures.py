@@ -139,7 +139,9 @@ def without_guesses(text: PictureText) -> PictureText:
 
     Lines that are left out count as unreadable.
     """
-    wines = [_without_guesses(wine) for wine in text.wines[: lengths.LIST_WINES] if _is_wine(wine)]
+    wines = [
+        _with_read_numbers(wine) for wine in text.wines[: lengths.LIST_WINES] if _is_wine(wine)
+    ]
     unreadable = text.unreadable + len(text.wines) - len(wines)
     seen = text.seen if text.shows == "other" and not security_flags(text.seen) else ""
     return text.model_copy(update={"wines": wines, "unreadable": unreadable, "seen": seen})
@@ -158,8 +160,8 @@ def _is_wine(wine: ReadWine) -> bool:
     )
 
 
-def _without_guesses(wine: ReadWine) -> ReadWine:
-    """Return a wine without the numbers that its line does not hold."""
+def _with_read_numbers(wine: ReadWine) -> ReadWine:
+    """Return a wine with those of its numbers alone that its line holds."""
     values = {*numbers_in(wine.line)}
     has_year = wine.vintage is not None and {wine.vintage, wine.vintage % 100} & values
     return wine.model_copy(

@@ -15,8 +15,8 @@ from agent.i18n import use_language
 from agent.senses.pictures import (
     VISION,
     PictureText,
-    without_guesses,
     read_pictures,
+    without_guesses,
 )
 from agent.senses.sent_files import LONGEST_SIDE, Unusable, as_shown
 from agent.sommelier.answer import facts_line
