@@ -1,7 +1,7 @@
 """One turn: the user, what tools need of it, the reply, and signs of an attack in a message."""
 
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -168,9 +168,16 @@ class Reply:
 
     @property
     def messages(self) -> list[str]:
-        """Return the messages that show the reply, in Markdown; the notes are in the last."""
+        """Return the messages that show the reply, in Markdown.
+
+        The notes are in the last, marked by a sign that no other text has.
+        """
         *others, last = self.parts or ("\n\n".join(filter(None, (self.lead, self.text))),)
-        return [*others, with_notes(last, self.notes)]
+        for note in self.notes:
+            # Italics cannot span lines.
+            first, line_break, rest = note.partition("\n")
+            last += f"\n\n_{NOTE_SIGN} {first}_{line_break}{rest}"
+        return [*others, last]
 
     @property
     def shown(self) -> str:
@@ -248,22 +255,19 @@ async def answer_or_apologize(run: Run, work: AnswerFunction) -> Reply:
     return reply if reply.text.strip() else Reply(text=translate("apology"), outcome="failed")
 
 
-def with_notes(text: str, notes: Sequence[str]) -> str:
-    """Return a text in Markdown with notes below it, marked by a sign that no other text has."""
-    parts = [text]
-    for note in notes:
-        # Italics cannot span lines.
-        first, line_break, rest = note.partition("\n")
-        parts.append(f"_{NOTE_SIGN} {first}_{line_break}{rest}")
-    return "\n\n".join(parts)
-
-
 def record_turn(span: Span, reply: Reply) -> None:
     """Record the reply of a turn on its root span, as the list of traces shows and filters it."""
-    retries, errors = reply.retries, reply.error_types
-    span.update(output=reply.shown)
-    record_outcome(span, reply.outcome, retries=retries, error_types=errors, prompt=reply.prompt)
-    span.score("structured_retries", retries, "NUMERIC")
+    metadata: dict[str, Any] = {
+        "outcome": reply.outcome,
+        "retried": "yes" if reply.retries else "no",
+        "retry_count": reply.retries,
+        "error_types": ",".join(reply.error_types),
+    }
+    if (prompt := reply.prompt) is not None:
+        metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}
+    levels: dict[Outcome, Level] = {"fallback": "WARNING", "failed": "ERROR"}
+    span.update(output=reply.shown, metadata=metadata, level=levels.get(reply.outcome))
+    span.score("structured_retries", reply.retries, "NUMERIC")
     span.score("outcome", reply.outcome, "CATEGORICAL")
 
 
@@ -272,27 +276,6 @@ def error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
     if response.has_text or response.outcome in response.error_types:
         return response.error_types
     return (*response.error_types, response.outcome)
-
-
-def record_outcome(
-    span: Span,
-    outcome: Outcome,
-    *,
-    retries: int,
-    error_types: Sequence[str] = (),
-    prompt: PromptRef | None = None,
-) -> None:
-    """Record the outcome of a turn, or of a look-up within one, on its span, to be filtered by."""
-    metadata: dict[str, Any] = {
-        "outcome": outcome,
-        "retried": "yes" if retries else "no",
-        "retry_count": retries,
-        "error_types": ",".join(error_types),
-    }
-    if prompt is not None:
-        metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}
-    levels: dict[Outcome, Level] = {"fallback": "WARNING", "failed": "ERROR"}
-    span.update(metadata=metadata, level=levels.get(outcome))
 
 
 @cache
