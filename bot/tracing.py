@@ -1,4 +1,4 @@
-"""Open what the settings say of traces: what they show, where they go, whose prompts are used.
+"""Set up tracing: the masking of traces, the server they are sent to, the prompts in use.
 
 Stored traces and scores are sent until they arrive. Every row has an id of its own: if the process
 dies between sending a row and noting it, the row is sent again and replaces itself. There are three
@@ -167,7 +167,7 @@ def scores_to(
 
 @dataclass(slots=True)
 class Exporter:
-    """Send what waits in the channels, with growing waits after trouble.
+    """Send the waiting rows of the channels, with growing waits after trouble.
 
     `open` makes the channels when they are needed for the first time. `on_loss` is called with the
     number of parts that were refused for good. Replicas may send beside each other: a claimed row
@@ -180,7 +180,7 @@ class Exporter:
     _failures: int = 0
 
     async def run(self) -> None:
-        """Send until cancelled; what is not sent then is sent after the next start."""
+        """Send until cancelled; the remaining rows are sent after the next start."""
         while True:
             wait = await self.round()
             await asyncio.sleep(wait or LOOK_SECONDS)

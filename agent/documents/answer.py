@@ -93,7 +93,7 @@ async def answer_question(
             chunks=chunks,
         )
     details = result_fields(chunks, response, prompt)
-    text, note, is_enough = _text(question, chunks, response, details["outcome"])
+    text, is_enough = _text(question, chunks, response, details["outcome"])
     footnoted, cited = footnotes(text, chunks)
     return Answer(
         question=question,
@@ -102,7 +102,6 @@ async def answer_question(
         citations=cited,
         refinement=refinement,
         enough_information=is_enough and bool(cited),
-        note=note,
         **details,
     )
 
@@ -123,16 +122,16 @@ def cited_answer(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
 
 def _text(
     question: str, chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, outcome: str
-) -> tuple[str, str, bool]:
-    """Return the text of an answer, the note below it, and whether it has enough information."""
+) -> tuple[str, bool]:
+    """Return the text of an answer, and whether it has enough information."""
     if not chunks:
-        return f"{translate('not_enough')} {translate('no_matching_document')}", "", False
+        return f"{translate('not_enough')} {translate('no_matching_document')}", False
     if outcome == "refused":
-        return translate("look_up_declined"), "", False
+        return translate("look_up_declined"), False
     if response and response.has_text:
         only_admits = response.text.strip(" .*_") == NOT_ENOUGH
         text = translate("not_enough") if only_admits else response.text
-        return text, "", not admits_not_enough(response.text)
+        return text, not admits_not_enough(response.text)
     # Other brackets would look like citations.
     passages = [
         best_passage(chunk.text.replace("[", "(").replace("]", ")"), question) + f" [{chunk.path}]"
@@ -140,5 +139,5 @@ def _text(
     ]
     text = "\n\n".join([translate("best_passages"), *passages])
     if response and response.outcome == "exhausted":  # the passages need not answer the question
-        return f"{translate('not_enough')}\n\n{text}", translate("documents_model_failed"), False
-    return text, translate("documents_model_failed" if response else "documents_no_model"), True
+        return f"{translate('not_enough')}\n\n{text}", False
+    return text, True

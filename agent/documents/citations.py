@@ -227,12 +227,12 @@ def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statemen
         return text.strip()
     kept, has_below = list[str](), False
     for line in reversed(_lines(text, paths)):
-        said = " ".join(found.cited_text for found in line.statements if accept(found))
-        leads_in = line.is_heading or said.endswith((":", "："))
-        if line.statements and (not said or (leads_in and not has_below)):
+        kept_text = " ".join(found.cited_text for found in line.statements if accept(found))
+        leads_in = line.is_heading or kept_text.endswith((":", "："))
+        if line.statements and (not kept_text or (leads_in and not has_below)):
             continue
-        has_below = not line.is_heading if said else has_below
-        kept.append(line.marker + said)
+        has_below = not line.is_heading if kept_text else has_below
+        kept.append(line.marker + kept_text)
     return BLANK_LINES.sub("\n\n", "\n".join(reversed(kept))).strip()
 
 

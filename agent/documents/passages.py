@@ -10,6 +10,7 @@ from agent.engine.contract import OutputContract
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Prompt, PromptRef, Run, Span
 from agent.engine.tools import Tool, ToolOutput, tool
+from agent.i18n import translate
 from agent.language import truncate_at_boundary
 from agent.markdown import escape
 from agent.text import pattern, words
@@ -113,10 +114,11 @@ def result_fields(
     """Return the fields of a `LookupResult` by a model's response; None if no model was asked."""
     fields: dict[str, Any] = {"outcome": "answered", "chunks": tuple(chunks)}
     if response is None:
-        return fields | {"by_model": False}
-    if not response.has_text:
-        is_refusal = response.outcome in {"refusal", "content_filter"}
-        fields["outcome"] = "refused" if is_refusal else "fallback"
+        return fields | {"note": translate("documents_no_model") if chunks else ""}
+    if response.outcome in {"refusal", "content_filter"}:
+        fields["outcome"] = "refused"
+    elif not response.has_text:
+        fields |= {"outcome": "fallback", "note": translate("documents_model_failed")}
     elif response.outcome == "salvaged":
         fields["outcome"] = "salvaged"
     return fields | {

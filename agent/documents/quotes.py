@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from agent.documents.passages import (
-    CHEAPER,
     QUOTE_SECONDS,
     SHOWN_PASSAGES,
     Chunk,
@@ -235,11 +234,10 @@ async def find_quotes(
     """
     chunks = await retrieve(documents, [query], run.span)
     prompt = prompt_for(run, "documents-quotes")
-    cheaper = deps_of(run).models.get(CHEAPER)
-    models = tuple(model.model for model in (*run.models, *([cheaper] if cheaper else [])))
-    words = tuple(query.lower().split())
+    words, models = query.lower().split(), (*run.models, *deps_of(run).models.values())
+    names = [model.model for model in models]
     # With the texts: a quote from a document that has changed since may be wrong.
-    key = words, tuple(chunks), models, prompt.text, current_language()
+    key = *words, *chunks, *names, prompt.text, current_language()
     if cache is not None and (stored := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
         return replace(stored, query=query, cached=True)
@@ -289,7 +287,6 @@ def _quotes(
             for chunk in near_best(chunks)[:SHOWN_PASSAGES]
         ),
         summary=translate("best_passages"),
-        note=translate("documents_model_failed" if response else "documents_no_model"),
         no_results=False,
     )
 

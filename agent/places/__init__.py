@@ -1,1 +1,1 @@
-"""Places nearby: exactly ten search queries, and what a search returned for them."""
+"""Places nearby: exactly ten search queries, and the results of searching for them."""

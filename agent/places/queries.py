@@ -64,7 +64,7 @@ AROUND: Final = " ,*_\"'`“”„«»"
 
 
 class Category(StrictModel):
-    """A kind of place: what people call it, the hint for the model, and ten phrases of its own.
+    """A kind of place: its usual name, the hint for the model, and ten phrases of its own.
 
     Each phrase followed by the place is a query without a model. Behind the colon of the hint are
     words for this kind of place, with commas between them.
@@ -88,7 +88,7 @@ def _names_abroad() -> Mapping[str, Mapping[str, str]]:
 
 
 def name_in(language: str, category: str) -> str:
-    """Return what a category is called in a language, in English if that is not known."""
+    """Return the name of a category in a language, in English if that is not known."""
     listed = _names_abroad().get(language, {}).get(category)
     return listed.partition(",")[0] if listed else categories()[category].label
 
@@ -158,7 +158,7 @@ class Queries:
 async def generate_queries(category: str, place: str, *, run: Run, wish: str = "") -> Queries:
     """Write 10 distinct queries for a category (see `categories()`) in `place`.
 
-    A `wish` is what else the place is to be: "natural wine", "open on Sundays". Without a model,
+    A `wish` narrows the search further: "natural wine", "open on Sundays". Without a model,
     or when none can be reached, the queries are made of phrases.
 
     Raises:
@@ -245,7 +245,7 @@ def stems(phrase: str) -> list[str]:
 
 
 def invalid(queries: Sequence[str], place: str) -> str | None:
-    """Return what is wrong with ten queries, or None."""
+    """Return feedback on ten queries, or None if they are valid."""
     for position, query in enumerate(queries, 1):
         if not any(map(str.isalnum, query)):
             return f"query {position} is empty"
@@ -263,7 +263,7 @@ def invalid(queries: Sequence[str], place: str) -> str | None:
 
 
 def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
-    """Return the pairs of queries that are the same, in order.
+    """Return the pairs of queries that search for one thing, in order.
 
     Case, accents, plurals, word order, words that narrow nothing ("best", "in") and the place tell
     no two queries apart.

@@ -1,7 +1,7 @@
 """Read the prompts and data sets of a project of Langfuse, and record experiments there.
 
 All calls of the client wait for the network, so they are made in a thread or by a command, and
-raise what went wrong.
+raise the errors of HTTP and of the client.
 """
 
 import asyncio
@@ -52,9 +52,10 @@ def unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) -> 
     """Return an error of Langfuse's client, or of HTTP, as one line for an admin."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
-    told = f": {quoted(message, 200)}" if isinstance(message, str) else ""
-    did = f"answered HTTP {status}" if status else f"gave no usable answer ({type(error).__name__})"
-    return Unavailable(f"{name} {did}{told}; check {check}", status)
+    detail = f": {quoted(message, 200)}" if isinstance(message, str) else ""
+    no_answer = f"gave no usable answer ({type(error).__name__})"
+    failure = f"answered HTTP {status}" if status else no_answer
+    return Unavailable(f"{name} {failure}{detail}; check {check}", status)
 
 
 def fetch_prompt(

@@ -133,7 +133,7 @@ def _wine_table(wines: Iterable[Wine]) -> Table:
 def add_documents(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
 ) -> None:
-    """Index files and folders; what has not changed is left alone, what is unreadable reported."""
+    """Index files and folders; unchanged files are left alone, unreadable ones reported."""
 
     report = _with_documents(lambda documents: index_files(documents, paths))
     added, updated, unchanged = map(len, (report.added, report.updated, report.unchanged))

@@ -1,4 +1,4 @@
-"""`sommelier traces`: show what happened in each turn, without Langfuse.
+"""`sommelier traces`: show the traces of turns, without Langfuse.
 
 Everything in a trace may have been written by anybody, so it is shown as text without markup and
 without characters that a terminal would obey.
