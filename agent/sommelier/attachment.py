@@ -53,7 +53,6 @@ TOLD: Final = ("wine_id", "name", "price", "from", "notes")
 NOT_FOR_GUEST: Final = "the guest must not or would never drink these"
 TOO_LITTLE: Final = "too little was read to know: ask the guest"
 CLOSEST: Final = 3
-MAX_QUERY_CHARS: Final = 300
 LEAST_LETTERS: Final = 4
 """Letters of a word that makes two wines alike."""
 
@@ -240,7 +239,7 @@ async def _add_ours(
 
 async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
     """Set the catalogue's id of a wine that was read, if its vintage is there too."""
-    query = WineQuery(text=read.label[:MAX_QUERY_CHARS], in_stock_only=False, limit=12)
+    query = WineQuery(text=read.label, in_stock_only=False, limit=12)
     found = (await catalogue.search(query)).wines
     ours = (wine for wine in found if read.vintage in (None, wine.vintage))
     known = next((wine.id for wine in ours if _is_same(read, wine)), None)
@@ -268,7 +267,7 @@ async def ours_for(
         return "we_have_it", [read.known]
     text = f"{read.name} {read.region}"
     styles = (read.style,) if read.style else ()
-    query = WineQuery(text=text[:MAX_QUERY_CHARS], styles=styles, limit=CLOSEST)
+    query = WineQuery(text=text, styles=styles, limit=CLOSEST)
     found = (await find_wines(catalogue, query, person)).wines
     told = {word for word in words(text) if len(word) >= LEAST_LETTERS}
     close = [wine for wine in found if told & _facts(wine).union(words(wine.label))]

@@ -1,16 +1,10 @@
 """The sommelier's answer: its type, and the rules that a schema cannot hold."""
 
-from typing import Annotated, Any, Final, Literal, Self, get_args
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    model_validator,
-)
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from agent.care import CONCERNS, Concern
 from agent.language import truncate_at_boundary
 from agent.markdown import visible
 from agent.text import pattern
@@ -24,10 +18,7 @@ MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
 MARKED_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
 
 ResponseType = Literal["recommendation", "informational", "off_topic"]
-HeardConcern = Literal[
-    "none", "crisis", "dependence", "under_age", "pregnancy", "medication", "driving"
-]
-"""The concerns that a model may hear: of `agent.care.Concern`, the gravest first."""
+HeardConcern = Literal["none", Concern]
 
 
 def _cut(limit: int) -> BeforeValidator:
@@ -48,7 +39,7 @@ def heard_concern(value: object) -> str:
     text = str(value).lower() if isinstance(value, str | list) else ""
     if {"no", "not"} & set(text.split()):
         return "none"
-    return next((concern for concern in get_args(HeardConcern)[1:] if concern in text), "none")
+    return next((concern for concern in CONCERNS if concern in text), "none")
 
 
 def compact(schema: dict[str, Any]) -> None:
