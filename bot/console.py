@@ -57,12 +57,8 @@ def chat(settings: Settings) -> None:
             stream.reconfigure(errors="replace")
     language = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG")
     leaving = contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError, EOFError)
-    try:
-        with use_language(language), leaving:
-            asyncio.run(_converse(settings, Console(highlight=False) if is_terminal() else None))
-    except BrokenPipeError:
-        # The reader has gone; the interpreter must not flush into the pipe again when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with use_language(language), leaving:
+        asyncio.run(_converse(settings, Console(highlight=False) if is_terminal() else None))
 
 
 async def _converse(settings: Settings, console: Console | None) -> None:
