@@ -20,7 +20,7 @@ from unittest.mock import patch
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from bot import running
+from bot import app
 from bot.resources import open_database
 from bot.updates.locks import Locks
 from config import load_settings
@@ -112,7 +112,7 @@ async def price_of_a_turn(folder: Path) -> Price:
             pass  # To stock it takes longer than all that is counted.
         # Rounds would run beside each turn of a machine that is slow enough.
         locks = patch.object(Locks, "poll_seconds", 3600)
-        with price.counting(), locks, patch.object(running, "BROADCAST_SECONDS", 3600):
+        with price.counting(), locks, patch.object(app, "BROADCAST_SECONDS", 3600):
             async with whole_bot(environment):
                 for number in range(1, MOST_TURNS + 1):
                     price.clear()

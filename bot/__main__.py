@@ -137,7 +137,7 @@ def chat() -> None:
 def run() -> None:
     """Answer people in Telegram, until stopped. Needs TELEGRAM_BOT_TOKEN."""
     settings = open_settings(None)
-    from bot.running import run_bot
+    from bot.app import run_bot
 
     asyncio.run(run_bot(settings))
 

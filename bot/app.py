@@ -1,99 +1,154 @@
-"""Compose the bot: all objects between Telegram and the agent.
+"""Compose the bot and run it until it is stopped.
 
-`bot.resources` opens the objects that need no Telegram; `bot.running` runs the bot.
+`bot.resources` opens the objects that need no Telegram.
 """
 
-from collections.abc import AsyncIterator, Collection
+import asyncio
+import gc
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from functools import partial
-from math import inf
+from importlib import import_module
 from typing import Final
 
+from pydantic import SecretStr
+
+from agent.engine.llm import load_client
+from agent.fallback.words import lexicon
 from agent.mcp import McpServers, open_servers
 from agent.tracing.records import keyed_hash
 from bot.budgets import Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.question import RunningTurns
-from bot.resources import STATS_RETENTION, Resources, sommelier_of
-from bot.tasks import bounded
-from bot.telegram.admin import admin_handlers
+from bot.resources import STATS_RETENTION, Resources, forget_old, open_resources, sommelier_of
+from bot.tasks import Work, bounded, end_when_hanging, every, run_all, run_until, stop_on_signals
+from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
-from bot.telegram.connection import telegram_bot
+from bot.telegram.connection import introduce, telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
-from bot.telegram.handlers import all_handlers
+from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.inline import inline_handlers
 from bot.telegram.look_ups import look_up_handlers
 from bot.telegram.media import media_handlers
-from bot.telegram.memory import memory_handlers
+from bot.telegram.memory import memory_handlers, remind
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.rating import rating_handlers
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.telegram.settings import Privacy, settings_handlers
-from bot.tracing import masking_of, send_traces, trace_link
+from bot.tracing import forget_people, masking_of, send_traces, trace_link
 from bot.turn import TurnRunner
-from bot.updates.locks import Locks
-from config import Settings
+from bot.updates.accept import point_webhook, poll
+from bot.updates.lanes import Lanes
+from bot.updates.locks import Locks, open_locks, while_leading
+from config import Settings, SettingsError
 
 TRACED: Final = "the service for traces"
+FINISH_SECONDS: Final = 20.0
+"""The time that running turns have to end when the bot is stopped."""
+FORGET_SECONDS: Final = 3600.0
+FORGET_PEOPLE_SECONDS: Final = 5.0
+REMIND_SECONDS: Final = 900.0
+BROADCAST_SECONDS: Final = 2.0
+
+
+async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
+    """Answer people in Telegram until SIGTERM or SIGINT, or until `stop` is set.
+
+    Turns that do not end in time are cancelled: the next start or another process resumes them.
+
+    Raises:
+        AlreadyRunning: another process answers from this SQLite file.
+        CannotListen: the HTTP address is taken.
+        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
+        SettingsError: there is no bot token, or it is not one.
+        TokenRejected: Telegram does not know the token.
+    """
+    if settings.telegram_bot_token is None:
+        raise SettingsError("TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you")
+    token, url = settings.telegram_bot_token, settings.database_url.get_secret_value()
+    stop = stop or stop_on_signals()
+    async with (
+        open_resources(settings) as resources,
+        open_locks(url, resources.repositories.inbox) as locks,
+        open_lanes(settings, token, resources, locks) as lanes,
+    ):
+        if not locks.are_shared:  # no other process sends the traces that the last one left
+            await resources.repositories.trace_queue.resume()
+            await resources.repositories.score_queue.resume()
+        if settings.server:
+            await load_client()
+        await asyncio.to_thread(lexicon)
+        gc.freeze()  # these objects live until the end: the collector need not look at them
+        work: list[Work] = [
+            lanes.watch,
+            partial(receive, settings, lanes),
+            partial(while_leading, locks, partial(lead, settings, lanes)),
+            end_when_hanging,
+        ]
+        if settings.http_port is not None:
+            work.append(partial(serve, settings, lanes))
+        await run_until(stop, *work)
+        await lanes.finish(FINISH_SECONDS)
 
 
 @asynccontextmanager
-async def open_dispatcher(
-    settings: Settings,
-    resources: Resources,
-    token: str,
-    locks: Locks,
-) -> AsyncIterator[Dispatcher]:
-    """Open the bot with all its handlers, not yet initialized."""
+async def open_lanes(
+    settings: Settings, token: SecretStr, resources: Resources, locks: Locks
+) -> AsyncIterator[Lanes]:
+    """Open the lanes of the bot with all that answers in them; no turn has begun."""
     metrics, repositories = Metrics(), resources.repositories
     async with AsyncExitStack() as stack:
         sending = send_traces(settings, resources.sessions, metrics.traces_dropped)
         await stack.enter_async_context(sending)
         in_all = settings.telegram_messages_per_second
         rate_limit = RateLimit(in_all=(Limit(in_all, 1),)) if in_all else None
-        bot = telegram_bot(token, settings.telegram_base_url, rate_limit)
+        bot = telegram_bot(token.get_secret_value(), settings.telegram_base_url, rate_limit)
         stack.push_async_callback(bounded, "Telegram", bot.shutdown)
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
         admins = frozenset(settings.admin_ids)
         sender = Sender(bot, repositories.chats, repositories.inbox)
+        turns = TurnRunner(
+            base_run=resources.run,
+            replies=Replies(sender, buttons_below),
+            store=repositories.turns,
+            budgets=Budgets(
+                turns=repositories.turns,
+                person_requests=settings.budget_person_requests,
+                total_cost_usd=settings.budget_total_cost_usd,
+                exempt=admins,
+            ),
+            safety=SafetyService(help=resources.help, memory=repositories.memory),
+            metrics=metrics,
+            running=RunningTurns(locks.stop),
+        )
         conversation = Conversation(
             resources=resources,
             sender=sender,
             answerer=sommelier_of(resources, servers),
-            turns=TurnRunner(
-                base_run=resources.run,
-                replies=Replies(sender, buttons_below),
-                store=repositories.turns,
-                budgets=budgets_of(settings, resources, admins),
-                safety=SafetyService(help=resources.help, memory=repositories.memory),
-                metrics=metrics,
-                running=RunningTurns(locks.stop),
-            ),
+            turns=turns,
             trace_name=partial(keyed_hash, key=settings.trace_user_key),
         )
+        handlers = handlers_of(settings, servers, admins)
         allow_list = settings.access == "allow_list"
-        handlers = handlers_of(settings, conversation, servers, admins)
-        yield Dispatcher(bot, conversation, handlers, admins, allow_list)
-
-
-def budgets_of(settings: Settings, resources: Resources, admins: Collection[int]) -> Budgets | None:
-    """Return the daily budgets, None if no limit is set."""
-    requests, cost_usd = settings.budget_person_requests, settings.budget_total_cost_usd
-    if not requests and not cost_usd:
-        return None
-    return Budgets(
-        turns=resources.repositories.turns,
-        person_requests=requests or inf,
-        total_cost_usd=cost_usd or inf,
-        exempt=admins,
-    )
+        lanes = Lanes(
+            inbox=repositories.inbox,
+            sender=sender,
+            dispatcher=Dispatcher(bot, conversation, handlers, admins, allow_list),
+            locks=locks,
+            metrics=metrics,
+            burst_window=timedelta(seconds=settings.burst_seconds),
+            max_tries=settings.update_max_tries,
+        )
+        stack.push_async_callback(bounded, "turns", lanes.finish)
+        yield lanes
 
 
 def handlers_of(
-    settings: Settings, conversation: Conversation, servers: McpServers, admins: frozenset[int]
+    settings: Settings, servers: McpServers, admins: frozenset[int]
 ) -> list[AnyHandler]:
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
     only_allowed, days = settings.access == "allow_list", settings.trace_retention_days
@@ -113,3 +168,75 @@ def handlers_of(
         *look_up_handlers(servers),  # the last takes the presses that no other takes
     ]
     return all_handlers(further)
+
+
+async def receive(settings: Settings, lanes: Lanes) -> None:
+    """Let turns begin once Telegram has told the bot's name, and set the webhook if there is one.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    bot = lanes.dispatcher.bot
+    await introduce(bot)
+    lanes.ready.set()
+    await show_commands(bot)
+    if settings.webhook_url is not None:
+        from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
+
+        await point_webhook(bot, settings.webhook_url + WEBHOOK_PATH, settings.webhook_secret)
+
+
+async def lead(settings: Settings, lanes: Lanes) -> None:
+    """Do what only one process does: forget, remind, send broadcasts, and poll for updates."""
+    await lanes.ready.wait()
+    conversation = lanes.dispatcher.conversation
+    personal = conversation.repositories.personal
+
+    async def forget() -> None:
+        unsent = await forget_old(settings, conversation.repositories)
+        conversation.turns.metrics.traces_dropped(unsent)
+
+    rounds: tuple[tuple[float, str, Work], ...] = (
+        (FORGET_SECONDS, "forgetting old data", forget),
+        (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, personal)),
+        (REMIND_SECONDS, "reminding", partial(remind, conversation, settings.time_zone)),
+        (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
+    )
+    work: list[Work] = [partial(every, *repeated) for repeated in rounds]
+    if settings.webhook_url is None:
+        work.append(partial(poll, lanes.dispatcher.bot, lanes.accept))
+    await run_all(*work)
+
+
+async def serve(settings: Settings, lanes: Lanes) -> None:
+    """Serve HTTP until cancelled.
+
+    Raises:
+        CannotListen: the address is taken.
+    """
+    # FastAPI takes a while to load, and a terminal needs none of it.
+    from bot.http.admin_page import AdminPage  # noqa: PLC0415
+    from bot.http.api import Api  # noqa: PLC0415
+    from bot.http.server import http_app, listen, pages, serve_http, webhook  # noqa: PLC0415
+
+    conversation, routers, routes = lanes.dispatcher.conversation, [], []
+    turns, resources = conversation.turns, conversation.resources
+    async with AsyncExitStack() as stack:
+        if settings.webhook_url is not None:
+            routers.append(webhook(lanes.accept, SecretStr(settings.webhook_secret)))
+        if settings.api_token is not None:
+            token = settings.api_token.get_secret_value()
+            user = keyed_hash("api", token, settings.trace_user_key)
+            api = Api(resources=resources, turns=turns, answerer=conversation.answerer, user=user)
+            routers.append(api.router())
+            mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
+            tools = mcp.served_tools(resources)
+            route = mcp.http_route(tools, partial(api.call_tool, tools))
+            routes.append(await stack.enter_async_context(route))
+        if settings.admin_token is not None:
+            hide, link = masking_of(settings).words, trace_link(settings)
+            page = AdminPage(resources.sessions, hide, settings.admin_token, link)
+            routers.append(page.router())
+        routers.append(pages(turns.metrics, lanes.inbox.backlog))
+        server = http_app(routers, routes, settings.api_token)
+        await serve_http(server, listen(settings.http_host, settings.http_port or 0))

@@ -47,11 +47,11 @@ UNLIMITED: Final = Allowance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """The budgets of a day: requests of each user but the `exempt`, US dollars of all together."""
+    """The budgets of a day, if set: requests of each user, US dollars of all; some are `exempt`."""
 
     turns: TurnRepository
-    person_requests: float = inf
-    total_cost_usd: float = inf
+    person_requests: int | None = None
+    total_cost_usd: float | None = None
     exempt: Collection[int] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -60,7 +60,8 @@ class Budgets:
 
         Turns that are still running are not counted. The HTTP API has no user: its id is 0.
         """
-        if user_id in self.exempt:
+        has_limits = self.person_requests or self.total_cost_usd
+        if not has_limits or user_id in self.exempt:
             return UNLIMITED
         problem = "The usage of today could not be read"
         read = partial(self._read_usage, user_id)
@@ -68,11 +69,11 @@ class Budgets:
 
     async def _read_usage(self, user_id: int) -> Allowance:
         since = midnight(self.now())
-        cost_usd = self.total_cost_usd - (await self.turns.spent(since)).cost_usd
+        cost_usd = (self.total_cost_usd or inf) - (await self.turns.spent(since)).cost_usd
         if not user_id:
             return Allowance(cost_usd=cost_usd)
         own = await self.turns.spent(since, user_id)
-        return Allowance(self.person_requests - own.requests, cost_usd)
+        return Allowance((self.person_requests or inf) - own.requests, cost_usd)
 
     def notes(self, allowance: Allowance, spent: Spent, *, is_over: bool) -> tuple[str, ...]:
         """Return the notes below an answer that used so much.

@@ -15,9 +15,9 @@ import psycopg
 import snowballstemmer
 
 import bot.__main__
+import bot.app
 import bot.console
 import bot.http.server
-import bot.running
 import db.documents.reading
 from agent.care import read_care
 from agent.fallback.request import read_request

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -18,10 +19,10 @@ from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply
+from bot.app import run_bot
 from bot.outgoing import ButtonRows
 from bot.question import OpenRoot, Question
 from bot.resources import Repositories, Resources
-from bot.running import lanes_of, run_bot
 from bot.tasks import every, run_until
 from bot.telegram.admin import send_broadcasts
 from bot.telegram.connection import introduce, telegram_bot
@@ -117,13 +118,6 @@ async def running(
     who is let in, `kept` are repositories that replace its own, `sessions` those of its database;
     its turns get `turns_with` too. What is traced has arrived in `langfuse` at the end.
     """
-    environment = {
-        "TELEGRAM_BOT_TOKEN": bot_api.token,
-        "TELEGRAM_BASE_URL": bot_api.base_url,
-        "BURST_SECONDS": str(burst),
-        "UPDATE_MAX_TRIES": str(tries),
-        "DATABASE_URL": "sqlite+aiosqlite:///updates.sqlite3",
-    }
     engine, stop = await migrated_sqlite(Path("updates.sqlite3")), asyncio.Event()
     if sessions is None and isinstance(messages, MessageRepository):
         sessions = messages.sessions
@@ -163,7 +157,15 @@ async def running(
         await run_until(stop, lanes.watch, receive, further)
         await lanes.finish(5)
 
-    lanes = lanes_of(load_settings(None, environment), dispatcher, Locks(inbox))
+    lanes = Lanes(
+        inbox=inbox,
+        sender=sender,
+        dispatcher=dispatcher,
+        locks=Locks(inbox),
+        metrics=conversation.turns.metrics,
+        burst_window=timedelta(seconds=burst),
+        max_tries=tries,
+    )
     serving = asyncio.create_task(serve())
     try:
         yield lanes

@@ -25,7 +25,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from agent.retrying import Backoff, retry
-from bot.tasks import Work, run_until
+from bot.tasks import Work, bounded, run_until
 from db.engine import POSTGRES_OPTIONS
 from db.repositories.inbox import Inbox
 
@@ -87,27 +87,10 @@ class AlreadyRunning(Exception):
     """Another process answers people from this database; stop it first."""
 
 
-@contextmanager
-def single_process(file: str) -> Iterator[None]:
-    """Hold the lock of an SQLite file, whose turns a second process would take for interrupted.
-
-    Raises:
-        AlreadyRunning: another process holds it.
-    """
-    path = Path(file).expanduser()
-    with path.with_name(f"{path.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise AlreadyRunning(
-                f"Another process answers people from {path}; stop it first, or use Postgres "
-                "to run several."
-            ) from None
-        yield
-
-
 class Locks:
     """The locks of lanes where there is no other process: all are ours."""
+
+    are_shared = False
 
     poll_seconds: float = 5.0
     """Seconds between searches for lanes that nobody runs: for updates that an operator retries."""
@@ -141,6 +124,7 @@ class Locks:
 class ReplicaLocks(Locks):
     """The locks that this process shares with others, by one connection to Postgres at `url`."""
 
+    are_shared = True
     poll_seconds = POLL_SECONDS
 
     def __init__(self, url: str) -> None:
@@ -264,6 +248,40 @@ class ReplicaLocks(Locks):
         (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
         self._pid = row[0]
         return connection
+
+
+@asynccontextmanager
+async def open_locks(url: str, inbox: Inbox) -> AsyncIterator[Locks]:
+    """Open the locks of lanes, which several processes share on Postgres.
+
+    An SQLite file has one process: another would take its turns for interrupted.
+
+    Raises:
+        AlreadyRunning: another process answers from this SQLite file.
+    """
+    if url.startswith("sqlite"):
+        with _single_process(Path(url.partition(":///")[2])):
+            yield Locks(inbox)
+        return
+    locks = ReplicaLocks(url)
+    try:
+        yield locks
+    finally:
+        await bounded("the locks of lanes", locks.close)
+
+
+@contextmanager
+def _single_process(file: Path) -> Iterator[None]:
+    path = file.expanduser()
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(
+                f"Another process answers people from {path}; stop it first, or use Postgres "
+                "to run several."
+            ) from None
+        yield
 
 
 async def while_leading(locks: Locks, lead: Work) -> NoReturn:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from agent.tracing.records import keyed_hash
-from bot import running
+from bot import app
 from tests.acceptance.test_end_to_end import killed, running_here, traced_to
 from tests.acceptance.test_languages import choose
 from tests.commands import sommelier
@@ -66,7 +66,7 @@ async def people(*arguments: str, environment: Mapping[str, str]) -> CompletedPr
 @pytest.fixture
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whom to forget is looked for every few seconds; here more often."""
-    monkeypatch.setattr(running, "FORGET_PEOPLE_SECONDS", 0.2)
+    monkeypatch.setattr(app, "FORGET_PEOPLE_SECONDS", 0.2)
 
 
 async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
