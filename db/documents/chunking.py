@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from agent.language import truncate_at_boundary
+from agent.language import last_sentence_end
 from agent.text import pattern
 
 LIMIT: Final = 1500
 """Characters in a chunk; a short rest of the section may be added."""
 REST: Final = 200
-"""A rest of a section with fewer characters is added to the chunk before it."""
+"""A rest of a section with fewer characters is no chunk of its own."""
 BLANK_LINE: Final = pattern(r"\n\s*\n\s*")
 
 
@@ -59,59 +59,34 @@ def outline(blocks: Iterable[Block], title: str = "") -> tuple[str, list[Section
     return title, sections
 
 
-Span = tuple[int, int]
-
-
 def chunk(sections: Sequence[Section], limit: int = LIMIT) -> list[Section]:
     """Cut the sections of a document into chunks of at most `limit + REST` characters.
 
-    Small paragraphs of a section are merged, long ones are cut after a sentence. No chunk holds
-    text of two sections.
+    A chunk ends with a paragraph, else a sentence, else a line. None holds text of two sections.
     """
     return [
-        Section(section.headings, section.text[start:end])
+        Section(section.headings, part)
         for section in sections
-        for start, end in _merge(_units(section.text, limit), limit)
+        for part in _parts(section.text.strip(), limit)
     ]
 
 
-def _merge(units: Iterable[Span], limit: int) -> list[Span]:
-    """Merge neighbours while they fit into one chunk."""
-    merged: list[Span] = []
-    for start, end in units:
-        if merged and end - merged[-1][0] <= limit:
-            merged[-1] = (merged[-1][0], end)
-        else:
-            merged.append((start, end))
-    rest = min(REST, limit // 4)
-    if len(merged) > 1 and merged[-1][1] - merged[-1][0] < rest:
-        (start, _), (_, end) = merged[-2:]
-        if end - start <= limit + rest:
-            merged[-2:] = [(start, end)]
-    return merged
+def _parts(text: str, limit: int) -> Iterator[str]:
+    while len(text) > limit + min(REST, limit // 4):
+        cut = _find_cut(text[: limit + REST], limit)
+        yield text[:cut].rstrip()
+        text = text[cut:].lstrip()
+    if text:
+        yield text
 
 
-def _units(text: str, limit: int) -> Iterator[Span]:
-    """Yield the paragraphs, and the parts of those that are too long, without outer white space."""
-    edges = [0, *(match.end() for match in BLANK_LINE.finditer(text)), len(text)]
-    for start, end in pairwise(edges):
-        begin, stop = _strip(text, start, end)
-        while stop - begin > limit:
-            cut = begin + _cut(text[begin : begin + limit + REST], limit)
-            yield _strip(text, begin, cut)
-            begin, _ = _strip(text, cut, stop)
-        if stop > begin:
-            yield begin, stop
-
-
-def _strip(text: str, start: int, end: int) -> Span:
-    part = text[start:end]
-    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
-
-
-def _cut(window: str, limit: int) -> int:
-    """Return where to cut: after a sentence, else a line, else a word, but not too early."""
-    early = limit // 3
-    word = max((at for at, sign in enumerate(window[: limit + 1]) if sign.isspace()), default=-1)
-    cuts = (len(truncate_at_boundary(window, limit)), window.rfind("\n", early, limit + 1), word)
-    return next((cut for cut in cuts if cut >= early), limit)
+def _find_cut(window: str, limit: int) -> int:
+    """Return where to cut a text that begins with `window`: late enough to fill most of a chunk."""
+    paragraphs = (match.start() for match in BLANK_LINE.finditer(window))
+    cuts = (
+        max((end for end in paragraphs if end <= limit), default=0),
+        last_sentence_end(window, limit),
+        window.rfind("\n", 0, limit + 1),
+        window.rfind(" ", 0, limit + 1),
+    )
+    return next((cut for cut in cuts if cut >= limit // 3), limit)

@@ -31,7 +31,7 @@ from db.documents.chunking import BLANK_LINE, Block, Section, outline
 from db.tables import Unreadable, decode, read_sheets
 
 MAX_FILE_BYTES: Final = 20_000_000
-INDEX_VERSION: Final = 6
+INDEX_VERSION: Final = 7
 """Part of every content hash. Raise it when reading or chunking changes: the next `documents add`
 then indexes everything again."""
 SUPPORTED: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel (.xlsx)"
