@@ -22,13 +22,7 @@ from agent.documents.embedding import Embedder, EmbeddingError
 from agent.documents.passages import Chunk
 from agent.text import storable
 from db.documents.chunking import Section, chunk
-from db.documents.reading import (
-    MAX_FILE_BYTES,
-    Document,
-    content_hash,
-    read_bytes,
-    read_document,
-)
+from db.documents.reading import MAX_FILE_BYTES, Document, content_hash, read_bytes, read_document
 from db.engine import Sessions, SqlRepository, count_changed
 from db.models import ChunkRow, DocumentRow, loaded, utc_now
 from db.tables import Unreadable

@@ -14,16 +14,7 @@ from agent.text import storable
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, StoredMessage
 from db.engine import Sessions
-from db.models import (
-    ChatRow,
-    FactRow,
-    MessageRow,
-    OutboxRow,
-    TurnRow,
-    WineRow,
-    insert_new,
-    upsert,
-)
+from db.models import ChatRow, FactRow, MessageRow, OutboxRow, TurnRow, WineRow, insert_new, upsert
 from db.repositories.people import apply_changes
 from db.repositories.traces import TraceRows, TraceStoringRepository
 

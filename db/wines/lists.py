@@ -8,7 +8,6 @@ the same way.
 import csv
 import io
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -28,20 +27,16 @@ from pydantic import (
 from agent.markdown import visible
 from agent.memory.cellar import YEARS, bottles_of, guess_wine
 from agent.sommelier.wine import (
-    Allergen,
-    Body,
     Colour,
     Currency,
-    Level,
     Style,
-    Sweetness,
     Wine,
     currency_of,
     folded,
     known_names,
     names,
 )
-from agent.tables import StrictModel, read_toml
+from agent.tables import read_toml
 from agent.text import pattern
 from agent.turn import Bottles
 from db.tables import Unreadable, decode, read_sheets
@@ -74,7 +69,6 @@ CELLAR_FIELDS: Final = tuple(
     name for name in (*Wine.model_fields, *COUNT_AND_YEARS) if name not in {"id", "in_stock"}
 )
 """The fields that are read of a cellar; ids and stocks of other programs mean nothing here."""
-NAMING: Final = ("name", "producer", "vintage")
 GUESSED: Final = ("grapes", "body", "tannin", "acidity")
 """The facts that the name of a wine may tell."""
 MOST_WINES: Final = 5000
@@ -115,22 +109,11 @@ class CatalogueFile:
     source: str = ""
 
 
-class _Words(StrictModel):
-    """The content of `lists.toml`: all words are folded."""
-
-    headers: dict[str, tuple[str, ...]]
-    beside: dict[str, frozenset[str]]
-    styles: dict[Style, frozenset[str]]
-    sweetness: dict[Sweetness, frozenset[str]]
-    body: dict[Body, frozenset[str]]
-    levels: dict[Level, frozenset[str]]
-    allergens: dict[Allergen, frozenset[str]]
-    words: dict[str, frozenset[str]]
-
-
 @cache
-def _words() -> _Words:
-    return read_toml(_Words, Path(__file__).with_suffix(".toml"))
+def _words() -> dict[str, dict[str, frozenset[str]]]:
+    """Read the names of columns and the words in cells, folded, by their tables in `lists.toml`."""
+    form = dict[str, dict[str, frozenset[str]]]
+    return read_toml(form, Path(__file__).with_suffix(".toml"))
 
 
 def read_catalogue(path: Path) -> CatalogueFile:
@@ -195,43 +178,39 @@ def read_cellar(data: bytes) -> tuple[list[Bottles], int]:
     found, unread = dict[str, Bottles](), max(0, len(rows) - MOST_WINES)
     for _, cells in rows[:MOST_WINES]:
         row = _filled(columns, cells)
-        wine = _wine_in(row)
-        if wine is None:
+        if "name" not in row:
             unread += 1
-        elif (read := _bottles_in(row, wine)).count > 0:
+        elif (read := _bottles_in(row)).count > 0:
             before = found.get(read.key)
             found[read.key] = replace(read, count=read.count + (before.count if before else 0))
     return list(found.values()), unread
 
 
-def _bottles_in(row: Mapping[str, str], wine: Wine) -> Bottles:
-    cells = [row.get(name, "").partition(".")[0] for name in COUNT_AND_YEARS]
+def _bottles_in(row: Mapping[str, str]) -> Bottles:
+    """Return the bottles of a row; the name of the wine fills in for missing and odd cells."""
+    known = {
+        field: cell
+        for field, cell in row.items()
+        if field in Wine.model_fields and field != "notes" and _is_readable(field, cell)
+    }
+    named = guess_wine(f"{row['name']} {row.get('region', '')} {row.get('grapes', '')}")
+    needed = {"id": "own", "producer": row["name"], "country": "-", "style": named.style}
+    wine = _read_row(needed | known)
+    guessed = {field: getattr(wine, field) or getattr(named, field) for field in GUESSED}
+    unknown = {"producer": row.get("producer", ""), "country": row.get("country", "")}
+    numbers = [row.get(name, "").partition(".")[0] for name in COUNT_AND_YEARS]
     # CellarTracker writes 9999 for a year that nobody gave.
-    numbers = [
-        int(cell) if cell.isdecimal() and len(cell) <= len("9999") else None for cell in cells
-    ]
-    count, *years = numbers
+    count, *years = (
+        int(cell) if cell.isdecimal() and len(cell) <= len("9999") else None for cell in numbers
+    )
     begin, end = (year if year in YEARS else None for year in years)
-    count, note = 1 if count is None else count, row.get("notes", "")[:200]
-    return bottles_of(wine, count, drink_from=begin, drink_until=end, note=note)
-
-
-def _wine_in(row: Mapping[str, str]) -> Wine | None:
-    """Return the wine of a row; its name fills in for missing cells."""
-    name = row.get("name", "")
-    by_name = guess_wine(f"{name} {row.get('region', '')} {row.get('grapes', '')}")
-    cells = {field: cell for field, cell in row.items() if field not in {*COUNT_AND_YEARS, "notes"}}
-    bare = {field: cell for field, cell in cells.items() if field in NAMING}
-    for readable in (cells, bare):
-        style = readable.get("style") or by_name.style
-        try:
-            wine = _read_row({"producer": name, "country": "-", **readable, "style": style})
-        except ValidationError:
-            continue
-        known = {field: getattr(wine, field) or getattr(by_name, field) for field in GUESSED}
-        blank = {"producer": row.get("producer", ""), "country": row.get("country", "")}
-        return wine.model_copy(update=blank | known)
-    return None
+    return bottles_of(
+        wine.model_copy(update=unknown | guessed),
+        1 if count is None else count,
+        drink_from=begin,
+        drink_until=end,
+        note=row.get("notes", "")[:200],
+    )
 
 
 def _read_table(data: bytes) -> tuple[list[str], list[Row], str]:
@@ -309,23 +288,26 @@ def _columns_of(titles: Sequence[str], rows: Sequence[Row], fields: Iterable[str
 def _fields(title: str) -> list[str]:
     """Return the fields that a column of this name may be."""
     name = folded(title)
-    bare = " ".join(word for word in name.split() if word not in _words().beside["words"])
+    bare = " ".join(word for word in name.split() if word not in _words()["beside"]["words"])
     return [
         field
         for field in (*Wine.model_fields, *COUNT_AND_YEARS)
-        if not {name, bare}.isdisjoint([folded(field), *_words().headers.get(field, ())])
+        if not {name, bare}.isdisjoint([folded(field), *_words()["headers"].get(field, ())])
     ]
 
 
 def _readable_share(rows: Sequence[Row], column: int, field: str) -> float:
     """Return the share of a column's cells that can be read as a field."""
     cells = [row[column] for _, row in rows[:SAMPLE] if column < len(row) and row[column]]
-    readable = 0
-    for cell in cells:
-        with suppress(ValidationError):
-            _read_row({"name": "a", "producer": "a", "country": "a", "style": "red", field: cell})
-            readable += 1
-    return readable / max(len(cells), 1)
+    return sum(_is_readable(field, cell) for cell in cells) / max(len(cells), 1)
+
+
+def _is_readable(field: str, cell: str) -> bool:
+    try:
+        _read_row({"name": "a", "producer": "a", "country": "a", "style": "red", field: cell})
+    except ValidationError:
+        return False
+    return True
 
 
 def _read_row(row: Mapping[str, str]) -> Wine:
@@ -358,7 +340,7 @@ def _id(text: str) -> str:
 
 
 def _vintage(text: str) -> int | None:
-    if folded(text) in _words().words["no_vintage"]:
+    if folded(text) in _words()["words"]["no_vintage"]:
         return None
     year = text.removesuffix(".0")
     if not _is_year(year):
@@ -389,9 +371,9 @@ def _currency_in(text: str) -> Currency | None:
 def _style(text: str, known: Collection[str] = tuple(Style)) -> str:
     """Return the style that a cell names: `Rotwein`, `Red - Fortified`, `Vino tinto`."""
     padded = f" {folded(text)} "
-    for name, phrases in _words().styles.items():
+    for name, phrases in _words()["styles"].items():
         if name in known and any(f" {phrase} " in padded for phrase in (*phrases, folded(name))):
-            return str(name)
+            return name
     return text.lower()
 
 
@@ -400,9 +382,8 @@ def _colour(text: str) -> str:
 
 
 def _one_of(table: str, text: str) -> str:
-    known: Mapping[str, Collection[str]] = getattr(_words(), table)
     word = folded(text)
-    return next((str(name) for name, words in known.items() if word in words), text.lower())
+    return next((name for name, words in _words()[table].items() if word in words), text.lower())
 
 
 def _in_stock(text: str) -> str:
