@@ -6,33 +6,14 @@ import zlib
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import groupby
 from math import inf, log
-from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from sqlalchemy import (
-    ColumnClause,
-    ColumnElement,
-    Float,
-    Row,
-    String,
-    Subquery,
-    and_,
-    case,
-    cast,
-    column,
-    false,
-    func,
-    literal,
-    literal_column,
-    not_,
-    or_,
-    select,
-    table,
-)
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Row, case, func
 from sqlalchemy.orm import InstrumentedAttribute
 
 from agent.language import stop_words
@@ -53,7 +34,6 @@ from agent.sommelier.wine import (
     known_names,
     names,
 )
-from agent.tables import read_toml
 from agent.text import storable, words
 from db.models import FULL_TEXT, WineRow
 
@@ -62,6 +42,11 @@ Distance = ColumnElement[float]
 Filters = dict[str, Condition]
 
 MAX_TERMS: Final = 32
+SAYS_NOTHING: Final = frozenset(
+    "something anything wine wines bottle bottles please want like would could find show give need "
+    "good nice best great get got let us".split()
+)
+"""Words that tell nothing in a search for wine, beside the stop words of English."""
 AROUND: Final = 0.25
 """The share by which a price may differ from the one that it is to be around."""
 OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques", "vanilla")
@@ -109,31 +94,31 @@ VALUES: Final = frozenset(
 def filters(query: WineQuery) -> Filters:
     """Return a condition for every filter that is set, under the name that `relax` uses for it."""
     is_free = WineRow.style == Style.ALCOHOL_FREE
-    is_oaked = and_(_tells_of(OAKED), not_(_tells_of(UNOAKED)))
+    is_oaked = _tells_of(OAKED) & ~_tells_of(UNOAKED)
     colour = func.coalesce(WineRow.colour, "")
     # A wine without alcohol whose strength is not known has none.
     strength = func.coalesce(WineRow.abv, case((is_free, 0.0)))
     conditions: Mapping[str, Callable[[Any], Condition]] = {
         "styles": lambda _: _is_of_style(query),
-        "alcohol_free": lambda free: is_free if free else not_(is_free),
+        "alcohol_free": lambda free: is_free if free else ~is_free,
         "colours": WineRow.colour.in_,
         **{name: field.in_ for name, (field, _) in SCALES.items()},
         "countries": _is_from,
         "foods": partial(_holds, WineRow.foods),
         "grapes": _is_made_of,
         "regions": _lies_in,
-        "oak": lambda wanted: is_oaked if wanted else not_(is_oaked),
+        "oak": lambda wanted: is_oaked if wanted else ~is_oaked,
         "min_abv": lambda least: WineRow.abv >= least,
         "max_abv": lambda most: strength <= most,
         "in_stock_only": lambda _: WineRow.in_stock.is_(True),
         "not_ids": lambda ids: WineRow.id.not_in([*map(storable, ids)]),
-        "without_allergens": lambda found: not_(_holds(WineRow.allergens, found)),
-        "vegan": lambda _: not_(_holds(WineRow.allergens, [*NOT_VEGAN])),
+        "without_allergens": lambda found: ~_holds(WineRow.allergens, found),
+        "vegan": lambda _: ~_holds(WineRow.allergens, [*NOT_VEGAN]),
         # An unknown colour is no red.
-        "without_styles": lambda out: and_(WineRow.style.not_in(out), colour.not_in(out)),
-        "without_grapes": lambda out: not_(or_(_is_made_of(out), _hints_at(out))),
-        "without_countries": lambda out: not_(or_(_is_from(out), _lies_in(out))),
-        "without_regions": lambda out: not_(or_(_is_from(out), _lies_in(out))),
+        "without_styles": lambda out: WineRow.style.not_in(out) & colour.not_in(out),
+        "without_grapes": lambda out: ~(_is_made_of(out) | _hints_at(out)),
+        "without_countries": lambda out: ~(_is_from(out) | _lies_in(out)),
+        "without_regions": lambda out: ~(_is_from(out) | _lies_in(out)),
     }
     wanted = {name: getattr(query, name) for name in conditions}
     off = dict.fromkeys(("vegan", "in_stock_only"), (None, (), False))
@@ -157,13 +142,15 @@ def _price_limits(query: WineQuery) -> Filters:
         for amount, compare, share in bounds
         if amount is not None
     ]
-    return {"price": and_(*limits)} if limits else {}
+    return {"price": sa.and_(*limits)} if limits else {}
 
 
 def _holds(field: InstrumentedAttribute[list[str]], values: Sequence[str]) -> Condition:
     """Return the condition that a list of a wine, as JSON, holds one of these values."""
-    text = cast(field, String)
-    return or_(false(), *(text.contains(json.dumps(value), autoescape=True) for value in values))
+    text = sa.cast(field, sa.String)
+    return sa.or_(
+        sa.false(), *(text.contains(json.dumps(value), autoescape=True) for value in values)
+    )
 
 
 def _is_made_of(grapes: Sequence[str]) -> Condition:
@@ -176,7 +163,7 @@ def _is_from(countries: Sequence[str]) -> Condition:
 
 def _lies_in(regions: Sequence[str]) -> Condition:
     phrases = (phrase for name in regions for phrase in names("regions", name))
-    return or_(false(), *(WineRow.places.contains(f" {phrase} ") for phrase in phrases))
+    return sa.or_(sa.false(), *(WineRow.places.contains(f" {phrase} ") for phrase in phrases))
 
 
 def _is_of_style(query: WineQuery) -> Condition:
@@ -184,20 +171,20 @@ def _is_of_style(query: WineQuery) -> Condition:
     styles = query.styles
     if not query.alcohol_free or Style.ALCOHOL_FREE in styles:
         return WineRow.style.in_(styles)
-    bubbles = _tells_of(BUBBLES) if Style.SPARKLING in styles else false()
-    return or_(WineRow.colour.in_(styles), bubbles)
+    bubbles = _tells_of(BUBBLES) if Style.SPARKLING in styles else sa.false()
+    return WineRow.colour.in_(styles) | bubbles
 
 
 def _tells_of(known: Sequence[str]) -> Condition:
     """Return the condition that a wine's name or notes hold one of these words."""
-    text = literal(" ").concat(WineRow.search_text).concat(" ")
-    return or_(false(), *(text.contains(f" {word} ") for word in known))
+    text = sa.literal(" ").concat(WineRow.search_text).concat(" ")
+    return sa.or_(sa.false(), *(text.contains(f" {word} ") for word in known))
 
 
 def _hints_at(grapes: Sequence[str]) -> Condition:
     """Return the condition that a wine of unknown grapes names one of these: "Riesling Réserve"."""
     phrases = [phrase for name in grapes for phrase in names("grapes", name)]
-    return and_(_tells_of(phrases), cast(WineRow.grape_keys, String) == "[]")
+    return _tells_of(phrases) & (sa.cast(WineRow.grape_keys, sa.String) == "[]")
 
 
 def terms(text: str) -> tuple[str, ...]:
@@ -207,36 +194,30 @@ def terms(text: str) -> tuple[str, ...]:
     """
     # All stop words of Postgres' English configuration are left out: a term that it drops must not
     # count in SQLite either, or the two would disagree on what a text matches.
-    nothing = stop_words() | _says_nothing()
+    nothing = stop_words() | SAYS_NOTHING
     return tuple(dict.fromkeys(word for word in words(text) if word not in nothing))[:MAX_TERMS]
 
 
-@cache
-def _says_nothing() -> frozenset[str]:
-    read = read_toml(dict[str, str], Path(__file__).with_suffix(".toml"))
-    return frozenset(read["says_nothing"].split())
-
-
-def matching_text(text: str, dialect: str) -> Subquery | None:
+def matching_text(text: str, dialect: str) -> sa.Subquery | None:
     """Return the wines (`number`) that hold any word of `text`, with a `rank`; None for none."""
     found = terms(text)
     if not found:
         return None
     if dialect == "postgresql":
-        vector: ColumnClause[str] = literal_column(f"wines.{FULL_TEXT}")
+        vector: sa.ColumnClause[str] = sa.literal_column(f"wines.{FULL_TEXT}")
         phrase = func.to_tsquery("english", " | ".join(f"'{word}'" for word in found))
         rank = func.ts_rank(vector, phrase, 1).label("rank")
-        statement = select(WineRow.number.label("number"), rank).where(vector.op("@@")(phrase))
+        statement = sa.select(WineRow.number.label("number"), rank).where(vector.op("@@")(phrase))
     else:
-        index = table(FULL_TEXT, column("rowid"), column("rank", Float))
+        index = sa.table(FULL_TEXT, sa.column("rowid"), sa.column("rank", sa.Float))
         any_word = " OR ".join(f'"{word}"' for word in found)
-        statement = select(index.c.rowid.label("number"), (-index.c.rank).label("rank"))
-        statement = statement.where(literal_column(FULL_TEXT).op("MATCH")(any_word))
+        statement = sa.select(index.c.rowid.label("number"), (-index.c.rank).label("rank"))
+        statement = statement.where(sa.literal_column(FULL_TEXT).op("MATCH")(any_word))
     return statement.subquery("matching")
 
 
 def ranks(
-    query: WineQuery, soft: Filters, text: Subquery | None, like: Wine | None
+    query: WineQuery, soft: Filters, text: sa.Subquery | None, like: Wine | None
 ) -> Iterator[ColumnElement[Any]]:
     """Yield the expressions that order the wines, the smallest first."""
     matches = None if text is None else func.coalesce(text.c.rank, 0.0)
@@ -264,9 +245,6 @@ def shuffled(query: WineQuery) -> ColumnElement[int]:
     """Return an order that looks random, and differs for other filters."""
     asked = query.model_dump_json(exclude={"text", "not_ids", "order", "limit", "soft", "vegan"})
     return (WineRow.shuffle * (zlib.crc32(asked.encode()) >> 2 | 1)) % PRIME
-
-
-_Trait = tuple[str, object]
 
 
 def preferred(rows: Sequence[Row[Any]], query: WineQuery) -> list[tuple[Any, Row[Any]]]:
@@ -308,24 +286,23 @@ def varied(rows: Sequence[tuple[object, Row[Any]]], ranked: int, limit: int) -> 
     `ranked` is the number of columns that rank a row beside its place.
     """
     best: list[Row[Any]] = []
-    shown: Counter[_Trait] = Counter()
+    shown: Counter[tuple[str, object]] = Counter()
+
+    def repeats(row: Row[Any]) -> tuple[int, int, int, bool]:
+        producer, place, band = (shown[trait] for trait in _traits(row))
+        return producer, place + band, band, row.style == Style.ALCOHOL_FREE  # seldom meant
+
     for _, equals in groupby(rows, key=lambda placed: (placed[0], *placed[1][:ranked])):
-        left = [(row, *_traits(row)) for _, row in equals]
+        left = [row for _, row in equals]
         while left and len(best) < limit:
-            repeats = [
-                (shown[producer], shown[place] + shown[band], shown[band], is_seldom_meant)
-                for _, producer, place, band, is_seldom_meant in left
-            ]
-            row, *traits, _ = left.pop(repeats.index(min(repeats)))
-            best.append(row)
-            shown.update(traits)
+            best.append(left.pop(left.index(min(left, key=repeats))))
+            shown.update(_traits(best[-1]))
     return best
 
 
-def _traits(row: Row[Any]) -> tuple[_Trait, _Trait, _Trait, bool]:
+def _traits(row: Row[Any]) -> tuple[tuple[str, object], ...]:
     band = -1 if row.price is None else bisect(PRICE_BANDS_EUR, row.price)
-    is_seldom_meant = row.style == Style.ALCOHOL_FREE
-    return ("producer", row.producer), ("place", row.place), ("band", band), is_seldom_meant
+    return ("producer", row.producer), ("place", row.place), ("band", band)
 
 
 def _points(query: WineQuery, soft: Filters) -> Iterator[ColumnElement[int]]:
@@ -344,11 +321,11 @@ def _points(query: WineQuery, soft: Filters) -> Iterator[ColumnElement[int]]:
         yield case((suited > 0, first + FURTHER_FOOD * suited), else_=0)
     if query.grapes:
         keys, points = [key("grapes", name) for name in query.grapes], POINTS["grapes"]
-        blend = cast(WineRow.grape_keys, String)
+        blend = sa.cast(WineRow.grape_keys, sa.String)
         first_ones = (blend.startswith(f"[{json.dumps(one)}", autoescape=True) for one in keys)
         # A later grape of the blend is worth half.
         held = _holds(WineRow.grape_keys, keys)
-        yield case((or_(*first_ones), points), (held, points // 2), else_=0)
+        yield case((sa.or_(*first_ones), points), (held, points // 2), else_=0)
 
 
 def _count_held(
@@ -372,28 +349,28 @@ def _distance(wine: Wine) -> Distance:
         (0.5, _differs(WineRow.country_key, key("countries", wine.country))),
     ]
     if keys := {key("grapes", grape) for grape in wine.grapes}:
-        shared = cast(_count_held(WineRow.grape_keys, sorted(keys)), Float)
+        shared = sa.cast(_count_held(WineRow.grape_keys, sorted(keys)), sa.Float)
         count = func.json_array_length(WineRow.grape_keys)
-        differences.append((3.0, cast(1 - shared / (len(keys) + count - shared), Float)))
+        differences.append((3.0, sa.cast(1 - shared / (len(keys) + count - shared), sa.Float)))
     if place := folded(wine.region):
         is_near = WineRow.places.contains(f" {place} ")
         differences.append((1.5, case((is_near, 0.0), else_=1.0)))
     if price:
         ratio = func.abs(other_price - price) / (other_price + price)
         differences.append((1.0, func.coalesce(ratio, UNKNOWN)))
-    return sum((weight * difference for weight, difference in differences), start=literal(0.0))
+    return sum((weight * difference for weight, difference in differences), start=sa.literal(0.0))
 
 
 def _differs(field: InstrumentedAttribute[Any], value: str | None) -> Distance:
     if not value:
-        return literal(UNKNOWN)
+        return sa.literal(UNKNOWN)
     return case((field == value, 0.0), (field.is_(None), UNKNOWN), else_=1.0)
 
 
 def _steps(name: str, value: str | None) -> Distance:
     """Return the distance on an ordered scale, 1 between its ends."""
     if value is None:
-        return literal(UNKNOWN)
+        return sa.literal(UNKNOWN)
     field, scale = SCALES[name]
     here, longest = scale.index(value), len(scale) - 1
     apart = {str(other): abs(at - here) / longest for at, other in enumerate(scale)}
