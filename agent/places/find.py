@@ -208,30 +208,30 @@ async def find_places(
             retriever.update(metadata={"error": errors[0]}, level="WARNING")
     if found:
         return Places(queries, found)
-    note = translate("no_places" if hits else "place_search_failed")
-    return Places(queries, note=note, is_search_down=not hits)
+    is_down = len(errors) == len(queries.queries)
+    note = translate("place_search_failed" if is_down else "no_places")
+    return Places(queries, note=note, is_search_down=is_down)
 
 
 async def _search_all(
     search: WebSearch, queries: Sequence[str]
-) -> tuple[dict[str, Sequence[Place]], list[str]]:
+) -> tuple[dict[str, list[Place]], list[str]]:
     """Return the hits by query, and the errors of failed queries; search three at a time."""
-    hits: dict[str, Sequence[Place]] = {}
-    errors: list[str] = []
-    concurrency = asyncio.Semaphore(3)
+    errors, concurrency = list[str](), asyncio.Semaphore(3)
     deadline = asyncio.get_running_loop().time() + SEARCH_SECONDS
 
-    async def look_for(query: str) -> None:
+    async def look_for(query: str) -> list[Place]:
         try:
             async with asyncio.timeout_at(deadline), concurrency:
-                hits[query] = await search.search(query)
+                return await search.search(query)
         except ToolError as error:
             errors.append(str(error))
         except TimeoutError:
             errors.append(f"the place search took longer than {SEARCH_SECONDS:g} s")
+        return []
 
-    await asyncio.gather(*map(look_for, queries))
-    return {query: hits[query] for query in queries if query in hits}, errors
+    found = await asyncio.gather(*map(look_for, queries))
+    return dict(zip(queries, found, strict=True)), errors
 
 
 def _merge(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
