@@ -166,7 +166,7 @@ async def _send(conversation: Conversation, broadcast_id: int, *, only_allowed: 
     broadcasts, chats = conversation.repositories.broadcasts, conversation.repositories.chats
     if (draft := await broadcasts.get(broadcast_id)) is None:
         return False
-    parts = messages_of(Destination(0), draft.text)
+    parts = messages_of(Destination(0), [draft.text])
     messages = [
         OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
         for chat_id in await chats.private(only_allowed=only_allowed)
@@ -219,5 +219,5 @@ async def send_broadcasts(conversation: Conversation) -> None:
         admin = broadcast.created_by
         with use_language(await conversation.language_of(admin)):
             text = translate("broadcast_done", count=count, failed=failed)
-            report = messages_of(Destination(admin), text)
+            report = messages_of(Destination(admin), [text])
         await broadcasts.finish(broadcast.id, report)

@@ -172,6 +172,6 @@ async def remind(conversation: Conversation, zone: tzinfo) -> None:
         with use_language(await conversation.language_of(user_id)):
             text = cellar(due, now.year, translate("cellar_due"))
             no_more = Button(translate("cellar_remind_no_button"), NO_REMINDERS)
-        messages = messages_of(Destination(user_id), text, ((no_more,),))
+        messages = messages_of(Destination(user_id), [text], ((no_more,),))
         facts = tuple(due_fact(bottles, now.year) for bottles in due)
         await memory.remind(user_id, Fact("setting", month), facts, messages)

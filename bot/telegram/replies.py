@@ -9,7 +9,7 @@ edited until it is the answer: a kill in between may leave three dots, but never
 
 import asyncio
 import logging
-import time
+from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from agent.engine.run import ShowDraft
 from agent.turn import Reply
 from bot.outgoing import ButtonRows, Destination
 from bot.question import Question, current_turn
-from bot.telegram.rate_limit import Clock, Optional, seconds_of
+from bot.telegram.rate_limit import Optional, seconds_of
 from bot.telegram.render import split_messages
 from bot.telegram.sender import Sender, message_to, messages_of
 from db.engine import retry_forever
@@ -56,7 +56,6 @@ class Replies:
 
     sender: Sender
     buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: ()
-    clock: Clock = time.monotonic
     _showing: set[asyncio.Task[None]] = field(default_factory=set)
 
     @asynccontextmanager
@@ -67,7 +66,7 @@ class Replies:
         would change the answer.
         """
         assert question.to is not None  # noqa: S101 - other turns show no progress
-        forming = _Forming(self.sender, question.to, question, self.clock)
+        forming = _Forming(self.sender, question.to, question)
         task = asyncio.create_task(forming.run())
         self._showing.add(task)
         task.add_done_callback(self._showing.discard)
@@ -90,12 +89,8 @@ def messages_of_turn(
     """Return the messages of a turn; the first replaces the message that showed progress."""
     if question.to is None:
         return []
-    to, messages = replace(question.to, edits=question.state.placeholder_id), list[OutboxRow]()
-    for number, markdown in enumerate(shown, 1):
-        where = to.next if messages else to
-        messages += messages_of(where, markdown, buttons if number == len(shown) else ())
-    for message in messages[1:]:
-        message.follows = True
+    to = replace(question.to, edits=question.state.placeholder_id)
+    messages = messages_of(to, shown, buttons)
     if audio:
         messages.append(message_to(to.next, kind="voice", file_name=AUDIO_FILE, file=audio))
     for message in messages:
@@ -111,10 +106,10 @@ class _Forming:
     Telegram asks to wait is left alone for so long.
     """
 
-    def __init__(self, sender: Sender, to: Destination, question: Question, clock: Clock) -> None:
-        self.bot, self.inbox, self.clock = sender.bot, sender.outbox, clock
+    def __init__(self, sender: Sender, to: Destination, question: Question) -> None:
+        self.bot, self.inbox, self.clock = sender.bot, sender.outbox, get_running_loop().time
         self.to, self.question = to, question
-        self.due_at = clock() + (QUICK_SECONDS if to.is_group else 0)
+        self.due_at = self.clock() + (QUICK_SECONDS if to.is_group else 0)
         """The moment of the next draft; without end after an error."""
         self.draft: Callable[[], str] | None = None
         self.shown = ""

@@ -72,7 +72,7 @@ class Sender:
 
     async def send(self, to: Destination, markdown: str, buttons: ButtonRows = ()) -> Delivery:
         """Send Markdown as one or more messages, in order, with the buttons under the last."""
-        return await self._say(messages_of(to, markdown, buttons))
+        return await self._say(messages_of(to, [markdown], buttons))
 
     async def send_file(self, to: Destination, name: str, content: bytes) -> Delivery:
         """Send a file of this name."""
@@ -163,11 +163,12 @@ class Sender:
         return is_gone
 
 
-def messages_of(to: Destination, markdown: str, buttons: ButtonRows = ()) -> list[OutboxRow]:
-    """Return Markdown as messages that Telegram takes, with the buttons under the last."""
+def messages_of(to: Destination, texts: Sequence[str], buttons: ButtonRows = ()) -> list[OutboxRow]:
+    """Return texts in Markdown as messages that Telegram takes; the buttons are under the last."""
+    parts = [html for text in texts for html in split_messages(text)]
     messages = [
         message_to(to if number == 0 else to.next, html=html, follows=number > 0)
-        for number, html in enumerate(split_messages(markdown))
+        for number, html in enumerate(parts)
     ]
     if messages:
         messages[-1].buttons = [[list(button) for button in row] for row in buttons]

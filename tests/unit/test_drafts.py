@@ -66,7 +66,7 @@ def formed(
     async def form(loop: VirtualTimeLoop) -> FakeBot:
         bot = FakeBot(loop, fails or {})
         sender = Sender(cast("ExtBot[Any]", bot), AsyncMock(), cast("Inbox", bot))
-        replies = Replies(sender, clock=loop.time)
+        replies = Replies(sender)
         with set_current_turn(CurrentTurn(update=cast("UpdateRow", None))):
             async with replies.show_progress(Question(id=1, text="", to=to)) as show:
                 await asyncio.sleep(0.5)
