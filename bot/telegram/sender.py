@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -80,7 +81,12 @@ class Sender:
 
     async def reachable(self, chat_id: int) -> None:
         """Store that a chat can be reached: somebody wrote from it."""
-        await _try_to_store(lambda: self.chats.reachable(chat_id), chat_id)
+        await self._store(self.chats.reachable, chat_id)
+
+    async def _store(self, call: Callable[..., Awaitable[None]], *chat_ids: int) -> None:
+        """Store what is known of a chat; if that fails, users are answered anyway."""
+        problem = f"What is known of chat {chat_ids[0]} could not be stored"
+        await call_or_default(partial(call, *chat_ids), None, problem)
 
     async def _say(self, messages: Sequence[OutboxRow]) -> Delivery:
         if (turn := current_turn()) is None:
@@ -134,33 +140,27 @@ class Sender:
         for tries in range(1, MAX_TRIES + 1):
             try:
                 return Delivery((await request(self.bot, message),), tries)
+            except ChatMigrated as error:
+                await self._follow(message, error.new_chat_id)
+                continue
             except TelegramError as error:
                 kind = kind_of(error)
-                if await self._mend(message, error, kind):
-                    continue
-            may_repeat = kind == "ambiguous" and message.edits is not None
-            if not (may_repeat or kind in ("network", "rate_limited")):
+            is_edit = message.edits is not None
+            if kind == "unreachable":
+                await self._store(self.chats.unreachable, message.chat_id)
+            if kind == "unreachable" or (kind in ("rejected", "ambiguous") and not is_edit):
                 return Delivery(tries=tries, error=kind)
-            # After a 429 the rate limiter waits.
-            if kind != "rate_limited" and tries < MAX_TRIES:
+            if kind == "rejected":
+                message.edits = None  # the message is gone, or may be edited no more
+            elif kind != "rate_limited" and tries < MAX_TRIES:  # after a 429 the rate limiter waits
                 await self.sleep(BACKOFF.after(tries))
         return Delivery(tries=MAX_TRIES, error=kind)
 
-    async def _mend(self, message: OutboxRow, error: TelegramError, kind: DeliveryError) -> bool:
-        """Store what an error tells of a chat; return whether the message was changed for it."""
-        chat_id = message.chat_id
-        if isinstance(error, ChatMigrated):
-            new_id = message.chat_id = error.new_chat_id
-            # In the new chat topics and messages have other ids.
-            message.thread_id = message.reply_to = message.edits = None
-            await _try_to_store(lambda: self.chats.migrated(chat_id, new_id), chat_id)
-            return True
-        if kind == "unreachable":
-            await _try_to_store(lambda: self.chats.unreachable(chat_id), chat_id)
-        is_gone = message.edits is not None and kind == "rejected"
-        if is_gone:  # or it may be edited no more
-            message.edits = None
-        return is_gone
+    async def _follow(self, message: OutboxRow, new_id: int) -> None:
+        """Send a message where its group has gone; there topics and messages have other ids."""
+        await self._store(self.chats.migrated, message.chat_id, new_id)
+        message.chat_id, message.thread_id = new_id, None
+        message.reply_to = message.edits = None
 
 
 def messages_of(to: Destination, texts: Sequence[str], buttons: ButtonRows = ()) -> list[OutboxRow]:
@@ -221,11 +221,6 @@ async def request(bot: Bot, message: OutboxRow) -> int:
         if "not modified" not in str(error).lower():
             raise
     return message.edits
-
-
-async def _try_to_store(call: Callable[[], Awaitable[None]], chat_id: int) -> None:
-    """Store the state of a chat; if that fails, users are answered anyway."""
-    await call_or_default(call, None, f"What is known of chat {chat_id} could not be stored")
 
 
 def kind_of(error: TelegramError) -> DeliveryError:
