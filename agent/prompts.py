@@ -8,12 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Final
-
-from pydantic import Field, PositiveInt
+from typing import Any, Final
 
 from agent.engine.run import Prompt, PromptRef, Run
-from agent.tables import StrictModel, read_toml
+from agent.tables import read_toml
 from agent.text import pattern, storable, words
 from agent.turn import Deps, deps_of
 
@@ -52,32 +50,21 @@ def prompt_for(run: Run[Deps], name: str) -> Prompt:
     return deps_of(run).prompts.get(name) or repository_prompts()[name]
 
 
-class _Text(StrictModel):
-    version: PositiveInt
-    text: str = Field(min_length=1, max_length=LONGEST_PROMPT)
-
-
-class _File(StrictModel):
-    prompts: dict[str, _Text]
-    research_rules: dict[str, str]
-    reasons: dict[str, str]
-
-
 @cache
 def repository_prompts() -> Mapping[str, Prompt]:
     """Return the repository's prompts by name."""
-    found = _file().prompts
-    return {name: Prompt(one.text, PromptRef(name, one.version)) for name, one in found.items()}
+    found = _file()["prompts"].items()
+    return {name: Prompt(one["text"], PromptRef(name, one["version"])) for name, one in found}
 
 
 def research_rules(offered: Collection[str]) -> str:
     """Join the rules for those tools of research that are offered, one a paragraph."""
-    return "\n".join(rule for name, rule in _file().research_rules.items() if name in offered)
+    return "\n".join(rule for name, rule in _file()["research_rules"].items() if name in offered)
 
 
 def is_relevant(tool: str, said: Sequence[str]) -> bool:
     """Tell whether the messages of a user give a reason to offer a tool that few turns need."""
-    reasons = _file().reasons.get(tool)
+    reasons = _file()["reasons"].get(tool)
     if reasons is None:
         return True
     return any(not {*reasons.split()}.isdisjoint(words(text)) for text in said)
@@ -105,5 +92,5 @@ def braced(names: set[str]) -> str:
 
 
 @cache
-def _file() -> _File:
-    return read_toml(_File, Path(__file__).with_suffix(".toml"))
+def _file() -> Mapping[str, Any]:
+    return read_toml(dict[str, Any], Path(__file__).with_suffix(".toml"))
