@@ -18,10 +18,7 @@ from bot.commands.output import open_settings
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "model": ("local_models:model", "Find a model server on this machine and use its model."),
-    "ask": (
-        "research:ask",
-        "Answer a question from the documents, with sources.",
-    ),
+    "ask": ("research:ask", "Answer a question from the documents, with sources."),
     "quotes": ("research:quotes", "Show passages of the documents word for word."),
     "find": ("research:find", "Find places for people who love wine: shops, bars, wineries …"),
     "admin": ("maintenance:admin", "Show what happened and what it cost, in a browser."),

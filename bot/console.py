@@ -73,7 +73,7 @@ async def _converse(settings: Settings, console: Console | None) -> None:
         send_traces(settings, resources.sessions),
         open_servers(settings.mcp_servers) as servers,
     ):
-        conversation = Conversation(resources, servers, console)
+        chat = TerminalChat(resources, servers, console)
         await forget_old(settings, resources.repositories)
         for server in servers.connections:  # they cannot connect while a line is awaited
             await server.settled.wait()
@@ -81,11 +81,11 @@ async def _converse(settings: Settings, console: Console | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             for line in _lines(console):
-                await conversation.answer(line)
+                await chat.answer(line)
         finally:
             # A second Ctrl-C must not interrupt the clean-up.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            await bounded("forgetting the user", conversation.forget)
+            await bounded("forgetting the user", chat.forget)
 
 
 def _lines(console: Console | None) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _lines(console: Console | None) -> Iterator[str]:
             yield line
 
 
-class Conversation:
+class TerminalChat:
     """The conversation of one user, in this process alone; at a `console` with drafts.
 
     `id` stands for the user and their chat. It is above every id of Telegram's (52 bits), so that
