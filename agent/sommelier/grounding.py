@@ -21,7 +21,7 @@ from agent.engine.contract import Evidence, texts_of
 from agent.language import sentences
 from agent.numerals import in_digits, numbers, value
 from agent.sommelier.attachment import AnyWine
-from agent.sommelier.wine import Currency, Wine, currency_words, drinking_years
+from agent.sommelier.wine import Currency, currency_words, drinking_years
 from agent.tables import Words, read_toml
 from agent.text import Pattern, escape, fold, pattern
 
@@ -124,8 +124,7 @@ class Grounds:
         known = self.own_numbers.union(*map(numbers, texts))
         spans = known | numbers(text)
         derived = {wine.vintage + span for wine in wines if wine.vintage for span in spans}
-        ours = (wine if isinstance(wine, Wine) else wine.known for wine in wines)
-        derived.update(year for wine in ours if wine for year in drinking_years(wine) or ())
+        derived.update(year for wine in wines for year in drinking_years(wine.facts) or ())
         this_year = datetime.now(UTC).year
         for year in _years(text, is_description=is_description):
             if year <= this_year and year not in known | derived:

@@ -227,8 +227,8 @@ def _serving() -> _Serving:
 
 
 def drinking_years(wine: Wine) -> Range | None:
-    """Return from and until which year a wine is usually at its best; None without a vintage."""
-    if wine.vintage is None:
+    """Return from and until which year a wine is at its best; None without vintage or style."""
+    if not (wine.vintage and wine.style):  # a wine that was read may lack its style
         return None
     tables, style = _serving(), wine.style
     places = {} if style is Style.ROSE else tables.names  # rosé is drunk young
