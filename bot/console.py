@@ -37,9 +37,11 @@ from config import Settings
 
 QUIT: Final = ("/quit", "/exit")
 LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.Name)}
-SENTENCES: Final = {"/help": "help"} | dict.fromkeys(
-    ("/taste", "/cellar", "/settings", "/privacy", "/export", "/forget"), "only_in_telegram"
-)
+ONLY_IN_TELEGRAM: Final = ("/taste", "/cellar", "/settings", "/privacy", "/export", "/forget")
+SENTENCES: Final = {
+    **{"/start": "greeting", "/help": "help", "/stop": "nothing_to_stop"},
+    **dict.fromkeys(ONLY_IN_TELEGRAM, "only_in_telegram"),
+}
 """The names of the sentences that answer commands without a turn."""
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
 DRAFT_SECONDS: Final = 0.1
