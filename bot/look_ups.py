@@ -48,19 +48,27 @@ class LookUp(NamedTuple):
 def read_look_up(name: Name, words: str, resources: Resources) -> LookUp | str:
     """Return the look-up that a command asks for, or a sentence about what its words lack."""
     if name == "find":
-        category, place = read_find(words)
-        if problem := problem_of_find(category, place):
-            return problem
-        work = partial(find, category or "", place, resources=resources)
-        return LookUp(f"/find {category} {place}", work)
+        return _find_look_up(*read_find(words), resources)
     question, refine = read_question(words) if name == "ask" else (words.strip(), False)
-    usage = translate("ask_usage" if name == "ask" else "quotes_usage")
-    if problem := problem_of(question, usage):
-        return problem
+    if len(question) > LONGEST_QUESTION:
+        return translate("question_too_long")
+    if not any(map(str.isalnum, question)):
+        return translate("ask_usage" if name == "ask" else "quotes_usage")
     if name == "ask":
         work = partial(ask, question, resources=resources, refine=refine or None)
         return LookUp(question, work)
     return LookUp(f"/quotes {question}", partial(quote, question, resources=resources))
+
+
+def _find_look_up(category: str | None, place: str, resources: Resources) -> LookUp | str:
+    if category is None:
+        return translate("find_usage")
+    if not any(map(str.isalnum, place)):
+        return translate("find_where", what=label(category).lower())
+    if len(place) > MAX_PLACE_CHARS:
+        return translate("place_too_long")
+    work = partial(find, category, place, resources=resources)
+    return LookUp(f"/find {category} {place}", work)
 
 
 def read_question(text: str) -> tuple[str, bool]:
@@ -84,15 +92,6 @@ def read_find(text: str) -> tuple[str | None, str]:
             before = BEFORE_PLACE.match(place)
             return category, place[before.end() if before else 0 :]
     return None, text.strip()
-
-
-def problem_of_find(category: str | None, place: str) -> str:
-    """Return the sentence for a missing category or place, or a place too long; else empty."""
-    if category is None:
-        return translate("find_usage")
-    if not any(map(str.isalnum, place)):
-        return translate("find_where", what=label(category).lower())
-    return translate("place_too_long") if len(place) > MAX_PLACE_CHARS else ""
 
 
 async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Reply:
@@ -142,13 +141,6 @@ async def find(category: str, place: str, run: Run, resources: Resources) -> Rep
             error_types=error.error_types,
         )
     return found.reply(*place_texts(found))
-
-
-def problem_of(question: str, usage: str) -> str:
-    """Return the sentence for a text that is no question, or too long; else empty."""
-    if len(question) > LONGEST_QUESTION:
-        return translate("question_too_long")
-    return "" if any(map(str.isalnum, question)) else usage
 
 
 def answer_text(answer: Answer) -> str:
