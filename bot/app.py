@@ -7,7 +7,6 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from typing import Final
@@ -140,7 +139,7 @@ async def open_lanes(
             dispatcher=Dispatcher(bot, conversation, handlers, admins, allow_list),
             locks=locks,
             metrics=metrics,
-            burst_window=timedelta(seconds=settings.burst_seconds),
+            burst_seconds=settings.burst_seconds,
             max_tries=settings.update_max_tries,
         )
         stack.push_async_callback(bounded, "turns", lanes.finish)

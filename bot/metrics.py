@@ -11,8 +11,8 @@ from agent.turn import Outcome
 from bot.outgoing import DeliveryError
 from db.repositories.inbox import Backlog
 
-UpdateResult = Literal["accepted", "coalesced", "set_aside", "unreadable"]
-"""The fate of an update: accepted, made part of a waiting turn, set aside, or unreadable."""
+UpdateResult = Literal["accepted", "coalesced", "set_aside"]
+"""The fate of an update: accepted, made part of a waiting turn, or set aside."""
 
 SENT: Final = "sent"
 LABELS: Final = {

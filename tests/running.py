@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -163,7 +162,7 @@ async def running(
         dispatcher=dispatcher,
         locks=Locks(inbox),
         metrics=conversation.turns.metrics,
-        burst_window=timedelta(seconds=burst),
+        burst_seconds=burst,
         max_tries=tries,
     )
     serving = asyncio.create_task(serve())

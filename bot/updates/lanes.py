@@ -10,13 +10,12 @@ import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from traceback import format_tb
 from typing import Final
 
 from agent.engine.errors import log_failure
-from bot.metrics import Metrics, UpdateResult
+from bot.metrics import Metrics
 from bot.outgoing import Delivery
 from bot.question import CurrentTurn, set_current_turn
 from bot.tasks import attempt, every, run_all
@@ -77,8 +76,8 @@ class Lanes:
 
     An update that belongs to the running turn (an edit, a correction, a further part) joins it: if
     it arrives before the commit, the turn is restarted with it. A turn with an album or a forwarded
-    message waits `burst_window` for further parts before it begins. With a `burst_window` of zero,
-    every update is a turn of its own.
+    message waits `burst_seconds` for further parts before it begins. If they are 0, every update is
+    a turn of its own.
     """
 
     inbox: Inbox
@@ -86,7 +85,7 @@ class Lanes:
     dispatcher: Dispatcher
     locks: Locks
     metrics: Metrics
-    burst_window: timedelta
+    burst_seconds: float
     max_tries: int
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     _lanes: dict[str, Lane] = field(default_factory=dict)
@@ -191,8 +190,8 @@ class Lanes:
         first = waiting[0]
         joining: Sequence[int] | None = ()
         if first.turn_id is None:  # it was not begun before
-            if self.burst_window and comes_in_parts(first.payload):
-                await asyncio.sleep(self.burst_window.total_seconds())
+            if self.burst_seconds and comes_in_parts(first.payload):
+                await asyncio.sleep(self.burst_seconds)
                 waiting = await self._list_unfinished(lane)
             joining = self._find_joining(waiting, [first.payload])
         turn = CurrentTurn(update=first, placeholder_id=first.placeholder_id)
@@ -219,10 +218,9 @@ class Lanes:
             self.metrics.update("coalesced")
         begin = partial(self.inbox.begin, row, joining, tries=tries)
         payloads, outbox = await retry_forever(begin)
-        # An earlier process has stored the apology and died before the end of the turn.
-        has_apology = outbox is not None and row.error is not None
-        # Tested after `begin`: only the process that began a turn may set it aside.
-        if tries > self.max_tries and not has_apology:
+        # Tested after `begin`: only the process that began a turn may set it aside. With an error,
+        # an earlier process has stored the apology and died before the end of the turn.
+        if tries > self.max_tries and row.error is None:
             await self._set_aside(turn, DIED)
             return None
         if outbox is None:
@@ -235,7 +233,7 @@ class Lanes:
                 # From here on no update joins the turn: a correction is a turn of its own.
                 await self._commit(turn)
             except UnreadableUpdate:
-                await self._set_aside(turn, CANNOT_READ, "unreadable")
+                await self._set_aside(turn, CANNOT_READ)
                 return None
             except Exception as error:
                 return () if await self._may_retry(turn, error) else None
@@ -272,7 +270,7 @@ class Lanes:
 
         An update that an admin retries has a turn already, and is never one of them.
         """
-        if not self.burst_window:
+        if not self.burst_seconds:
             return []
         together, ids = [*payloads], list[int]()
         for row in waiting:
@@ -320,9 +318,7 @@ class Lanes:
         await asyncio.sleep(RETRY_BASE_SECONDS * 2**tries)
         return True
 
-    async def _set_aside(
-        self, turn: CurrentTurn, error: str, result: UpdateResult = "set_aside"
-    ) -> None:
+    async def _set_aside(self, turn: CurrentTurn, error: str) -> None:
         """Give up an update: tell the user and the admins, so that the lane can continue."""
         row = turn.update
         turn.restart()
@@ -338,7 +334,7 @@ class Lanes:
         except Exception as failure:
             log_failure(f"Nobody was told of update {row.update_id}", failure)
         await self._commit(turn, error)
-        self.metrics.update(result)
+        self.metrics.update("set_aside")
         await self._deliver_and_end(turn, turn.messages)
 
 

@@ -66,7 +66,7 @@ class World:
             dispatcher=around,
             locks=around,
             metrics=Metrics(),
-            burst_window=timedelta(milliseconds=800),
+            burst_seconds=0.8,
             max_tries=3,
         )
 
