@@ -16,7 +16,7 @@ from agent.sommelier.wine import Body, Sweetness, Wine
 from agent.turn import Fact, Reply
 from bot.outgoing import MAX_DATA, Button, ButtonRows, in_rows
 from bot.question import Question
-from bot.telegram.buttons import acknowledge, claim, parts_of, remove_buttons
+from bot.telegram.buttons import acknowledge, as_id, claim, parts_of, remove_buttons
 from bot.telegram.conversation import AnyHandler, Conversation, on_press
 from bot.telegram.look_ups import tool_buttons
 from bot.telegram.messages import chat_and_user_ids, press_of
@@ -150,8 +150,7 @@ def undo_button(undo_id: int) -> ButtonRows:
 async def _undo(update: Update, conversation: Conversation) -> None:
     """Take a change back, if it is the presser's and was not taken back yet."""
     query, (_, user_id) = press_of(update), chat_and_user_ids(update)
-    (number,) = parts_of(query, 1)
-    undo_id = int(number) if number.isdecimal() and len(number) < 20 else 0
+    undo_id = as_id(parts_of(query, 1)[0])
     if await conversation.repositories.memory.undoable(user_id, undo_id) is None:
         await acknowledge(query, translate("nothing_to_undo"))
         return

@@ -19,6 +19,7 @@ from bot.telegram.sender import keyboard
 log = logging.getLogger(__name__)
 
 LONGEST_TOAST: Final = 200  # characters
+MAX_DIGITS: Final = 18
 
 
 async def acknowledge(query: CallbackQuery, words: str = "") -> None:
@@ -42,6 +43,11 @@ async def answer_inline(
 def parts_of(query: CallbackQuery, count: int) -> list[str]:
     """Return so many parts behind the prefix of a button's data, `PREFIX:PART:PART`."""
     return [*(query.data or "").split(":", count)[1:], *[""] * count][:count]
+
+
+def as_id(part: str) -> int:
+    """Return the id in a part of a button's data; 0 if it is none."""
+    return int(part) if part.isdecimal() and len(part) <= MAX_DIGITS else 0
 
 
 async def claim(query: CallbackQuery, owner: object, prefix: str | None = "") -> Message | None:

@@ -14,7 +14,7 @@ from bot.outgoing import Button, Destination
 from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.connection import AnyBot
 from bot.telegram.conversation import AnyHandler, Conversation
-from bot.telegram.messages import is_addressed
+from bot.telegram.messages import is_addressed, written_in
 from bot.updates.bursts import STOPPED, as_int, chat_of, section
 from db.repositories.inbox import Payload
 
@@ -112,10 +112,6 @@ class Dispatcher:
             return False
         if decided is not None or not self.allow_list:
             return True
-        # Many people may write through the account of a bot.
-        may_ask = _speaks_to_bot(update) and not user.is_bot
-        if may_ask and await chats.introduced(user.id):
-            await self._ask_admins(user)
         await self._turn_away(update, user)
         return False
 
@@ -129,12 +125,16 @@ class Dispatcher:
             await self.conversation.sender.send(Destination(admin_id), text, ((allow, block),))
 
     async def _turn_away(self, update: Update, user: User) -> None:
-        words = translate("not_let_in", id=user.id)
+        """Tell a stranger that they are not let in; ask admins if they write to the bot."""
+        words, message = translate("not_let_in", id=user.id), written_in(update)
         if update.inline_query:
             await answer_inline(update.inline_query)
         elif update.callback_query:
             await acknowledge(update.callback_query, words)
-        elif _speaks_to_bot(update):
+        elif message is not None and is_addressed(message):
+            # Many people may write through the account of a bot.
+            if not user.is_bot and await self.conversation.repositories.chats.introduced(user.id):
+                await self._ask_admins(user)
             await self.conversation.reply(update, words)
 
 
@@ -145,9 +145,3 @@ def _shown_name(user: User) -> str:
     """
     shown = " ".join(visible(user.full_name or "").replace("`", "").split())
     return f"`{shown[: lengths.NAME]}`" if shown else "–"
-
-
-def _speaks_to_bot(update: Update) -> bool:
-    """Return whether an update is a message to the bot, not only a press."""
-    message = update.message or update.edited_message
-    return message is not None and is_addressed(message)

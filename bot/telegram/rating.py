@@ -15,7 +15,7 @@ from telegram.ext import MessageReactionHandler, filters
 from agent.i18n import translate
 from agent.tracing.masking import Masking
 from bot.outgoing import Button, ButtonRows, in_rows
-from bot.telegram.buttons import acknowledge, claim, parts_of, rows_of, show_rows
+from bot.telegram.buttons import acknowledge, as_id, claim, parts_of, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Conversation, answer_text, on_message, on_press
 from bot.telegram.messages import (
     chat_and_user_ids,
@@ -43,7 +43,6 @@ REACTIONS: Final[Mapping[str, Verdict]] = {
     **dict.fromkeys("👎 💩 🤮 😡".split(), "disliked"),
 }
 """Reactions that are verdicts on an answer; of others nobody knows what they are about."""
-MAX_DIGITS: Final = 18
 
 
 def rating(turn_id: int, turn: TurnRow | None = None) -> ButtonRows:
@@ -89,8 +88,7 @@ async def _press(update: Update, conversation: Conversation) -> None:
     """Store a rating, confirm it and show it on the buttons."""
     query, turns = press_of(update), conversation.repositories.turns
     number, action = parts_of(query, 2)
-    is_rating = action in VERDICTS and number.isdecimal() and len(number) <= MAX_DIGITS
-    turn = await turns.get(int(number)) if is_rating else None
+    turn = await turns.get(as_id(number)) if action in VERDICTS else None
     message = await claim(query, turn and turn.user_id, None)
     if message is None or turn is None:
         return
