@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
-SECRET_CHARS: Final = 8
-"""Keys with fewer characters are not removed from answers: they are words for a local server."""
 UNSENT: Final = {"UnsupportedProtocol", "LocalProtocolError", "InvalidURL", "UnicodeEncodeError"}
 """Errors of the client for a request that it could not send."""
 FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
@@ -98,7 +96,7 @@ class LLMService:
         response = await self._complete(parameters, streamed)
         if isinstance(response, ServerError):
             response = self._understood(response, dialect, beside_tools="tools" in parameters)
-        if streamed.first_token_ns and not streamed.has_usage:
+        if streamed.first_token_ns and "usage" not in streamed.known:
             # The stream had no usage, so its tokens could not be counted: do not stream again.
             self._learn(dialect, replace(dialect, streams=False))
         mode = dialect.mode if "response_format" in parameters else "prompt"
@@ -148,7 +146,7 @@ class LLMService:
                 is_stream = "stream" in parameters
                 data = await _read(answer, streamed) if is_stream else _plain_data(answer)
             if data.get("error") and not (data.get("choices") or data.get("usage")):
-                return ServerError.within(data["error"])
+                return ServerError(502, data["error"])
             return read_completion(data, self.model)
         except (openai.APITimeoutError, TimeoutError):
             raise ModelTimeout(f"{self.model} did not answer in time") from None
@@ -157,7 +155,7 @@ class LLMService:
         except openai.APIStatusError as error:
             return ServerError(error.status_code, error.body, error.response.headers)
         except openai.APIError as error:  # within a stream
-            return ServerError.within(error.body)
+            return ServerError(502, error.body)
         except (ValueError, RecursionError):
             raise ModelUnavailable(f"{self.model} answered with no chat completion") from None
 
@@ -169,8 +167,8 @@ class LLMService:
         If the server did not understand the request, later requests use a simpler dialect.
         """
         status, words = error.status, error.text.lower()
-        key = self._api_key or ""
-        text = error.text.replace(key, "***") if len(key) >= SECRET_CHARS else error.text
+        key = self._api_key
+        text = error.text.replace(key, "***") if key else error.text
         problem = f"{self.model} answered {status}: {text}"
         if error.kinds & FILTERED:
             return LLMResponse(finish_reason="content_filter", model=self.model)

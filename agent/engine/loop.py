@@ -100,10 +100,8 @@ async def generate_agentic_response(
     returns the text that is shown while tools run.
 
     Errors of models and limits become outcomes. The run's ledger, which counts requests, calls,
-    tokens and cost, is complete even if the call is cancelled.
-
-    Raises:
-        TypeError: `run` has no model.
+    tokens and cost, is complete even if the call is cancelled. Raises TypeError if `run` has no
+    model.
     """
     if not isinstance(run, Run) or not run.models:
         raise TypeError(f"run must have a model, like Run([LLMService(model=...)]), not {run!r}")

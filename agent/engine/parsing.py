@@ -168,10 +168,7 @@ def strip_thoughts(text: str) -> str:
 def read_json(text: str, brackets: str = "{}") -> object:
     """Return the one JSON value of a text: the whole of it, or what these brackets enclose.
 
-    A part of a broken answer is not looked for.
-
-    Raises:
-        ValueError: there is none, or more than one; the message says why, without the text.
+    Raises ValueError if there is none, or more than one; its message says why, without the text.
     """
     begin, end = text.find(brackets[0]), text.rfind(brackets[1]) + 1
     written = text if begin < 0 else text[begin:end]

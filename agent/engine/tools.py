@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import to_jsonable_python
@@ -79,20 +79,17 @@ def tool(function: Callable[..., object]) -> Tool:
 
     A parameter named `run` receives the turn's run; the model does not see it. A plain function
     runs in a thread, which cannot be cancelled: write functions that may hang as coroutines.
-
-    Raises:
-        TypeError: `function` is no function with a docstring, or a parameter has no annotation.
+    Raises TypeError if `function` has no docstring or a parameter no annotation.
     """
     name = getattr(function, "__name__", repr(function))
     if not inspect.isroutine(function) or not function.__doc__:
         raise TypeError(f"tool {name} must be a function with a docstring")
-    hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.name not in hints:
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if parameter.annotation is parameter.empty:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hints[parameter.name], default)
+        fields[parameter.name] = (parameter.annotation, default)
     takes_run = fields.pop("run", None) is not None
     model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
@@ -107,11 +104,7 @@ def tool(function: Callable[..., object]) -> Tool:
 
 
 class Toolbox:
-    """The tools of one turn, by name.
-
-    Raises:
-        ValueError: two tools have one name.
-    """
+    """The tools of one turn, by name. Raises ValueError if two have one name."""
 
     def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
         all_tools = [item if isinstance(item, Tool) else tool(item) for item in tools]

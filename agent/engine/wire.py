@@ -174,21 +174,17 @@ class StreamedCompletion:
         self._model, self._on_text = model, on_text
         self._message: dict[str, Any] = {"content": ""}
         self._calls: list[dict[str, Any]] = []
-        self._known: dict[str, Any] = {}
         self._finish: str | None = None
+        self.known: dict[str, Any] = {}  # the model, and the usage if the server counts it
         self.first_token_ns: int | None = None
-
-    @property
-    def has_usage(self) -> bool:
-        """Return True if the server has told the tokens that it counted."""
-        return "usage" in self._known
 
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Take the next chunk."""
-        self._known |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+        self.known |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
         choice = _first(chunk.get("choices"))
         self._finish = choice.get("finish_reason") or self._finish
-        delta, had_text = _mapping(choice.get("delta") or choice.get("message")), self._content()
+        delta = _mapping(choice.get("delta") or choice.get("message"))
+        had_text = bool(self._message["content"])
         self._message["content"] += _text(delta.get("content"))
         for name in ("refusal", *ECHOED):
             if (piece := delta.get(name)) is not None:
@@ -199,11 +195,8 @@ class StreamedCompletion:
             self._add_call(_mapping(call))
         if self.first_token_ns is None and (self._calls or any(self._message.values())):
             self.first_token_ns = time.time_ns()
-        if self._on_text is not None and self._content() and not had_text:
-            self._on_text(self._content)
-
-    def _content(self) -> str:
-        return str(self._message["content"])
+        if self._on_text is not None and self._message["content"] and not had_text:
+            self._on_text(lambda: str(self._message["content"]))
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
         """Add a piece to its call: the last one if it has neither index nor id."""
@@ -219,32 +212,22 @@ class StreamedCompletion:
         call["function"]["arguments"] += _text(function.get("arguments"))
 
     def completion(self) -> dict[str, Any]:
-        """Return the completion that a server which does not stream would have answered with.
-
-        Raises:
-            ModelUnavailable: the stream ended in the middle.
-        """
-        if self._finish is None and not self.has_usage:
+        """Return the whole completion; raise ModelUnavailable if the stream ended in the middle."""
+        if self._finish is None and "usage" not in self.known:
             raise ModelUnavailable(f"{self._model} broke its answer off")
         message = {**self._message, "tool_calls": self._calls}
         has_choice = self._finish or self._calls or any(self._message.values())
         choices = [{"message": message, "finish_reason": self._finish}] if has_choice else []
-        return {**self._known, "choices": choices}
+        return {**self.known, "choices": choices}
 
 
 @dataclass(frozen=True, slots=True)
 class ServerError:
-    """An error of a server: its status, its body, and the headers if it came before a stream."""
+    """An error of a server: its status (502 within a response), its body and its headers."""
 
     status: int
     body: object
     headers: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def within(cls, body: object) -> "ServerError":
-        """Return an error that came with status 200; 502 if it names no status."""
-        code = _mapping(body).get("code")
-        return cls(code if isinstance(code, int) and 400 <= code < 600 else 502, body)
 
     @property
     def kinds(self) -> frozenset[str]:
