@@ -65,10 +65,8 @@ def _nothing(value: object, evidence: object = None) -> None:
 
 
 def _as_text(value: object, evidence: Evidence) -> str:
-    """Render an answer by default: its strings as paragraphs, or its numbers if it has none."""
-    values = list(leaves(to_jsonable_python(value)))
-    strings = [leaf for leaf in values if isinstance(leaf, str)]
-    paragraphs = strings or [str(leaf).lower() for leaf in values]
+    """Render an answer by default: every string, number and truth value as a paragraph."""
+    paragraphs = map(str, leaves(to_jsonable_python(value)))
     return "\n\n".join(text for text in paragraphs if text.strip())
 
 
@@ -154,7 +152,7 @@ class OutputContract(Generic[T]):
 def strict_schema(schema: JsonSchema) -> JsonSchema | None:
     """Return `schema` for strict mode: every property required, no others, no defaults.
 
-    Return None if it has no such form: the root must be an object, and no object may be open.
+    Return None unless the root is an object, and no object is open.
     """
     try:
         return _strict(schema) if schema.get("type") == "object" else None

@@ -93,10 +93,7 @@ class Stopped(LimitReached):
 
 
 def log_failure(what: str, error: BaseException) -> str:
-    """Log that something failed, by type and place, and return the type's name.
-
-    The text of an exception may hold a secret: it stays out.
-    """
+    """Log a failure by type and place, since its text may hold a secret; return the type's name."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     log.error("%s: %s%s", what, type(error).__name__, place)

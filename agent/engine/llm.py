@@ -130,10 +130,7 @@ class LLMService:
     async def _complete(
         self, parameters: dict[str, Any], streamed: StreamedCompletion
     ) -> LLMResponse | ServerError:
-        """Send a request, and return the response of the server, or its error.
-
-        The time limit is for the complete answer, so that time remains for the next model.
-        """
+        """Send a request; return the server's response or error within the time limit."""
         import httpx2  # noqa: PLC0415 - heavy, needed by the first request
         import openai  # noqa: PLC0415
 
@@ -164,7 +161,7 @@ class LLMService:
     ) -> LLMResponse:
         """Return the response that an error means, or raise the ModelError that it means.
 
-        If the server did not understand the request, later requests use a simpler dialect.
+        If the server did not understand a parameter, later requests use a simpler dialect.
         """
         status, words = error.status, error.text.lower()
         key = self._api_key

@@ -11,6 +11,7 @@ from agent.engine.errors import LimitReached, ModelError, Outcome
 from agent.engine.messages import Conversation, LLMRequest, LLMResponse, Message, Text, ToolCall
 from agent.engine.models import ModelChain
 from agent.engine.parsing import (
+    TERMINAL,
     ParseResult,
     draft_of,
     parse_final_response,
@@ -45,10 +46,9 @@ SCHEMA_RULE: Final = (
 class AgenticResponse(Generic[T]):
     """The response of a turn.
 
-    `text` is empty unless the outcome is answered, salvaged, or stopped with a draft. `wine_ids`
-    are the ids that the text shows. `messages` are those that the turn adds to the history: the
-    user's, tool calls with their results, and the valid answer as JSON, if there is one. `sources`
-    holds what the tools returned as evidence, by id.
+    `text` is empty unless the outcome is answered, salvaged, or stopped with a draft; it shows the
+    `wine_ids`. `messages` are those that the turn adds to the history: the user's, tool calls with
+    their results, and the valid answer as JSON. `sources` are the evidence of tools, by id.
     """
 
     text: str
@@ -59,7 +59,6 @@ class AgenticResponse(Generic[T]):
     error: str | None = None
     error_types: tuple[str, ...] = ()
     retry_count: int = 0
-    models: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
     sources: Mapping[str, object] = field(default_factory=dict)
 
@@ -176,7 +175,6 @@ class _Turn(Generic[T]):
         self.evidence = Evidence({}, chat.texts_by("user"), chat.texts_by("assistant"))
         self.models = ModelChain(run)
         self.max_tokens = run.limits.answer_tokens
-        self.answered_by: list[str] = []
         self.results: list[ParseResult[T]] = []
 
     async def answer_after_tools(self) -> tuple[LLMResponse, Span]:
@@ -254,7 +252,6 @@ class _Turn(Generic[T]):
             error = result.error_type
             if error == "grounding":  # all other errors are only shown on the span of the request
                 guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
-        self.answered_by.append(model_response.model)
         self.results.append(result)
         metadata = {"error_type": error, "reason": result.error} if error else None
         span.update(name="llm.answer", metadata=metadata, level="WARNING" if error else None)
@@ -281,25 +278,22 @@ class _Turn(Generic[T]):
             error=error_text,
             error_types=tuple(result.error_type for result in self.results if result.error_type),
             retry_count=max(0, len(self.results) - 1),
-            models=tuple(dict.fromkeys(self.answered_by)),
             messages=(*self.chat.added, *([answer] if shown.is_valid else [])),
             sources=self.evidence.sources,
         )
 
     async def _result_to_show(self, outcome: Outcome) -> ParseResult[T]:
         """Return the result that the user is shown, an empty one if there is nothing to show."""
-        contract, nothing = self.contract, ParseResult[T]("")
+        contract, evidence = self.contract, self.evidence
         if outcome == "answered":
             return self.results[-1]
-        if outcome in {"refusal", "content_filter"}:
-            return nothing
         if outcome == "stopped" and (draft := self.draft()).is_valid:
             return draft
-        for result in reversed(self.results):
-            salvaged = await valid_part(contract.salvage, result.answer, contract, self.evidence)
-            if salvaged:
-                return salvaged
-        return nothing
+        if outcome not in TERMINAL:
+            for result in reversed(self.results):
+                if part := await valid_part(contract.salvage, result.answer, contract, evidence):
+                    return part
+        return ParseResult("")
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:

@@ -13,15 +13,12 @@ from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
 from agent import lengths
-from agent.language import truncate_at_boundary
 from agent.text import clip, pattern, storable
 
 NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
 CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
 """An id that OpenAI accepts: at most 40 characters."""
 SHOWN_RAW_CHARS: Final = 4000
-SHORT_RESULT: Final = 400
-"""Characters of a tool's result that are not cut further."""
 
 Message = dict[str, Any]
 """One chat message in the wire format of OpenAI-compatible servers."""
@@ -94,10 +91,9 @@ class OutputSchema:
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """A request to a model, beside its messages: all that it may use and has to keep.
+    """The parts of a request beside its messages; `tools` are in the wire format of OpenAI.
 
-    `tools` are in the wire format of OpenAI. A model that can stream calls `on_text` when its
-    response begins.
+    A model that can stream calls `on_text` when its response begins.
     """
 
     tools: Sequence[JsonSchema] = ()
@@ -113,8 +109,7 @@ class LLMResponse:
 
     `finish_reason` is OpenAI's, or `interrupted`, or `unparsed` if the server could not read what
     the model wrote. `mode` is how a structured answer was asked for, `base_url` the server's if one
-    was chosen, `echo` the fields that it wants back beside the message, `first_token_ns` when a
-    streamed answer began (since the epoch).
+    was chosen, `first_token_ns` when a streamed answer began (since the epoch).
     """
 
     content: str = ""
@@ -199,21 +194,12 @@ class Conversation:
         self._added = [*map(without_echoes, self._added)]
 
     def shorten(self) -> bool:
-        """Drop half of the history, up to a message of the user; without one halve tool results.
-
-        Return False if nothing could be shortened.
-        """
-        if self._history:
-            rest = self._history[len(self._history) // 2 + 1 :]
-            while rest and rest[0].get("role") != "user":
-                del rest[0]
-            self._history = rest
-            return True
-        results = [message for message in self._added if message["role"] == "tool"]
-        long = [result for result in results if len(result["content"]) > SHORT_RESULT]
-        for result in long:
-            result["content"] = truncate_at_boundary(result["content"], len(result["content"]) // 2)
-        return bool(long)
+        """Drop half of the history, up to a message of the user; return False if there is none."""
+        had_history = bool(self._history)
+        del self._history[: len(self._history) // 2 + 1]
+        while self._history and self._history[0]["role"] != "user":
+            del self._history[0]
+        return had_history
 
     def with_unique_ids(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
         """Return the calls with unique ids: an id that is malformed or in use is replaced.

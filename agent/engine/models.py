@@ -51,9 +51,9 @@ UNKNOWN: Final = Price(prompt=5, completion=25)
 
 @dataclass(slots=True)
 class ModelChain:
-    """Every request of one question goes through here: limits, ledger, trace, tries, next model.
+    """Sends the requests of a turn: limits, ledger, trace, tries, and the next model.
 
-    A model that failed is not asked again for this question.
+    A model that failed is not asked again in this turn.
     """
 
     run: Run
@@ -64,10 +64,7 @@ class ModelChain:
     async def ask(
         self, chat: Conversation, request: LLMRequest, *, attempt: int
     ) -> tuple[LLMResponse, Span]:
-        """Return one response of the first model that gives one, and its span.
-
-        Raises LimitReached, or the ModelError of the last model.
-        """
+        """Return a response and its span; raise LimitReached or the error of the last model."""
         failures = 0
         while True:
             try:
@@ -116,26 +113,21 @@ class ModelChain:
             tools=tuple(request.tools),
         ) as span:
             response = await self._send(model, messages, request, span)
-            if request.on_text is not None and run.show_draft is not None:
-                run.show_draft(lambda: "")  # The whole answer is parsed at once: no draft of it.
             self._count(response, span)
         return response, span
 
     async def _send(
         self, model: LLM, messages: list[Message], request: LLMRequest, span: Span
     ) -> LLMResponse:
-        """Send a request; if it is cut off, count about what it took until then.
-
-        Raises DeadlinePassed if there was no response in time, ModelError if the model failed.
-        """
+        """Send a request; if it is cut off, count about what it took until then."""
         try:
             async with asyncio.timeout_at(self.run.deadline):
                 return await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
             if request.on_text is not None:
-                written, sent = self.written(), json.dumps(messages, default=str)
-                usage = Usage(len(sent) // TOKEN_CHARS, len(written) // TOKEN_CHARS)
-                server = model.base_url
+                written, server = self.written(), model.base_url
+                sizes = len(json.dumps(messages, default=str)), len(written)
+                usage = Usage(*(size // TOKEN_CHARS for size in sizes))
                 cut_off = LLMResponse(written, usage=usage, model=model.model, base_url=server)
                 self._count(cut_off, span)
             raise

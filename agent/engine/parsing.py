@@ -221,8 +221,7 @@ def _placeholder(value: object) -> str | None:
 async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
     """Hold a value that satisfies the schema to the contract's rules, and render it.
 
-    A rule may raise ValueError instead of saying what is wrong. An answer is not accepted if a rule
-    fails otherwise.
+    A rule may raise ValueError instead of returning the problem; one that fails accepts nothing.
     """
     kind, text = "semantic", ""
     try:
@@ -251,11 +250,7 @@ async def valid_part(
     evidence: Evidence,
 ) -> ParseResult[T] | None:
     """Return the part of an answer that `select` returns, if it is valid; else None."""
-    try:
-        selected = None if answer is None else select(answer, evidence)
-    except Exception as error:
-        log_failure("nothing of an answer could be kept", error)
-        return None
+    selected = None if answer is None else select(answer, evidence)
     result = None if selected is None else await _check(selected, contract, evidence)
     return result if result and result.is_valid else None
 

@@ -21,8 +21,6 @@ ShowDraft = Callable[[Callable[[], str]], None]
 SpanType = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
 Level = Literal["DEFAULT", "WARNING", "ERROR"]
 ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
-
-
 Costs = Mapping[str, float]
 """US dollars by bucket of tokens: `input`, with what was cached, and `output`."""
 
@@ -150,11 +148,8 @@ class Span:
 
     recording: ClassVar[bool] = False
     """True if anything is kept: values that are costly to build are built only then."""
-
-    @property
-    def trace(self) -> Any:
-        """Return the trace as far as it is recorded, None when nothing is traced."""
-        return None
+    trace: Any = None
+    """The trace as far as it is recorded, None when nothing is traced."""
 
     def __enter__(self) -> Self:
         return self
@@ -189,10 +184,7 @@ class Stop:
         self._working: asyncio.Timeout | None = None
 
     def ask(self) -> None:
-        """Stop the watched block now; a block that is entered later is stopped at once.
-
-        Call it in the event loop of the block.
-        """
+        """Stop the watched block now, or when it is entered; call this in its event loop."""
         self.is_asked = True
         if self._working is not None:
             self._working.reschedule(asyncio.get_running_loop().time())
@@ -204,7 +196,7 @@ class Stop:
             async with asyncio.timeout(0 if self.is_asked else None) as self._working:
                 yield
         except TimeoutError:
-            if self._working is None or not self._working.expired():
+            if not self.is_asked:
                 raise
             raise Stopped("the user has stopped this turn") from None
         finally:

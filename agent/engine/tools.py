@@ -26,15 +26,13 @@ from agent.text import storable
 ERROR_PREFIX: Final = "Error: "
 DROPPED_KEYWORDS: Final = frozenset({"title", "minLength", "maxLength", "minItems", "maxItems"})
 """Keywords of a schema that tell the model nothing."""
-CALL_LIMIT_MESSAGE: Final = "the limit of tool calls is reached; answer with what is known"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     """The value that a tool's function returns: `content` for the model, and `sources` by id.
 
-    Only `sources` count as evidence for an answer: `content` may merely repeat the arguments that
-    the model wrote itself.
+    Only `sources` are evidence for an answer: `content` may merely repeat the model's arguments.
     """
 
     content: object
@@ -79,11 +77,9 @@ def tool(function: Callable[..., object]) -> Tool:
 
     A parameter named `run` receives the turn's run; the model does not see it. A plain function
     runs in a thread, which cannot be cancelled: write functions that may hang as coroutines.
-    Raises TypeError if `function` has no docstring or a parameter no annotation.
+    Raises TypeError if a parameter has no annotation.
     """
-    name = getattr(function, "__name__", repr(function))
-    if not inspect.isroutine(function) or not function.__doc__:
-        raise TypeError(f"tool {name} must be a function with a docstring")
+    name, description = function.__name__, inspect.getdoc(function) or ""
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.annotation is parameter.empty:
@@ -100,7 +96,7 @@ def tool(function: Callable[..., object]) -> Tool:
             return await function(**named)
         return await asyncio.to_thread(function, **named)
 
-    return Tool(name, inspect.cleandoc(function.__doc__), model, call)
+    return Tool(name, description, model, call)
 
 
 class Toolbox:
@@ -117,7 +113,8 @@ class Toolbox:
         allowed = max(0, run.limits.tool_calls - run.ledger.tool_calls)
         run.ledger.tool_calls += min(allowed, len(calls))
         results = await asyncio.gather(*(self.call(call, run) for call in calls[:allowed]))
-        return [*results, *[_failed("limit", CALL_LIMIT_MESSAGE)] * len(calls[allowed:])]
+        refused = _failed("limit", "the limit of tool calls is reached; answer with what is known")
+        return [*results, *[refused] * len(calls[allowed:])]
 
     async def call(self, call: ToolCall, run: Run) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
@@ -177,10 +174,7 @@ def _failed(error_type: str, problem: str) -> ToolResult:
 
 
 def as_text(content: object, max_chars: int) -> str:
-    """Return a tool's content as the model reads it: a string as it is, everything else as JSON.
-
-    A text that is too long is cut at the end of a paragraph or sentence, and its length noted.
-    """
+    """Return a tool's content as the model reads it: a string or JSON, cut at a boundary."""
     if not isinstance(content, str):
         plain = to_jsonable_python(content, exclude_none=True)
         content = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))

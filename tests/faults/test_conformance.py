@@ -226,7 +226,6 @@ async def test_the_next_model_is_asked_when_the_first_rejects_us_or_hangs(
         first = service(model_server, timeout_seconds=0.5)
         response = await turn(first, service(model_server, model="gpt-4o-mini"))
         assert response.outcome == "answered"
-        assert response.models == ("gpt-4o-mini",)
     asked = [request.json["model"] for request in model_server.requests]
     assert asked == ["gpt-4o", "gpt-4o-mini", "gpt-4o-mini"] * 2
 
