@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from agent.fallback.request import LISTS, Request
-from agent.fallback.words import Dish, food_name, name_of, names
-from agent.i18n import current_language, translate, use_language
+from agent.fallback.words import food_name, name_of, names
+from agent.i18n import current_language, translate
 from agent.sommelier.answer import country_name
-from agent.sommelier.wine import Currency, Style, Wine, WineQuery, money
+from agent.sommelier.wine import Currency, Style, Wine, money
 
 MOST_FOODS: Final = 3
 COLOURS: Final = frozenset({"red", "white", "rose", "orange"})
@@ -50,20 +48,6 @@ def _joined(parts: Iterable[str]) -> str:
 def _either(names: Iterable[str]) -> str:
     *first, last = list(dict.fromkeys(filter(None, names))) or [""]
     return f"{', '.join(first)} {translate('fallback_or')} {last}" if first else last
-
-
-def describe_search(arguments: str, language: str) -> str:
-    """Describe the search of a call of `search_wines`; return "" if its arguments are invalid."""
-    try:
-        query = WineQuery.model_validate_json(arguments)
-    except ValidationError:
-        return ""
-    with use_language(language):
-        dishes = {food_name(food, language): Dish(foods=(food,)) for food in query.foods}
-        fields = ("styles", "colours", *PLACES, "min_price", "currency")
-        filters = {name: getattr(query, name) for name in fields}
-        filters["max_price"] = query.max_price or query.below
-        return describe_request(Request(filters=filters, dishes=dishes))
 
 
 def _name(field: str, value: str) -> str:

@@ -14,7 +14,6 @@ from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback.answering import Fallback, LookUp, reply_to
 from agent.fallback.searching import unambiguous_query
-from agent.fallback.wording import describe_search
 from agent.fallback.words import language_of
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
@@ -353,11 +352,7 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
 
 def _progress(calls: Sequence[ToolCall]) -> str:
     """Return a progress text of our own: the text beside the calls is not validated yet."""
-    call = calls[0]
-    is_search = call.name == "search_wines"
-    search = describe_search(call.arguments, current_language()) if is_search else ""
-    texts = (translate(PROGRESS.get(call.name, "at_work")), search)
-    return f"_{': '.join(filter(None, texts))} …_"
+    return f"_{translate(PROGRESS.get(calls[0].name, 'at_work'))} …_"
 
 
 def _proposal_note(proposal: Proposal) -> str:
