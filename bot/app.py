@@ -30,7 +30,6 @@ from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.inline import inline_handlers
-from bot.telegram.look_ups import look_up_handlers
 from bot.telegram.media import media_handlers
 from bot.telegram.memory import memory_handlers, remind
 from bot.telegram.rate_limit import Limit, RateLimit
@@ -161,10 +160,9 @@ def handlers_of(
         *inline_handlers(),
         *memory_handlers(),
         *settings_handlers(privacy),
-        *answer_handlers(),
+        *answer_handlers(servers),
         *admin_handlers(admins, trace_link(settings), only_allowed=only_allowed),
         *rating_handlers(masking_of(settings)),
-        *look_up_handlers(servers),  # the last takes the presses that no other takes
     ]
     return all_handlers(further)
 

@@ -13,7 +13,6 @@ from agent.documents.passages import DocumentStore
 from agent.documents.quotes import QuoteCache
 from agent.engine.messages import LLM
 from agent.engine.run import Limits, Run
-from agent.mcp import McpServers
 from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord
@@ -28,7 +27,6 @@ from bot.telegram.connection import introduce, telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
-from bot.telegram.look_ups import look_up_handlers
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.turn import TurnRunner
@@ -140,8 +138,7 @@ async def running(
         answerer=answerer,
         trace_name=lambda kind, value: f"{kind}-{value}",
     )
-    look_ups = look_up_handlers(McpServers()) if sources else []
-    handlers = all_handlers([*further, *look_ups])
+    handlers = all_handlers(further)
     dispatcher = Dispatcher(bot, conversation, handlers, admins, allow_list)
 
     async def receive() -> None:

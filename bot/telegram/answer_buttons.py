@@ -1,32 +1,38 @@
-"""Buttons under an answer: follow-ups, and the facts, changes and concerns of its turn.
+"""Buttons under an answer: follow-ups, proposed calls, and what the turn noticed of the user.
 
 A button carries all that it needs, its user among it: so it works after a restart, and a press that
-is old, of somebody else or the second one changes nothing.
+is old, of somebody else or the second one changes nothing. The message shows a proposed call, and
+its button carries a digest of it: so the call that runs is the one that the user read.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
-from telegram import Message, Update
+from telegram import Message, MessageEntity, Update
 
 from agent.care import CONCERNS, gravest
+from agent.engine.run import Run
 from agent.i18n import translate
+from agent.markdown import escape
+from agent.mcp import McpServers, Proposal
 from agent.memory.taste import added_note, fact_of, in_words
 from agent.sommelier.wine import Body, Sweetness, Wine
 from agent.turn import Fact, Reply
+from bot.look_ups import run_proposal
 from bot.outgoing import MAX_DATA, Button, ButtonRows, in_rows
-from bot.question import Question
+from bot.question import Question, is_retry
 from bot.telegram.buttons import acknowledge, as_id, claim, parts_of, remove_buttons
 from bot.telegram.conversation import AnyHandler, Conversation, on_press
-from bot.telegram.look_ups import tool_buttons
 from bot.telegram.messages import chat_and_user_ids, press_of
 from bot.telegram.rating import rating
 from bot.updates.bursts import FOLLOW_UP
 
 NEXT: Final = f"{FOLLOW_UP}:"
-UNDO, REMEMBER, CARE = "u:", "r:", "c:"
+UNDO, REMEMBER, CARE, RUN = "u:", "r:", "c:", "x:"
 """The beginnings of the data: `n:USER:FOLLOW_UP`, `u:CHANGE`, `r:USER:KIND:VALUE`,
-`c:USER:CONCERN`."""
+`c:USER:CONCERN`, `x:USER:DIGEST`."""
 
 WHY: Final = "why"
 """After this follow-up the others make as much sense as before."""
@@ -52,7 +58,7 @@ MAX_SUGGESTED: Final = 2
 def buttons_below(question: Question, reply: Reply) -> ButtonRows:
     """Return the buttons below an answer."""
     return (
-        tool_buttons(question, reply)
+        _tool_buttons(question, reply)
         + _care_button(question, reply)
         + _memory_buttons(question, reply)
         + follow_up_buttons(question, reply)
@@ -60,9 +66,10 @@ def buttons_below(question: Question, reply: Reply) -> ButtonRows:
     )
 
 
-def answer_handlers() -> list[AnyHandler]:
+def answer_handlers(servers: McpServers) -> list[AnyHandler]:
     """Return the handlers of presses on these buttons."""
     return [
+        on_press(RUN, partial(_run_proposed, servers)),
         on_press(NEXT, _answer_follow_up),
         on_press(UNDO, _undo),
         on_press(REMEMBER, _remember),
@@ -113,6 +120,48 @@ async def _is_remembered(message: object, conversation: Conversation) -> bool:
         chat_id, 1, thread_id=thread_id, last_turn_id=turn.turn_id
     )
     return any(stored.turn_id == turn.turn_id for stored in last)
+
+
+def _tool_buttons(question: Question, reply: Reply) -> ButtonRows:
+    """Return the buttons that run the calls which a reply proposes."""
+    return tuple(
+        (Button(f"▶ {proposal.tool}", f"{RUN}{question.user_id}:{_digest(proposal)}"),)
+        for proposal in reply.proposals
+    )
+
+
+def _digest(proposal: Proposal) -> str:
+    call = f"{proposal.tool} {proposal.arguments}"
+    return hashlib.sha256(call.encode()).hexdigest()[:32]
+
+
+async def _run_proposed(servers: McpServers, update: Update, conversation: Conversation) -> None:
+    """Run a proposed call in a turn of its own, once at most."""
+    query = press_of(update)
+    owner, digest = parts_of(query, 2)
+    proposal = next((one for one in _shown_in(query.message) if _digest(one) == digest), None)
+    if not await claim(query, owner if proposal else None) or proposal is None:
+        return
+    await acknowledge(query)
+    is_again = is_retry()
+
+    async def work(run: Run) -> Reply:
+        if is_again:  # a call that was cut off may have run, and is left alone
+            text = translate("tool_uncertain", tool=escape(proposal.tool))
+            return Reply(text=text, outcome="failed")
+        return await run_proposal(proposal, run, servers)
+
+    await conversation.turns.run_turn(
+        conversation.build_question(update, f"▶ {proposal.tool}"), work
+    )
+
+
+def _shown_in(message: object) -> list[Proposal]:
+    """Return the calls that a message shows."""
+    if not isinstance(message, Message):
+        return []
+    calls = message.parse_entities([MessageEntity.PRE]).values()
+    return [Proposal(tool, arguments) for tool, _, arguments in (c.partition(" ") for c in calls)]
 
 
 def _care_button(question: Question, reply: Reply) -> ButtonRows:

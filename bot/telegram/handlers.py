@@ -5,13 +5,14 @@ The commands are shown in Telegram's menu, in every language.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, get_args
 
 from telegram import BotCommand, Update
 from telegram.ext import filters
 
 from agent.i18n import ENGLISH, languages, translate, use_language
 from agent.turn import UNDER_AGE, Fact, settings_of
+from bot import look_ups
 from bot.outgoing import Button, ButtonRows
 from bot.question import is_retry
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
@@ -26,6 +27,7 @@ from bot.telegram.conversation import (
 )
 from bot.telegram.messages import (
     TYPED_BY_USER,
+    behind_command,
     chat_and_user_ids,
     destination,
     is_addressed,
@@ -51,10 +53,7 @@ AGE: Final = "ob:"
 
 
 def all_handlers(further: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
-    """Return every handler, with the `further` ones of other commands.
-
-    The first that fits an update takes it; the last of `further` may take any button.
-    """
+    """Return every handler, with the `further` ones; the first that fits an update takes it."""
     new = filters.UpdateType.MESSAGE
     return [
         on_command("start", _start),
@@ -63,7 +62,9 @@ def all_handlers(further: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
         on_command("new", _forget_conversation),
         on_command("stop", _stop),
         on_command(PRIVATE_COMMANDS, partial(_say, "only_in_private"), ~filters.ChatType.PRIVATE),
+        *(on_command(name, partial(_look_up, name)) for name in get_args(look_ups.Name)),
         *further,
+        on_press("", _say_too_old),
         on_message(TYPED_BY_USER & filters.COMMAND, _say_why_unanswered),
         on_message(new & (filters.TEXT | filters.CAPTION), answer_text),
         on_message(filters.StatusUpdate.MIGRATE, _migrate),
@@ -147,6 +148,24 @@ async def _stop(update: Update, conversation: Conversation) -> None:
 async def _say(name: str, update: Update, conversation: Conversation) -> None:
     """Answer with the translation of this name."""
     await conversation.reply(update, translate(name))
+
+
+async def _look_up(name: look_ups.Name, update: Update, conversation: Conversation) -> None:
+    """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
+    message = message_of(update)
+    found = look_ups.read_look_up(name, behind_command(message), conversation.resources)
+    if isinstance(found, str):
+        question = conversation.build_question(update, message.text or "")
+        if not await conversation.turns.offer_help(question):
+            await conversation.reply(update, found)
+        return
+    question = conversation.build_question(update, found.question, kind=name)
+    await conversation.turns.run_turn(question, found.work)
+
+
+async def _say_too_old(update: Update, conversation: Conversation) -> None:
+    """Acknowledge a button of an earlier version."""
+    await acknowledge(press_of(update), translate("button_too_old"))
 
 
 async def _migrate(update: Update, conversation: Conversation) -> None:

@@ -11,6 +11,7 @@ from agent.care import Care, Concern, Help
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
+from agent.mcp import McpServers
 from agent.memory.cellar import bottles_of, guess_wine
 from agent.memory.tools import memory_tools
 from agent.sommelier.safety import care_in
@@ -124,7 +125,7 @@ class Chat:
             MessageRepository(self.sessions),
             self.tracer,
             sources=Sources(documents=FakeLibrary()),
-            further=answer_handlers(),
+            further=answer_handlers(McpServers()),
             safety=SafetyService(memory=MemoryRepository(self.sessions)),
             buttons=buttons_below,
         )
