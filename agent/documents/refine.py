@@ -27,16 +27,6 @@ TEMPERATURE: Final = 0.1
 SECONDS: Final = 30.0
 LONGEST_QUERY: Final = 300
 PROMPT: Final = "<question>\n{question}\n</question>\n\nRewrite this question for the search."
-
-REASONS: Final = {
-    "deadline": "timeout",
-    "model_error": "model_error",
-    "limit": "model_error",
-    "refusal": "refused",
-    "content_filter": "refused",
-}
-"""The reasons of a fallback, by the outcome of a response. Others are `disabled`, `no_model`,
-`budget`, `empty` and `invalid`."""
 NO_FLAG_CHARACTER: Final = pattern(r"\W+")
 
 
@@ -79,7 +69,10 @@ class RefinedQuestion(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """A question and its refinement; after a fallback `refined` is the question itself."""
+    """A question and its refinement; after a fallback `refined` is the question itself.
+
+    A fallback's reason is `disabled`, `no_model`, `budget`, or the outcome or error of the loop.
+    """
 
     original: str
     refined: str
@@ -126,10 +119,9 @@ async def refine_question(
     original = Refinement(question, question, security_flags=tuple(security_flags(question)))
     if not enabled:
         return replace(original, fallback_reason="disabled")
-    if not run.models and run.limits.requests:
-        return replace(original, fallback_reason="no_model")
     if not run.models or run.requests_left <= kept_requests:
-        return replace(original, fallback_reason="budget")
+        is_without_model = not run.models and run.limits.requests > 0
+        return replace(original, fallback_reason="no_model" if is_without_model else "budget")
     seconds = min(SECONDS, run.limits.seconds)
     limits = replace(run.limits, structured_output_max_retries=0, model_tries=1, seconds=seconds)
     contract = OutputContract(
@@ -161,8 +153,8 @@ async def refine_question(
 
 def _refined(original: Refinement, response: AgenticResponse[RefinedQuestion]) -> Refinement:
     if response.outcome != "answered" or (found := response.answer) is None:
-        is_empty = response.error_types[-1:] in {("empty",), ("no_choices",)}
-        reason = REASONS.get(response.outcome, "empty" if is_empty else "invalid")
+        is_invalid = response.outcome in {"exhausted", "salvaged"}
+        reason = response.error_types[-1] if is_invalid else response.outcome
         return replace(original, fallback_reason=reason)
     # Flags become names: the model's own text is kept out of logs.
     flags = (
