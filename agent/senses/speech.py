@@ -82,25 +82,19 @@ class AudioServer:
         return audio
 
     async def _post(self, path: str, **body: Any) -> bytes:
-        key = self.api_key.get_secret_value() if self.api_key else ""
-        request = self.http.stream(
-            "POST",
-            f"{self.base_url or OPENAI}/{path}",
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=self.timeout_seconds,
-            **body,
-        )
+        key, url = self.api_key, f"{self.base_url or OPENAI}/{path}"
+        headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+        seconds = self.timeout_seconds
+        request = self.http.stream("POST", url, headers=headers, timeout=seconds, **body)
         try:
-            async with asyncio.timeout(self.timeout_seconds), request as response:
-                status = response.status_code
-                is_ok = status == httpx2.codes.OK
-                data = await lengths.body_of(response, lengths.FILE_BYTES) if is_ok else b""
+            async with asyncio.timeout(seconds), request as response:
+                if (status := response.status_code) != httpx2.codes.OK:
+                    is_passing = status >= 500 or status in TEMPORARY
+                    kind = ModelUnavailable if is_passing else ModelRejected
+                    raise kind(f"{path} answered {status}")
+                data = await lengths.body_of(response, lengths.FILE_BYTES)
         except (httpx2.HTTPError, TimeoutError) as error:
             raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
-        if status >= httpx2.codes.INTERNAL_SERVER_ERROR or status in TEMPORARY:
-            raise ModelUnavailable(f"{path} answered {status}")
-        if not is_ok:
-            raise ModelRejected(f"{path} answered {status}")
         if data is None:
             raise ModelUnavailable(f"{path} answered with over {lengths.FILE_BYTES} bytes")
         return data
