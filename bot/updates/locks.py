@@ -14,7 +14,6 @@ import asyncio
 import fcntl
 import json
 import logging
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -38,11 +37,9 @@ LEAD_SECONDS: Final = 1.0
 POLL_SECONDS: Final = 1.0
 """Seconds between searches for lanes that no process runs; they also notice a lost connection."""
 
-LOOKS: Final = 2
-"""A lane is taken over when it was seen unlocked this often: a process that lost its connection has
-taken back its locks by then."""
-
-SETTLE_SECONDS: Final = POLL_SECONDS * LOOKS
+SETTLE_SECONDS: Final = POLL_SECONDS * 2
+"""A lane is taken over when two searches in a row have found it unlocked: a process that lost its
+connection has taken back its locks by then."""
 ANSWER_SECONDS: Final = 5
 QUICK_RETRY: Final = Backoff(first_wait=0.2)
 SERVER_KEEPALIVE: Final = (
@@ -137,7 +134,8 @@ class ReplicaLocks(Locks):
         """The lanes whose locks we hold, each with an event that is set when it is lost."""
         self._pid = 0
         """The server process of our connection; 0 before the first."""
-        self._seen: Counter[str] | None = None
+        self._unlocked: Sequence[str] | None = None
+        """The lanes that the last search found; None before the first."""
 
     @asynccontextmanager
     async def lock(self, lane: str) -> AsyncIterator[bool]:
@@ -197,7 +195,7 @@ class ReplicaLocks(Locks):
     async def unowned(self) -> list[str]:
         """Return the lanes that have work but no process.
 
-        The first call returns them at once, later calls after `LOOKS` calls in a row.
+        The first call returns them at once, later calls those that the call before found too.
 
         Raises:
             OSError, psycopg.Error: Postgres is away.
@@ -205,12 +203,8 @@ class ReplicaLocks(Locks):
         rows = await retry(partial(self._execute, UNOWNED), tries=2, backoff=QUICK_RETRY)
         if any(pid != self._pid for _, pid in rows):
             log.error(POOLED)
-        lanes = [lane for lane, _ in rows]
-        seen, self._seen = self._seen, Counter()
-        if seen is None:
-            return lanes
-        self._seen = Counter({lane: seen[lane] + 1 for lane in lanes})
-        return [lane for lane in lanes if self._seen[lane] >= LOOKS]
+        before, self._unlocked = self._unlocked, [lane for lane, _ in rows]
+        return [lane for lane in self._unlocked if before is None or lane in before]
 
     async def close(self) -> None:
         """Close the connection, and so release every lock."""
