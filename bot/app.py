@@ -25,7 +25,7 @@ from bot.resources import STATS_RETENTION, Resources, forget_old, open_resources
 from bot.tasks import Work, bounded, end_when_hanging, every, run_all, run_until, stop_on_signals
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
-from bot.telegram.connection import introduce, telegram_bot
+from bot.telegram.connection import introduce, telegram_bot, until_reached
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
@@ -39,7 +39,7 @@ from bot.telegram.sender import Sender
 from bot.telegram.settings import Privacy, settings_handlers
 from bot.tracing import forget_people, masking_of, send_traces, trace_link
 from bot.turn import TurnRunner
-from bot.updates.accept import point_webhook, poll
+from bot.updates.accept import ALLOWED_UPDATES, poll
 from bot.updates.lanes import Lanes
 from bot.updates.locks import Locks, open_locks, while_leading
 from config import Settings, SettingsError
@@ -180,7 +180,9 @@ async def receive(settings: Settings, lanes: Lanes) -> None:
     if settings.webhook_url is not None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
-        await point_webhook(bot, settings.webhook_url + WEBHOOK_PATH, settings.webhook_secret)
+        url, secret = settings.webhook_url + WEBHOOK_PATH, settings.webhook_secret
+        point = partial(bot.set_webhook, url, secret_token=secret, allowed_updates=ALLOWED_UPDATES)
+        await until_reached(point, "Setting the webhook")
 
 
 async def lead(settings: Settings, lanes: Lanes) -> None:

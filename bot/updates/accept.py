@@ -7,7 +7,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Final, NoReturn, cast
 from urllib.parse import urlencode
 
@@ -84,14 +83,3 @@ async def poll(bot: AnyBot, accept: Accept) -> None:
         await fetch_updates(requests, f"{bot.base_url}/getUpdates", accept)
     finally:
         await requests.shutdown()
-
-
-async def point_webhook(bot: AnyBot, url: str, secret: str) -> None:
-    """Set the webhook; all replicas set one.
-
-    Raises:
-        TokenRejected: Telegram does not know the token.
-    """
-    point = partial(bot.set_webhook, url, secret_token=secret, allowed_updates=ALLOWED_UPDATES)
-    await until_reached(point, "Setting the webhook")
-    log.info("Telegram delivers to the webhook")
