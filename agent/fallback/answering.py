@@ -239,7 +239,11 @@ async def passage_for(question: str, language: str, documents: DocumentStore) ->
         return None
     in_english = " ".join(word for topic in topics for word in topic)
     chunks = await documents.search([question, in_english or question], limit=MOST_CHUNKS)
-    ranked = sorted(chunks, key=lambda chunk: -_share(wanted, f"{chunk.title} {chunk.location}"))
+
+    def about(chunk: Chunk) -> tuple[float, float]:
+        return _share(wanted, f"{chunk.title} {chunk.location}"), _share(wanted, chunk.title)
+
+    ranked = sorted(chunks, key=about, reverse=True)
     least = LEAST if topics else 1
     for chunk in ranked:
         if _share(topics or others, chunk.source_text) >= least:

@@ -113,6 +113,7 @@ async def test_every_follow_up_button_is_understood(language: str, fallback: Fal
     [
         ("what is tannin?", "Tannin"),
         ("Was bedeutet sur lie?", "Sur lie"),
+        ("What is a corked wine?", "Cork taint"),
         ("Come si conserva una bottiglia aperta?", "bottle"),
     ],
 )
