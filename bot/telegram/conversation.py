@@ -47,8 +47,6 @@ Handle = Callable[..., Coroutine[Any, Any, None]]
 
 HISTORY_MESSAGES: Final = 20
 """The most earlier messages that the model sees."""
-PICTURE: Final = "[picture]"
-"""Stored as the text of a picture without a caption."""
 SOMEBODY_ELSE: Final = "…"
 """Shown to the model instead of a message of another person of a group."""
 CHOSEN, WRITTEN = "language", "written"
@@ -125,7 +123,6 @@ class Conversation:
         """Return the answer to a text and to the contents of its pictures, or of earlier ones."""
         attachment = new_attachment or attachment_in(history)
         run = replace(run, history=messages_for_model(history))
-        text = "" if text == PICTURE else text
         return await self.answerer.answer(text, run, attachment)
 
     async def load_history(

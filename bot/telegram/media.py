@@ -22,7 +22,7 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
 from agent.sommelier.wine import Catalogue
 from agent.turn import Reply, deps_of, settings_of
-from bot.telegram.conversation import PICTURE, AnyHandler, Conversation, on_message
+from bot.telegram.conversation import AnyHandler, Conversation, on_message
 from bot.telegram.messages import (
     id_of_replied_answer,
     is_addressed,
@@ -37,6 +37,8 @@ from bot.updates.bursts import ALBUM, file_in
 log = logging.getLogger(__name__)
 
 FETCH_TRIES: Final = 3
+PICTURE: Final = "[picture]"
+"""Stored as the text of a picture without a caption."""
 MAX_LEAD_CHARS: Final = 300
 """The longest transcription shown above an answer."""
 PDF: Final = "application/pdf"
@@ -77,8 +79,9 @@ async def _answer_pictures(readers: SentFiles, update: Update, conversation: Con
     if not (words or can_see):
         await conversation.reply(update, translate("text_only"))
         return
-    text = with_quotations(words, message) if words else PICTURE
-    question = conversation.build_question(update, text, kind="label" if can_see else "chat")
+    text = with_quotations(words, message) if words else ""
+    kind = "label" if can_see else "chat"
+    question = conversation.build_question(update, text or PICTURE, kind=kind)
     history = await conversation.load_history(question, id_of_replied_answer(message))
 
     async def work(run: Run) -> Reply:

@@ -3,15 +3,15 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
 
-Clock = Callable[[], float]
-Sleep = Callable[[float], Awaitable[None]]
+from agent.retrying import Sleep
+
 Optional = Literal["optional"]
 """Passed as `rate_limit_args` with a message that need not be sent."""
 R = TypeVar("R")
@@ -33,7 +33,6 @@ IN_ALL: Final = (Limit(30, 1),)
 
 MESSAGES: Final = frozenset({"sendMessage", "sendDocument", "sendVoice"})
 """Methods that count; an edit counts in groups only, drafts and typing never."""
-REFUSED_SECONDS: Final = timedelta(seconds=1)
 MOST_CHATS: Final = 10_000
 """The most chats that are remembered; the one that was sent nothing for longest goes first."""
 EARLY: Final = 1e-6
@@ -71,7 +70,7 @@ class RateLimit(BaseRateLimiter[Optional]):
         per_group: Limits = PER_GROUP,
         in_all: Limits = IN_ALL,
         *,
-        clock: Clock = time.monotonic,
+        clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._per_chat, self._per_group = per_chat, per_group
@@ -106,7 +105,7 @@ class RateLimit(BaseRateLimiter[Optional]):
         if rate_limit_args is None:
             await self._wait(self._window(chat_id))
         elif not self.take(chat_id):
-            raise RetryAfter(REFUSED_SECONDS)
+            raise RetryAfter(timedelta(seconds=1))
         try:
             return await callback(*args, **kwargs)
         except RetryAfter as error:
@@ -116,10 +115,8 @@ class RateLimit(BaseRateLimiter[Optional]):
     def take(self, chat_id: int) -> bool:
         """Count a message that need not be sent; return False if it would have to wait."""
         chat = self._window(chat_id)
-        is_free = not (chat.turn.locked() or self._all.turn.locked()) and self._is_free(chat)
-        if is_free:
-            self._count(chat)
-        return is_free
+        has_waiting = chat.turn.locked() or self._all.turn.locked()
+        return not has_waiting and self._take_now(chat)
 
     def hold(self, chat_id: int, seconds: float) -> None:
         """Send nothing to this chat for so long; the message that was refused does not count."""
@@ -136,20 +133,20 @@ class RateLimit(BaseRateLimiter[Optional]):
                 async with self._all.turn:
                     await self._until_free(self._all)
                     # A 429 of this chat may have come while we waited for all chats.
-                    if self._is_free(chat):
-                        self._count(chat)
+                    if self._take_now(chat):
                         return
 
     async def _until_free(self, window: _Window) -> None:
         while (seconds := window.free_at - self._clock()) > EARLY:
             await self._sleep(seconds)
 
-    def _is_free(self, chat: _Window) -> bool:
-        return max(chat.free_at, self._all.free_at) - self._clock() <= EARLY
-
-    def _count(self, chat: _Window) -> None:
-        for window in (chat, self._all):
-            window.sent.append(self._clock())
+    def _take_now(self, chat: _Window) -> bool:
+        """Count a message if the limits allow it now; return whether they do."""
+        now, windows = self._clock(), (chat, self._all)
+        is_free = all(window.free_at - now <= EARLY for window in windows)
+        for window in windows if is_free else ():
+            window.sent.append(now)
+        return is_free
 
     def _window(self, chat_id: int) -> _Window:
         """Return the window of a chat, which is now the one that was used last."""
