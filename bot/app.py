@@ -155,7 +155,7 @@ def handlers_of(
         elsewhere="Langfuse" if settings.langfuse_keys else TRACED if settings.is_exported else "",
         is_deleted_there=settings.langfuse_keys is not None,
     )
-    further = [
+    additional = [
         *media_handlers(),
         *inline_handlers(),
         *memory_handlers(),
@@ -164,7 +164,7 @@ def handlers_of(
         *admin_handlers(admins, trace_link(settings), only_allowed=only_allowed),
         *rating_handlers(masking_of(settings)),
     ]
-    return all_handlers(further)
+    return all_handlers(additional)
 
 
 async def receive(settings: Settings, lanes: Lanes) -> None:

@@ -178,7 +178,7 @@ class Conversation:
             new = (Fact("setting", f"{name}={value}"),)
             await self.change_memory(update, added_facts=new, removed_facts=old)
 
-    async def speak_with(self, update: Update) -> None:
+    async def choose_language(self, update: Update) -> None:
         """Speak the language of the user of an update; it follows the language they write in."""
         user = update.effective_user
         set_language(user.language_code if user else None)

@@ -89,7 +89,7 @@ class Dispatcher:
             return
         update = self.read(payload)
         if update.effective_message:
-            await conversation.speak_with(update)
+            await conversation.choose_language(update)
             text = update.effective_message.text or ""
             await conversation.turns.give_up(conversation.build_question(update, text), error)
 
@@ -103,7 +103,7 @@ class Dispatcher:
             await self.conversation.sender.reachable(update.effective_chat.id)
         if filters.StatusUpdate.MIGRATE.check_update(update):
             return True
-        await self.conversation.speak_with(update)
+        await self.conversation.choose_language(update)
         if user is None or user.id in self.admin_ids:
             return user is not None or not self.allow_list
         decided = await chats.access(user.id)

@@ -52,23 +52,25 @@ AGE: Final = "ob:"
 """The beginning of the data of these buttons: `ob:yes` or `ob:no`, in private chats only."""
 
 
-def all_handlers(further: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
-    """Return every handler, with the `further` ones; the first that fits an update takes it."""
+def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
+    """Return every handler, with the `additional` ones; the first that fits an update takes it."""
     new = filters.UpdateType.MESSAGE
     return [
         on_command("start", _start),
         on_press(AGE, _store_age),
-        on_command("help", partial(_say, "help")),
+        on_command("help", partial(_reply_with, "help")),
         on_command("new", _forget_conversation),
         on_command("stop", _stop),
-        on_command(PRIVATE_COMMANDS, partial(_say, "only_in_private"), ~filters.ChatType.PRIVATE),
+        on_command(
+            PRIVATE_COMMANDS, partial(_reply_with, "only_in_private"), ~filters.ChatType.PRIVATE
+        ),
         *(on_command(name, partial(_look_up, name)) for name in get_args(look_ups.Name)),
-        *further,
-        on_press("", _say_too_old),
-        on_message(TYPED_BY_USER & filters.COMMAND, _say_why_unanswered),
+        *additional,
+        on_press("", _reject_old_button),
+        on_message(TYPED_BY_USER & filters.COMMAND, _explain_no_answer),
         on_message(new & (filters.TEXT | filters.CAPTION), answer_text),
         on_message(filters.StatusUpdate.MIGRATE, _migrate),
-        on_message(new & ~SERVICE, _say_why_unanswered),
+        on_message(new & ~SERVICE, _explain_no_answer),
         on_message(filters.UpdateType.EDITED_MESSAGE & filters.TEXT, _answer_edit),
     ]
 
@@ -145,7 +147,7 @@ async def _stop(update: Update, conversation: Conversation) -> None:
         await conversation.reply(update, translate("nothing_to_stop"))
 
 
-async def _say(name: str, update: Update, conversation: Conversation) -> None:
+async def _reply_with(name: str, update: Update, conversation: Conversation) -> None:
     """Answer with the translation of this name."""
     await conversation.reply(update, translate(name))
 
@@ -163,7 +165,7 @@ async def _look_up(name: look_ups.Name, update: Update, conversation: Conversati
     await conversation.turns.run_turn(question, found.work)
 
 
-async def _say_too_old(update: Update, conversation: Conversation) -> None:
+async def _reject_old_button(update: Update, conversation: Conversation) -> None:
     """Acknowledge a button of an earlier version."""
     await acknowledge(press_of(update), translate("button_too_old"))
 
@@ -176,7 +178,7 @@ async def _migrate(update: Update, conversation: Conversation) -> None:
     await conversation.repositories.chats.migrated(old, new)
 
 
-async def _say_why_unanswered(update: Update, conversation: Conversation) -> None:
+async def _explain_no_answer(update: Update, conversation: Conversation) -> None:
     """Say why there is no answer to an unknown command, a sticker, a poll …
 
     In a crisis offer help instead; in a group stay silent unless the bot is addressed.

@@ -66,15 +66,15 @@ class Replies:
         would change the answer.
         """
         assert question.to is not None  # noqa: S101 - other turns show no progress
-        forming = _Forming(self.sender, question.to, question)
-        task = asyncio.create_task(forming.run())
+        progress = _Progress(self.sender, question.to, question)
+        task = asyncio.create_task(progress.run())
         self._showing.add(task)
         task.add_done_callback(self._showing.discard)
         try:
-            yield forming.show
+            yield progress.show
         finally:
-            forming.is_over = True
-            forming.news.set()
+            progress.is_over = True
+            progress.news.set()
             await asyncio.wait([task], timeout=LATE_SECONDS[question.to.is_group])
 
     def messages(self, question: Question, reply: Reply) -> list[OutboxRow]:
@@ -98,7 +98,7 @@ def messages_of_turn(
     return messages
 
 
-class _Forming:
+class _Progress:
     """An answer that forms in a chat: the source of its newest draft, and the part shown.
 
     The id of a group's message is stored in the outbox of `sender` before anything of the answer is

@@ -73,11 +73,13 @@ class Sender:
 
     async def send(self, to: Destination, markdown: str, buttons: ButtonRows = ()) -> Delivery:
         """Send Markdown as one or more messages, in order, with the buttons under the last."""
-        return await self._say(messages_of(to, [markdown], buttons))
+        return await self._send_or_collect(messages_of(to, [markdown], buttons))
 
     async def send_file(self, to: Destination, name: str, content: bytes) -> Delivery:
         """Send a file of this name."""
-        return await self._say([message_to(to, kind="document", file_name=name, file=content)])
+        return await self._send_or_collect(
+            [message_to(to, kind="document", file_name=name, file=content)]
+        )
 
     async def reachable(self, chat_id: int) -> None:
         """Store that a chat can be reached: somebody wrote from it."""
@@ -88,7 +90,7 @@ class Sender:
         problem = f"What is known of chat {chat_ids[0]} could not be stored"
         await call_or_default(partial(call, *chat_ids), None, problem)
 
-    async def _say(self, messages: Sequence[OutboxRow]) -> Delivery:
+    async def _send_or_collect(self, messages: Sequence[OutboxRow]) -> Delivery:
         if (turn := current_turn()) is None:
             return await self.deliver(messages)
         turn.messages += messages
