@@ -160,7 +160,7 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
     grounds = Grounds(evidence, wine_ids(response))
     described = ((wine.description, wine.wine_id) for wine in response.wines)
     texts = [(response.intro, ""), *described, (response.closing, "")]
-    found = (_problem(text, wine_id, grounds) for text, wine_id in texts)
+    found = (_problem(text, wine_id, grounds) for text, wine_id in texts if text)
     problems = dict.fromkeys(problem for problem in found if problem)
     return "; ".join(problems) or None
 

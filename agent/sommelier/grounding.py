@@ -77,9 +77,11 @@ class Grounds:
         named = self._named_in(text, wine)
         wines = named or self.wines
         texts = [*self.texts, *texts_of(wines)]
-        wrong_scores = {*_scores(prose)} - self.own_numbers.union(*map(_scores, texts))
-        known = self.own_numbers.union(*map(_strengths, texts), (own.facts.abv for own in named))
-        wrong_strengths = _strengths(prose) - known if named else ()
+        if wrong_scores := {*_scores(prose)}:
+            wrong_scores -= self.own_numbers.union(*map(_scores, texts))
+        if wrong_strengths := _strengths(prose) if named else set():
+            wrong_strengths -= self.own_numbers.union(*map(_strengths, texts))
+            wrong_strengths -= {own.facts.abv for own in named}
         return [
             *(wrong for part in statements for wrong in self._wrong_amounts(part, prose, wine)),
             *self._wrong_years(prose, wines, texts, is_description=wine is not None),
@@ -120,15 +122,16 @@ class Grounds:
 
     def _wrong_years(
         self, text: str, wines: Sequence[AnyWine], texts: Sequence[str], *, is_description: bool
-    ) -> Iterator[str]:
+    ) -> list[str]:
+        this_year = datetime.now(UTC).year
+        found = {year for year in _years(text, is_description=is_description) if year <= this_year}
+        if not found:
+            return []
         known = self.own_numbers.union(*map(numbers, texts))
         spans = known | numbers(text)
         derived = {wine.vintage + span for wine in wines if wine.vintage for span in spans}
         derived.update(year for wine in wines for year in drinking_years(wine.facts) or ())
-        this_year = datetime.now(UTC).year
-        for year in _years(text, is_description=is_description):
-            if year <= this_year and year not in known | derived:
-                yield str(year)
+        return [*map(str, sorted(found - known - derived))]
 
 
 class _Amount(NamedTuple):
@@ -191,9 +194,9 @@ def _scores(text: str) -> Iterator[float]:
             yield points
 
 
-def _strengths(text: str) -> frozenset[float]:
+def _strengths(text: str) -> set[float]:
     """Return the strengths of alcohol in a text, in percent."""
-    return frozenset(value(found[1]) for found in STRENGTH.finditer(fold(text)))
+    return {value(found[1]) for found in STRENGTH.finditer(fold(text))}
 
 
 @cache
