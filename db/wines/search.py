@@ -280,6 +280,9 @@ def _named(text: str, rows: Sequence[Row[Any]]) -> list[float]:
     return [sum(log(len(rows) / counts[word]) for word in found) for found in held]
 
 
+Traits = tuple[tuple[str, object], ...]
+
+
 def varied(rows: Sequence[tuple[object, Row[Any]]], ranked: int, limit: int) -> list[Row[Any]]:
     """Return at most `limit` first rows; equals are chosen to repeat each other least.
 
@@ -288,19 +291,21 @@ def varied(rows: Sequence[tuple[object, Row[Any]]], ranked: int, limit: int) -> 
     best: list[Row[Any]] = []
     shown: Counter[tuple[str, object]] = Counter()
 
-    def repeats(row: Row[Any]) -> tuple[int, int, int, bool]:
-        producer, place, band = (shown[trait] for trait in _traits(row))
+    def repeats(candidate: tuple[Row[Any], Traits]) -> tuple[int, int, int, bool]:
+        row, traits = candidate
+        producer, place, band = map(shown.__getitem__, traits)
         return producer, place + band, band, row.style == Style.ALCOHOL_FREE  # seldom meant
 
     for _, equals in groupby(rows, key=lambda placed: (placed[0], *placed[1][:ranked])):
-        left = [row for _, row in equals]
+        left = [(row, _traits(row)) for _, row in equals]
         while left and len(best) < limit:
-            best.append(left.pop(left.index(min(left, key=repeats))))
-            shown.update(_traits(best[-1]))
+            row, traits = left.pop(left.index(min(left, key=repeats)))
+            best.append(row)
+            shown.update(traits)
     return best
 
 
-def _traits(row: Row[Any]) -> tuple[tuple[str, object], ...]:
+def _traits(row: Row[Any]) -> Traits:
     band = -1 if row.price is None else bisect(PRICE_BANDS_EUR, row.price)
     return ("producer", row.producer), ("place", row.place), ("band", band)
 
