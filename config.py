@@ -7,11 +7,9 @@ A field's name in capitals is its variable, the line below it says what the vari
 import hmac
 import os
 from collections.abc import Mapping
-from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
-from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -83,14 +81,6 @@ def check_person(user_id: int) -> int:
     return user_id
 
 
-def read_time_zone(value: object) -> object:
-    """Return the time zone of a name; UTC also where no time zones are installed."""
-    try:
-        return UTC if str(value) == "UTC" else ZoneInfo(str(value))
-    except (KeyError, OSError, ValueError):
-        raise ValueError("must be a time zone like Europe/Vienna, or UTC") from None
-
-
 Url = Annotated[
     str,
     AfterValidator(lambda value: value.rstrip("/")),
@@ -121,7 +111,6 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         extra="ignore",
         frozen=True,
-        arbitrary_types_allowed=True,
         env_ignore_empty=True,
         hide_input_in_errors=True,
         use_attribute_docstrings=True,
@@ -178,8 +167,6 @@ class Settings(BaseSettings):
     """Seconds to wait for the rest of an album; with 0 every message is answered by itself."""
     update_max_tries: PositiveInt = 3
     """How often an update that fails is tried; `sommelier updates` shows those given up."""
-    time_zone: Annotated[tzinfo, BeforeValidator(read_time_zone)] = UTC
-    """The time zone in which users are reminded of their own bottles, 10 to 20 o'clock."""
 
     # HTTP: the webhook, metrics, the API, the page of admins
     webhook_url: HttpsUrl | None = None

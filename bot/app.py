@@ -198,7 +198,7 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
     rounds: tuple[tuple[float, str, Work], ...] = (
         (FORGET_SECONDS, "forgetting old data", forget),
         (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, personal)),
-        (REMIND_SECONDS, "reminding", partial(remind, conversation, settings.time_zone)),
+        (REMIND_SECONDS, "reminding", partial(remind, conversation)),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
     )
     work: list[Work] = [partial(every, *repeated) for repeated in rounds]

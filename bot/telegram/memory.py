@@ -7,7 +7,7 @@ whoever else runs and whatever is killed.
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import Any, Final
 from zlib import crc32
 
@@ -159,9 +159,9 @@ async def _end_reminders(update: Update, conversation: Conversation) -> None:
     await conversation.change_memory(update, added_facts=(Fact("setting", OFF),))
 
 
-async def remind(conversation: Conversation, zone: tzinfo) -> None:
+async def remind(conversation: Conversation) -> None:
     """Store a reminder for every user with bottles that are due, once a month and by day."""
-    now, memory = datetime.now(zone), conversation.repositories.memory
+    now, memory = datetime.now().astimezone(), conversation.repositories.memory
     if now.hour not in REMINDER_HOURS:
         return
     month = f"reminded={now:%Y-%m}"

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import time
 from datetime import UTC, datetime
+
+import pytest
 
 from tests.acceptance.test_end_to_end import known_to, running_here
 from tests.acceptance.test_privacy import last
@@ -112,18 +115,21 @@ async def test_a_cellar_is_kept_by_commands_and_files(
 
 
 async def test_a_reminder_comes_by_itself_once_and_is_off_by_one_press(
-    bot_api: BotApi, environment: dict[str, str]
+    bot_api: BotApi, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime.now(UTC)
-    noon = f"Etc/GMT{now.hour - 12:+d}"  # there it is noon now
     async with running_here(bot_api, environment):
         bot_api.say(f"/cellar add 6 Barolo {now.year - 8} 45", chat_id=ADA)
         await last(bot_api, 1, ADA)
-    for _ in range(2):
-        async with running_here(bot_api, environment, TIME_ZONE=noon):
-            reminder = await last(bot_api, 2, ADA)
-            assert f"6 × Barolo {now.year - 8}" in reminder["text"]
-            await asyncio.sleep(0.5)
+    with monkeypatch.context() as here:
+        here.setenv("TZ", f"NOON{now.hour - 12:+d}")  # a zone in which it is noon now
+        time.tzset()
+        for _ in range(2):
+            async with running_here(bot_api, environment):
+                reminder = await last(bot_api, 2, ADA)
+                assert f"6 × Barolo {now.year - 8}" in reminder["text"]
+                await asyncio.sleep(0.5)
+    time.tzset()
     async with running_here(bot_api, environment):
         bot_api.press(reminder, buttons(reminder)[0][1])
         assert "I will not remind you" in (await last(bot_api, 3, ADA))["text"]

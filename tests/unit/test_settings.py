@@ -31,7 +31,6 @@ def test_an_error_names_every_wrong_variable_in_one_line_and_shows_no_value() ->
         "API_TOKEN": "must be 16 to 256 of",
         "DATABASE_URL": "must be an address that begins with sqlite",
         "LLM_PRICES": "Invalid JSON",
-        "TIME_ZONE": "must be a time zone like Europe/Vienna",
         "WEBHOOK_URL": "must be an address that begins with http",
     }
     with pytest.raises(SettingsError) as raised:
