@@ -1,8 +1,8 @@
-"""Buttons under an answer: follow-ups, proposed calls, and what the turn noticed of the user.
+"""Buttons under an answer: follow-ups, proposed calls, and facts and concerns of the user.
 
-A button carries all that it needs, its user among it: so it works after a restart, and a press that
-is old, of somebody else or the second one changes nothing. The message shows a proposed call, and
-its button carries a digest of it: so the call that runs is the one that the user read.
+A button carries all that it needs, its user too: so it works after a restart, and an old press, one
+of another user and a second one change nothing. The message shows a proposed call, and its button
+carries a digest of it: so the call that runs is the one that the user read.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The conversation of every chat: what the handlers of updates answer with."""
+"""Answer messages with those before them as context; the context of every handler."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -100,19 +100,13 @@ async def _undo_turn(update: Update, conversation: Conversation) -> bool:
 
 
 async def _start(update: Update, conversation: Conversation) -> None:
-    """Answer /start with a greeting, and ask for the age of a user who did not tell it."""
-    buttons = await _age_buttons(update, conversation)
-    await conversation.reply(update, translate("greeting"), buttons)
-
-
-async def _age_buttons(update: Update, conversation: Conversation) -> ButtonRows:
-    """Return the buttons under a greeting: none in a group, or where the age is known."""
-    age = conversation.resources.help.drinking_age
+    """Answer /start with a greeting; in private ask for an age that is unknown."""
+    age, buttons = conversation.resources.help.drinking_age, ButtonRows()
     known = settings_of(await conversation.facts(update)).get("age")
-    if not is_private(update) or known == str(age):
-        return ()
-    older = Button(translate("start_older", age=age), f"{AGE}yes")
-    return ((older, Button(translate("start_younger", age=age), f"{AGE}no")),)
+    if is_private(update) and known != str(age):
+        older = Button(translate("start_older", age=age), f"{AGE}yes")
+        buttons = ((older, Button(translate("start_younger", age=age), f"{AGE}no")),)
+    await conversation.reply(update, translate("greeting"), buttons)
 
 
 async def _store_age(update: Update, conversation: Conversation) -> None:

@@ -1,7 +1,7 @@
 """The taste and the cellar of a user: /taste, /cellar, and reminders of bottles that are due.
 
 A reminder is a message without a turn, stored with the fact that it was given: so it is sent once,
-whoever else runs and whatever is killed.
+also with replicas and after a kill.
 """
 
 import asyncio
@@ -70,7 +70,9 @@ async def _taste(update: Update, conversation: Conversation) -> None:
         await _change(update, conversation, added_facts=new, removed_facts=gone)
         return
     known = _listed(facts)
-    rows = tuple((Button(_label(fact), _data(fact)),) for fact in known[:MAX_FACTS])
+    rows = tuple(
+        (Button(f"✖ {in_words(fact)}"[:MAX_LABEL], _data(fact)),) for fact in known[:MAX_FACTS]
+    )
     await conversation.reply(update, translate("taste_known" if known else "taste_unknown"), rows)
 
 
@@ -141,11 +143,6 @@ def _listed(facts: Sequence[Fact]) -> list[Fact]:
     stated = (fact for fact in facts if fact.kind in STATED_KINDS)
     known = sorted(stated, key=lambda fact: STATED_KINDS.index(fact.kind))
     return [*known, *(Fact("rated", written(wanted)) for wanted in liked_by_ratings(facts))]
-
-
-def _label(fact: Fact) -> str:
-    label = in_words(fact)
-    return f"✖ {label if len(label) <= MAX_LABEL else f'{label[:MAX_LABEL]}…'}"
 
 
 def _data(fact: Fact) -> str:

@@ -153,5 +153,5 @@ class _Own(filters.MessageFilter):
 
 
 TYPED_BY_USER: Final = filters.UpdateType.MESSAGE & _Own()
-"""Messages that somebody wrote themselves: only those are commands. Who forwards words, or sends
-those of another bot, may not know what they do here."""
+"""Messages that users wrote themselves: only those are commands. Users who forward words, or send
+those of another bot, may not know the effect here."""

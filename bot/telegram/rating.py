@@ -97,11 +97,8 @@ async def _press(update: Update, conversation: Conversation) -> None:
         rated = await turns.explain(turn.turn_id, "reason", action)
     words = "reason_noted" if action in REASONS else VERDICTS[action] or "taken_back"
     await acknowledge(query, translate(words))
-    shown = rows_of(message)
-    others = (row for row in shown if not any(key.data.startswith(PREFIX) for key in row))
-    rows = (*others, *rating(turn.turn_id, rated))
-    if rows != shown:
-        await show_rows(message, rows)
+    others = (row for row in rows_of(message) if not row[0].data.startswith(PREFIX))
+    await show_rows(message, (*others, *rating(turn.turn_id, rated)))
 
 
 async def _react(update: Update, conversation: Conversation) -> None:

@@ -54,7 +54,6 @@ NEVER_SENT: Final = (
     httpx2.WriteError,
     httpx2.PoolTimeout,
     httpx2.ProxyError,
-    httpx2.UnsupportedProtocol,
 )
 
 
