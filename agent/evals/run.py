@@ -16,7 +16,7 @@ from agent.engine.errors import log_failure
 from agent.engine.run import NOTHING_SPENT, Run
 from agent.evals.dataset import Conversation
 from agent.evals.evaluators import METRICS, Mark, Observed, marks
-from agent.sommelier.answer import messages_for_model
+from agent.sommelier.answer import history_of
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
 from agent.text import clip
@@ -124,7 +124,7 @@ class Variant:
         with trace.open_root(message) as span:
             span.update(metadata={"case": result.case.id, "variant": self.label})
             result.traces.append(trace)
-            earlier = messages_for_model(history)
+            earlier = history_of(history)
             turn = replace(self.run.for_turn(), span=span, history=earlier)
             reply = await answer_turn(turn, partial(self.answerer.answer, message))
         return replace(reply, spent=turn.ledger.spent)

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from agent.engine.messages import Message
 from agent.fallback.request import PRICE, SCALES, Request, read_request, tidy
-from agent.sommelier.answer import ids_shown_in
 from agent.sommelier.wine import Wine
 
 LAST: Final = 6
@@ -47,7 +46,7 @@ def exchanges_of(messages: Sequence[Message]) -> list[Exchange]:
         content = str(message.get("content") or "")
         if message.get("role") == "user":
             found.append((content, ()))
-        elif found and (shown := ids_shown_in(content)):
+        elif found and (shown := message.get("wine_ids")):
             found[-1] = (found[-1][0], shown)
     return found
 

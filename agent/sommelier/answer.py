@@ -36,7 +36,6 @@ MAX_NAMED_IDS: Final = 12
 """The most allowed ids that the feedback to a model names."""
 CARD_TITLE: Final = pattern(r"\A\*\*[0-9]{1,2}\. .+\*\*\n")
 """The title of a card, with its number."""
-SHOWN_IDS: Final = pattern(r"\[wine ids: ([^\]\n]*)\]\s*\Z")
 
 
 def render(response: SommelierResponse, evidence: Evidence) -> str:
@@ -287,27 +286,17 @@ SOMMELIER: Final = OutputContract(
 )
 
 
-def messages_for_model(stored: Sequence[StoredMessage]) -> list[Message]:
-    """Return stored messages with the ids of the wines that they showed.
+def history_of(stored: Sequence[StoredMessage]) -> list[Message]:
+    """Return stored messages as the history of a run: answers have the `wine_ids` that they show.
 
     Blank messages are left out: an empty content is a 400 with some servers.
     """
     return [
-        {"role": message.role, "content": with_ids_shown(message.content, message.wine_ids)}
+        {"role": message.role, "content": message.content}
+        | ({"wine_ids": message.wine_ids} if message.wine_ids else {})
         for message in stored
         if message.content.strip()
     ]
-
-
-def with_ids_shown(text: str, wine_ids: Sequence[str]) -> str:
-    """Return a message as it is remembered, with the ids of the wines that it shows."""
-    return f"{text}\n\n[wine ids: {', '.join(wine_ids)}]" if wine_ids else text
-
-
-def ids_shown_in(text: str) -> tuple[str, ...]:
-    """Return the ids that `with_ids_shown` put at the end of a message."""
-    found = SHOWN_IDS.search(text)
-    return tuple(filter(None, map(str.strip, found[1].split(",")))) if found else ()
 
 
 def to_model_message(message: Message) -> Message:
@@ -317,8 +306,7 @@ def to_model_message(message: Message) -> Message:
     """
     if message["role"] != "assistant":
         return message
-    content = str(message["content"])
-    shown, parts = ids_shown_in(content), SHOWN_IDS.sub("", content).split("\n\n")
+    shown, parts = message.get("wine_ids", ()), str(message["content"]).split("\n\n")
     cards = [at for at, part in enumerate(parts) if shown and CARD_TITLE.search(part)]
     first, behind = (cards[0], cards[-1] + 1) if cards else (len(parts), len(parts))
     texts = (plain("\n\n".join(part)) for part in (parts[:first], parts[behind:]))
@@ -329,4 +317,4 @@ def to_model_message(message: Message) -> Message:
         answer |= {"response_type": "recommendation", "wines": wines}
     if closing:
         answer["closing"] = closing
-    return {**message, "content": json.dumps(answer, ensure_ascii=False)}
+    return {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)}

@@ -22,7 +22,6 @@ from agent.prompts import is_relevant, prompt_for, render, research_rules
 from agent.sommelier.answer import (
     SOMMELIER,
     facts_line,
-    ids_shown_in,
     to_model_message,
     wine_ids,
 )
@@ -144,8 +143,8 @@ class Sommelier:
         response = await self._ask_model(message, run, attachment, prompt) if run.models else None
         if response is None:
             reply = await self._answer_by_rules(message, run, attachment)
-            is_first_without_model = not (run.history or run.models)
-            return replace(reply, notes=(translate("no_model"),) * is_first_without_model)
+            is_told_before = run.history or run.models
+            return reply if is_told_before else replace(reply, notes=(translate("no_model"),))
         person = person_in(run)
         # A small model names concerns at random.
         concern = "none" if self._is_small or not response.answer else response.answer.concern
@@ -334,7 +333,7 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
 
 def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before the first request, as if the model had made them."""
-    shown = next(filter(None, map(ids_shown_in, reversed(_texts_by("assistant", run)))), ())
+    shown = next((sent["wine_ids"] for sent in reversed(run.history) if "wine_ids" in sent), ())
     # The calls look at the pictures of this message, or at the wines shown last; else they search.
     if attachment and (attachment.is_new or not shown):
         return (ToolCall("", READ_PICTURES, "{}"),)

@@ -17,7 +17,7 @@ from telegram.ext.filters import BaseFilter
 
 from agent.engine.run import Run
 from agent.i18n import ENGLISH, current_language, set_language, translate
-from agent.sommelier.answer import messages_for_model
+from agent.sommelier.answer import history_of
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
@@ -122,7 +122,7 @@ class Conversation:
     ) -> Reply:
         """Return the answer to a text and to the contents of its pictures, or of earlier ones."""
         attachment = new_attachment or attachment_in(history)
-        run = replace(run, history=messages_for_model(history))
+        run = replace(run, history=history_of(history))
         return await self.answerer.answer(text, run, attachment)
 
     async def load_history(

@@ -10,7 +10,7 @@ from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Ledger, Limits, Run, Span
 from agent.fallback.answering import Fallback
 from agent.prompts import render, repository_prompts
-from agent.sommelier.answer import SOMMELIER, messages_for_model, wine_ids
+from agent.sommelier.answer import SOMMELIER, history_of, wine_ids
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
@@ -109,7 +109,7 @@ async def reply_to(
     run = Run(
         models,
         limits=limits or Limits(),
-        history=messages_for_model(earlier),
+        history=history_of(earlier),
         span=root,
         deps=Deps(**deps),
     )

@@ -9,7 +9,7 @@ from agent.care import Care
 from agent.engine.messages import Message
 from agent.fallback.answering import Fallback, reply_to
 from agent.i18n import languages, translate_into, use_language
-from agent.sommelier.answer import country_name, with_ids_shown
+from agent.sommelier.answer import country_name
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
 from bot.telegram.answer_buttons import FOLLOW_UPS
@@ -34,8 +34,8 @@ class Conversation:
             look_up = await self.fallback.look_up(self.messages, person=self.person)
             with use_language(look_up.request.language):
                 reply = reply_to(look_up)
-            remembered = with_ids_shown(reply.text, reply.wine_ids)
-            self.messages.append({"role": "assistant", "content": remembered})
+            answer = {"role": "assistant", "content": reply.text, "wine_ids": reply.wine_ids}
+            self.messages.append(answer)
         return reply
 
 

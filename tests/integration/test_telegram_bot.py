@@ -81,7 +81,7 @@ async def test_a_turn_is_remembered_with_its_wines_until_it_is_forgotten(
     question, answer = second
     assert question == {"role": "user", "content": "a red"}
     kept = ("Chinon. " * 250).strip()
-    assert answer == {"role": "assistant", "content": f"{kept}\n\n[wine ids: chinon-2020]"}
+    assert answer == {"role": "assistant", "content": kept, "wine_ids": ("chinon-2020",)}
     assert first == third == []
 
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from agent.sommelier.answer import to_model_message, with_ids_shown
+from agent.sommelier.answer import to_model_message
 from agent.sommelier.attachment import Attachment
 from agent.turn import StoredMessage
 from bot.telegram.conversation import as_visible_to, attachment_in
@@ -11,8 +11,8 @@ from bot.telegram.conversation import as_visible_to, attachment_in
 
 def test_a_model_reads_its_answers_as_it_wrote_them() -> None:
     cards = "**1. Pinot 2019**\nBaden\nRipe.\n\n**2. Merlot 2018**\nItaly"
-    shown = with_ids_shown(f"Two reds:\n\n{cards}\n\nFor a roast?", ("pinot", "merlot"))
-    assert said_by_model(shown) == {
+    answer = f"Two reds:\n\n{cards}\n\nFor a roast?"
+    assert said_by_model(answer, "pinot", "merlot") == {
         "response_type": "recommendation",
         "intro": "Two reds:",
         "wines": [{"wine_id": "pinot"}, {"wine_id": "merlot"}],
@@ -25,10 +25,9 @@ def test_a_model_reads_its_answers_as_it_wrote_them() -> None:
     assert said_by_model("Wine from Jerez.")["intro"] == "Wine from Jerez."
 
 
-def said_by_model(content: str) -> dict[str, object]:
-    answer: dict[str, object] = json.loads(
-        str(to_model_message({"role": "assistant", "content": content})["content"])
-    )
+def said_by_model(content: str, *wine_ids: str) -> dict[str, object]:
+    message = {"role": "assistant", "content": content, "wine_ids": wine_ids}
+    answer: dict[str, object] = json.loads(to_model_message(message)["content"])
     return answer
 
 
