@@ -141,8 +141,8 @@ def _best(
     return dict(zip(numbers[best].tolist(), scores[best].tolist(), strict=True))
 
 
-def _fuse(rankings: Iterable[Mapping[int, float]]) -> dict[int, float]:
-    """Merge rankings by reciprocal rank: return each item with its highest score, best first.
+def _fuse(rankings: Iterable[Mapping[int, float]], limit: int) -> dict[int, float]:
+    """Merge rankings by reciprocal rank: return the best items with their highest scores.
 
     An item gets 1 / (60 + its rank) for each ranking; of equals the smaller number comes first.
     """
@@ -153,7 +153,7 @@ def _fuse(rankings: Iterable[Mapping[int, float]]) -> dict[int, float]:
             merits[item] += 1 / (RANK_CONSTANT + rank)
             scores[item] = max(score, scores.get(item, score))
     ranked = sorted(scores, key=lambda item: (-merits[item], item))
-    return {item: scores[item] for item in ranked}
+    return {item: scores[item] for item in ranked[:limit]}
 
 
 class ChunkIndex:
@@ -187,7 +187,8 @@ class ChunkIndex:
 
         def rank() -> dict[int, float]:
             rankings = [by_words.search(query, limit) for query in queries]
-            return _fuse(rankings + [by_meaning.search(vector, limit) for vector in vectors])
+            rankings += [by_meaning.search(vector, limit) for vector in vectors]
+            return _fuse(rankings, limit)
 
         return await asyncio.to_thread(rank)
 

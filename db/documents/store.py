@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -49,15 +50,7 @@ _CHANGE: Final = text("""
     ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
 """)
 _WITH_DOCUMENT: Final = select(
-    ChunkRow.number,
-    ChunkRow.document_id,
-    ChunkRow.position,
-    ChunkRow.headings,
-    ChunkRow.text,
-    DocumentRow.path,
-    DocumentRow.title,
-    DocumentRow.parts,
-    DocumentRow.content_hash,
+    *(CHUNKS, DocumentRow.path, DocumentRow.title, DocumentRow.parts, DocumentRow.content_hash)
 ).join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
 
 logger = logging.getLogger(__name__)
@@ -102,10 +95,10 @@ class SqlDocumentStore(SqlRepository):
         if not asked or limit < 1:
             return []
         if self._index is None:
-            self._index = await asyncio.to_thread(_new_index, self.sessions, self._model)
+            finding = await asyncio.to_thread(import_module, "db.documents.finding")  # slow
+            self._index = finding.ChunkIndex(self.sessions, self._model)
         vectors = await self._vectors_of(asked, SEARCH_SECONDS)
-        ranked = await self._index.search(asked, vectors, CANDIDATES)
-        best = dict(list(ranked.items())[:CANDIDATES])
+        best = await self._index.search(asked, vectors, CANDIDATES)
         rows = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(best)))
         found = {row.number: row for row in rows}
         return _spread([(found[number], best[number]) for number in best if number in found], limit)
@@ -190,12 +183,6 @@ class SqlDocumentStore(SqlRepository):
         return vectors
 
 
-def _new_index(sessions: Sessions, model: str) -> "ChunkIndex":
-    from db.documents.finding import ChunkIndex  # noqa: PLC0415 - numpy, when first needed
-
-    return ChunkIndex(sessions, model)
-
-
 def _spread(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int) -> list[Chunk]:
     """Return the first `limit` chunks, best first, few of each document unless nothing else fits.
 
@@ -209,8 +196,7 @@ def _spread(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int) -
     for found in first.values():
         taken[found.path] += 1
         (chosen if taken[found.path] <= MAX_PER_DOCUMENT else spare).append(found)
-    kept = [*chosen, *spare][:limit]
-    return [found for found in first.values() if found in kept]
+    return [*chosen, *spare][:limit]
 
 
 async def _count_change(session: AsyncSession, chunks: int = 0) -> int:
