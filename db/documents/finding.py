@@ -8,7 +8,8 @@ import asyncio
 import logging
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import bm25s
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import case, select
 
 from agent.language import stem, stop_words
-from agent.text import UNSPACED, words
+from agent.text import REMEMBERED, UNSPACED, words
 from db.engine import Sessions
 from db.models import ChunkRow, DocumentRow, LibraryRow
 
@@ -46,18 +47,19 @@ def terms(text: str) -> list[str]:
     return [term for word in words(text) for term in _terms_of_word(word)]
 
 
-def _terms_of_word(word: str) -> Iterator[str]:
+@lru_cache(REMEMBERED)
+def _terms_of_word(word: str) -> tuple[str, ...]:
     if word.isascii():
-        if word not in stop_words():
-            stemmed = stem(word)
-            yield stemmed[:LATIN_LETTERS] if stemmed.isalpha() else stemmed
-        return
-    end = 0
+        if word in stop_words():
+            return ()
+        stemmed = stem(word)
+        return (stemmed[:LATIN_LETTERS] if stemmed.isalpha() else stemmed,)
+    found, end = list[str](), 0
     for run in UNSPACED.finditer(word):
-        yield from filter(None, [word[end : run.start()][:OTHER_LETTERS]])
-        yield from (run[0][at : at + 2] for at in range(max(len(run[0]) - 1, 1)))
+        pairs = [run[0][at : at + 2] for at in range(max(len(run[0]) - 1, 1))]
+        found += [word[end : run.start()][:OTHER_LETTERS], *pairs]
         end = run.end()
-    yield from filter(None, [word[end:][:OTHER_LETTERS]])
+    return tuple(filter(None, [*found, word[end:][:OTHER_LETTERS]]))
 
 
 class WordIndex:
@@ -65,25 +67,22 @@ class WordIndex:
 
     def __init__(self) -> None:
         self._numbers = array("q")
-        self._chunks: list[array[int]] = []
-        self._vocabulary: dict[str, int] = {}
-        self._ids_of_word: dict[str, list[int]] = {}
-        self._built: bm25s.BM25 | None = None
+        self._terms: list[list[str]] = []
+        self._bm25: bm25s.BM25 | None = None
 
     def add(self, number: int, title: str, headings: Sequence[str], text: str) -> None:
         """Add a chunk by its number."""
-        ids = self._ids(" ".join([title, *headings])) * HEADING_WEIGHT + self._ids(text)
         self._numbers.append(number)
-        self._chunks.append(array("I", ids))
+        self._terms.append(terms(" ".join([title, *headings])) * HEADING_WEIGHT + terms(text))
 
     def build(self) -> None:
-        """Index the chunks: 8 s for 100,000, as BM25 weighs each by all others."""
-        if any(self._chunks):
-            self._built = bm25s.BM25(k1=SATURATION, method="robertson")
-            self._built.index((self._chunks, self._vocabulary), show_progress=False)
-            scores = self._built.scores["data"]
+        """Index the chunks: 10 s for 100,000, as BM25 weighs each by all others."""
+        if any(self._terms):
+            self._bm25 = bm25s.BM25(k1=SATURATION, method="robertson")
+            self._bm25.index(self._terms, show_progress=False)
+            scores = self._bm25.scores["data"]
             np.maximum(scores, COMMON_WORD, out=scores)
-        self._chunks, self._ids_of_word = [], {}
+        self._terms = []
 
     def search(self, query: str, limit: int) -> dict[int, float]:
         """Return the chunks that hold words of `query`, best match first.
@@ -91,25 +90,14 @@ class WordIndex:
         Each comes with its share of the best score. Words that half of the chunks hold are only
         looked for if `query` has no other.
         """
-        known = [self._vocabulary.get(term, -1) for term in dict.fromkeys(terms(query))]
-        ids = [number for number in known if number >= 0][:MAX_QUERY_TERMS]
-        if self._built is None or not ids:
+        asked = list(dict.fromkeys(terms(query)))[:MAX_QUERY_TERMS]
+        if self._bm25 is None or not (known := self._bm25.get_tokens_ids(asked)):
             return {}
-        scores = self._built.get_scores(ids)
+        scores = self._bm25.get_scores_from_ids(known)
         telling = COMMON_WORD * MAX_QUERY_TERMS
         least = telling if scores.max() > telling else 0.0
         numbers = np.asarray(self._numbers)
         return _best(numbers, scores / scores.max(), limit, above=least / scores.max())
-
-    def _ids(self, text: str) -> list[int]:
-        ids: list[int] = []
-        for word in words(text):
-            if (known := self._ids_of_word.get(word)) is None:
-                found = _terms_of_word(word)
-                known = [self._vocabulary.setdefault(t, len(self._vocabulary)) for t in found]
-                self._ids_of_word[word] = known
-            ids += known
-        return ids
 
 
 class VectorIndex:
