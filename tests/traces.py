@@ -17,9 +17,14 @@ from db.repositories.traces import SqlTraceStore, TraceRows
 from tests.doubles.otlp import OtlpReceiver
 
 
+async def save_traces(store: SqlTraceStore, traces: Sequence[TraceRecord]) -> None:
+    async with store.sessions.begin() as session:
+        await store.rows.save(session, traces, store.now())
+
+
 async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> list[int]:
     lost = list[int]()
-    await SqlTraceStore(sessions, rows=TraceRows(exported=True)).save_traces(traces)
+    await save_traces(SqlTraceStore(sessions, rows=TraceRows(exported=True)), traces)
     async with exporter_to(receiver, sessions) as exporter:
         exporter.on_loss = lost.append
         assert await exporter.round() == 0

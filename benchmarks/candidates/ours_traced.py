@@ -41,7 +41,8 @@ class Traces:
 
     async def commit(self) -> None:
         """Put into the store what has ended."""
-        await self.store.save_traces(self.ended)
+        async with self.store.sessions.begin() as session:
+            await self.store.rows.save(session, self.ended, self.store.now())
         self.ended.clear()
 
     async def flush(self) -> None:

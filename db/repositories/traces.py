@@ -105,11 +105,6 @@ class TraceStoringRepository(SqlRepository):
 
     rows: TraceRows = LOCAL_TRACES
 
-    async def save_traces(self, traces: Sequence[TraceRecord]) -> None:
-        """Store finished traces, all or none; those that are stored already are replaced."""
-        async with self.sessions.begin() as session:
-            await self.rows.save(session, traces, self.now())
-
 
 class SqlTraceStore(TraceStoringRepository):
     """Traces in the database, on SQLite and Postgres alike. Writes commit."""

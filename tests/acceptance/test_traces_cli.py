@@ -19,7 +19,7 @@ from db.repositories.turns import EndedTurn, TurnRepository
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.server import eventually
 from tests.processes import Process
-from tests.traces import bare_trace, retried_trace
+from tests.traces import bare_trace, retried_trace, save_traces
 
 ADA, CHAT = 8_123_456_789, 8_123_456_789
 GOOD, RETRIED, FAILED = "1" * 32, "ab" * 16, "c" * 32
@@ -52,12 +52,13 @@ async def fill(url: str) -> None:
     await turns.rate(2, "disliked")
     await turns.explain(2, "reason", "wrong_wine")
     await turns.explain(2, "comment", "I wanted a Rioja. ada@example.org")
-    await SqlTraceStore(sessions).save_traces(
+    await save_traces(
+        SqlTraceStore(sessions),
         [
             bare_trace(GOOD, now - 3 * HOUR, question="hello \x1b[31m[bold]x"),
             retried_trace(RETRIED, now - 2 * HOUR),
             bare_trace(FAILED, now - HOUR, "ERROR", "and a white?"),
-        ]
+        ],
     )
     await engine.dispose()
 

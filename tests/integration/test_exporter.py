@@ -17,7 +17,7 @@ from db.models import TraceRow, TurnRow
 from db.repositories.traces import RowQueue, Rows, SqlTraceStore, TraceRows
 from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.otlp import OtlpReceiver
-from tests.traces import NOON, bare_trace, export, exporter_to
+from tests.traces import NOON, bare_trace, export, exporter_to, save_traces
 
 EXPORTED = TraceRows(exported=True)
 WAITS = [2, 4, 8, 16, 32, 64, 128, 256, 300]
@@ -75,21 +75,21 @@ async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
     store: SqlTraceStore, queue: RowQueue
 ) -> None:
     traces = [trace(number) for number in range(3 * MAX_BATCH + 3)]
-    await store.save_traces(traces)
+    await save_traces(store, traces)
     servers = [Server(), Server()]
     await asyncio.gather(*(server.exporter(queue).round() for server in servers))
     accepted = servers[0].accepted + servers[1].accepted
     assert sorted(accepted) == [trace.trace_id for trace in traces]
     assert await queue.backlog() == {"sent": len(traces)}
     assert len(await store.summaries(200)) == len(traces)
-    await SqlTraceStore(store.sessions).save_traces([trace(1)])  # without a server
+    await save_traces(SqlTraceStore(store.sessions), [trace(1)])  # without a server
     assert await queue.claim(10, LEASE) == []
 
 
 async def test_what_a_killed_process_had_claimed_is_sent_when_its_lease_ends(
     store: SqlTraceStore, sessions: Sessions, clock: Clock, otlp_receiver: OtlpReceiver
 ) -> None:
-    await store.save_traces([trace(1)])
+    await save_traces(store, [trace(1)])
     assert await RowQueue(sessions, TraceRow, clock).claim(10, LEASE)
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
         assert await exporter.round() == 0
@@ -103,10 +103,10 @@ async def test_what_a_killed_process_had_claimed_is_sent_when_its_lease_ends(
 async def test_a_trace_that_changes_while_it_is_sent_is_sent_again(
     store: SqlTraceStore, queue: RowQueue, clock: Clock
 ) -> None:
-    await store.save_traces([trace(1)])
+    await save_traces(store, [trace(1)])
     claimed = await queue.claim(10, LEASE)
     clock.at += timedelta(seconds=1)
-    await store.save_traces([trace(1)])
+    await save_traces(store, [trace(1)])
     await queue.settle(claimed)
     assert await queue.backlog() == {"waiting": 1}
 
@@ -119,7 +119,7 @@ async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: Row
             raise KeyError("what cannot be encoded")
         return 0
 
-    await store.save_traces([trace(number) for number in range(10)])
+    await save_traces(store, [trace(number) for number in range(10)])
     server = Server(picky)
     exporter = server.exporter(queue)
     metrics = Metrics()
@@ -134,7 +134,7 @@ async def test_a_trace_that_cannot_be_read_costs_itself_alone(
     store: SqlTraceStore, sessions: Sessions, clock: Clock, otlp_receiver: OtlpReceiver
 ) -> None:
     lost = list[int]()
-    await store.save_traces([trace(1), trace(2)])
+    await save_traces(store, [trace(1), trace(2)])
     async with sessions.begin() as session:
         broken = update(TraceRow).where(TraceRow.trace_id == trace(1).trace_id)
         await session.execute(broken.values(record=b"broken"))
@@ -167,7 +167,7 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
     def fail(traces: Rows) -> int:
         raise Unavailable("the keys are not known (HTTP 401)", 401)
 
-    await store.save_traces([trace(1)])
+    await save_traces(store, [trace(1)])
     server = Server(fail)
     exporter = server.exporter(queue)
     waits = [await exporter.round() for _ in range(9)]

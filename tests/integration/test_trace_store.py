@@ -9,7 +9,7 @@ import pytest
 from db.engine import Sessions
 from db.models import TraceRow
 from db.repositories.traces import RowQueue, SqlTraceStore, TraceRows
-from tests.traces import NOON, bare_trace, retried_trace
+from tests.traces import NOON, bare_trace, retried_trace, save_traces
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -26,8 +26,8 @@ def firsts(found: Sequence[TraceRow]) -> str:
 
 async def test_a_trace_comes_back_whole_but_for_the_names_to_mask(store: SqlTraceStore) -> None:
     trace = retried_trace()
-    await store.save_traces([trace, bare_trace("2" * 32)])
-    await store.save_traces([trace])
+    await save_traces(store, [trace, bare_trace("2" * 32)])
+    await save_traces(store, [trace])
     assert await store.get(trace.trace_id) == replace(trace, names=())
     summary, _ = await store.summaries(9)
     assert (summary.outcome, summary.level) == ("fallback", "WARNING")
@@ -38,7 +38,7 @@ async def test_a_trace_comes_back_whole_but_for_the_names_to_mask(store: SqlTrac
 async def test_what_no_database_holds_is_kept_without_it(store: SqlTraceStore) -> None:
     trace = bare_trace("1" * 32, question="a\x00b \ud83d \x1b[2J")
     trace.root.output = {"\x00k": object, "said": ("\ud800", float("nan"))}
-    await store.save_traces([trace])
+    await save_traces(store, [trace])
     root = (await store.get("1" * 32)).root
     assert (root.input, root.output) == (
         "ab ? \x1b[2J",
@@ -47,7 +47,7 @@ async def test_what_no_database_holds_is_kept_without_it(store: SqlTraceStore) -
 
 
 async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store: SqlTraceStore) -> None:
-    await store.save_traces([bare_trace("ab1" + "0" * 29), bare_trace("ab2" + "0" * 29)])
+    await save_traces(store, [bare_trace("ab1" + "0" * 29), bare_trace("ab2" + "0" * 29)])
     assert (await store.get("AB1")).trace_id == "ab1" + "0" * 29
     with pytest.raises(LookupError, match=r"more than one trace begins with 'ab': ab10.*, ab20"):
         await store.get("ab")
@@ -58,7 +58,7 @@ async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store: Sql
 
 async def test_old_traces_are_forgotten_and_unsent_ones_counted(sessions: Sessions) -> None:
     store = SqlTraceStore(sessions, lambda: NOON, TraceRows(exported=True))
-    await store.save_traces([bare_trace(f"{age}" * 32, NOON - age * DAY) for age in range(6)])
+    await save_traces(store, [bare_trace(f"{age}" * 32, NOON - age * DAY) for age in range(6)])
     assert await store.forget(4 * DAY + HOUR) == 1
     assert firsts(await store.summaries(9)) == "01234"
     assert await RowQueue(sessions, TraceRow).backlog() == {"waiting": 5}
