@@ -14,21 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    CursorResult,
-    Delete,
-    Row,
-    Select,
-    Update,
-    event,
-    func,
-    inspect,
-    make_url,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -117,7 +103,7 @@ class Sessions:
         """Empty the write-ahead log of an SQLite database: it may still contain deleted rows."""
         if self._file:
             async with self._write_lock, self._session_factory() as session:
-                await session.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
+                await session.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     def _check_file(self) -> None:
         """Check that the file of SQLite is still the one that was opened.
@@ -134,9 +120,9 @@ class Sessions:
         return self._file.stat().st_ino if self._file and self._file.exists() else None
 
 
-async def count_changed(session: AsyncSession, statement: Update | Delete) -> int:
+async def count_changed(session: AsyncSession, statement: sa.Update | sa.Delete) -> int:
     """Execute a statement and return how many rows it changed."""
-    return cast("CursorResult[Any]", await session.execute(statement)).rowcount
+    return cast("sa.CursorResult[Any]", await session.execute(statement)).rowcount
 
 
 @dataclass(eq=False)
@@ -146,22 +132,22 @@ class SqlRepository:
     sessions: Sessions
     now: Callable[[], datetime] = utc_now
 
-    async def _first(self, query: Select[T]) -> T | None:
+    async def _first(self, query: sa.Select[T]) -> T | None:
         """Return the first column of the first row, None if there is none."""
         async with self.sessions() as session:
             return await session.scalar(query)
 
-    async def _all(self, query: Select[T]) -> list[T]:
+    async def _all(self, query: sa.Select[T]) -> list[T]:
         """Return the first column of all rows."""
         async with self.sessions() as session:
             return list(await session.scalars(query))
 
-    async def _rows(self, query: Select[*Ts]) -> Sequence[Row[*Ts]]:
+    async def _rows(self, query: sa.Select[*Ts]) -> Sequence[sa.Row[*Ts]]:
         """Return all rows."""
         async with self.sessions() as session:
             return (await session.execute(query)).all()
 
-    async def _write(self, statement: Update | Delete) -> int:
+    async def _write(self, statement: sa.Update | sa.Delete) -> int:
         """Commit one statement; return how many rows it changed."""
         async with self.sessions.begin() as session:
             return await count_changed(session, statement)
@@ -213,14 +199,14 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
         DatabaseUnavailable: the URL is malformed, or the folder of the file cannot be made.
     """
     try:
-        parsed = make_url(url)
+        parsed = sa.make_url(url)
     except (ArgumentError, ValueError):
         raise DatabaseUnavailable("DATABASE_URL is not a database URL.") from None
     if parsed.get_backend_name() == "sqlite":
         path = Path(parsed.database or "").expanduser()
         _create_private_file(path)
         engine = create_async_engine(parsed.set(database=str(path)), hide_parameters=True)
-        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         return engine
     parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
     # No `pool_pre_ping`, which doubles the round trips: a call that finds a connection lost has all
@@ -258,11 +244,11 @@ async def schema_revision(engine: AsyncEngine) -> str | None:
     Raises:
         DatabaseUnavailable: no connection; the message names the database and the reason.
     """
-    query = text("SELECT version_num FROM alembic_version")
+    query = sa.text("SELECT version_num FROM alembic_version")
     try:
         async with engine.connect() as connection:
             has_table = await connection.run_sync(
-                lambda sync: inspect(sync).has_table("alembic_version")
+                lambda sync: sa.inspect(sync).has_table("alembic_version")
             )
             return await connection.scalar(query) if has_table else None
     except (DBAPIError, OSError) as error:
@@ -289,11 +275,11 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
         if engine.dialect.name == "sqlite":
             await connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
-            await connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+            await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
         await connection.run_sync(_upgrade)
 
 
-def _upgrade(connection: Connection) -> None:
+def _upgrade(connection: sa.Connection) -> None:
     # These are heavy, and needed once a release.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -313,6 +299,6 @@ def _upgrade(connection: Connection) -> None:
         ) from None
 
 
-def _address(url: URL) -> str:
+def _address(url: sa.URL) -> str:
     """Return the address of a database, with the password masked."""
     return url.set(query={}).render_as_string()

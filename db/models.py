@@ -4,56 +4,41 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, TypeVar, cast
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    CursorResult,
-    DateTime,
-    Dialect,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Row,
-    Table,
-    TypeDecorator,
-    UniqueConstraint,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
 T = TypeVar("T")
 
-BigInt = Annotated[int, mapped_column(BigInteger)]
-Key = Annotated[int, mapped_column(BigInteger, primary_key=True, autoincrement=False)]
+BigInt = Annotated[int, mapped_column(sa.BigInteger)]
+Key = Annotated[int, mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)]
 TextKey = Annotated[str, mapped_column(primary_key=True)]
 Counter = Annotated[
-    int, mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    int, mapped_column(sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True)
 ]
 """A key that the database counts up; SQLite does if its type is called INTEGER."""
 
-NOT_SENT: Final = text("state = 'waiting'")
+NOT_SENT: Final = sa.text("state = 'waiting'")
 
 FULL_TEXT: Final = "wines_fts"
 """The full-text index of wines: a virtual table in SQLite, a generated column in Postgres.
 Only migrations create it; comparisons of schema and models leave such names out."""
 
 
-class UtcDateTime(TypeDecorator[datetime]):
+class UtcDateTime(sa.TypeDecorator[datetime]):
     """An aware moment in UTC, also in SQLite, which stores no time zone."""
 
-    impl = DateTime(timezone=True)
+    impl = sa.DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         """Return the moment in UTC; a naive one is an error rather than a guess."""
         if value is not None and value.tzinfo is None:
             raise ValueError("a moment without a time zone cannot be stored")
         return value and value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         """Return an aware moment."""
         return value and value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
 
@@ -61,8 +46,8 @@ class UtcDateTime(TypeDecorator[datetime]):
 class Base(DeclarativeBase):
     """All tables, with constraint names that migrations can rely on."""
 
-    __table__: ClassVar[Table]
-    metadata = MetaData(
+    __table__: ClassVar[sa.Table]
+    metadata = sa.MetaData(
         naming_convention={
             "ix": "ix_%(table_name)s_%(column_0_N_name)s",
             "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -72,8 +57,8 @@ class Base(DeclarativeBase):
     )
     type_annotation_map: Final = {
         datetime: UtcDateTime,
-        dict[str, Any]: JSON,
-        list[str]: JSON,
+        dict[str, Any]: sa.JSON,
+        list[str]: sa.JSON,
     }
 
 
@@ -123,8 +108,8 @@ class MessageRow(Base):
 
     __tablename__ = "messages"
     __table_args__ = (
-        Index(None, "chat_id", "thread_id", "id"),
-        UniqueConstraint("turn_id", "role"),
+        sa.Index(None, "chat_id", "thread_id", "id"),
+        sa.UniqueConstraint("turn_id", "role"),
     )
 
     id: Mapped[Counter]
@@ -149,9 +134,9 @@ class UpdateRow(Base):
 
     __tablename__ = "updates"
     __table_args__ = (
-        Index(None, "chat_id", "state"),
-        Index(None, "state", "received_at"),
-        Index(None, "lane", "state", "update_id"),
+        sa.Index(None, "chat_id", "state"),
+        sa.Index(None, "state", "received_at"),
+        sa.Index(None, "lane", "state", "update_id"),
     )
 
     update_id: Mapped[Key]
@@ -178,15 +163,15 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     """
 
     __tablename__ = "outbox"
-    __table_args__ = (Index(None, "chat_id", "message_id"),)
+    __table_args__ = (sa.Index(None, "chat_id", "message_id"),)
 
     id: Mapped[Counter] = mapped_column(init=False)
     update_id: Mapped[BigInt | None] = mapped_column(index=True, default=None)
     turn_id: Mapped[int | None] = mapped_column(
-        ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True, default=None
+        sa.ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True, default=None
     )
     broadcast_id: Mapped[int | None] = mapped_column(
-        ForeignKey("broadcasts.id", ondelete="CASCADE"), index=True, default=None
+        sa.ForeignKey("broadcasts.id", ondelete="CASCADE"), index=True, default=None
     )
     chat_id: Mapped[BigInt]
     thread_id: Mapped[BigInt | None] = mapped_column(default=None)
@@ -195,7 +180,7 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     follows: Mapped[bool] = mapped_column(default=False)
     kind: Mapped[str] = mapped_column(default="message")
     html: Mapped[str] = mapped_column(default="")
-    buttons: Mapped[list[list[list[str]]]] = mapped_column(JSON, default_factory=list)
+    buttons: Mapped[list[list[list[str]]]] = mapped_column(sa.JSON, default_factory=list)
     file_name: Mapped[str] = mapped_column(default="")
     file: Mapped[bytes | None] = mapped_column(default=None)
     message_id: Mapped[BigInt | None] = mapped_column(default=None)
@@ -251,12 +236,12 @@ class ChunkRow(Base):
 
     __tablename__ = "chunks"
     __table_args__ = (
-        Index(None, "document_id", "position", unique=True),
-        Index(None, "model", "number"),
+        sa.Index(None, "document_id", "position", unique=True),
+        sa.Index(None, "model", "number"),
     )
 
     number: Mapped[int] = mapped_column(primary_key=True)
-    document_id: Mapped[str] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+    document_id: Mapped[str] = mapped_column(sa.ForeignKey("documents.id", ondelete="CASCADE"))
     position: Mapped[int]
     headings: Mapped[list[str]]
     text: Mapped[str]
@@ -272,7 +257,7 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
     """
 
     __tablename__ = "turns"
-    __table_args__ = (Index(None, "user_id", "at"), Index(None, "chat_id", "at"))
+    __table_args__ = (sa.Index(None, "user_id", "at"), sa.Index(None, "chat_id", "at"))
 
     turn_id: Mapped[Key]
     chat_id: Mapped[BigInt] = mapped_column(default=0)
@@ -314,7 +299,7 @@ class BottleRow(Base):
     """Bottles of one wine that a user owns, or did; `key` is its label, folded."""
 
     __tablename__ = "bottles"
-    __table_args__ = (UniqueConstraint("user_id", "key"),)
+    __table_args__ = (sa.UniqueConstraint("user_id", "key"),)
 
     id: Mapped[Counter]
     user_id: Mapped[BigInt]
@@ -357,7 +342,7 @@ class TraceRow(Base):
 
     __tablename__ = "traces"
     __table_args__ = (
-        Index("ix_traces_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
+        sa.Index("ix_traces_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
     )
 
     trace_id: Mapped[TextKey]
@@ -380,14 +365,14 @@ class ScoreRow(Base):
 
     __tablename__ = "scores"
     __table_args__ = (
-        Index("ix_scores_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
+        sa.Index("ix_scores_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
     )
 
     score_id: Mapped[TextKey]
     trace_id: Mapped[str] = mapped_column(index=True)
     observation_id: Mapped[str]
     name: Mapped[str]
-    value: Mapped[float | str | None] = mapped_column(JSON(none_as_null=True))
+    value: Mapped[float | str | None] = mapped_column(sa.JSON(none_as_null=True))
     kind: Mapped[str]
     comment: Mapped[str]
     at: Mapped[datetime]
@@ -400,7 +385,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def loaded(kind: type[T], row: Row[Any], **others: object) -> T:
+def loaded(kind: type[T], row: sa.Row[Any], **others: object) -> T:
     """Return the record that a row holds; `others` are the fields that are not columns of it."""
     wanted = {item.name for item in fields(cast("Any", kind))}
     columns = {name: value for name, value in row._mapping.items() if name in wanted}
@@ -421,7 +406,7 @@ async def insert_new(session: AsyncSession, *rows: Base) -> int:
         return 0
     statement = _insert(session, type(rows[0])).on_conflict_do_nothing()
     result = await session.execute(statement, [_set_columns(row) for row in rows])
-    return cast("CursorResult[Any]", result).rowcount
+    return cast("sa.CursorResult[Any]", result).rowcount
 
 
 async def upsert(session: AsyncSession, *rows: Base, key: str = "") -> None:
