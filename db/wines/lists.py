@@ -82,9 +82,9 @@ Row = tuple[int, list[str]]
 class Problem:
     """An error in a file; line 0 is the file as a whole."""
 
-    line: int
-    column: str
     reason: str
+    line: int = 0
+    column: str = ""
 
 
 class CatalogueFileError(ValueError):
@@ -125,8 +125,7 @@ def read_catalogue(path: Path) -> CatalogueFile:
     try:
         data = path.read_bytes()
     except OSError as error:
-        reason = f"cannot be read: {error.strerror or error}"
-        raise CatalogueFileError(Problem(0, "", reason)) from None
+        raise CatalogueFileError(Problem(f"cannot be read: {error.strerror or error}")) from None
     # A list is known again by its name without numbers: "L 2026-10.csv" is "l".
     words = [word for word in folded(path.stem).split() if not any(map(str.isdigit, word))]
     return parse_catalogue(data, " ".join(words) or path.stem)
@@ -143,7 +142,7 @@ def parse_catalogue(data: bytes, source: str = "") -> CatalogueFile:
     if missing := sorted(REQUIRED - set(columns)):
         known = ",".join(Wine.model_fields)
         reason = f"no column for: {', '.join(missing)}. Columns may be called: {known}"
-        raise CatalogueFileError(Problem(1, "", reason))
+        raise CatalogueFileError(Problem(reason, line=1))
     assumed = {field: value for field, value in ASSUMED.items() if field not in columns}
     if "price" in columns and (currency := _currency_in(titles[columns.index("price")])):
         assumed["currency"] = currency
@@ -152,7 +151,7 @@ def parse_catalogue(data: bytes, source: str = "") -> CatalogueFile:
     for line, cells in rows:
         if len(cells) < len(columns) or any(cells[len(columns) :]):
             reason = f"has {len(cells)} fields, the header has {len(columns)}"
-            problems.append(Problem(line, "", reason))
+            problems.append(Problem(reason, line))
             continue
         try:
             wine = _read_row(assumed | _filled(columns, cells))
@@ -160,7 +159,7 @@ def parse_catalogue(data: bytes, source: str = "") -> CatalogueFile:
             problems += [_problem(line, detail) for detail in error.errors(include_url=False)]
             continue
         if wines.setdefault(wine.id, wine) is not wine:
-            problems.append(Problem(line, "id", f"'{wine.id}' is in the file twice"))
+            problems.append(Problem(f"'{wine.id}' is in the file twice", line, "id"))
     named = tuple(zip(titles, columns, strict=True))
     return CatalogueFile(tuple(wines.values()), tuple(problems), named, read_as, source)
 
@@ -174,7 +173,7 @@ def read_cellar(data: bytes) -> tuple[list[Bottles], int]:
     titles, rows, _ = _read_table(data)
     columns = _columns_of(titles, rows, CELLAR_FIELDS)
     if "name" not in columns:
-        raise CatalogueFileError(Problem(0, "", "no column of the file holds names of wines"))
+        raise CatalogueFileError(Problem("no column of the file holds names of wines"))
     found, unread = dict[str, Bottles](), max(0, len(rows) - MOST_WINES)
     for _, cells in rows[:MOST_WINES]:
         row = _filled(columns, cells)
@@ -231,7 +230,7 @@ def _read_table(data: bytes) -> tuple[list[str], list[Row], str]:
             counts = {sign: _find_header(reader)[0] for sign, reader in readers.items()}
             rows = _csv_rows(text, max(counts, key=lambda sign: counts[sign]))
     except Unreadable as error:
-        raise CatalogueFileError(Problem(0, "", str(error))) from None
+        raise CatalogueFileError(Problem(str(error))) from None
     _, above = _find_header(cells for _, cells in rows)
     titles = [title.strip("\ufeff \t") for title in rows[above][1]] if rows else []
     tidy = [
@@ -257,8 +256,7 @@ def _csv_rows(text: str, delimiter: str) -> list[Row]:
     try:
         return [(reader.line_num, row) for row in reader]
     except csv.Error as error:
-        problem = Problem(reader.line_num, "", f"is not CSV: {error}")
-        raise CatalogueFileError(problem) from None
+        raise CatalogueFileError(Problem(f"is not CSV: {error}", reader.line_num)) from None
 
 
 def _filled(columns: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
@@ -320,12 +318,9 @@ def _read_row(row: Mapping[str, str]) -> Wine:
 
 
 def _problem(line: int, error: Any) -> Problem:
-    column = str(error["loc"][0]) if error["loc"] else ""
-    if error["type"] == "missing":
-        return Problem(line, column, "is empty")
-    if error["type"] == "value_error":
-        return Problem(line, column, error["msg"].removeprefix("Value error, "))
-    return Problem(line, column, f"'{error['input']}' {error['msg'].removeprefix('Input ')}")
+    reasons = {"missing": "is empty", "value_error": error["msg"].removeprefix("Value error, ")}
+    odd = f"'{error['input']}' {error['msg'].removeprefix('Input ')}"
+    return Problem(reasons.get(error["type"], odd), line, str(next(iter(error["loc"]), "")))
 
 
 def _slug(text: str) -> str:
@@ -388,12 +383,10 @@ def _one_of(table: str, text: str) -> str:
 
 def _in_stock(text: str) -> str:
     """Return yes or no for a word, or for a number of bottles."""
-    if (word := _one_of("words", text)) in {"yes", "no"}:
-        return word
-    try:
-        return "yes" if float(_number(text)) > 0 else "no"
-    except ValueError:
-        return text
+    number = _number(text)
+    if number.lstrip("-").isdecimal():
+        return "yes" if int(number) > 0 else "no"
+    return _one_of("words", text)
 
 
 def _country(text: str) -> str:
