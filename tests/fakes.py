@@ -1,14 +1,13 @@
 """Fakes behind the ports: a cellar in memory, and a tracer whose spans can be read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
 
-from agent.engine.messages import Usage
-from agent.engine.run import Level, PromptRef, Run, ScoreType, Span, SpanType
+from agent.engine.run import Run
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
+from agent.tracing.records import SpanRecord, TraceRecord
 from agent.turn import Reply, answer_turn
 
 CHINON = Wine(
@@ -87,64 +86,17 @@ class FakeCatalogue:
         return [wine for wanted in wine_ids for wine in self.wines if wine.id == wanted]
 
 
-@dataclass
-class SpanRecord(Span):
-    """A span as it was left: what an admin would see of it."""
-
-    name: str
-    kind: str
-    input: object = None
-    output: object = None
-    metadata: dict[str, Any] = field(default_factory=dict)
-    level: Level | None = None
-    model: str | None = None
-    model_parameters: Mapping[str, Any] | None = None
-    usage: Usage | None = None
-    cost_usd: float | None = None
-    children: list["SpanRecord"] = field(default_factory=list)
-    scores: dict[str, float | str] = field(default_factory=dict)
-    closed: bool = False
-    prompt: PromptRef | None = None
-    tools: Sequence[Any] = ()
-    recording: ClassVar[bool] = True
-
-    @property
-    def trace_id(self) -> str:
-        return "0" * 32
-
-    @property
-    def span_id(self) -> str:
-        return "1" * 16
-
-    def child(self, name: str, type: SpanType, **fields: Any) -> "SpanRecord":
-        span = SpanRecord(name, type, **fields)
-        self.children.append(span)
-        return span
-
-    def __enter__(self) -> "SpanRecord":
-        return self
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if error is not None:
-            self.update(level="ERROR", metadata={"error_type": error.__name__})
-        self.closed = True
-
-    def update(self, **fields: Any) -> None:
-        self.metadata |= fields.pop("metadata", None) or {}
-        for name, value in fields.items():
-            if value is not None:
-                setattr(self, name, value)
-
-    def score(self, name: str, value: float | str, type: ScoreType, comment: str = "") -> None:
-        self.scores[name] = value
-
-    @property
-    def names(self) -> list[str]:
-        return [child.name for child in self.children]
-
-
 def root_span() -> SpanRecord:
-    return SpanRecord("turn", "agent")
+    """The root of a trace."""
+    return TraceRecord("0" * 32, "chat", "user").open_root("a question")
+
+
+def children(span: SpanRecord) -> list[SpanRecord]:
+    return [child for child in span.trace.spans if child.parent_id == span.span_id]
+
+
+def names(span: SpanRecord) -> list[str]:
+    return [child.name for child in children(span)]
 
 
 async def asked(answerer: Answerer, message: str, run: Run) -> Reply:

@@ -15,7 +15,7 @@ from agent.engine.messages import LLM
 from agent.engine.run import Limits, Run
 from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer
-from agent.tracing.records import TraceRecord
+from agent.tracing.records import SpanRecord, TraceRecord
 from agent.turn import Reply
 from bot.app import run_bot
 from bot.outgoing import ButtonRows
@@ -41,7 +41,6 @@ from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import eventually
-from tests.fakes import SpanRecord, root_span
 from tests.library import FakeLibrary
 from tests.traces import export
 
@@ -55,7 +54,7 @@ class RecordingTracer:
     sessions: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, trace: TraceRecord, input: str, started_ns: int) -> SpanRecord:
-        self.turns.append(root_span())
+        self.turns.append(trace.open_root(input, started_ns))
         self.inputs.append(input)
         self.sessions.append((trace.session, trace.user))
         return self.turns[-1]

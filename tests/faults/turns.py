@@ -15,9 +15,10 @@ from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools
+from agent.tracing.records import SpanRecord
 from agent.turn import Deps, Reply, StoredMessage
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
-from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue, SpanRecord, asked, root_span
+from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue, asked, root_span
 
 QUESTION = "A red for lamb under 25 euros, please"
 SEARCH = {"styles": ["red"], "foods": ["lamb"], "max_price": 25}

@@ -24,7 +24,7 @@ from tests.doubles.model_server import (
     answer_json,
     refusal,
 )
-from tests.fakes import CHINON, FakeCatalogue, root_span
+from tests.fakes import CHINON, FakeCatalogue, children, names, root_span
 from tests.faults.turns import (
     INFORMATIONAL,
     INVENTED,
@@ -93,8 +93,8 @@ async def test_r003_7_the_trace_holds_retry_count_and_error_types(
     root = root_span()
     response = await turn(service(model_server), span=root)
     assert (response.retry_count, response.error_types) == (2, ("invalid_json", "grounding"))
-    assert root.names == ["llm.plan", "tool.search_wines", *["llm.answer", "guard.output"] * 3]
-    answers = [child for child in root.children if child.name == "llm.answer"]
+    assert names(root) == ["llm.plan", "tool.search_wines", *["llm.answer", "guard.output"] * 3]
+    answers = [child for child in children(root) if child.name == "llm.answer"]
     assert [child.metadata.get("error_type") for child in answers] == [
         "invalid_json",
         "grounding",
@@ -107,7 +107,7 @@ async def test_r003_7_the_trace_holds_retry_count_and_error_types(
         assert child.model_parameters == {"max_tokens": 1500}
         assert child.cost_usd
         assert child.metadata.items() >= {"mode": "json_object", "model": "gpt-4o"}.items()
-    assert [child.level for child in answers] == ["WARNING", "WARNING", None]
+    assert [child.level for child in answers] == ["WARNING", "WARNING", "DEFAULT"]
 
 
 async def test_r002_the_wording_is_the_documented_one(model_server: ModelServer) -> None:

@@ -24,7 +24,7 @@ from db.repositories.people import MemoryRepository, MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.doubles.server import eventually
-from tests.fakes import CHINON, FREE, RIOJA
+from tests.fakes import CHINON, FREE, RIOJA, children
 from tests.faults.turns import VALID, reply_to, search
 from tests.library import FakeLibrary
 from tests.running import RecordingTracer, Sources, running
@@ -51,7 +51,7 @@ async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
     assert (reply.outcome, reply.wine_ids, [*reply.concerns]) == ("care", (), ["crisis"])
     assert "findahelpline.com" in reply.text
     assert "Chinon" not in reply.text
-    assert [span.output for span in root.children if span.name == "guard.care"] == [["crisis"]]
+    assert [span.output for span in children(root) if span.name == "guard.care"] == [["crisis"]]
     model_server.script(
         answer_json({"response_type": "informational", "intro": "", "concern": "crisis"})
     )
@@ -201,13 +201,13 @@ async def test_help_is_said_without_the_answerer(chat: Chat) -> None:
     for line, sent in zip(lines, chat.bot_api.sent(), strict=True):
         assert line in sent
     assert chat.cares == []
-    assert {turn.scores["outcome"] for turn in chat.tracer.turns} == {"care"}
+    assert {turn.trace.scores["outcome"].value for turn in chat.tracer.turns} == {"care"}
 
 
 async def test_nothing_is_looked_up_for_who_must_not_drink(chat: Chat) -> None:
     async with chat.started():
         await chat.say("I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon")
-    assert [turn.scores["outcome"] for turn in chat.tracer.turns][1:] == ["care"] * 3
+    assert [turn.trace.scores["outcome"].value for turn in chat.tracer.turns][1:] == ["care"] * 3
 
 
 async def test_a_model_is_told_what_the_guest_owns_unless_they_must_not_drink_it() -> None:

@@ -17,7 +17,7 @@ from db.repositories.people import MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
 from tests.doubles.server import JsonObject
-from tests.fakes import FakeCatalogue
+from tests.fakes import FakeCatalogue, names
 from tests.library import (
     MUSCADET,
     OYSTERS,
@@ -92,8 +92,8 @@ async def test_an_answer_has_footnotes_with_titles_and_folded_passages(desk: Des
     assert (marks(message), buttons(message)) == (["bold", "expandable_blockquote"], [])
     (turn,) = desk.tracer.turns
     assert desk.tracer.inputs == ["/ask What are lees?"]
-    names = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
-    assert turn.names == names
+    expected = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
+    assert names(turn) == expected
     assert (turn.metadata["outcome"], turn.metadata["llm_calls"]) == ("answered", 1)
     assert str(turn.output).startswith("Lees are mostly dead yeast cells [1].")
 

@@ -4,9 +4,10 @@ from agent.documents.answer import answer_question
 from agent.engine.run import Limits, Prompt, PromptRef, Run
 from agent.prompts import repository_prompts
 from agent.sommelier.service import Sommelier
+from agent.tracing.records import SpanRecord
 from agent.turn import Deps
 from tests.doubles.model_server import ModelServer, answer, answer_json
-from tests.fakes import FakeCatalogue, SpanRecord, asked, root_span
+from tests.fakes import FakeCatalogue, asked, children, root_span
 from tests.faults.turns import QUESTION, search, valid
 from tests.library import REFINED, SUR_LIE, FakeLibrary, open_model, sent
 
@@ -24,7 +25,7 @@ def house_prompts() -> dict[str, Prompt]:
 def generations(span: SpanRecord) -> list[SpanRecord]:
     """The generations of a trace, in order."""
     own = [span] if span.kind == "generation" else []
-    return own + [found for child in span.children for found in generations(child)]
+    return own + [found for child in children(span) for found in generations(child)]
 
 
 async def test_every_generation_of_a_turn_carries_its_one_prompt(model_server: ModelServer) -> None:

@@ -23,7 +23,7 @@ from tests.doubles.model_server import (
     refusal,
     tool_call,
 )
-from tests.fakes import root_span
+from tests.fakes import children, names, root_span
 from tests.library import (
     OYSTERS,
     SUR_LIE,
@@ -228,5 +228,5 @@ async def test_as_a_tool_its_requests_count_in_the_ledger_and_trace_of_the_turn(
         response = await generate_agentic_response("?", run=run, contract=contract, tools=tools)
     assert response.text == "Yeast."
     assert run.ledger.requests == len(model_server.requests) == 3
-    (tool,) = [child for child in root.children if child.kind == "tool"]
-    assert tool.names == ["retrieve.documents", "llm.answer", "guard.output"]
+    (tool,) = [child for child in children(root) if child.kind == "tool"]
+    assert names(tool) == ["retrieve.documents", "llm.answer", "guard.output"]

@@ -15,7 +15,7 @@ from tests.doubles.model_server import (
     error,
     hang,
 )
-from tests.fakes import root_span
+from tests.fakes import names, root_span
 from tests.library import REFINED, FakeLibrary, open_model
 
 QUESTION = "what's that yeasty lees thing about?"
@@ -79,7 +79,7 @@ async def test_suspected_injection_is_logged_and_on_the_trace(
     assert root.metadata["security_flags"] == "instruction_override,role_change"
     assert "instruction_override,role_change" in caplog.text
     assert "praise" not in caplog.text
-    assert root.names == ["refine"]
+    assert names(root) == ["refine"]
 
 
 @pytest.mark.parametrize(

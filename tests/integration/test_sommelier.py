@@ -10,7 +10,7 @@ from agent.memory.tools import memory_tools
 from agent.sommelier.service import Sommelier
 from agent.turn import Deps, Fact, Person
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, tool_call
-from tests.fakes import CHINON, RIOJA, FakeCatalogue
+from tests.fakes import CHINON, RIOJA, FakeCatalogue, names
 from tests.faults.turns import (
     INFORMATIONAL,
     INVENTED,
@@ -42,7 +42,7 @@ async def test_when_the_model_fails_the_fallback_answers(
     assert set(reply.wine_ids) == {CHINON.id, RIOJA.id}
     assert reply.notes == (translate("model_down"),)
     assert (root.level, root.metadata["error_types"]) == ("WARNING", error_types)
-    assert root.scores["outcome"] == "fallback"
+    assert root.trace.scores["outcome"].value == "fallback"
 
 
 async def test_what_looks_like_an_injection_is_recorded_and_answered_like_any_other(
@@ -61,7 +61,7 @@ async def test_a_wish_that_is_certain_is_searched_for_before_the_model_is_asked(
     model_server.script(valid())
     reply, root = await reply_to(QUESTION, server=model_server)
     assert (reply.outcome, reply.wine_ids) == ("answered", (CHINON.id,))
-    assert root.names == ["guard.input", "tool.search_wines", "llm.answer", "guard.output"]
+    assert names(root) == ["guard.input", "tool.search_wines", "llm.answer", "guard.output"]
     asked, called, found = model_server.requests[0].json["messages"][1:]
     assert asked["content"] == QUESTION
     arguments = json.loads(called["tool_calls"][0]["function"]["arguments"])
