@@ -6,13 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 from telegram import Update
-from telegram.ext import (
-    BaseHandler,
-    CallbackQueryHandler,
-    CommandHandler,
-    MessageHandler,
-    filters,
-)
+from telegram.ext import BaseHandler, CallbackQueryHandler, CommandHandler, MessageHandler, filters
 from telegram.ext.filters import BaseFilter
 
 from agent.engine.run import Run
@@ -138,10 +132,7 @@ class Conversation:
             replied = await repositories.turns.find_by_message(chat_id, replied_answer_id)
             replied_turn_id = replied.turn_id if replied else None
         history = await repositories.messages.recent(
-            chat_id,
-            HISTORY_MESSAGES,
-            thread_id=question.thread_id,
-            last_turn_id=replied_turn_id,
+            chat_id, HISTORY_MESSAGES, thread_id=question.thread_id, last_turn_id=replied_turn_id
         )
         # An interrupted try of this turn may have stored its messages.
         history = [message for message in history if message.turn_id != question.id]

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from telegram import (
-    InlineQuery,
-    InlineQueryResultArticle,
-    InputTextMessageContent,
-    Update,
-)
+from telegram import InlineQuery, InlineQueryResultArticle, InputTextMessageContent, Update
 from telegram.ext import InlineQueryHandler
 
 from agent.fallback.searching import parse_query

@@ -183,9 +183,6 @@ class _Progress:
             self.due_at = self.clock()
             return
         await self.bot.edit_message_text(
-            html,
-            to.chat_id,
-            state.placeholder_id,
-            rate_limit_args=OPTIONAL,
+            html, to.chat_id, state.placeholder_id, rate_limit_args=OPTIONAL
         )
         self.shown, self.due_at = html, self.clock() + EDIT_SECONDS

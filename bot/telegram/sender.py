@@ -13,12 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 import httpx2
-from telegram import (
-    Bot,
-    InlineKeyboardButton,
-    InlineKeyboardMarkup,
-    Message,
-)
+from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, Message
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -179,11 +174,7 @@ def messages_of(to: Destination, texts: Sequence[str], buttons: ButtonRows = ())
 def message_to(to: Destination, **content: Any) -> OutboxRow:
     """Return a message for a destination."""
     return OutboxRow(
-        chat_id=to.chat_id,
-        thread_id=to.thread_id,
-        reply_to=to.reply_to,
-        edits=to.edits,
-        **content,
+        chat_id=to.chat_id, thread_id=to.thread_id, reply_to=to.reply_to, edits=to.edits, **content
     )
 
 
