@@ -30,7 +30,6 @@ Outcome = Literal[
 ]  # fmt: skip
 """The outcome of a turn."""
 
-SHOWN_ISSUES: Final = 5
 SHOWN_ERROR_CHARS: Final = 800
 
 log = logging.getLogger(__name__)
@@ -103,7 +102,7 @@ def log_failure(what: str, error: BaseException) -> str:
 def describe_validation_error(error: ValidationError) -> str:
     """List the first few issues as `path: message`; without URLs and without the input."""
     described = []
-    for issue in error.errors(include_url=False)[:SHOWN_ISSUES]:
+    for issue in error.errors(include_url=False)[:5]:
         path = ".".join(quoted(str(part)) for part in issue["loc"])
         described.append(f"{path or 'answer'}: {issue['msg'].removeprefix('Value error, ')}")
     return clip("; ".join(described), SHOWN_ERROR_CHARS)

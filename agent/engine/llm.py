@@ -164,8 +164,8 @@ class LLMService:
         If the server did not understand a parameter, later requests use a simpler dialect.
         """
         status, words = error.status, error.text.lower()
-        key = self._api_key
-        text = error.text.replace(key, "***") if key else error.text
+        key = self._api_key or ""  # a short one is a word for a local server
+        text = error.text.replace(key, "***") if len(key) >= 8 else error.text
         problem = f"{self.model} answered {status}: {text}"
         if error.kinds & FILTERED:
             return LLMResponse(finish_reason="content_filter", model=self.model)

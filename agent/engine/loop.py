@@ -239,7 +239,7 @@ class _Turn(Generic[T]):
         if self.run.show_draft is not None and self.progress is not None:
             text = self.progress(calls)
             self.run.show_draft(lambda: text)
-        results = await self.toolbox.call_all(calls, self.run)
+        results = await asyncio.gather(*(self.toolbox.call(call, self.run) for call in calls))
         self.chat.add_results(model_response, calls, [result.text for result in results])
         for result in results:
             self.evidence.sources.update(result.sources)

@@ -8,7 +8,7 @@ its text may hold a secret.
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -108,16 +108,11 @@ class Toolbox:
         if len(self.tools) < len(all_tools):
             raise ValueError(f"two tools have one name: {[item.name for item in all_tools]}")
 
-    async def call_all(self, calls: Sequence[ToolCall], run: Run) -> list[ToolResult]:
-        """Run a response's calls concurrently, except those beyond the limit."""
-        allowed = max(0, run.limits.tool_calls - run.ledger.tool_calls)
-        run.ledger.tool_calls += min(allowed, len(calls))
-        results = await asyncio.gather(*(self.call(call, run) for call in calls[:allowed]))
-        refused = _failed("limit", "the limit of tool calls is reached; answer with what is known")
-        return [*results, *[refused] * len(calls[allowed:])]
-
     async def call(self, call: ToolCall, run: Run) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
+        if run.ledger.tool_calls >= run.limits.tool_calls:
+            return _failed("limit", "the limit of tool calls is reached; answer with what is known")
+        run.ledger.tool_calls += 1
         found = self.tools.get(call.name)
         name = f"tool.{found.name if found else 'unknown'}"
         metadata = {"step": run.ledger.requests, "call_id": call.id}

@@ -1,7 +1,7 @@
 """Chat completions on the wire: requests as a server understands them, and its answers.
 
-Answers are read as plain data: the client builds its types without validation, so that servers
-which leave fields out, or send other types than OpenAI, are read as well.
+Answers are read as plain data, so that servers which leave out fields, or send other types than
+OpenAI, are read as well.
 """
 
 import json
@@ -166,8 +166,7 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
 class StreamedCompletion:
     """The chunks of a chat completion put together; `on_text` is called when its content begins.
 
-    The client's own accumulator fails on calls without an index and on content in parts, and joins
-    the ids that some servers repeat in every chunk.
+    The client's own accumulator fails on calls without an index, and joins ids that are repeated.
     """
 
     def __init__(self, model: str, on_text: OnText | None = None) -> None:
