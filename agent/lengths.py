@@ -1,6 +1,6 @@
-"""The most that is read of anything from outside; longer texts are cut, or refused with a message.
+"""The most characters, bytes or items that are read of anything from outside.
 
-All of it is in characters unless the name says bytes. Limited elsewhere: a tool's result
+Longer texts are cut, or refused with a message. Limited elsewhere: a tool's result
 (`Limits.result_chars`) and a message of the stored history (`bot.question.STORED_CHARS`).
 """
 
@@ -48,7 +48,7 @@ PAGES: Final = 2_000
 
 
 async def body_of(response: "Response", most: int) -> bytes | None:
-    """Read a body to its end; None of one that has over `most` bytes, or never ends."""
+    """Read a body to its end; return None if it has over `most` bytes, or never ends."""
     body = bytearray()
     async for part in response.aiter_bytes():
         body += part
@@ -58,10 +58,7 @@ async def body_of(response: "Response", most: int) -> bytes | None:
 
 
 def ends_at(most: int) -> "Callable[[Response], Awaitable[None]]":
-    """Make a hook of a client that reads bodies whole: they end where they have `most` bytes.
-
-    Counted is what is unpacked, in parts, however often it was packed.
-    """
+    """Return a response hook for a client: bodies end after `most` bytes, counted unpacked."""
     from httpx2 import AsyncByteStream, Response  # noqa: PLC0415 - heavy, needed by a request
 
     class Ended(AsyncByteStream):

@@ -5,7 +5,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from itertools import count
 from typing import Final, TypeVar
 
 log = logging.getLogger(__name__)
@@ -20,8 +19,7 @@ Retryable = Callable[[Exception], bool | float]
 class Backoff:
     """Waits in seconds: from `first_wait`, doubled with every failure, at most `max_wait`.
 
-    A wait is shortened by up to a half at random, so that callers who failed together do not
-    return together.
+    A wait is shortened by up to a half at random: callers who failed together return apart.
     """
 
     first_wait: float = 0.5
@@ -47,16 +45,15 @@ async def retry(
 ) -> R:
     """Return what `call` returns, called `tries` times at most; None: without end.
 
-    Each failure is logged if `what` says what fails; of the error only its type, since its text may
-    hold a secret.
-
-    Raises:
-        Exception: the error of the last try, or one that `on` calls permanent.
+    Raises the error of the last try, or one that `on` calls permanent. Each failure is logged if
+    `what` says what fails; of the error only its type, since its text may hold a secret.
     """
-    for failures in count(1):
+    failures = 0
+    while True:
         try:
             return await call()
         except Exception as error:
+            failures += 1
             decision = on(error)
             if decision is False or failures == tries:
                 raise
@@ -65,4 +62,3 @@ async def retry(
                 kind = type(error).__name__
                 log.warning("%s failed (%s), next try in %.1f s", what, kind, wait)
         await sleep(wait)
-    raise AssertionError

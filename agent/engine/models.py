@@ -58,7 +58,7 @@ class ModelChain:
 
     run: Run
     written: Text = str
-    """Returns what the model has written of the current response; listeners set it."""
+    """Returns the text of the current response so far; the loop sets it when one begins."""
     _current: int = 0
 
     async def ask(

@@ -116,7 +116,7 @@ async def parse_final_response(
 def _unusable(
     response: LLMResponse, text: str, contract: OutputContract[T], tool_names: Collection[str]
 ) -> tuple[str, str] | None:
-    """Return the kind and description of what keeps a response from being an answer at all."""
+    """Return the kind and description of the defect that makes a response no answer, or None."""
     finish = "refusal" if response.refusal is not None else response.finish_reason
     if response.tool_calls:
         return "tool_call", "tools can no longer be called, answer with what is known"
@@ -221,7 +221,7 @@ def _placeholder(value: object) -> str | None:
 async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
     """Hold a value that satisfies the schema to the contract's rules, and render it.
 
-    A rule may raise ValueError instead of returning the problem; one that fails accepts nothing.
+    A rule may raise ValueError instead of returning a problem. No other error accepts the answer.
     """
     kind, text = "semantic", ""
     try:

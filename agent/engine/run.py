@@ -112,7 +112,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class PromptRef:
-    """Name the prompt of a generation; one of the repository has its own version, `is_fallback`."""
+    """Name the prompt of a generation: its version in Langfuse, or here if `is_fallback`."""
 
     name: str
     version: int
@@ -227,7 +227,7 @@ class Run(Generic[D]):
     stop: Stop = field(default_factory=Stop)
 
     def for_turn(self, *, spent_before: Spent = NOTHING_SPENT) -> "Run[D]":
-        """Return a run for one turn, which earlier tries have cost `spent_before`."""
+        """Return the run with a new ledger and stop; earlier tries have used `spent_before`."""
         ledger = Ledger(prices=self.ledger.prices, spent_before=spent_before)
         return replace(self, ledger=ledger, stop=Stop())
 

@@ -61,7 +61,7 @@ class Dialect:
         return cls(mode, ("max_completion_tokens", "max_tokens"), format_beside_tools=True)
 
     def without(self, complaint: str) -> "Dialect | None":
-        """Return the next simpler dialect without what a server complains of; None without one."""
+        """Return the dialect without the parameter in a complaint; None if it names none."""
         text = complaint.lower()
         simpler = self
         if TOO_MUCH.search(text):
