@@ -53,7 +53,7 @@ async def measured(url: str, sizes: Sequence[int]) -> list[Sequence[str]]:
     await upgrade_schema(engine)
     sessions, corpus = Sessions(engine), Corpus()
     rows: list[Sequence[str]] = []
-    words, both = SqlDocumentStore(sessions), SqlDocumentStore(sessions, corpus)
+    words, both = SqlDocumentStore(sessions), SqlDocumentStore(sessions, embedder=corpus)
     for size in sorted(sizes):
         made = list(corpus.documents(size))
         start = time.perf_counter()

@@ -113,7 +113,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         http = httpx2.AsyncClient()
         stack.push_async_callback(bounded, "requests to servers", http.aclose)
         embedder = embedder_of(settings, http)
-        documents = SqlDocumentStore(sessions, embedder)
+        documents = SqlDocumentStore(sessions, embedder=embedder)
         if embedder is not None:
             embed = partial(attempt, "embedding documents", documents.embed_missing)
             await stack.enter_async_context(beside(embed))

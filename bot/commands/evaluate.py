@@ -205,7 +205,7 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
             settings = settings.model_copy(update={"database_url": url})
         sessions = await stack.enter_async_context(open_database(settings))
         embedder = await stack.enter_async_context(open_embedder(settings))
-        documents = SqlDocumentStore(sessions, embedder)
+        documents = SqlDocumentStore(sessions, embedder=embedder)
         await documents.embed_missing()
         yield Bench(settings, SqlCatalogue(sessions), documents, stack)
 

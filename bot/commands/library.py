@@ -195,6 +195,6 @@ def _with_documents(work: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
 
     async def run(sessions: Sessions) -> T:
         async with open_embedder(settings) as embedder:
-            return await work(SqlDocumentStore(sessions, embedder))
+            return await work(SqlDocumentStore(sessions, embedder=embedder))
 
     return with_database(settings, run)

@@ -79,7 +79,7 @@ def content_hash(data: bytes) -> str:
     return hashlib.sha256(b"%d:%b" % (INDEX_VERSION, data)).hexdigest()
 
 
-def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+def read_bytes(file: Path) -> bytes:
     """Return the content of `file`.
 
     Raises:
@@ -91,8 +91,8 @@ def read_bytes(file: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         if not file.is_file():
             raise Unreadable("is not a file")
         size = file.stat().st_size
-        if size > max_bytes:
-            raise Unreadable(f"has {size:,} bytes, the limit is {max_bytes:,}; split it")
+        if size > MAX_FILE_BYTES:
+            raise Unreadable(f"has {size:,} bytes, the limit is {MAX_FILE_BYTES:,}; split it")
         return file.read_bytes()
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror or error}") from error

@@ -9,7 +9,7 @@ import logging
 import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -23,9 +23,9 @@ from agent.documents.embedding import Embedder, EmbeddingError
 from agent.documents.passages import Chunk
 from agent.text import storable
 from db.documents.chunking import Section, chunk
-from db.documents.reading import MAX_FILE_BYTES, Document, content_hash, read_bytes, read_document
-from db.engine import Sessions, SqlRepository, count_changed
-from db.models import ChunkRow, DocumentRow, loaded, utc_now
+from db.documents.reading import Document, content_hash, read_bytes, read_document
+from db.engine import SqlRepository, count_changed
+from db.models import ChunkRow, DocumentRow, loaded
 from db.tables import Unreadable
 
 if TYPE_CHECKING:
@@ -72,23 +72,20 @@ class AddReport:
     embedded: int = 0
 
 
+@dataclass(eq=False)
 class SqlDocumentStore(SqlRepository):
     """The documents of a database, a `DocumentStore`.
 
     With an `embedder`, chunks are also found by meaning; while it fails, by their words only.
     """
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        embedder: Embedder | None = None,
-        now: Callable[[], datetime] = utc_now,
-    ) -> None:
-        super().__init__(sessions, now)
-        self._embedder = embedder
-        self._model = embedder.name if embedder else ""
-        self._index: ChunkIndex | None = None
-        self._embedder_failed = False
+    embedder: Embedder | None = None
+    _index: "ChunkIndex | None" = None
+    _embedder_failed: bool = False
+
+    @property
+    def _model(self) -> str:
+        return self.embedder.name if self.embedder else ""
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
         asked = list(dict.fromkeys(storable(query) for query in queries if query.strip()))
@@ -145,7 +142,7 @@ class SqlDocumentStore(SqlRepository):
         done = last = refused = 0
         number, stored = CHUNKS.c.number, {"model": self._model, "vector": bindparam("bytes")}
         give = update(CHUNKS).where(number == bindparam("chunk")).values(stored)
-        while self._embedder is not None and refused < MAX_REFUSED:
+        while self.embedder is not None and refused < MAX_REFUSED:
             is_next = ChunkRow.model.is_distinct_from(self._model) & (number > last)
             rows = await self._rows(_WITH_DOCUMENT.where(is_next).order_by(number).limit(BATCH))
             if not rows:
@@ -170,10 +167,10 @@ class SqlDocumentStore(SqlRepository):
 
     async def _vectors_of(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """Return the vectors of the texts, or none at all; a failure is logged once."""
-        if self._embedder is None or not texts:
+        if self.embedder is None or not texts:
             return []
         try:
-            vectors = await self._embedder.embed(texts, seconds)
+            vectors = await self.embedder.embed(texts, seconds)
         except EmbeddingError as error:
             if not self._embedder_failed:
                 logger.warning("Documents are searched by words only: %s", error)
@@ -237,9 +234,7 @@ async def _save(
     return "updated" if stored else "added"
 
 
-async def add_documents(
-    store: SqlDocumentStore, paths: Sequence[Path], max_bytes: int = MAX_FILE_BYTES
-) -> AddReport:
+async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddReport:
     """Index files and folders; a file that cannot be read is reported and stops nothing.
 
     A file of a folder is known by the folder's name and its path below it; a file that is named
@@ -250,7 +245,7 @@ async def add_documents(
     hashes = {row.path: row.content_hash for row in await store.documents()}
     for path, file in files.items():
         try:
-            data = await asyncio.to_thread(read_bytes, file, max_bytes)
+            data = await asyncio.to_thread(read_bytes, file)
             if content_hash(data) == hashes.get(path):
                 report.unchanged.append(path)
                 continue

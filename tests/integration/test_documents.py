@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from db.documents import reading
 from db.documents.store import AddReport, SqlDocumentStore, add_documents, load_starter_documents
 from db.engine import Sessions
 
@@ -59,8 +60,9 @@ async def test_only_what_changed_is_indexed_again(store: SqlDocumentStore, folde
 
 
 async def test_bad_files_are_reported_and_stop_nothing(
-    store: SqlDocumentStore, folder: Path
+    store: SqlDocumentStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reading, "MAX_FILE_BYTES", 1500)
     (folder / "a.pdf").write_bytes(b"%PDF-1.4 broken")
     (folder / "b.bin").write_bytes(b"\x00")
     (folder / "big.txt").write_text("x" * 2000)
@@ -68,7 +70,7 @@ async def test_bad_files_are_reported_and_stop_nothing(
     (folder / ("n" * 250)).mkdir()
     (folder / ("n" * 250) / f"{'n' * 100}.md").write_text("long name")
     (folder / "latin.txt").write_bytes("Château".encode("latin-1"))
-    report = await add_documents(store, [folder, Path("gone.md"), Path("gone")], max_bytes=1500)
+    report = await add_documents(store, [folder, Path("gone.md"), Path("gone")])
     assert len(report.added) == 3
     unread = ("a.pdf is broken", "b.bin is not", "big.txt has", f"{'n' * 250}/")
     begins = [*(f"cellar notes/{file}" for file in unread), "gone.md is not", "gone is not"]

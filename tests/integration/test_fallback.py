@@ -45,7 +45,7 @@ async def fallback(environment: dict[str, str]) -> AsyncIterator[Fallback]:
         Path(environment["XDG_DATA_HOME"]) / "sommelier" / "sommelier.sqlite3"
     )
     sessions = Sessions(engine)
-    documents = SqlDocumentStore(sessions, None)
+    documents = SqlDocumentStore(sessions)
     yield Fallback(catalogue=SqlCatalogue(sessions), documents=documents)
     await engine.dispose()
 

@@ -54,7 +54,7 @@ class WordEmbedder(Embedder):
 
 
 async def filled(sessions: Sessions, embedder: WordEmbedder | None = None) -> SqlDocumentStore:
-    store = SqlDocumentStore(sessions, embedder)
+    store = SqlDocumentStore(sessions, embedder=embedder)
     for one in CORPUS:
         assert await store.save(one) == ["added"]
     return store
@@ -130,7 +130,7 @@ async def test_vectors_of_another_model_are_not_compared(
     await (await filled(sessions, embedder)).embed_missing()
     other = WordEmbedder()
     other.name = "words-2"
-    store = SqlDocumentStore(sessions, other)
+    store = SqlDocumentStore(sessions, embedder=other)
     assert await store.search(["sediment"]) == []
     assert await store.embed_missing() == 9
 

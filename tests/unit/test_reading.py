@@ -11,6 +11,7 @@ from PIL import Image
 
 from agent import lengths
 from agent.senses.sent_files import SentFiles, Unusable
+from db.documents import reading
 from db.documents.chunking import Section
 from db.documents.reading import Document, read_bytes, read_document
 from db.tables import Unreadable
@@ -170,9 +171,10 @@ def test_files_over_a_limit_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
         document("a.txt", b"a " * 51)
     with pytest.raises(Unreadable, match="has 2 pages, the limit is 1"):
         document("a.pdf", pdf("One", "Two"))
+    monkeypatch.setattr(reading, "MAX_FILE_BYTES", 1000)
     (tmp_path / "big.txt").write_bytes(b"x" * 1001)
     with pytest.raises(Unreadable, match="has 1,001 bytes, the limit is 1,000; split it"):
-        read_bytes(tmp_path / "big.txt", max_bytes=1000)
+        read_bytes(tmp_path / "big.txt")
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(Unreadable, match="is not a file"):
         read_bytes(tmp_path / "pipe.txt")
