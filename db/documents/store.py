@@ -267,17 +267,16 @@ async def load_starter_documents(store: SqlDocumentStore, folder: Path = STARTER
         return
 
     def read() -> list[Document]:
-        files = _files([folder], [], name="starter")
-        return [read_document(read_bytes(file), path) for path, file in files.items()]
+        return [
+            read_document(read_bytes(file), f"starter/{file.relative_to(folder).as_posix()}")
+            for file in sorted(folder.rglob("*.md"))
+        ]
 
     await store.save(*await asyncio.to_thread(read))
 
 
-def _files(paths: Iterable[Path], problems: list[str], name: str | None = None) -> dict[str, Path]:
-    """Return all files by the paths they are known by; hidden files and folders are left out.
-
-    Files of folders are known by `name` instead of the name of their folder.
-    """
+def _files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
+    """Return all files by the paths they are known by; hidden files and folders are left out."""
     files: dict[str, Path] = {}
 
     def report(error: OSError) -> None:
@@ -287,11 +286,10 @@ def _files(paths: Iterable[Path], problems: list[str], name: str | None = None) 
         if not path.is_dir():
             files.setdefault(_known_as(path), path)
             continue
-        root = Path(name or path.resolve().name)
         for parent, folders, names in os.walk(path, onerror=report):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
             for file in (Path(parent) / name for name in sorted(names) if name[0] != "."):
-                files.setdefault(_known_as(root / file.relative_to(path)), file)
+                files.setdefault(_known_as(path.resolve().name / file.relative_to(path)), file)
     return files
 
 
