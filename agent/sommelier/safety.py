@@ -52,8 +52,6 @@ KNOWN: Final = "Known of this guest already (data, not to be remembered again): 
 
 Wanted = Mapping[str, tuple[str, ...]]
 """Filters of a search that describe a wine: red and dry, a grape; `text` is in its notes."""
-Budget = tuple[float | None, float | None, Currency]
-"""The least and the most that somebody usually spends on a bottle."""
 
 
 def written(wanted: Wanted) -> str:
@@ -82,8 +80,8 @@ def liked_by_ratings(facts: Iterable[Fact]) -> list[Wanted]:
     return [read(value) for value, count in ratings.items() if count > 0]
 
 
-def budget_of(value: str) -> Budget:
-    """Read what somebody usually spends: `40 EUR`, `15-30 EUR`, `60- EUR`."""
+def budget_of(value: str) -> tuple[float | None, float | None, Currency]:
+    """Read the least and the most that somebody spends: `40 EUR`, `15-30 EUR`, `60- EUR`."""
     amount, _, currency = value.partition(" ")
     low, _, high = amount.rpartition("-")
     return float(low) if low else None, float(high) if high else None, Currency(currency)

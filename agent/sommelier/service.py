@@ -57,14 +57,13 @@ MAX_SHOWN_WINES: Final = 8
 """At most so many of the wines shown last are looked up for the model before it answers."""
 MAX_LISTED: Final = 15
 """Wines of a list that a person reads."""
+# Lines of the prompt: for a user who chose a language, and below a notice.
 LANGUAGE_RULE: Final = (
     "- Answer in {language}, as the guest chose, whatever language they write in."
 )
-"""The line of the prompt for a user who chose a language."""
 NOTICE_RULE: Final = (
     '- Above your answer the guest reads: "{notice}" Go on from there, do not say it again.'
 )
-"""The line of the prompt that tells which notice the guest reads above the model's answer."""
 PROGRESS: Final[Mapping[str, str]] = {
     "search_wines": "searching",
     "get_wine": "looking",
@@ -338,8 +337,8 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
     if attachment and (attachment.is_new or not shown):
         return (ToolCall("", READ_PICTURES, "{}"),)
     if shown and not care_in(run).forbids_alcohol:
-        wine_ids = json.dumps({"wine_ids": shown[:MAX_SHOWN_WINES]})
-        return (ToolCall("", "get_wine", wine_ids),)
+        arguments = json.dumps({"wine_ids": shown[:MAX_SHOWN_WINES]})
+        return (ToolCall("", "get_wine", arguments),)
     if attachment or run.history:  # earlier messages may limit the search, by a price for example
         return ()
     query = unambiguous_query(message, current_language())
