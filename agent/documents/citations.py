@@ -161,9 +161,9 @@ def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, 
         previous_end = cited.end
         if content_words(text_before):  # without words between them, two citations share one
             statement = text_before
-        stated = content_words(statement)
+        statement_words = content_words(statement)
         for path in cited.paths:
-            chunk = max(by_path[path], key=lambda it: len(content_words(it.text) & stated))
+            chunk = max(by_path[path], key=lambda it: len(content_words(it.text) & statement_words))
             if chunk.id not in by_chunk_id:
                 number, passage = len(by_chunk_id) + 1, best_passage(chunk.text, statement)
                 by_chunk_id[chunk.id] = Citation(
@@ -253,14 +253,16 @@ def _lines(text: str, paths: Collection[str]) -> list[Line]:
             covering = [] if found and found[-1].statements else covering
         is_heading, marker = HEADING.match(line.strip()) is not None, MARKER.match(line)
         lead = marker[0] if marker and not is_heading else ""
-        stated = list[Statement]()
+        line_statements = list[Statement]()
         for sentence in reversed(_cited_sentences(line[len(lead) :].strip())):
             covering = find_citations(sentence, paths) or covering
             cites = tuple(dict.fromkeys(path for cited in covering for path in cited.paths))
             needs_citation = not is_heading and _needs_citation(sentence)
-            stated.append(Statement(sentence, needs_citation, cites, _unknown_paths(covering)))
+            line_statements.append(
+                Statement(sentence, needs_citation, cites, _unknown_paths(covering))
+            )
         covering = [] if lead or is_heading else covering
-        found.append(Line(lead, stated[::-1], is_heading))
+        found.append(Line(lead, line_statements[::-1], is_heading))
     return found[::-1]
 
 
@@ -301,6 +303,6 @@ def admits_not_enough(text: str) -> bool:
 
 def unsupported_number(statement: str, sources: str) -> str | None:
     """Return the first number in figures that its sources do not hold, in figures or words."""
-    stated = NUMBER.findall(statement)
-    known = numbers(sources) if stated else frozenset[float]()
-    return next((number for number in stated if value(number) not in known), None)
+    figures = NUMBER.findall(statement)
+    supported = numbers(sources) if figures else frozenset[float]()
+    return next((number for number in figures if value(number) not in supported), None)

@@ -168,9 +168,11 @@ def source_line(number: int, title: str, location: str) -> str:
 
 def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:
     """Return the paragraph of `text` that shares most words with `question`, cut at `limit`."""
-    asked = content_words(question)
+    question_words = content_words(question)
     paragraphs = [part.strip() for part in BLANK_LINE.split(text)]
-    best = max(paragraphs, key=lambda paragraph: len(asked & content_words(paragraph)), default="")
+    best = max(
+        paragraphs, key=lambda paragraph: len(question_words & content_words(paragraph)), default=""
+    )
     return truncate_at_boundary(best, limit)
 
 
@@ -189,12 +191,12 @@ async def ask_cheaper_model_first(
     cheaper = deps_of(run).models.get(CHEAPER)
     if cheaper is not None and has_clear_best(chunks):
         once = replace(run.limits, structured_output_max_retries=0, model_tries=1)
-        tried = await generate_agentic_response(
+        response = await generate_agentic_response(
             message, run=replace(run, models=[cheaper], limits=once), contract=contract
         )
-        if tried.outcome == "answered":
+        if response.outcome == "answered":
             run.span.update(metadata={"tier": 1})
-            return tried
+            return response
     if cheaper is not None:
         run.span.update(metadata={"tier": 2})
     return await generate_agentic_response(message, run=run, contract=contract)

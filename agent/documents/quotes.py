@@ -133,8 +133,8 @@ def _snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
     if named not in titles:
         return f"no source has the id {quoted(named)}; ids: {', '.join(titles)}"
     if snippet.source_title != titles[named]:
-        title, given = quoted(titles[named]), quoted(snippet.source_title)
-        return f"the source {named} has the title {title}, not {given}"
+        title, named_title = quoted(titles[named]), quoted(snippet.source_title)
+        return f"the source {named} has the title {title}, not {named_title}"
     if find_in_chunks(snippet, chunks):
         return None
     return (
@@ -245,10 +245,10 @@ async def find_quotes(
     if run.models and chunks:
         contract = quotes_contract(chunks)
         schema = contract.output.schema_text
-        asked = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
+        quote_run = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         response = await ask_cheaper_model_first(
-            user_message(query, chunks), replace(asked, limits=limits), contract, chunks=chunks
+            user_message(query, chunks), replace(quote_run, limits=limits), contract, chunks=chunks
         )
     found = _quotes(query, chunks, response, prompt)
     if cache is not None and found.by_model and found.outcome == "answered":

@@ -130,11 +130,11 @@ async def refine_question(
         temperature=TEMPERATURE,
     )
     prompt = prompt_for(run, "refinement")
-    asked = with_instructions(run, prompt, schema=contract.output.schema_text)
+    refine_run = with_instructions(run, prompt, schema=contract.output.schema_text)
     with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(
             PROMPT.format(question=escaped(question)),
-            run=replace(asked, models=run.models[:1], limits=limits, span=step),
+            run=replace(refine_run, models=run.models[:1], limits=limits, span=step),
             contract=contract,
         )
         refinement = _refined(original, response)
@@ -161,8 +161,8 @@ def _refined(original: Refinement, response: AgenticResponse[RefinedQuestion]) -
         NO_FLAG_CHARACTER.sub("_", flag.lower()).strip("_")[:40] for flag in found.security_flags
     )
     rest = found.model_dump(exclude={"refined_query", "security_flags"})
-    known = tuple(dict.fromkeys((*original.security_flags, *filter(None, flags))))
-    return replace(original, refined=found.refined_query, security_flags=known, **rest)
+    all_flags = tuple(dict.fromkeys((*original.security_flags, *filter(None, flags))))
+    return replace(original, refined=found.refined_query, security_flags=all_flags, **rest)
 
 
 def _added_number(refined: RefinedQuestion, question: str) -> str | None:

@@ -147,10 +147,10 @@ def conversation_of(item: Any, dataset: str) -> Conversation:
         DatasetError: it is neither, or its expectations are unknown.
     """
     place = f"item {item.id} of {dataset}"
-    given = {"messages": [item.input]} if isinstance(item.input, str) else item.input
-    if not isinstance(given, dict):
+    conversation = {"messages": [item.input]} if isinstance(item.input, str) else item.input
+    if not isinstance(conversation, dict):
         raise DatasetError(f"{place} has no messages as its input")
-    known = {"id": item.id, **(item.metadata or {}), **given, "item_id": item.id}
+    fields = {"id": item.id, **(item.metadata or {}), **conversation, "item_id": item.id}
     if isinstance(item.expected_output, dict):
-        known["expect"] = item.expected_output
-    return parse_conversation(known, place)
+        fields["expect"] = item.expected_output
+    return parse_conversation(fields, place)

@@ -75,7 +75,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class WebSearch:
-    """A provider of web searches: its address, what is sent, the field of snippets."""
+    """A provider of web searches; `snippet` is the field of a result that holds its snippet."""
 
     http: httpx2.AsyncClient
     name: str
@@ -92,9 +92,9 @@ class WebSearch:
                 text holds neither key nor URL.
         """
         parameters = {"q": query, **self.parameters}
-        asked = self.http.stream("GET", self.url, params=parameters, headers=self.headers)
+        request = self.http.stream("GET", self.url, params=parameters, headers=self.headers)
         try:
-            async with asyncio.timeout(REQUEST_SECONDS), asked as response:
+            async with asyncio.timeout(REQUEST_SECONDS), request as response:
                 body = await lengths.body_of(response, lengths.FOUND_BYTES)
         except (TimeoutError, httpx2.HTTPError) as error:
             reason = type(error).__name__

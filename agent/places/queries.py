@@ -102,9 +102,9 @@ def category_named(name: str) -> str:
     Raises:
         ValueError: there is none; the message lists the categories.
     """
-    asked = stems(name)
+    wanted = stems(name)
     for key in categories():
-        if asked in _names(key):
+        if wanted in _names(key):
             return key
     raise ValueError(f"there is no category {name.strip()[:40]!r}; use {', '.join(categories())}")
 
@@ -169,7 +169,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     found = queries_by_rules(name, where, wish)
     if not run.models:
         return found
-    known, prompt = categories()[name], prompt_for(run, "place-queries")
+    kind, prompt = categories()[name], prompt_for(run, "place-queries")
     contract = OutputContract(
         SearchQueries,
         semantic=lambda answer: invalid(answer.root, where),
@@ -177,15 +177,15 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
         correction=CORRECTION,
     )
     schema = contract.output.schema_text
-    asked = with_instructions(
-        run, prompt, category=name, label=known.label, hint=known.hint, schema=schema
+    query_run = with_instructions(
+        run, prompt, category=name, label=kind.label, hint=kind.hint, schema=schema
     )
     limits = replace(run.limits, structured_output_max_retries=REPAIRS)
     message = PROMPT.format(name=name, place=json.dumps(where, ensure_ascii=False))
     if wish:
         message += WISH.format(wish=json.dumps(wish, ensure_ascii=False))
     response = await generate_agentic_response(
-        message, run=replace(asked, limits=limits), contract=contract
+        message, run=replace(query_run, limits=limits), contract=contract
     )
     retries, errors = response.retry_count, error_types(response)
     if response.answer is not None and response.outcome == "answered":
@@ -269,10 +269,10 @@ def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
     no two queries apart.
     """
     common = {*stems(place), *_fillers()}
-    telling = {query: set(stems(query)) - common for query in queries}
+    distinctive = {query: set(stems(query)) - common for query in queries}
 
     def are_same(one: str, two: str) -> bool:
-        shared, all_words = telling[one] & telling[two], telling[one] | telling[two]
+        shared, all_words = distinctive[one] & distinctive[two], distinctive[one] | distinctive[two]
         # Some languages do without spaces: "wine-bar", "winebar".
         return len(shared) >= SAME * len(all_words) or "".join(words(one)) == "".join(words(two))
 

@@ -148,8 +148,8 @@ def _observation_fields(span: SpanRecord) -> dict[str, Any]:
         version = {"name": prompt.name, "version": prompt.version, "prompt": ""}
         linked = Prompt_Text(**version, config={}, labels=[], tags=[])
         fields["prompt"] = TextPromptClient(linked, is_fallback=prompt.is_fallback)
-        known = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
-        fields["metadata"] = span.metadata | known | {"prompt_label": prompt.label or None}
+        prompt_fields = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
+        fields["metadata"] = span.metadata | prompt_fields | {"prompt_label": prompt.label or None}
     return fields
 
 
@@ -237,7 +237,7 @@ class LangfuseApi(Backend):
         They are rows of `db.models.ScoreRow`. Langfuse replaces a score only if it has the same id
         and the same timestamp.
         """
-        given = [
+        requests = [
             CreateScoreRequest(
                 id=score.score_id,
                 trace_id=score.trace_id,
@@ -253,9 +253,9 @@ class LangfuseApi(Backend):
             if score.value is not None
         ]
         refused = 0
-        if given:
+        if requests:
             async with self.bounded():
-                answer = await self.api.scores.create(request=given, request_options=ONCE)
+                answer = await self.api.scores.create(request=requests, request_options=ONCE)
             refused = int(getattr(answer, "rejected", 0))
         for score in [score for score in scores if score.value is None]:
             try:

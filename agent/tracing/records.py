@@ -87,10 +87,14 @@ class TraceRecord:
         spans = [span for span in self.spans if not span.metadata.get("superseded")]
         # The turn lasts until its messages are sent, which is after its answer was stored.
         self.root.ended_ns = max((span.ended_ns or 0 for span in spans), default=0) or None
-        asked = [span for span in spans if span.kind == "generation" and span.metadata.get("model")]
-        answered = [span for span in asked if span.name == "llm.answer" and span.level != "ERROR"]
+        generations = [
+            span for span in spans if span.kind == "generation" and span.metadata.get("model")
+        ]
+        answered = [
+            span for span in generations if span.name == "llm.answer" and span.level != "ERROR"
+        ]
         if answered:
-            first, last = asked[0].metadata["model"], answered[-1].metadata["model"]
+            first, last = generations[0].metadata["model"], answered[-1].metadata["model"]
             is_fallback = root.get("outcome") == "fallback" or last != first
             root |= {"model": last, "fallback": "yes" if is_fallback else "no"}
         failed = [span.name for span in spans if span.kind == "tool" and span.level == "ERROR"]
@@ -100,7 +104,7 @@ class TraceRecord:
             *(f"error:{kind}" for kind in root.get("error_types", "").split(",") if kind),
             *([f"send_error:{root['send_error']}"] if root.get("send_error") else []),
             *(f"tool_error:{name.removeprefix('tool.')}" for name in failed),
-            *(f"mode:{span.metadata['mode']}" for span in asked if "mode" in span.metadata),
+            *(f"mode:{span.metadata['mode']}" for span in generations if "mode" in span.metadata),
             *([f"model:{root['model']}"] if "model" in root else []),
         ]
         self.tags = tuple(dict.fromkeys(tags))
@@ -144,8 +148,8 @@ class SpanRecord(Span):
 
     def child(self, name: str, type: SpanType, **fields: Any) -> "SpanRecord":
         """Open a span below this one."""
-        known = {"parent_id": self.span_id, "started_ns": time.time_ns(), **fields}
-        span: SpanRecord = self.trace.add(name, type, **known)
+        all_fields = {"parent_id": self.span_id, "started_ns": time.time_ns(), **fields}
+        span: SpanRecord = self.trace.add(name, type, **all_fields)
         return span
 
     def update(self, **fields: Any) -> None:

@@ -113,8 +113,8 @@ def run(
     async def answer_all() -> None:
         """Answer every case with every variant; the starter set in a database of its own."""
         async with open_bench(settings, starter=name == STARTER_SET) as bench:
-            tried = product(names, prompts.items())
-            variants = [bench.variant(model, *titled) for model, titled in tried]
+            combinations = product(names, prompts.items())
+            variants = [bench.variant(model, *titled) for model, titled in combinations]
             order = [(variant.label, case.id) for variant in variants for case in cases]
             found = evaluate(variants, cases, run=title, concurrency=concurrency)
             try:

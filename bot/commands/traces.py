@@ -173,9 +173,9 @@ def _span_lines(span: SpanRecord, *, full: bool) -> Iterator[str]:
         facts.append(f"prompt {prompt.name} v{prompt.version}{label}")
     facts.append(None if span.level == "DEFAULT" else span.level)
     yield " · ".join(filter(None, facts))
-    known = [(key, value) for key, value in span.metadata.items() if value not in NOTHING]
-    if known:
-        yield " · ".join(clip(f"{key}={_text(value)}", VALUE_CHARS) for key, value in known)
+    metadata = [(key, value) for key, value in span.metadata.items() if value not in NOTHING]
+    if metadata:
+        yield " · ".join(clip(f"{key}={_text(value)}", VALUE_CHARS) for key, value in metadata)
     for name, value in (("in ", span.input), ("out", span.output)):
         for number, line in enumerate(value_lines(value, full=full)):
             yield f"{'   ' if number else name} {line}"
