@@ -1,6 +1,5 @@
 """The life of a turn: begin, read the user's data, answer, commit, send, and trace all that."""
 
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -158,7 +157,7 @@ class TurnRunner:
     async def _commit(
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
     ) -> None:
-        """Store a turn and send its messages; the lane does both if an update began it."""
+        """Store a turn; if an update began it, its lane does so, and sends the messages."""
         ended = ended_turn(question, reply, root)
         # The answer replaces the progress message: forget its id, so that no later try edits it.
         question.state.placeholder_id = None
@@ -173,19 +172,14 @@ class TurnRunner:
             current.ended.append(ended)
             current.messages += messages
             current.on_delivery = on_delivery
-            return
-        delivery = Delivery()
-        try:
-            await self._save(ended, messages)
-            if self.replies is not None:
-                delivery = await self.replies.sender.deliver(messages)
-        finally:
-            on_delivery(delivery)
+        else:
+            self.running.remove(question)
+            await self._save(ended)
 
-    async def _save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
-        """Store a turn. If the database is unavailable, log it: the answer is sent all the same."""
+    async def _save(self, ended: EndedTurn) -> None:
+        """Store a turn; if the database is unavailable, log it: the answer is still given."""
         if self.store is not None:
-            save = partial(self.store.save, ended, messages)
+            save = partial(self.store.save, ended)
             await call_or_default(save, None, "A turn could not be stored", tries=BRIEF_TRIES)
 
     async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:

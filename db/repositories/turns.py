@@ -47,11 +47,10 @@ class EndedTurn:
 class TurnRepository(TraceStoringRepository):
     """The turns of a database, and the feedback of users on them. Writes commit."""
 
-    async def save(self, ended: EndedTurn, messages: Sequence[OutboxRow] = ()) -> None:
-        """Store a turn and its messages to send, whole or not at all."""
+    async def save(self, ended: EndedTurn) -> None:
+        """Store a turn, whole or not at all."""
         async with self.sessions.begin() as session:
             await save_turn(session, ended, self.now(), self.rows)
-            session.add_all(messages)
 
     async def change(self, changes: Sequence[Change]) -> None:
         async with self.sessions.begin() as session:

@@ -76,8 +76,9 @@ async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
     turns: TurnRepository, sessions: Sessions
 ) -> None:
     for turn_id, at in ((1, NOON - timedelta(days=7, seconds=1)), (2, NOON)):
-        answer = OutboxRow(chat_id=GROUP, turn_id=turn_id, message_id=10 + turn_id)
-        await turns.save(turn(turn_id, at=at), [answer])
+        await turns.save(turn(turn_id, at=at))
+        async with sessions.begin() as session:
+            session.add(OutboxRow(chat_id=GROUP, turn_id=turn_id, message_id=10 + turn_id))
         await turns.rate(turn_id, "liked")
     assert await turns.forget(timedelta(days=7)) == 1
     assert await turns.forget(timedelta(days=7)) == 0
