@@ -1,10 +1,10 @@
-"""The questions that turns answer, the state of a turn until it is committed, and its record."""
+"""Questions and where their answers go, the state of their turns, and the records of these."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -12,7 +12,6 @@ from agent.engine.run import NOTHING_SPENT, Ledger, Run, Span, Spent, Stop
 from agent.language import truncate_at_boundary
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact, Reply, StoredMessage
-from bot.outgoing import Delivery, Destination
 from db.models import OutboxRow, TurnRow, UpdateRow
 from db.repositories.turns import EndedTurn
 
@@ -22,6 +21,53 @@ OpenRoot = Callable[[TraceRecord, str, int], Span]
 """Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
 STORED_CHARS: Final = 2000
 """The most characters of a message that are stored; users get the full text."""
+DeliveryError = Literal["unreachable", "rejected", "ambiguous", "rate_limited", "network"]
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The chat and topic of an answer, and the message it replies to, or ours that it replaces."""
+
+    chat_id: int
+    thread_id: int | None = None
+    reply_to: int | None = None
+    edits: int | None = None
+
+    @property
+    def is_group(self) -> bool:
+        """Return whether the chat is a group."""
+        return self.chat_id < 0
+
+    @property
+    def next(self) -> "Destination":
+        """Return the destination of the messages that follow, which reply to nothing."""
+        return replace(self, reply_to=None, edits=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The result of sending an answer: message ids in order, number of requests, last error.
+
+    `unreachable`: the user blocked the bot, or the chat is gone. `rejected`: Telegram refused the
+    message itself. `ambiguous`: a message may or may not have arrived. `rate_limited`: Telegram
+    kept asking to wait. `network`: Telegram could not be reached. Sending took from `began_ns` to
+    `ended_ns` (since the epoch).
+    """
+
+    message_ids: tuple[int, ...] = ()
+    tries: int = 0
+    error: DeliveryError | None = None
+    began_ns: int = field(default=0, compare=False)
+    ended_ns: int = field(default=0, compare=False)
+
+    def __add__(self, later: "Delivery") -> "Delivery":
+        return Delivery(
+            self.message_ids + later.message_ids,
+            self.tries + later.tries,
+            later.error or self.error,
+            self.began_ns or later.began_ns,
+            later.ended_ns or self.ended_ns,
+        )
 
 
 @dataclass(slots=True, kw_only=True)

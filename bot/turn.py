@@ -24,8 +24,8 @@ from agent.turn import (
 from bot.budgets import UNLIMITED, Allowance, Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
-from bot.outgoing import Delivery
 from bot.question import (
+    Delivery,
     OpenRoot,
     Question,
     RunningTurns,

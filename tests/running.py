@@ -18,7 +18,6 @@ from agent.sommelier.service import Answerer
 from agent.tracing.records import SpanRecord, TraceRecord
 from agent.turn import Reply
 from bot.app import run_bot
-from bot.outgoing import ButtonRows
 from bot.question import OpenRoot, Question
 from bot.resources import Repositories, Resources
 from bot.tasks import every, run_until
@@ -28,7 +27,7 @@ from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.replies import Replies
-from bot.telegram.sender import Sender
+from bot.telegram.sender import ButtonRows, Sender
 from bot.turn import TurnRunner
 from bot.updates.accept import poll
 from bot.updates.lanes import Lanes

@@ -15,7 +15,7 @@ from telegram.ext import filters
 from agent.i18n import translate, use_language
 from agent.markdown import link, live
 from agent.text import pattern
-from bot.outgoing import Button, Destination
+from bot.question import Destination
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
 from bot.telegram.messages import (
@@ -25,7 +25,7 @@ from bot.telegram.messages import (
     message_of,
     press_of,
 )
-from bot.telegram.sender import messages_of
+from bot.telegram.sender import Button, messages_of
 from bot.updates.bursts import is_forwarded
 from db.models import OutboxRow
 from db.repositories.people import Access

@@ -21,12 +21,12 @@ from agent.memory.taste import added_note, fact_of, in_words
 from agent.sommelier.wine import Body, Sweetness, Wine
 from agent.turn import Fact, Reply
 from bot.look_ups import run_proposal
-from bot.outgoing import MAX_DATA, Button, ButtonRows, in_rows
 from bot.question import Question, is_retry
 from bot.telegram.buttons import acknowledge, as_id, claim, parts_of, remove_buttons
 from bot.telegram.conversation import AnyHandler, Conversation, on_press
 from bot.telegram.messages import chat_and_user_ids, press_of
 from bot.telegram.rating import rating
+from bot.telegram.sender import MAX_DATA, Button, ButtonRows, in_rows
 from bot.updates.bursts import FOLLOW_UP
 
 NEXT: Final = f"{FOLLOW_UP}:"

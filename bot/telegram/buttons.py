@@ -12,9 +12,8 @@ from telegram import CallbackQuery, InlineQuery, InlineQueryResult, Message
 from telegram.error import TelegramError
 
 from agent.i18n import translate
-from bot.outgoing import Button, ButtonRows
 from bot.question import is_retry
-from bot.telegram.sender import keyboard
+from bot.telegram.sender import Button, ButtonRows, keyboard
 
 log = logging.getLogger(__name__)
 

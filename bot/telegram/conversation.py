@@ -16,7 +16,6 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
 from agent.turn import Change, Fact, Reply, StoredMessage, settings_of
-from bot.outgoing import ButtonRows
 from bot.question import Question, current_turn
 from bot.resources import Repositories, Resources
 from bot.telegram.messages import (
@@ -32,7 +31,7 @@ from bot.telegram.messages import (
     with_quotations,
     without_mentions,
 )
-from bot.telegram.sender import Sender
+from bot.telegram.sender import ButtonRows, Sender
 from bot.turn import TurnRunner
 
 AnyHandler = BaseHandler[Any, Any, Any]

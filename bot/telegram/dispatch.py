@@ -10,11 +10,12 @@ from telegram.ext import filters
 from agent import lengths
 from agent.i18n import translate, use_language
 from agent.markdown import visible
-from bot.outgoing import Button, Destination
+from bot.question import Destination
 from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.connection import AnyBot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.messages import is_addressed, written_in
+from bot.telegram.sender import Button
 from bot.updates.bursts import STOPPED, as_int, chat_of, section
 from db.repositories.inbox import Payload
 

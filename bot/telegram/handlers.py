@@ -13,7 +13,6 @@ from telegram.ext import filters
 from agent.i18n import ENGLISH, languages, translate, use_language
 from agent.turn import UNDER_AGE, Fact, settings_of
 from bot import look_ups
-from bot.outgoing import Button, ButtonRows
 from bot.question import is_retry
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.connection import AnyBot, until_reached
@@ -35,6 +34,7 @@ from bot.telegram.messages import (
     message_of,
     press_of,
 )
+from bot.telegram.sender import Button, ButtonRows
 
 COMMANDS: Final = (
     "ask quotes find stop new taste cellar settings privacy export forget help".split()

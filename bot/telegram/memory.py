@@ -28,12 +28,12 @@ from agent.memory.taste import contradicted_facts, facts_in, in_words, new_facts
 from agent.memory.tools import change_notes
 from agent.sommelier.safety import liked_by_ratings, written
 from agent.turn import STATED_KINDS, Bottles, Change, Fact, Person
-from bot.outgoing import Button, Destination
+from bot.question import Destination
 from bot.telegram.answer_buttons import undo_button
 from bot.telegram.buttons import acknowledge, remove_buttons
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_message, on_press
 from bot.telegram.messages import behind_command, chat_and_user_ids, message_of, press_of
-from bot.telegram.sender import messages_of
+from bot.telegram.sender import Button, messages_of
 from db.wines.lists import read_cellar
 
 FORGET_FACT: Final = "t:"

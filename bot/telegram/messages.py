@@ -10,7 +10,7 @@ from agent import lengths
 from agent.care import FORWARDED
 from agent.language import language_of
 from agent.text import Pattern, pattern
-from bot.outgoing import Destination
+from bot.question import Destination
 from bot.updates.bursts import is_foreign
 
 COMMAND: Final = pattern(r"\s*/\S+\s*")

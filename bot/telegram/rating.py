@@ -14,7 +14,6 @@ from telegram.ext import MessageReactionHandler, filters
 
 from agent.i18n import translate
 from agent.tracing.masking import Masking
-from bot.outgoing import Button, ButtonRows, in_rows
 from bot.telegram.buttons import acknowledge, as_id, claim, parts_of, rows_of, show_rows
 from bot.telegram.conversation import AnyHandler, Conversation, answer_text, on_message, on_press
 from bot.telegram.messages import (
@@ -24,6 +23,7 @@ from bot.telegram.messages import (
     names_of,
     press_of,
 )
+from bot.telegram.sender import Button, ButtonRows, in_rows
 from db.models import TurnRow
 from db.repositories.turns import Verdict
 

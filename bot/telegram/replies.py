@@ -21,11 +21,10 @@ from telegram.error import RetryAfter, TelegramError
 
 from agent.engine.run import ShowDraft
 from agent.turn import Reply
-from bot.outgoing import ButtonRows, Destination
-from bot.question import Question, current_turn
+from bot.question import Destination, Question, current_turn
 from bot.telegram.rate_limit import Optional, seconds_of
 from bot.telegram.render import split_messages
-from bot.telegram.sender import Sender, message_to, messages_of
+from bot.telegram.sender import ButtonRows, Sender, message_to, messages_of
 from db.engine import retry_forever
 from db.models import OutboxRow
 

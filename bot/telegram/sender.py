@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import httpx2
 from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, Message
@@ -27,8 +27,7 @@ from telegram.ext import ExtBot
 from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
 from agent.text import pattern
-from bot.outgoing import Button, ButtonRows, Delivery, DeliveryError, Destination
-from bot.question import current_turn
+from bot.question import Delivery, DeliveryError, Destination, current_turn
 from bot.telegram.render import split_messages
 from db.engine import call_or_default, retry_forever
 from db.models import OutboxRow
@@ -50,6 +49,24 @@ NEVER_SENT: Final = (
     httpx2.PoolTimeout,
     httpx2.ProxyError,
 )
+MAX_DATA: Final = 64
+"""Bytes of the data of a button in Telegram."""
+
+
+class Button(NamedTuple):
+    """A button under a message; a press returns `data`, at most `MAX_DATA` bytes of UTF-8."""
+
+    label: str
+    data: str
+
+
+ButtonRows = tuple[tuple[Button, ...], ...]
+"""Buttons side by side in rows."""
+
+
+def in_rows(buttons: Sequence[Button], count: int) -> ButtonRows:
+    """Return buttons in rows of so many."""
+    return tuple(tuple(buttons[at : at + count]) for at in range(0, len(buttons), count))
 
 
 @dataclass(frozen=True, slots=True)

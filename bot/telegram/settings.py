@@ -13,7 +13,6 @@ from telegram import Update
 
 from agent.i18n import current_language, languages, set_language, translate, translate_into
 from agent.turn import settings_of
-from bot.outgoing import Button, ButtonRows, in_rows
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import (
     AS_WRITTEN,
@@ -25,6 +24,7 @@ from bot.telegram.conversation import (
     on_press,
 )
 from bot.telegram.messages import chat_and_user_ids, destination, press_of
+from bot.telegram.sender import Button, ButtonRows, in_rows
 
 PREFIX: Final = "s:"
 """The beginning of the data of the buttons of /settings, `s:SETTING:VALUE`; they have a lane of

@@ -16,8 +16,7 @@ from typing import Final
 
 from agent.engine.errors import log_failure
 from bot.metrics import Metrics
-from bot.outgoing import Delivery
-from bot.question import CurrentTurn, set_current_turn
+from bot.question import CurrentTurn, Delivery, set_current_turn
 from bot.tasks import attempt, every, run_all
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
 from bot.telegram.sender import Sender

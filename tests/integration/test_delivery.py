@@ -14,7 +14,7 @@ from httpx2 import Limits
 from sqlalchemy import select
 from telegram.ext import ExtBot
 
-from bot.outgoing import Delivery, Destination
+from bot.question import Delivery, Destination
 from bot.telegram.connection import TelegramRequests, telegram_bot
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Sender

@@ -10,8 +10,8 @@ from agent.engine.run import Limits, Run
 from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from agent.turn import Reply
-from bot.outgoing import ButtonRows
 from bot.question import Question
+from bot.telegram.sender import ButtonRows
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi

@@ -18,8 +18,7 @@ from agent.engine.run import Ledger
 from agent.retrying import Backoff
 from agent.turn import StoredMessage
 from bot.metrics import Metrics
-from bot.outgoing import Delivery
-from bot.question import CurrentTurn, current_turn
+from bot.question import CurrentTurn, Delivery, current_turn
 from bot.updates import lanes as lanes_module
 from bot.updates.bursts import chat_of, is_same_turn
 from bot.updates.lanes import SUSPECT_TRIES, Lane, Lanes

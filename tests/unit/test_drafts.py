@@ -11,8 +11,7 @@ import pytest
 from telegram.error import BadRequest, InvalidToken, TelegramError, TimedOut
 from telegram.ext import ExtBot
 
-from bot.outgoing import Destination
-from bot.question import CurrentTurn, Question, set_current_turn
+from bot.question import CurrentTurn, Destination, Question, set_current_turn
 from bot.telegram.replies import PLACEHOLDER, Replies
 from bot.telegram.sender import Sender
 from db.models import UpdateRow
