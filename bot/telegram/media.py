@@ -17,7 +17,7 @@ from agent.markdown import escape
 from agent.retrying import retry
 from agent.senses.pictures import VISION, read_pictures
 from agent.senses.sent_files import TOO_LARGE, SentFiles, Unusable
-from agent.senses.speech import MAX_SECONDS, Heard, hear, read_aloud
+from agent.senses.speech import MAX_SECONDS, AudioServer, Heard, hear, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import care_in, person_in
 from agent.sommelier.wine import Catalogue
@@ -133,7 +133,7 @@ async def _answer_voice(update: Update, conversation: Conversation) -> None:
         await conversation.reply(update, translate(problem, seconds=str(MAX_SECONDS)))
         return
     question = conversation.build_question(update, "", kind="voice")
-    history = await conversation.load_history(question)
+    history = await conversation.load_history(question, id_of_replied_answer(message))
     download = partial(fetch, message.get_bot(), sound)
 
     async def listen(run: Run) -> str:
@@ -148,13 +148,18 @@ async def _answer_voice(update: Update, conversation: Conversation) -> None:
             errors = (f"voice_{heard.why}",)
             return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
         reply = await conversation.ask_agent(with_quotations(heard.text, message), run, history)
-        audio, speaker = b"", conversation.resources.speaker
-        is_chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
-        if speaker is not None and is_chosen and reply.outcome != "care":
-            audio = await read_aloud(parse(reply.text).text, run, speaker)
+        audio = await _aloud(conversation.resources.speaker, reply, run)
         return replace(reply, lead=lead_of(heard.text), audio=audio)
 
     await conversation.turns.run_turn(replace(question, transcribe=listen), work)
+
+
+async def _aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:
+    """Return the answer as audio, for a user who chose so."""
+    is_chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
+    if speaker is None or not is_chosen or reply.outcome == "care":
+        return b""
+    return await read_aloud(parse(reply.text).text, run, speaker)
 
 
 def files_of(message: Message | None) -> list[File]:
