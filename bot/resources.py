@@ -106,7 +106,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-        SettingsError: LLM_PRICES is no list of prices, or CARE_TEXTS has a wrong form.
+        SettingsError: CARE_TEXTS has a wrong form.
     """
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
