@@ -6,7 +6,6 @@ carries a digest of it: so the call that runs is the one that the user read.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,7 +17,7 @@ from agent.i18n import translate
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.memory.taste import added_note, fact_of, in_words
-from agent.sommelier.wine import Body, Sweetness, Wine
+from agent.sommelier.wine import Wine
 from agent.turn import Fact, Reply
 from bot.look_ups import run_proposal
 from bot.question import Question, is_retry
@@ -34,22 +33,7 @@ UNDO, REMEMBER, CARE, RUN = "u:", "r:", "c:", "x:"
 """The beginnings of the data: `n:USER:FOLLOW_UP`, `u:CHANGE`, `r:USER:KIND:VALUE`,
 `c:USER:CONCERN`, `x:USER:DIGEST`."""
 
-WHY: Final = "why"
-"""After this follow-up the others make as much sense as before."""
-LEAST_EUROS: Final = 9
-"""The price from which there may be a cheaper wine."""
-LIGHT: Final = frozenset({Body.LIGHT, Body.MEDIUM_LIGHT})
-SWEETISH: Final = frozenset({Sweetness.OFF_DRY, Sweetness.MEDIUM})
-FOLLOW_UPS: Final[Mapping[str, Callable[[Sequence[Wine]], bool]]] = {
-    "cheaper": lambda wines: _lowest_price(wines) >= LEAST_EUROS,
-    "lighter": lambda wines: any(wine.body and wine.body not in LIGHT for wine in wines),
-    "fuller": lambda wines: all(wine.body in LIGHT for wine in wines),
-    "drier": lambda wines: any(wine.sweetness in SWEETISH for wine in wines),
-    "like": lambda wines: True,
-    WHY: lambda wines: True,
-}
-"""The wines for which a follow-up makes sense."""
-
+FOLLOW_UPS: Final = ("cheaper", "lighter", "fuller", "drier", "like", "why")
 MISUNDERSTOOD: Final = "off"
 MAX_LABEL: Final = 40
 MAX_SUGGESTED: Final = 2
@@ -61,7 +45,7 @@ def buttons_below(question: Question, reply: Reply) -> ButtonRows:
         _tool_buttons(question, reply)
         + _care_button(question, reply)
         + _memory_buttons(question, reply)
-        + follow_up_buttons(question, reply)
+        + _follow_up_buttons(question, reply)
         + (rating(question.id) if reply.outcome != "care" else ())
     )
 
@@ -77,22 +61,15 @@ def answer_handlers(servers: McpServers) -> list[AnyHandler]:
     ]
 
 
-def follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
+def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the follow-ups of an answer; none where it shows wines of another list."""
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
     if question.kind not in ("chat", "label") or not wines or len(wines) < len(reply.wines):
         return ()
     buttons = [
-        Button(translate(f"next_{name}"), f"{NEXT}{question.user_id}:{name}")
-        for name, makes_sense in FOLLOW_UPS.items()
-        if makes_sense(wines)
+        Button(translate(f"next_{name}"), f"{NEXT}{question.user_id}:{name}") for name in FOLLOW_UPS
     ]
     return in_rows(buttons, 3)
-
-
-def _lowest_price(wines: Sequence[Wine]) -> float:
-    prices = [wine.price_in_euros for wine in wines if wine.price_in_euros is not None]
-    return min(prices, default=0)
 
 
 async def _answer_follow_up(update: Update, conversation: Conversation) -> None:
@@ -100,7 +77,7 @@ async def _answer_follow_up(update: Update, conversation: Conversation) -> None:
     query = press_of(update)
     owner, name = parts_of(query, 2)
     is_known = name in FOLLOW_UPS and await _is_remembered(query.message, conversation)
-    prefix = "" if name == WHY else NEXT
+    prefix = "" if name == "why" else NEXT  # the others make as much sense after an explanation
     if message := await claim(query, owner if is_known else None, prefix):
         await acknowledge(query)
         question = conversation.build_question(update, translate(f"wish_{name}"))
