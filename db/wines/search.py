@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from math import inf, log
+from math import inf
 from statistics import median
 from typing import Any, Final
 
@@ -260,14 +260,14 @@ def preferred(rows: Sequence[Row[Any]], query: WineQuery) -> list[tuple[Any, Row
         dearest = DEAR * median(prices)
     has_points = any(getattr(query, name) for name in query.soft)
     places = [
-        (row[0] if has_points else 0, -weight, (row.price or 0) > dearest)
-        for row, weight in zip(rows, named, strict=True)
+        (row[0] if has_points else 0, -count, (row.price or 0) > dearest)
+        for row, count in zip(rows, named, strict=True)
     ]
     return sorted(zip(places, rows, strict=True), key=lambda placed: placed[0])
 
 
-def _named(text: str, rows: Sequence[Row[Any]]) -> list[float]:
-    """Return how much of each row's name, producer and origin a text names; rare words count more.
+def _named(text: str, rows: Sequence[Row[Any]]) -> list[int]:
+    """Return how many words of each row's name, producer and origin a text names.
 
     Grapes and what a filter says name no wine.
     """
@@ -275,9 +275,7 @@ def _named(text: str, rows: Sequence[Row[Any]]) -> list[float]:
     for name in sorted(known_names("grapes"), key=len, reverse=True):
         said = said.replace(f" {name} ", " ")
     asked = {*terms(said)} - VALUES
-    held = [asked & {*words(f"{row.name} {row.producer} {row.place}")} for row in rows]
-    counts = Counter(word for found in held for word in found)
-    return [sum(log(len(rows) / counts[word]) for word in found) for found in held]
+    return [len(asked & {*words(f"{row.name} {row.producer} {row.place}")}) for row in rows]
 
 
 Traits = tuple[tuple[str, object], ...]

@@ -144,7 +144,9 @@ async def test_a_source_that_fails_leaves_the_words_and_says_so_once(
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert len(await store.search(["lees"])) == 3
+        await store.save(document("gravel.md", "Gravel keeps warm."))
         assert await store.embed_missing() == 0
     assert caplog.messages == ["Documents are searched by words only: words-1 is down"]
     embedder.broken = False
+    assert await store.embed_missing() == 1
     assert len(await store.search(["sediment"])) == 6
