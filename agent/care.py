@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter
 
 from agent.i18n import current_language
-from agent.language import Spoken
-from agent.tables import StrictModel, Words, read_toml
+from agent.language import DetectedLanguage
+from agent.tables import StrictModel, WordSet, read_toml
 from agent.text import Match, Pattern, fold, pattern
 
 Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
@@ -153,12 +153,12 @@ def _is_minor(match: Match, drinking_age: int) -> bool:
 class _Phrases(StrictModel):
     """The content of `care_phrases.toml`: words that count everywhere, and the phrases."""
 
-    fillers: Words
-    clauses: Words
+    fillers: WordSet
+    clauses: WordSet
     numbers: str
-    denials: Words
+    denials: WordSet
     allergies: dict[Allergy | Literal["allergic", "first"], str]
-    concerns: dict[Concern, dict[Spoken, list[str]]]
+    concerns: dict[Concern, dict[DetectedLanguage, list[str]]]
 
     @cached_property
     def ages(self) -> Mapping[str, int]:
@@ -170,7 +170,7 @@ class _Phrases(StrictModel):
         }
 
     @cached_property
-    def patterns(self) -> Sequence[tuple[Concern, Spoken, Pattern]]:
+    def patterns(self) -> Sequence[tuple[Concern, DetectedLanguage, Pattern]]:
         """Return a pattern for each concern and language, the gravest concern first."""
         denied = f"(?P<denied> (?:{_any(self.denials)}))?"
         return [

@@ -10,13 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from agent.tables import StrictModel, Words, read_toml
-from agent.text import REMEMBERED, fold, pattern
+from agent.tables import StrictModel, WordSet, read_toml
+from agent.text import CACHE_SIZE, fold, pattern
 
 Language = Literal["en", "de", "fr", "es", "it", "nl"]
-Spoken = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
+DetectedLanguage = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
 """The languages that are recognized; of Portuguese nothing else is known."""
-SPOKEN: Final[tuple[Spoken, ...]] = get_args(Spoken)
+DETECTED_LANGUAGES: Final[tuple[DetectedLanguage, ...]] = get_args(DetectedLanguage)
 
 _STEMMERS: Final[Mapping[Language, str]] = {
     "en": "porter", "de": "german", "fr": "french",
@@ -30,7 +30,7 @@ def stem(word: str, language: Language = "en") -> str:
     return _stem(word, _STEMMERS[language]) if len(word) <= LONGEST_STEMMED else word
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHE_SIZE)
 def _stem(word: str, algorithm: str) -> str:
     # Imported late: it loads every language, which only indexing and searching need.
     import snowballstemmer  # noqa: PLC0415
@@ -51,7 +51,7 @@ _LOOK_AROUND: Final = 80
 _WORD: Final = pattern(r"\p{L}+'?")
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of `text` in order; a missed boundary is better than a false one."""
     edges = [0, *_sentence_ends(text, len(text)), len(text)]
     parts = (text[start:end].strip() for start, end in pairwise(edges))
@@ -69,14 +69,14 @@ def truncate_at_boundary(text: str, limit: int) -> str:
     begin = len(text) - len(text.lstrip())
     ends = (match.start() for match in _PARAGRAPH_END.finditer(text[: limit + 2]))
     paragraph = max((end for end in ends if begin < end <= limit), default=0)
-    cut = max(paragraph, last_sentence_end(text, limit))
+    cut = max(paragraph, find_last_sentence_end(text, limit))
     if cut <= 0:
         space = _LAST_SPACE.search(text[: limit + 1])
         cut = space.start() if space and space.start() else limit
     return text[:cut].rstrip()
 
 
-def last_sentence_end(text: str, limit: int) -> int:
+def find_last_sentence_end(text: str, limit: int) -> int:
     """Return where the last sentence ends within the first `limit` characters, 0 if none does."""
     return max(_sentence_ends(text, limit), default=0)
 
@@ -107,13 +107,13 @@ LEAST_WORDS, LEAST_COMMON, LEAST_SHARE = 3, 2, 0.2
 """Words in all, and common words of the language among them: in number and as a share."""
 
 
-def language_of(text: str) -> Spoken | None:
+def detect_language(text: str) -> DetectedLanguage | None:
     """Return the language of `text`, None where there is too little of it or it is not clear.
 
     It is recognized by its commonest words: a short message has enough of them. A common word that
     no other language has is evidence of 1.
     """
-    evidence, found = language_evidence(text), _tokens(text)
+    evidence, found = score_languages(text), _tokens(text)
     best, second = sorted(evidence, key=evidence.__getitem__, reverse=True)[:2]
     common = sum(word in _weights()[best] for word in found)
     is_clear = evidence[best] >= max(1, LEAST_LEAD * evidence[second])
@@ -121,7 +121,7 @@ def language_of(text: str) -> Spoken | None:
     return best if is_clear and is_enough else None
 
 
-def language_evidence(text: str) -> dict[Spoken, float]:
+def score_languages(text: str) -> dict[DetectedLanguage, float]:
     """Return how much the common words of `text` speak for each language."""
     found = _tokens(text)
     return {
@@ -151,9 +151,9 @@ def common_words(language: str) -> frozenset[str]:
 class _Data(StrictModel):
     """The content of `language.toml`."""
 
-    stop_words: Words
-    abbreviations: Words
-    common: dict[Spoken, Words]
+    stop_words: WordSet
+    abbreviations: WordSet
+    common: dict[DetectedLanguage, WordSet]
 
 
 @cache
@@ -162,7 +162,7 @@ def _data() -> _Data:
 
 
 @cache
-def _weights() -> Mapping[Spoken, Mapping[str, float]]:
+def _weights() -> Mapping[DetectedLanguage, Mapping[str, float]]:
     """Return the weights of each language's common words: less for those that others have too."""
     common = _data().common
     shared = Counter(word for words in common.values() for word in words)

@@ -10,44 +10,44 @@ from typing import TYPE_CHECKING, Final, cast
 if TYPE_CHECKING:
     from httpx2 import Response
 
-MESSAGE: Final = 8_000
+MESSAGE_CHARS: Final = 8_000
 """The message of a turn, all that were sent in one go together."""
-NAME: Final = 64
+NAME_CHARS: Final = 64
 """The name of a person; Telegram allows no more."""
 
-ANSWER: Final = 32_000
+ANSWER_CHARS: Final = 32_000
 """The answer of a model; 6,000 tokens are some 24,000."""
-ARGUMENTS: Final = 32_000
+ARGUMENT_CHARS: Final = 32_000
 """The arguments of a tool call."""
 TOOL_CALLS: Final = 64
 """Calls in one answer."""
-SERVICE_BYTES: Final = 8_000_000
+SERVICE_RESPONSE_BYTES: Final = 8_000_000
 """An answer of Langfuse, or of an embedding source: 64 long vectors have 5,800,000."""
-FOUND_BYTES: Final = 2_000_000
+SEARCH_RESPONSE_BYTES: Final = 2_000_000
 """An answer of a web search."""
 
 FILE_BYTES: Final = 20_000_000
 """A file that somebody sends; Telegram hands bots no larger ones."""
-TELEGRAM_BYTES: Final = 2 * FILE_BYTES
+TELEGRAM_RESPONSE_BYTES: Final = 2 * FILE_BYTES
 """An answer of Telegram."""
 IMAGES: Final = 8
 """Pictures of a message that are looked at, an album has up to ten; pages of a scanned list."""
 IMAGE_PIXELS: Final = 50_000_000
 """Pixels of a picture, unpacked; the largest of a telephone have about as many."""
-READ_NAME: Final = 120
+PICTURE_NAME_CHARS: Final = 120
 """A name, a region or a line that was read in a picture."""
-LIST_WINES: Final = 300
+WINES_PER_LIST: Final = 300
 """Wines of a list that somebody shows, all pages together."""
 
-FILE_NAME: Final = 300
+DOCUMENT_PATH_CHARS: Final = 300
 """The path that a document is known by."""
-DOCUMENT: Final = 5_000_000
+DOCUMENT_CHARS: Final = 5_000_000
 """The text of a document; the longest books have some 3,000,000."""
-PAGES: Final = 2_000
+PDF_PAGES: Final = 2_000
 """Pages of a PDF file."""
 
 
-async def body_of(response: "Response", most: int) -> bytes | None:
+async def read_body(response: "Response", most: int) -> bytes | None:
     """Read a body to its end; return None if it has over `most` bytes, or never ends."""
     body = bytearray()
     async for part in response.aiter_bytes():
@@ -57,7 +57,7 @@ async def body_of(response: "Response", most: int) -> bytes | None:
     return bytes(body)
 
 
-def ends_at(most: int) -> "Callable[[Response], Awaitable[None]]":
+def limit_body(most: int) -> "Callable[[Response], Awaitable[None]]":
     """Return a response hook for a client: bodies end after `most` bytes, counted unpacked."""
     from httpx2 import AsyncByteStream, Response  # noqa: PLC0415 - heavy, needed by a request
 

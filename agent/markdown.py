@@ -22,7 +22,7 @@ _BLANK: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {
 _PLAIN_VARIANTS: Final = "\ufe0e\ufe0f"
 """A sign as text, and as a picture: of use behind signs that are no letters."""
 
-NOTE_SIGN: Final = "ⓘ"
+NOTE_SYMBOL: Final = "ⓘ"
 """The sign before a note of the bot's own."""
 
 LEAST_DIGITS: Final = 7
@@ -49,7 +49,7 @@ _SHOWN_AS_IT_IS: Final = pattern(r"\\([\\`*_<#>~+-])|`([^`]+)`")
 _NOT_OF_URL: Final = pattern(r"[\s<>\"\\^`{|}]")
 
 
-def visible(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """Return `text` without the invisible: controls, direction marks, zero widths, half letters.
 
     Joiners stay where a script or a picture needs them; every end of a line is a line feed.
@@ -73,7 +73,7 @@ def _seen(before: str, sign: str, after: str) -> str:
     return " " if sign in "\v\f\x85\u2028\u2029" else ""
 
 
-class Live(NamedTuple):
+class AutoLink(NamedTuple):
     """A stretch of text that a client may make a link of by itself; `kind` is `address` or `tag`.
 
     A tag is a command, a hashtag or a cashtag.
@@ -84,7 +84,7 @@ class Live(NamedTuple):
     kind: str
 
 
-def live(text: str) -> Iterator[Live]:
+def find_auto_links(text: str) -> Iterator[AutoLink]:
     """Yield the stretches of which a client may make links, in order; rather too many than too few.
 
     Clients differ in the domains they know, so that none is asked for: a full stop between a letter
@@ -97,7 +97,7 @@ def live(text: str) -> Iterator[Live]:
             end = found.end
 
 
-def _live_runs(text: str) -> Iterator[Live]:
+def _live_runs(text: str) -> Iterator[AutoLink]:
     for run in _RUN.finditer(text):
         said = run[0]
         if _SIGNS.isdisjoint(said):
@@ -108,14 +108,14 @@ def _live_runs(text: str) -> Iterator[Live]:
             start = len(before) - len(_NOT_OF_HOST.split(before)[-1])
             end = max([len(said.rstrip(_CLOSING)), *(match.end() for match in found)])
             kind = "address" if address else "tag"
-            yield Live(run.start() + start, run.start() + end, kind)
+            yield AutoLink(run.start() + start, run.start() + end, kind)
 
 
-def _numbers_to_call(text: str) -> Iterator[Live]:
+def _numbers_to_call(text: str) -> Iterator[AutoLink]:
     for found in _TO_CALL.finditer(text):
         digits = sum(map(str.isdigit, found[0]))
         if digits >= (LEAST_DIGITS if found[0].startswith("+") else LEAST_BARE_DIGITS):
-            yield Live(found.start(), found.end(), "address")
+            yield AutoLink(found.start(), found.end(), "address")
 
 
 def escape(text: str) -> str:
@@ -123,8 +123,8 @@ def escape(text: str) -> str:
 
     Addresses are seen to when Markdown is rendered, commands and tags here: our own text has such.
     """
-    shown, parts, end = visible(text).replace(NOTE_SIGN, ""), [], 0
-    for found in live(shown):
+    shown, parts, end = strip_invisible(text).replace(NOTE_SYMBOL, ""), [], 0
+    for found in find_auto_links(shown):
         tag = shown[found.start : found.end]
         if found.kind == "tag" and "`" not in tag:
             parts += [_escaped(shown[end : found.start]), f"`{tag}`"]
@@ -137,18 +137,18 @@ def _escaped(text: str) -> str:
     return _LINE_MARK.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", marked)
 
 
-def plain(markdown: str) -> str:
+def unescape(markdown: str) -> str:
     """Return the text that `escape` made Markdown of, as far as it can be seen."""
     return _SHOWN_AS_IT_IS.sub(lambda found: found[1] or found[2], markdown)
 
 
-def link(url: str) -> str:
+def format_link(url: str) -> str:
     """Return Markdown for an address of the web, shown as its domain; nothing if it is none."""
-    target = _NOT_OF_URL.sub(lambda found: quote(found[0]), visible(url).strip())
-    return f"<{target}>" if domain(target) else ""
+    target = _NOT_OF_URL.sub(lambda found: quote(found[0]), strip_invisible(url).strip())
+    return f"<{target}>" if get_domain(target) else ""
 
 
-def domain(url: str) -> str:
+def get_domain(url: str) -> str:
     """Return the domain of a web address, without `www.`; empty if it is none."""
     try:
         parts = urlsplit(url)

@@ -25,8 +25,8 @@ from agent.engine.errors import ToolError, describe_validation_error, quoted
 from agent.engine.messages import api_name
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.lengths import FILE_BYTES, ends_at
-from agent.markdown import domain, live, visible
+from agent.lengths import FILE_BYTES, limit_body
+from agent.markdown import find_auto_links, get_domain, strip_invisible
 from agent.retrying import Backoff
 from agent.text import clip
 
@@ -199,7 +199,7 @@ class Connection:
             http = httpx2.AsyncClient(
                 headers=plain,
                 timeout=httpx2.Timeout(30, read=300),
-                event_hooks={"response": [ends_at(FILE_BYTES)]},
+                event_hooks={"response": [limit_body(FILE_BYTES)]},
             )
             await stack.enter_async_context(http)
             transport = streamable_http_client(str(self.server.url), http_client=http)
@@ -210,7 +210,7 @@ class Connection:
         hints = listed.annotations
         is_destructive = hints is not None and hints.destructive_hint is True
         needs_confirmation = is_destructive or listed.name not in self.server.tools
-        description = clip(visible(listed.description or listed.title or ""), MAX_CHARS)
+        description = clip(strip_invisible(listed.description or listed.title or ""), MAX_CHARS)
         return McpTool(
             name=api_name(f"{self.name}__{listed.name}"),
             description=f"{description}\n{ASKS}".strip() if needs_confirmation else description,
@@ -224,7 +224,7 @@ class Connection:
     async def _propose(self, tool: str, arguments: AnyArguments, _: Run) -> ToolOutput:
         """Propose a call to the user."""
         name = api_name(f"{self.name}__{tool}")
-        written = visible(json.dumps(arguments.model_extra, ensure_ascii=False))
+        written = strip_invisible(json.dumps(arguments.model_extra, ensure_ascii=False))
         if len(written) > MAX_CHARS:
             problem = f"the arguments have more than {MAX_CHARS} characters"
             raise ToolError(f"{problem}; the user, who must consent, could not read them")
@@ -246,7 +246,7 @@ class Connection:
             result = await self.client.call_tool(tool, arguments.model_extra)
         except Exception as error:
             self._recheck.set()  # it may have ended: try it now
-            reason = clip(visible(str(_innermost(error))), 200)
+            reason = clip(strip_invisible(str(_innermost(error))), 200)
             raise ToolError(f"{self.name} failed: {reason}; answer without it") from None
         text = text_of(result, run.limits.result_chars)
         if result.is_error:
@@ -297,8 +297,10 @@ def text_of(result: "CallToolResult", max_chars: int) -> str:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
     text = "\n".join(parts)
     if len(text) <= max_chars:
-        return visible(text).strip()
-    return f"{visible(text[: max_chars - 300]).strip()}\n[cut: {len(text)} characters in all]"
+        return strip_invisible(text).strip()
+    return (
+        f"{strip_invisible(text[: max_chars - 300]).strip()}\n[cut: {len(text)} characters in all]"
+    )
 
 
 def statements(key: str, text: str, arguments: Mapping[str, Any]) -> dict[str, object]:
@@ -309,8 +311,8 @@ def statements(key: str, text: str, arguments: Mapping[str, Any]) -> dict[str, o
     for value in arguments.values():
         if isinstance(value, str) and len(value) >= LEAST_ECHO:
             text = text.replace(value, " ")
-    addresses = dict.fromkeys(text[found.start : found.end] for found in live(text))
-    links = [address for address in addresses if domain(address)][:MAX_LINKS]
+    addresses = dict.fromkeys(text[found.start : found.end] for found in find_auto_links(text))
+    links = [address for address in addresses if get_domain(address)][:MAX_LINKS]
     found = {f"{key}:{number}": Statement(link, link) for number, link in enumerate(links, 1)}
     return {key: Statement(text), **found}
 

@@ -13,7 +13,7 @@ NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
 SEPARATORS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", "."))
 
 
-def value(number: str) -> float:
+def parse_number(number: str) -> float:
     """Return what digits are worth: 1.5, 1,5 and 1'500,00; three digits follow thousands."""
     whole, sign, rest = number.translate(SEPARATORS).rpartition(".")
     digits = whole.replace(".", "")
@@ -21,12 +21,14 @@ def value(number: str) -> float:
     return float(f"{digits}{rest}" if is_whole else f"{digits}.{rest}")
 
 
-def numbers(text: str) -> frozenset[float]:
+def find_numbers(text: str) -> frozenset[float]:
     """Return all numbers in a text, in digits or in words."""
-    return frozenset(map(value, (*NUMBER.findall(text), *NUMBER.findall(in_digits(text)))))
+    return frozenset(
+        map(parse_number, (*NUMBER.findall(text), *NUMBER.findall(spell_in_digits(text))))
+    )
 
 
-def in_digits(text: str) -> str:
+def spell_in_digits(text: str) -> str:
     """Return a text, folded, with its numbers in words written in digits."""
     return _tables()[2].sub(_digits, fold(unicodedata.normalize("NFKC", text)))
 

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter
 
 T = TypeVar("T")
-Words = Annotated[frozenset[str], BeforeValidator(str.split)]
+WordSet = Annotated[frozenset[str], BeforeValidator(str.split)]
 """Words that a file has in one string, with white space between them."""
 
 

@@ -8,11 +8,11 @@ from typing import Final, cast
 
 Match = re.Match[str]
 """A match of a pattern, with the methods that one of `re` has; `span` takes numbers alone."""
-escape: Final = re.escape
+escape_pattern: Final = re.escape
 
 MAX_INLINE_CHARS: Final = 4_000
 """A longer text is read in a thread: no chat waits then for another's."""
-REMEMBERED: Final = 65_536
+CACHE_SIZE: Final = 65_536
 """The most results remembered, of characters and of stems; there are some 150,000 characters."""
 
 
@@ -97,7 +97,7 @@ def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def storable(text: str) -> str:
+def strip_unstorable(text: str) -> str:
     """Return `text` without what cannot be sent or stored: NULs, and halves of characters."""
     return _encodable(text.replace("\x00", ""))
 
@@ -123,7 +123,7 @@ def fold(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_FOLDED)
 
 
-class Characters(dict[int, str]):
+class CharacterMap(dict[int, str]):
     """Maps characters to the result of `replace`, computed when they are first met.
 
     For `str.translate`, which takes a tenth of the time of a pattern.
@@ -135,7 +135,7 @@ class Characters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         new = self._replace(chr(code))
-        if len(self) < REMEMBERED:
+        if len(self) < CACHE_SIZE:
             self[code] = new
         return new
 
@@ -148,17 +148,17 @@ def _folded(sign: str) -> str:
     return unicodedata.normalize("NFC", "".join(kept))
 
 
-_FOLDED: Final = Characters(_folded)
-_WORDS: Final = Characters(lambda sign: sign if sign.isalnum() or _MARKS.match(sign) else " ")
+_FOLDED: Final = CharacterMap(_folded)
+_WORDS: Final = CharacterMap(lambda sign: sign if sign.isalnum() or _MARKS.match(sign) else " ")
 """Letters and digits of every script, with the marks that are part of a word in theirs."""
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of `text` in order, folded: `Côte-Rôtie` is `cote`, `rotie`."""
     return fold(text).translate(_WORDS).split()
 
 
-UNSPACED: Final = pattern(
+UNSPACED_SCRIPTS: Final = pattern(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     r"\uac00-\ud7af\uf900-\ufaff\x{20000}-\x{3ffff}]+"
 )

@@ -15,7 +15,7 @@ from agent.engine.messages import LLM
 from agent.engine.run import NOTHING_SPENT, Level, Prompt, PromptRef, Run, Span, Spent
 from agent.i18n import translate
 from agent.language import Language
-from agent.markdown import NOTE_SIGN, visible
+from agent.markdown import NOTE_SYMBOL, strip_invisible
 from agent.mcp import Proposal
 from agent.tables import read_toml
 from agent.text import Pattern, pattern
@@ -176,7 +176,7 @@ class Reply:
         for note in self.notes:
             # Italics cannot span lines.
             first, line_break, rest = note.partition("\n")
-            last += f"\n\n_{NOTE_SIGN} {first}_{line_break}{rest}"
+            last += f"\n\n_{NOTE_SYMBOL} {first}_{line_break}{rest}"
         return [*others, last]
 
     @property
@@ -296,15 +296,15 @@ def _attacks() -> Mapping[str, Pattern]:
 
 def security_flags(message: str) -> list[str]:
     """Return the names of the signs of an attempt to steer the model: a hint, no defence."""
-    folded = unicodedata.normalize("NFKC", visible(message)).lower()
+    folded = unicodedata.normalize("NFKC", strip_invisible(message)).lower()
     return [name for name, attack in _attacks().items() if attack.search(folded)]
 
 
 def guard_input(message: str, span: Span) -> str:
     """Return a message without invisible characters; record signs of an injection on the span."""
     with span.child("guard.input", "guardrail") as guard:
-        flags = security_flags(message[: lengths.MESSAGE])
+        flags = security_flags(message[: lengths.MESSAGE_CHARS])
         guard.update(output=flags, level="WARNING" if flags else None)
         if flags:
             span.update(metadata={"security_flags": ",".join(flags)})
-        return visible(message[: lengths.MESSAGE]).strip()
+        return strip_invisible(message[: lengths.MESSAGE_CHARS]).strip()

@@ -17,7 +17,7 @@ from agent.engine.run import Run
 from agent.engine.tools import ERROR_PREFIX, Toolbox
 from agent.i18n import current_language, translate
 from agent.language import truncate_at_boundary
-from agent.markdown import escape, link
+from agent.markdown import escape, format_link
 from agent.mcp import McpServers, Proposal
 from agent.places.find import Place, Places, find_places
 from agent.places.queries import MAX_PLACE_CHARS, QueryGenerationFailed, category_named, name_in
@@ -184,7 +184,7 @@ def place_texts(found: Places) -> list[str]:
     head = f"**{label(found.queries.category)} · {_line(found.queries.place)}**"
     lead = found.note or translate("searches")
     searches = "\n".join(
-        f"{number}. {_line(search.query)} · {link(search.url)}"
+        f"{number}. {_line(search.query)} · {format_link(search.url)}"
         for number, search in enumerate(found.links, start=1)
     )
     if not found.results:
@@ -195,7 +195,7 @@ def place_texts(found: Places) -> list[str]:
 
 def _place(number: int, place: Place, found: Places) -> str:
     lines = [
-        f"{number}. {_line(place.title)} · {link(place.url)}",
+        f"{number}. {_line(place.title)} · {format_link(place.url)}",
         escape(truncate_at_boundary(" ".join(place.snippet.split()), SNIPPET_CHARS)),
         translate("found_by", count=len(place.queries), all=len(found.queries.queries)),
     ]

@@ -8,7 +8,7 @@ from typing import Final
 from agent.care import read_care
 from agent.engine.run import Run, ShowDraft, Span
 from agent.i18n import is_language_chosen, set_language, translate
-from agent.language import language_of
+from agent.language import detect_language
 from agent.memory.tools import with_change_notes
 from agent.tracing.records import TraceRecord
 from agent.turn import (
@@ -221,7 +221,7 @@ async def _transcribe(question: Question, run: Run) -> Question:
     if question.transcribe is None:
         return question
     question = replace(question, text=await question.transcribe(run))
-    if not is_language_chosen() and (language := language_of(question.text)):
+    if not is_language_chosen() and (language := detect_language(question.text)):
         set_language(language)
     run.span.update(input=question.text)
     return question

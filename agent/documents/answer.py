@@ -36,7 +36,7 @@ from agent.engine.contract import CORRECTION_INTRO, OutputContract
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.i18n import translate
-from agent.prompts import prompt_for, with_instructions
+from agent.prompts import get_prompt, with_instructions
 from agent.text import pattern
 
 PROMPT: Final = """\
@@ -82,7 +82,7 @@ async def answer_question(
     # One request is kept for the answer.
     refinement = await refine_question(question, run=run, enabled=refine, kept_requests=1)
     chunks = await retrieve(documents, refinement.queries, run.span)
-    prompt, response = prompt_for(run, "documents-answer"), None
+    prompt, response = get_prompt(run, "documents-answer"), None
     if run.models and chunks:
         retries = min(1, run.limits.structured_output_max_retries)
         limits = replace(run.limits, structured_output_max_retries=retries)

@@ -12,9 +12,9 @@ from typing import Final
 from agent.documents.passages import Chunk, best_passage, content_words, source_line
 from agent.engine.contract import Evidence
 from agent.engine.errors import quoted
-from agent.language import sentences
-from agent.numerals import NUMBER, numbers, value
-from agent.text import Match, pattern, words
+from agent.language import split_sentences
+from agent.numerals import NUMBER, find_numbers, parse_number
+from agent.text import Match, pattern, split_words
 
 NOT_ENOUGH: Final = "I don't have enough information"
 """The sentence by which a model says that the excerpts do not hold the answer."""
@@ -269,7 +269,7 @@ def _lines(text: str, paths: Collection[str]) -> list[Line]:
 def _cited_sentences(text: str) -> list[str]:
     """Return the sentences of a text, each with the citations that follow its full stop."""
     found: list[str] = []
-    for sentence in sentences(STUCK.sub(lambda stuck: f"{stuck[1]} [", text)):
+    for sentence in split_sentences(STUCK.sub(lambda stuck: f"{stuck[1]} [", text)):
         is_ended = bool(found) and found[-1].rstrip("\"'»”’)*_").endswith(ENDS)
         leading = LEADING.match(sentence) if is_ended else None
         rest = sentence[leading.end(1) :].strip() if leading else sentence
@@ -297,12 +297,12 @@ def _needs_citation(sentence: str) -> bool:
 
 def admits_not_enough(text: str) -> bool:
     """Return whether a text begins with "I don't have enough information"."""
-    admission = words(NOT_ENOUGH)
-    return words(text[: 2 * len(NOT_ENOUGH)])[: len(admission)] == admission
+    admission = split_words(NOT_ENOUGH)
+    return split_words(text[: 2 * len(NOT_ENOUGH)])[: len(admission)] == admission
 
 
 def unsupported_number(statement: str, sources: str) -> str | None:
     """Return the first number in figures that its sources do not hold, in figures or words."""
     figures = NUMBER.findall(statement)
-    supported = numbers(sources) if figures else frozenset[float]()
-    return next((number for number in figures if value(number) not in supported), None)
+    supported = find_numbers(sources) if figures else frozenset[float]()
+    return next((number for number in figures if parse_number(number) not in supported), None)

@@ -63,7 +63,7 @@ class Embedder:
             ):
                 if response.status_code != httpx2.codes.OK:
                     raise EmbeddingError(f"{self.name} answered {response.status_code}")
-                data = await lengths.body_of(response, lengths.SERVICE_BYTES)
+                data = await lengths.read_body(response, lengths.SERVICE_RESPONSE_BYTES)
             found = _Vectors.model_validate_json(data or b"").data
             # Servers need not keep the order.
             vectors = [item.embedding for item in sorted(found, key=lambda item: item.index)]

@@ -13,7 +13,7 @@ from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import translate
 from agent.language import truncate_at_boundary
 from agent.markdown import escape
-from agent.text import pattern, words
+from agent.text import pattern, split_words
 from agent.turn import Outcome, Reply, deps_of, error_types
 
 T = TypeVar("T")
@@ -178,7 +178,7 @@ def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:
 
 def content_words(text: str) -> set[str]:
     """Return the words of a text that carry meaning: folded, longer than two letters."""
-    return {word for word in words(text) if len(word) > 2 or not word.isascii()}
+    return {word for word in split_words(text) if len(word) > 2 or not word.isascii()}
 
 
 async def ask_cheaper_model_first(

@@ -36,8 +36,8 @@ from agent.engine.loop import AgenticResponse
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
-from agent.prompts import prompt_for, with_instructions
-from agent.text import UNSPACED, Pattern, escape, pattern, storable
+from agent.prompts import get_prompt, with_instructions
+from agent.text import UNSPACED_SCRIPTS, Pattern, escape_pattern, pattern, strip_unstorable
 from agent.turn import deps_of
 
 MAX_SNIPPETS: Final = 8
@@ -159,7 +159,7 @@ def verbatim(content: str, text: str) -> str | None:
     marks and an ellipsis around the content may be the model's. A quote begins and ends with a
     word.
     """
-    words = storable(content).strip(f"{QUOTATION_MARKS}… ").split()
+    words = strip_unstorable(content).strip(f"{QUOTATION_MARKS}… ").split()
     if not words or sum(map(len, words)) > len(text):
         return None
     for found in _quote_pattern(*words).finditer(text):
@@ -176,11 +176,14 @@ def _quote_pattern(*words: str) -> Pattern:
 
 def _in_any_form(sign: str) -> str:
     """Return a pattern of a character, or of those that are equal to it."""
-    return next((f"[{escape(signs)}]" for signs in EQUAL_SIGNS if sign in signs), escape(sign))
+    return next(
+        (f"[{escape_pattern(signs)}]" for signs in EQUAL_SIGNS if sign in signs),
+        escape_pattern(sign),
+    )
 
 
 def _is_within_word(around: str) -> bool:
-    return len(around) == 2 and around.isalnum() and not UNSPACED.search(around)
+    return len(around) == 2 and around.isalnum() and not UNSPACED_SCRIPTS.search(around)
 
 
 class Quote(Snippet):
@@ -233,7 +236,7 @@ async def find_quotes(
     over equal chunks, models and prompt is answered from `cache`. Errors of the store are raised.
     """
     chunks = await retrieve(documents, [query], run.span)
-    prompt = prompt_for(run, "documents-quotes")
+    prompt = get_prompt(run, "documents-quotes")
     words, models = query.lower().split(), (*run.models, *deps_of(run).models.values())
     names = [model.model for model in models]
     # With the texts: a quote from a document that has changed since may be wrong.

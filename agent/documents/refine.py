@@ -16,7 +16,7 @@ from agent.engine.contract import OutputContract
 from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
-from agent.prompts import prompt_for, with_instructions
+from agent.prompts import get_prompt, with_instructions
 from agent.tables import StrictModel
 from agent.text import pattern
 from agent.turn import security_flags
@@ -129,7 +129,7 @@ async def refine_question(
         grounding=lambda refined, _: _added_number(refined, question),
         temperature=TEMPERATURE,
     )
-    prompt = prompt_for(run, "refinement")
+    prompt = get_prompt(run, "refinement")
     refine_run = with_instructions(run, prompt, schema=contract.output.schema_text)
     with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(

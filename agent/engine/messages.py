@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
 from agent import lengths
-from agent.text import clip, pattern, storable
+from agent.text import clip, pattern, strip_unstorable
 
 NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
 CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
@@ -160,9 +160,9 @@ class Conversation:
     def __init__(
         self, instructions: str, history: Sequence[Message], text: str, images: Sequence[str] = ()
     ) -> None:
-        self._system: Message = {"role": "system", "content": storable(instructions)}
+        self._system: Message = {"role": "system", "content": strip_unstorable(instructions)}
         self._history = [*history]
-        self._question: Message = {"role": "user", "content": storable(text)}
+        self._question: Message = {"role": "user", "content": strip_unstorable(text)}
         self._images = [{"type": "image_url", "image_url": {"url": url}} for url in images]
         self._added: list[Message] = []
         self._pair = slice(0, 0)  # the last invalid response and its feedback, within `_added`
@@ -241,7 +241,7 @@ class Conversation:
 
 def api_name(name: str) -> str:
     """Write a name as a server accepts it: letters, digits, _ and -, at most 64."""
-    return NOT_IN_A_NAME.sub("_", name)[: lengths.NAME]
+    return NOT_IN_A_NAME.sub("_", name)[: lengths.NAME_CHARS]
 
 
 def json_object(text: str) -> dict[str, Any] | None:

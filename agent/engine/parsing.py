@@ -23,8 +23,8 @@ from agent import lengths
 from agent.engine.contract import Evidence, OutputContract, Verdict, leaves
 from agent.engine.errors import SHOWN_ERROR_CHARS, describe_validation_error, log_failure
 from agent.engine.messages import LLMResponse, ToolCall
-from agent.language import last_sentence_end
-from agent.markdown import visible
+from agent.language import find_last_sentence_end
+from agent.markdown import strip_invisible
 from agent.text import clip, pattern
 
 T = TypeVar("T")
@@ -122,8 +122,8 @@ def _unusable(
         return "tool_call", "tools can no longer be called, answer with what is known"
     if finish in FINISH_PROBLEMS:
         return FINISH_PROBLEMS[finish]
-    if len(response.content) > lengths.ANSWER:
-        return "too_long", f"the response has more than {lengths.ANSWER} characters"
+    if len(response.content) > lengths.ANSWER_CHARS:
+        return "too_long", f"the response has more than {lengths.ANSWER_CHARS} characters"
     if not text:
         return "empty", "the response holds no answer"
     is_marked = contract.plain_text and CALL_MARK.search(text)
@@ -228,7 +228,7 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
         problem = await _problem_of(contract.semantic(answer))
         if not problem and (problem := await _problem_of(contract.grounding(answer, evidence))):
             kind = "grounding"
-        text = "" if problem else visible(contract.render(answer, evidence))
+        text = "" if problem else strip_invisible(contract.render(answer, evidence))
     except ValueError as error:
         problem = clip(str(error), SHOWN_ERROR_CHARS)
     except Exception as error:
@@ -264,12 +264,12 @@ def draft_of(text: str, contract: OutputContract[T], evidence: Evidence) -> Pars
     text, answer = strip_thoughts(text), None
     try:
         if contract.partial is None:
-            whole = text[: last_sentence_end(text, len(text) - 1)]
-            shown = visible(whole) if contract.is_drafted else ""
+            whole = text[: find_last_sentence_end(text, len(text) - 1)]
+            shown = strip_invisible(whole) if contract.is_drafted else ""
         else:
             value = parse_unfinished(text)
             answer = None if value is None else contract.partial(value, evidence)
-            shown = "" if answer is None else visible(contract.render(answer, evidence))
+            shown = "" if answer is None else strip_invisible(contract.render(answer, evidence))
         if shown.strip():
             return ParseResult(shown, [] if answer is None else contract.ids(answer), answer=answer)
     except Exception as error:
@@ -296,7 +296,7 @@ def parse_unfinished(text: str) -> dict[str, Any] | None:
 def _cut_open_strings(value: Any, closed: Any) -> Any:
     """Cut the strings of `value` that are missing in `closed` after their last sentence."""
     if isinstance(value, str) and value != closed:
-        return value[: last_sentence_end(value, len(value) - 1)]
+        return value[: find_last_sentence_end(value, len(value) - 1)]
     if isinstance(value, dict):
         known = closed or {}
         return {key: _cut_open_strings(value[key], known.get(key)) for key in value}

@@ -21,7 +21,7 @@ from agent.engine.errors import ToolError, describe_validation_error, log_failur
 from agent.engine.messages import JsonSchema, ToolCall, json_object
 from agent.engine.run import Run
 from agent.language import truncate_at_boundary
-from agent.text import storable
+from agent.text import strip_unstorable
 
 ERROR_PREFIX: Final = "Error: "
 DROPPED_KEYWORDS: Final = frozenset({"title", "minLength", "maxLength", "minItems", "maxItems"})
@@ -134,8 +134,8 @@ async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
     """Run a tool within its time limit; return a failure as a result."""
     seconds = min(tool.seconds or run.limits.tool_seconds, run.seconds_left)
     max_chars = run.limits.result_chars
-    if len(arguments) > lengths.ARGUMENTS:
-        problem = f"the arguments have more than {lengths.ARGUMENTS} characters"
+    if len(arguments) > lengths.ARGUMENT_CHARS:
+        problem = f"the arguments have more than {lengths.ARGUMENT_CHARS} characters"
         return _failed("invalid_arguments", problem)
     try:
         parsed = tool.arguments_model.model_validate_json(_without_nulls(arguments))
@@ -173,7 +173,7 @@ def as_text(content: object, max_chars: int) -> str:
     if not isinstance(content, str):
         plain = to_jsonable_python(content, exclude_none=True)
         content = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-    text = storable(content)
+    text = strip_unstorable(content)
     if len(text) <= max_chars:
         return text
     return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"

@@ -25,7 +25,7 @@ from agent.engine.messages import (
     ToolCall,
     Usage,
 )
-from agent.text import pattern, storable
+from agent.text import pattern, strip_unstorable
 
 FORMAT_WORDS: Final = pattern(r"response_format|json_|grammar|schema")
 STREAM_WORDS: Final = pattern(r"\bstream")
@@ -153,12 +153,12 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
     calls = message.get("tool_calls")
     calls = calls[: lengths.TOOL_CALLS] if isinstance(calls, list) else []
     return LLMResponse(
-        content=_text(message.get("content"))[: lengths.ANSWER + 1],
+        content=_text(message.get("content"))[: lengths.ANSWER_CHARS + 1],
         tool_calls=tuple(_tool_call(_mapping(call)) for call in calls),
         finish_reason=FINISH_REASONS.get(finish, finish),
         refusal=_text(message.get("refusal")) or None,
         usage=_usage(_mapping(data.get("usage"))),
-        model=storable(str(data.get("model") or model)),
+        model=strip_unstorable(str(data.get("model") or model)),
         echo=_echo(message),
     )
 
@@ -262,8 +262,10 @@ def _without_input(node: object) -> object:
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = _mapping(call.get("function"))
     name, arguments = _text(function.get("name")), _text(function.get("arguments"))
-    id = storable(str(call.get("id") or ""))
-    return ToolCall(id, name[: lengths.NAME], arguments[: lengths.ARGUMENTS + 1], _echo(call))
+    id = strip_unstorable(str(call.get("id") or ""))
+    return ToolCall(
+        id, name[: lengths.NAME_CHARS], arguments[: lengths.ARGUMENT_CHARS + 1], _echo(call)
+    )
 
 
 def _text(content: object) -> str:
@@ -273,7 +275,7 @@ def _text(content: object) -> str:
     if isinstance(content, list):
         parts = [part if isinstance(part, str) else _mapping(part).get("text") for part in content]
         content = "".join(part for part in parts if isinstance(part, str))
-    return storable(content if isinstance(content, str) else json.dumps(content))
+    return strip_unstorable(content if isinstance(content, str) else json.dumps(content))
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:

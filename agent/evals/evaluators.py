@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.evals.dataset import Conversation, Expectation
-from agent.language import language_of
-from agent.markdown import visible
+from agent.language import detect_language
+from agent.markdown import strip_invisible
 from agent.sommelier.safety import is_of
 from agent.sommelier.wine import Wine, folded, in_euros
 from agent.turn import Reply
@@ -137,7 +137,7 @@ def mark_language(observed: Observed, language: str | None) -> Mark | None:
     prose = f"{answer.intro}\n{answer.closing}" if answer else observed.text
     own = [line for line in prose.splitlines() if not line.startswith(QUOTED_LINE)]
     own += [wine.description for wine in answer.wines] if answer else []
-    found = language_of("\n".join(own))
+    found = detect_language("\n".join(own))
     if not (language and found):
         return None
     return Mark(1) if found == language else Mark(0, f"{found} instead of {language}")
@@ -209,7 +209,7 @@ def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
 
 def _says(text: str, wanted: str) -> bool:
     """Return whether a text has these words in a row; the last may go on."""
-    return f" {folded(visible(wanted))}" in f" {folded(visible(text))}"
+    return f" {folded(strip_invisible(wanted))}" in f" {folded(strip_invisible(text))}"
 
 
 def _share(count: int, problems: Sequence[str]) -> Mark | None:

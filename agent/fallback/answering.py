@@ -13,11 +13,11 @@ from typing import Final, Literal
 from agent.documents.passages import Chunk, DocumentStore, best_passage, source_line
 from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Span
-from agent.fallback.merging import Context, exchanges_of, request_of
+from agent.fallback.merging import Context, get_exchanges, merge_exchanges
 from agent.fallback.request import UNKNOWN, Request, read_request
-from agent.fallback.searching import Found, find, pairing_of, query_of
+from agent.fallback.searching import FoundWines, build_query, get_pairing, search_wines
 from agent.fallback.wording import describe_request, describe_wine, field_in_words
-from agent.fallback.words import FOLDER, scan, tokens
+from agent.fallback.words import DATA_FOLDER, find_phrases, tokenize
 from agent.i18n import current_language, translate
 from agent.language import common_words, stem, stop_words
 from agent.markdown import escape
@@ -26,7 +26,7 @@ from agent.sommelier.safety import get_wines
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Catalogue, Wine
 from agent.tables import read_toml
-from agent.text import words
+from agent.text import split_words
 from agent.turn import NOBODY, Person, Reply
 
 ENOUGH: Final = 3
@@ -47,7 +47,7 @@ Kind = Literal["why", "details", "question", "wines", "help"]
 
 
 @dataclass(frozen=True, slots=True)
-class LookUp:
+class SearchOutcome:
     """Hold the wines found for a message, or the passage that answers its question.
 
     `request` is the message merged with those before it, `message` the message by itself. The
@@ -58,7 +58,7 @@ class LookUp:
     request: Request
     message: Request
     context: Context
-    found: Found | None = None
+    found: FoundWines | None = None
     passage: Chunk | None = None
 
 
@@ -75,31 +75,31 @@ class Fallback:
         person: Person = NOBODY,
         language: str = "",
         span: Span = NO_SPAN,
-    ) -> LookUp:
+    ) -> SearchOutcome:
         """Search for what the last of these messages asks, and return what was found.
 
         Every search is held to what `person` may be shown. `language` is the user's.
         """
-        exchanges = exchanges_of(messages)
+        exchanges = get_exchanges(messages)
         ids = [wine_id for _, shown in exchanges for wine_id in shown]
         known = await get_wines(self._catalogue, ids, person) if ids else []
         wines = {wine.id: wine for wine in known}
-        request, context = request_of(exchanges, wines, language or current_language())
+        request, context = merge_exchanges(exchanges, wines, language or current_language())
         message = read_request(request.text, request.language)
         if needs_no_alcohol(message, person):
             filters = {"styles": ("alcohol_free",)}
             request = message = replace(message, filters=filters, is_question=False)
-        look_up = LookUp(kind_of(message, context), request, message, context)
+        look_up = SearchOutcome(kind_of(message, context), request, message, context)
         if look_up.kind == "question" and self._documents is not None:
             with span.child("retrieve.documents", "retriever", input=message.text) as retrieval:
                 passage = await passage_for(message.text, message.language, self._documents)
                 retrieval.update(output=[passage.id] if passage else [])
             return replace(look_up, passage=passage)
         if look_up.kind == "wines":
-            query = query_of(request, context)
+            query = build_query(request, context)
             asked = query.model_dump(mode="json", exclude_defaults=True)
             with span.child("retrieve.wines", "retriever", input=asked) as retrieval:
-                found = await find(self._catalogue, request, context, person)
+                found = await search_wines(self._catalogue, request, context, person)
                 retrieval.update(output=[wine.id for wine in found.wines])
             return replace(look_up, found=found)
         return look_up
@@ -130,13 +130,13 @@ def kind_of(message: Request, context: Context) -> Kind:
     return "help" if message.is_empty or means_nothing else "wines"
 
 
-def reply_to(look_up: LookUp) -> Reply:
+def make_reply(look_up: SearchOutcome) -> Reply:
     """Return the answer to a message, from what was found for it."""
     request, message, context = look_up.request, look_up.message, look_up.context
     kind: ResponseType = "informational" if message.is_about_wine else "off_topic"
     match look_up.kind:
         case "wines":
-            return _found(look_up, look_up.found or Found())
+            return _found(look_up, look_up.found or FoundWines())
         case "why":
             return _shown(f"{_read(request)} {_why(request)}".strip(), context.shown, request)
         case "details" if wines := context.meant(message):
@@ -169,7 +169,7 @@ def _say(text: str, kind: ResponseType = "informational") -> Reply:
     return Reply(text=text, answer=SommelierResponse(response_type=kind, intro=text))
 
 
-def _found(look_up: LookUp, found: Found) -> Reply:
+def _found(look_up: SearchOutcome, found: FoundWines) -> Reply:
     """Show the wines that were found, below how the request was read."""
     request, read = look_up.request, _read(look_up.request)
     notes = "\n\n".join(_notes(look_up.message))
@@ -212,7 +212,7 @@ def _shown(intro: str, wines: Sequence[Wine], request: Request, closing: str = "
 
 def _why(request: Request) -> str:
     """Return why such wines suit the dish, where a dish is named."""
-    name = pairing_of(request)
+    name = get_pairing(request)
     return translate(f"pairing_{name}") if name else ""
 
 
@@ -254,15 +254,17 @@ async def passage_for(question: str, language: str, documents: DocumentStore) ->
 
 def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
     """Return what a question is about in English, as far as that is known, and its other words."""
-    question_words = tokens(question)
-    spans = scan(question_words, language)
-    topics = [tuple(words(name)) for span in spans for key in NAMES for name in span.values(key)]
+    question_words = tokenize(question)
+    spans = find_phrases(question_words, language)
+    topics = [
+        tuple(split_words(name)) for span in spans for key in NAMES for name in span.values(key)
+    ]
     grammar = [span for span in spans if "mark" in span.meanings and not span.has("serving")]
     skipped = {place for span in grammar for place in span.places}
     common = common_words(language) | stop_words()
     others: list[Topic] = []
     for place, token in enumerate(question_words):
-        word = next(iter(words(token.written)), "")
+        word = next(iter(split_words(token.written)), "")
         if place not in skipped and len(word) >= SHORTEST and word not in common:
             # `*` in the table is any ending.
             heads = (f"{word[:length]}*" for length in range(len(word), 2, -1))
@@ -273,7 +275,7 @@ def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
 
 def _share(topics: Sequence[Topic], text: str) -> float:
     """Return the share of the topics that a text speaks of."""
-    stems = {stem(word) for word in words(text)}
+    stems = {stem(word) for word in split_words(text)}
     return sum(not stems.isdisjoint(map(stem, topic)) for topic in topics) / len(topics)
 
 
@@ -281,7 +283,7 @@ def _share(topics: Sequence[Topic], text: str) -> float:
 def _terms() -> Mapping[str, Topic]:
     """Return the words of wine in every language, with the English words for each."""
     found: dict[str, Topic] = {}
-    for english, others in read_toml(dict[str, str], FOLDER / "terms.toml").items():
+    for english, others in read_toml(dict[str, str], DATA_FOLDER / "terms.toml").items():
         topic = tuple(english.split())
         for word in (*topic, *others.split()):
             found[word] = tuple(dict.fromkeys((*found.get(word, ()), *topic)))

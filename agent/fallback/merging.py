@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent.engine.messages import Message
-from agent.fallback.request import PRICE, SCALES, Request, read_request, tidy
+from agent.fallback.request import PRICE, SCALES, Request, drop_empty, read_request
 from agent.sommelier.wine import Wine
 
 LAST: Final = 6
@@ -39,7 +39,7 @@ class Context:
         return tuple(self.shown[place] for place in places if 0 <= place < count)
 
 
-def exchanges_of(messages: Sequence[Message]) -> list[Exchange]:
+def get_exchanges(messages: Sequence[Message]) -> list[Exchange]:
     """Return what was said in a conversation, each message with the wines shown for it."""
     found: list[Exchange] = []
     for message in messages:
@@ -51,7 +51,7 @@ def exchanges_of(messages: Sequence[Message]) -> list[Exchange]:
     return found
 
 
-def request_of(
+def merge_exchanges(
     exchanges: Sequence[Exchange], wines: Mapping[str, Wine], default: str
 ) -> tuple[Request, Context]:
     """Return what the last message asks for, with what still counts of those before it."""
@@ -77,7 +77,7 @@ def merge(before: Request, new: Request, context: Context) -> Request:
             continue
         if field != name:
             left = [value for value in values if value not in new.values(field)]
-            filters |= tidy({name: [*left, *new.values(name)]})
+            filters |= drop_empty({name: [*left, *new.values(name)]})
         elif not _is_replaced(name, new):
             filters[name] = values
     return compared(replace(new, filters=filters, dishes=new.dishes or before.dishes), context)

@@ -7,8 +7,16 @@ from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple
 
 from agent import lengths
-from agent.fallback.words import Dish, Span, Token, dishes, language_of, scan, tokens
-from agent.numerals import value
+from agent.fallback.words import (
+    Dish,
+    Span,
+    Token,
+    detect_message_language,
+    dishes,
+    find_phrases,
+    tokenize,
+)
+from agent.numerals import parse_number
 from agent.sommelier.wine import Body, Level, Sweetness
 from agent.text import pattern
 
@@ -114,12 +122,12 @@ class Request:
 
 def read_request(text: str, default: str = "en") -> Request:
     """Return what a message asks for; `default` is its language if nothing in it tells."""
-    return _read(text[: lengths.MESSAGE], default)
+    return _read(text[: lengths.MESSAGE_CHARS], default)
 
 
 @lru_cache(REMEMBERED)
 def _read(text: str, default: str) -> Request:
-    return replace(_Reader(text, language_of(text, default)).request(), text=text)
+    return replace(_Reader(text, detect_message_language(text, default)).request(), text=text)
 
 
 class _Unit(NamedTuple):
@@ -165,7 +173,7 @@ def _units(words: Sequence[Token], spans: Sequence[Span]) -> Iterator[_Unit]:
             place = span.end
             continue
         word, places = words[place], range(place, place + 1)
-        worth = value(word.written) if word.written[0].isdecimal() else MOST + 1
+        worth = parse_number(word.written) if word.written[0].isdecimal() else MOST + 1
         sign = "N" if worth <= MOST else "_" if word.stem in BETWEEN else "."
         yield _Unit(sign, places, worth)
         place += 1
@@ -210,8 +218,8 @@ class _Reader:
 
     def __init__(self, text: str, language: str) -> None:
         self.text = text.replace("n't", " not").replace("n’t", " not")
-        self.language, self.words = language, tokens(self.text)
-        spans = scan(self.words, language)
+        self.language, self.words = language, tokenize(self.text)
+        spans = find_phrases(self.words, language)
         self.price, used = read_price(self.words, spans)
         self.spans = [span for span in spans if span.has("not") or used.isdisjoint(span.places)]
         self.covered = used.union(*(span.places for span in self.spans))
@@ -241,7 +249,7 @@ class _Reader:
 
     def _filters(self) -> dict[str, Any]:
         """Return the filters of a search for what the message says."""
-        filters = tidy(self._tastes() | {"without_allergens": self._allergens()}) | self.price
+        filters = drop_empty(self._tastes() | {"without_allergens": self._allergens()}) | self.price
         if not self.price and (caps := self._values("cap")):
             filters["max_price"] = min(map(float, caps))
         if strengths := self._values("max_abv"):
@@ -377,7 +385,7 @@ class _Reader:
         return is_asked and sum(word.is_word for word in self.words) >= FEW_WORDS and not is_wish
 
 
-def tidy(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def drop_empty(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the fields that have values, each value once."""
     return {
         name: tuple(dict.fromkeys(found))[:MOST_VALUES] for name, found in values.items() if found

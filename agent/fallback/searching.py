@@ -44,7 +44,7 @@ HEAVY: Final = (Style.SWEET, Style.FORTIFIED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundWines:
     """The wines found for a request.
 
     `missed` are the fields that the first search excluded by and that had to rank instead. `like`
@@ -56,11 +56,11 @@ class Found:
     like: Wine | None = None
 
 
-async def find(
+async def search_wines(
     catalogue: Catalogue, request: Request, context: Context, person: Person = NOBODY
-) -> Found:
+) -> FoundWines:
     """Search for what a request asks; where nothing fits, again with less that excludes."""
-    query = query_of(request, context)
+    query = build_query(request, context)
     liked = (context.meant(request) or context.shown)[:1] if "like" in request.cues else ()
     like = liked[0] if liked else None
     if like:
@@ -76,7 +76,7 @@ async def find(
     asked = [*request.wanted, *["foods"][: len(request.dishes)]]
     missed = [result.missed.get(wine.id, ()) for wine in wines[:3]]
     by_all = [name for name in asked if missed and all(name in names for names in missed)]
-    return Found(wines=wines, missed=tuple(by_all), like=like)
+    return FoundWines(wines=wines, missed=tuple(by_all), like=like)
 
 
 def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tuple[Wine, ...]:
@@ -98,7 +98,7 @@ def _is_called(wine: Wine, name: str) -> bool:
     return 2 * len(set(words) & set(label)) > len(words)
 
 
-def query_of(request: Request, context: Context) -> WineQuery:
+def build_query(request: Request, context: Context) -> WineQuery:
     """Return the search that a request means: what must be, what ranks, what must not be."""
     filters = dict(request.filters)
     tastes, denied = filters.pop("text", ()), filters.pop("without_text", ())
@@ -125,7 +125,7 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     foods = dict.fromkeys(food for dish in request.dishes.values() for food in dish.foods)
     filters["foods"] = tuple(foods)[:MOST_FOODS]
     soft, is_named = {"foods"}, bool({"grapes", "regions"} & filters.keys())
-    pairing = pairings().get(pairing_of(request), {})
+    pairing = pairings().get(get_pairing(request), {})
     if pairing and not ("styles" in filters or is_named):
         heavy = [style for style in HEAVY if style not in pairing.get("styles", ())]
         denied = (*heavy, *filters.get("without_styles", ()))
@@ -137,7 +137,7 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     return soft
 
 
-def pairing_of(request: Request) -> str:
+def get_pairing(request: Request) -> str:
     """Return the name of the pairing of the first dish that has one; empty if none has."""
     names = (dish.pairing for dish in request.dishes.values())
     return next((name for name in names if name in pairings()), "")
@@ -161,10 +161,10 @@ def _add_kin(filters: dict[str, Any]) -> set[str]:
 def parse_query(text: str, language: str = "en") -> WineQuery:
     """Return the query that one message states; its words are the query's text if none is clear."""
     request = read_request(text, language)
-    query = query_of(replace(request, cues=frozenset()), Context())
+    query = build_query(replace(request, cues=frozenset()), Context())
     if request.describes_wine:
         return query
-    return query.model_copy(update={"text": text[: lengths.READ_NAME]})
+    return query.model_copy(update={"text": text[: lengths.PICTURE_NAME_CHARS]})
 
 
 def unambiguous_query(text: str, language: str) -> WineQuery | None:
@@ -176,10 +176,10 @@ def unambiguous_query(text: str, language: str) -> WineQuery | None:
     is_odd = is_unclear or refers_back or is_by_taste or request.filters.get("currency") == UNKNOWN
     if is_odd or not (request.wanted or request.dishes):
         return None
-    return query_of(request, Context())
+    return build_query(request, Context())
 
 
-def wine_called(name: str, id: str, style: Style | None = None, **known: Any) -> Wine | None:
+def wine_from_name(name: str, id: str, style: Style | None = None, **known: Any) -> Wine | None:
     """Return a wine as far as its name tells; None if that, and `style`, tell not even its kind."""
     request, label = read_request(name), f" {folded(name)} "
     named = [one for one in profiles() if f" {folded(one)} " in label]

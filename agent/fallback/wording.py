@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from agent.fallback.request import LISTS, Request
-from agent.fallback.words import food_name, name_of, names
+from agent.fallback.words import get_display_name, get_food_name, names
 from agent.i18n import current_language, translate
 from agent.sommelier.answer import country_name
 from agent.sommelier.wine import Currency, Style, Wine, money
@@ -63,7 +63,7 @@ def _name(field: str, value: str) -> str:
     # A phrase may mean the value only together with others.
     known = names().get((field, language), {})
     partly = next((name for meant, name in known.items() if value in meant), "")
-    return name_of(field, (value,), language) or partly or value.replace("_", " ")
+    return get_display_name(field, (value,), language) or partly or value.replace("_", " ")
 
 
 def _tastes(request: Request) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _tastes(request: Request) -> Iterator[str]:
 
 def _scale(field: str, values: Sequence[str]) -> str:
     """Return what these values are called together, or else one by one."""
-    together = name_of(field, values, current_language()) if values else ""
+    together = get_display_name(field, values, current_language()) if values else ""
     return together or _either(_name(field, value) for value in values)
 
 
@@ -108,7 +108,7 @@ def describe_wine(wine: Wine, request: Request) -> str:
     """Return what kind of wine it is and what it goes with: the foods asked for, if it does."""
     asked = {food for dish in request.dishes.values() for food in dish.foods}
     foods = [food for food in wine.foods if food in asked] or wine.foods
-    named = ", ".join(food_name(food, current_language()) for food in foods[:MOST_FOODS])
+    named = ", ".join(get_food_name(food, current_language()) for food in foods[:MOST_FOODS])
     body = next((group for group in BODIES if wine.body in group), ())
     is_told = wine.sweetness and wine.sweetness not in DRY and wine.style != Style.SWEET
     return _joined(

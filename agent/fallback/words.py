@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agent.language import SPOKEN, language_evidence
+from agent.language import DETECTED_LANGUAGES, score_languages
 from agent.tables import read_toml
 from agent.text import fold, pattern
 
-FOLDER: Final = Path(__file__).parent / "data"
+DATA_FOLDER: Final = Path(__file__).parent / "data"
 LONGEST_TEXT: Final = 2000
 """Characters of a message that are read."""
 LONGEST_PHRASE: Final = 7
@@ -32,7 +32,7 @@ GRAMMAR: Final = frozenset({"mark", "cue", "ordinal", "order", "cap", "number", 
 COMPOUNDED: Final = frozenset({"dish", "colour", "styles", "countries", "regions", "grapes"})
 """Fields whose words stand at the end of compound words: "Zwiebelrostbraten"."""
 COMPOUNDING: Final = ("de", "nl")
-LANGUAGES: Final = (*SPOKEN, "any")
+LANGUAGES: Final = (*DETECTED_LANGUAGES, "any")
 """The languages of phrases; `any` is all of them."""
 TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{M}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
@@ -65,7 +65,7 @@ class Profile(NamedTuple):
 
 @cache
 def _table(name: str) -> Mapping[str, Any]:
-    return read_toml(dict[str, Any], FOLDER / f"{name}.toml")
+    return read_toml(dict[str, Any], DATA_FOLDER / f"{name}.toml")
 
 
 @cache
@@ -131,7 +131,7 @@ class Span:
         return mark in self.values("mark")
 
 
-def stem(word: str) -> str:
+def strip_plural(word: str) -> str:
     """Return a folded word without the commonest plural endings."""
     if len(word) < SHORTEST_STEMMED or not word.endswith("s") or word.endswith("ss"):
         return word
@@ -140,11 +140,11 @@ def stem(word: str) -> str:
     return word[:-2] if word.endswith(("shes", "ches", "xes", "zes", "oes")) else word[:-1]
 
 
-def tokens(text: str) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     """Return the words and signs of a text; a dash counts before a number alone."""
     text = text[:LONGEST_TEXT]
     return [
-        Token(found[0], stem(fold(found[0])), *found.span())
+        Token(found[0], strip_plural(fold(found[0])), *found.span())
         for found in TOKEN.finditer(text)
         if found[0] not in DASHES or text[found.end() : found.end() + 1] in "0123456789€$£"
     ]
@@ -152,7 +152,7 @@ def tokens(text: str) -> list[Token]:
 
 def _key(phrase: str) -> Key:
     """Return a phrase as it is looked up; signs count if it has nothing else."""
-    found = tokens(phrase)
+    found = tokenize(phrase)
     words = [token for token in found if token.is_word]
     return tuple(token.stem for token in words or found)
 
@@ -249,7 +249,7 @@ def _phrases_of(words: Sequence[Token], known: Container[Key]) -> Iterator[tuple
         at += max(len(key), 1)
 
 
-def scan(words: Sequence[Token], language: str) -> list[Span]:
+def find_phrases(words: Sequence[Token], language: str) -> list[Span]:
     """Return the known phrases of a text from left to right, the longest where several begin."""
     known, found = _phrases_in(language), list[Span]()
     for at, key in _phrases_of(words, known):
@@ -259,15 +259,15 @@ def scan(words: Sequence[Token], language: str) -> list[Span]:
     return found
 
 
-def language_of(text: str, default: str) -> str:
+def detect_message_language(text: str, default: str) -> str:
     """Return the language of a message by its common words and the phrases that it has.
 
     `default` is the language of who writes: it counts where another is hardly likelier.
     """
-    scores = language_evidence(text)
-    for _, key in _phrases_of(tokens(text), lexicon()):
+    scores = score_languages(text)
+    for _, key in _phrases_of(tokenize(text), lexicon()):
         known = lexicon().get(key, {}) if len("".join(key)) >= SHORTEST_FOREIGN else {}
-        languages = [language for language in SPOKEN if language in known]
+        languages = [language for language in DETECTED_LANGUAGES if language in known]
         for language in languages:
             scores[language] += len(key) / len(languages)
     best = max(scores, key=lambda language: scores[language])
@@ -275,15 +275,15 @@ def language_of(text: str, default: str) -> str:
     return best if scores[best] > max(LEAST_EVIDENCE, LEAST_LEAD * own) else default
 
 
-def name_of(field: str, values: Sequence[Any], language: str) -> str:
+def get_display_name(field: str, values: Sequence[Any], language: str) -> str:
     """Return what a language calls these values together; empty if it has no word for them."""
     known = (names().get((field, spoken), {}) for spoken in (language, "any", "en"))
     return next((named[key] for named in known if (key := tuple(map(str, values))) in named), "")
 
 
 @cache
-def food_name(food: str, language: str) -> str:
+def get_food_name(food: str, language: str) -> str:
     """Return what a language calls a food of the catalogue."""
     places = (str(at) for at, dish in enumerate(dishes()) if dish.foods == (food,))
-    names = (name_of("dish", (place,), language) for place in places if language != "en")
+    names = (get_display_name("dish", (place,), language) for place in places if language != "en")
     return next(filter(None, names), food.replace("_", " "))

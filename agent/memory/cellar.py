@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from agent.fallback.searching import wine_called
+from agent.fallback.searching import wine_from_name
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.wine import (
@@ -17,7 +17,7 @@ from agent.sommelier.wine import (
     folded,
     money,
 )
-from agent.text import pattern, words
+from agent.text import pattern, split_words
 from agent.turn import Bottles, Fact
 
 MAX_BOTTLES: Final = 999
@@ -67,7 +67,7 @@ def guess_wine(name: str, price: float | None = None, currency: Currency = Curre
     title = " ".join(part for part in parts if not _is_year(part)) or name
     title = title[:1].upper() + title[1:]
     facts: dict[str, Any] = {"vintage": year, "price": price, "currency": currency}
-    known = wine_called(title, OWN, **facts) or wine_called(title, OWN, Style.RED, **facts)
+    known = wine_from_name(title, OWN, **facts) or wine_from_name(title, OWN, Style.RED, **facts)
     assert known is not None  # noqa: S101 - with a style there always is one
     return known
 
@@ -89,10 +89,10 @@ def take_bottles(bottles: Sequence[Bottles], name: str, count: int | None) -> Bo
     `name` is the id of a wine or words of its label. Return None if there is no such wine. Without
     a count all its bottles are removed, and never more than there are.
     """
-    name_words = set(words(name))
+    name_words = set(split_words(name))
 
     def rank(item: Bottles) -> int:
-        return len(name_words.intersection(words(wine_of(item).label)))
+        return len(name_words.intersection(split_words(wine_of(item).label)))
 
     found = find_bottles_by_id(bottles, name)
     if found is None:

@@ -43,7 +43,7 @@ from agent.sommelier.safety import may_be_shown, person_in
 from agent.sommelier.wine import Currency, wine_record
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel
-from agent.text import words
+from agent.text import split_words
 from agent.turn import Change, Fact, Person, Reply, changed
 
 REMEMBER: Final = (
@@ -106,11 +106,11 @@ async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
 async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
     """Return a change that removes the facts of this kind that are most like the value."""
     person = person_in(run)
-    named = set(words(arguments.value))
+    named = set(split_words(arguments.value))
 
     def similarity(fact: Fact) -> int:
         """Return how many words the fact and the value have in common; a budget always matches."""
-        known = set(words(f"{fact.original_text} {fact.value}"))
+        known = set(split_words(f"{fact.original_text} {fact.value}"))
         return 1 if fact.kind == "budget" else len(named & known)
 
     scores = {fact: similarity(fact) for fact in person.facts if fact.kind == arguments.kind}
@@ -179,7 +179,7 @@ def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
         case "allergy":
             # A word is read as an allergen only if the text speaks of an allergy.
             parsed = {str(name) for name in parse_query(f"allergy {value}").without_allergens}
-            parsed |= {name for name in ALLERGIES if {name, f"{name}s"} & {*words(value)}}
+            parsed |= {name for name in ALLERGIES if {name, f"{name}s"} & {*split_words(value)}}
             facts = tuple(Fact("allergy", allergen, value) for allergen in sorted(parsed))
         case "like" | "budget":
             if arguments.kind == "budget" and value.isdecimal():

@@ -23,7 +23,7 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import translate
-from agent.markdown import domain, visible
+from agent.markdown import get_domain, strip_invisible
 from agent.places.queries import (
     Queries,
     QueryGenerationFailed,
@@ -32,7 +32,7 @@ from agent.places.queries import (
     generate_queries,
     on_one_line,
 )
-from agent.text import clip, pattern, words
+from agent.text import clip, pattern, split_words
 from agent.turn import Reply
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class WebSearch:
         request = self.http.stream("GET", self.url, params=parameters, headers=self.headers)
         try:
             async with asyncio.timeout(REQUEST_SECONDS), request as response:
-                body = await lengths.body_of(response, lengths.FOUND_BYTES)
+                body = await lengths.read_body(response, lengths.SEARCH_RESPONSE_BYTES)
         except (TimeoutError, httpx2.HTTPError) as error:
             reason = type(error).__name__
             raise ToolError(f"{self.name} could not be reached ({reason})") from None
@@ -143,12 +143,12 @@ def _address(value: object) -> str:
     """Return the address of a web page; empty if it is none, or too long to be tapped."""
     url = value.strip() if isinstance(value, str) else ""
     is_shown = len(url) <= MAX_URL_CHARS and url.isprintable() and " " not in url
-    return url if is_shown and domain(url) else ""
+    return url if is_shown and get_domain(url) else ""
 
 
 def _plain(value: object, longest: int) -> str:
     """Return a text without the provider's highlighting and invisible characters, cut if long."""
-    untagged = TAG.sub("", visible(value)) if isinstance(value, str) else ""
+    untagged = TAG.sub("", strip_invisible(value)) if isinstance(value, str) else ""
     return clip(on_one_line(html.unescape(untagged)), longest)
 
 
@@ -246,7 +246,10 @@ def _merge(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
         for rank, hit in enumerate(found, start=1):
             parts = urlsplit(hit.url)
             site = SAME_SITE.sub("", (parts.hostname or "").rstrip("."))
-            keys = [("address", site, parts.path.rstrip("/")), ("title", site, *words(hit.title))]
+            keys = [
+                ("address", site, parts.path.rstrip("/")),
+                ("title", site, *split_words(hit.title)),
+            ]
             url = next((urls[key] for key in keys if key in urls), hit.url)
             urls |= dict.fromkeys(keys, url)
             place = places.setdefault(url, replace(hit, url=url))

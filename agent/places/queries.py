@@ -21,9 +21,9 @@ from agent.engine.errors import AgentError, quoted
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import PromptRef, Run
 from agent.i18n import current_language
-from agent.language import SPOKEN, common_words
-from agent.markdown import visible
-from agent.prompts import prompt_for, with_instructions
+from agent.language import DETECTED_LANGUAGES, common_words
+from agent.markdown import strip_invisible
+from agent.prompts import get_prompt, with_instructions
 from agent.tables import StrictModel, read_toml
 from agent.turn import Outcome, error_types
 
@@ -169,7 +169,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     found = queries_by_rules(name, where, wish)
     if not run.models:
         return found
-    kind, prompt = categories()[name], prompt_for(run, "place-queries")
+    kind, prompt = categories()[name], get_prompt(run, "place-queries")
     contract = OutputContract(
         SearchQueries,
         semantic=lambda answer: invalid(answer.root, where),
@@ -225,12 +225,14 @@ def place_named(place: str) -> str:
 
 def on_one_line(written: str) -> str:
     """Return a text on one line, without characters that cannot be seen."""
-    return " ".join(visible(written).split())
+    return " ".join(strip_invisible(written).split())
 
 
 def words(phrase: str) -> list[str]:
     """Return the words of a text in one spelling: no case, no accents, `o` for `ö`, `oe`, `ø`."""
-    return [TRANSLITERATED.sub(lambda found: found[0][0], word) for word in text.words(phrase)]
+    return [
+        TRANSLITERATED.sub(lambda found: found[0][0], word) for word in text.split_words(phrase)
+    ]
 
 
 def stem(word: str) -> str:
@@ -281,7 +283,7 @@ def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
 
 @cache
 def _fillers() -> frozenset[str]:
-    common = (word for language in SPOKEN for word in common_words(language))
+    common = (word for language in DETECTED_LANGUAGES for word in common_words(language))
     return frozenset(stems(" ".join([FILLER, *common])))
 
 

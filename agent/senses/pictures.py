@@ -17,8 +17,8 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
-from agent.markdown import live
-from agent.prompts import prompt_for, with_instructions
+from agent.markdown import find_auto_links
+from agent.prompts import get_prompt, with_instructions
 from agent.senses.sent_files import Unusable
 from agent.sommelier.attachment import (
     LISTED,
@@ -32,7 +32,7 @@ from agent.sommelier.attachment import (
 )
 from agent.sommelier.sommelier_prompts import compact
 from agent.sommelier.wine import Catalogue
-from agent.text import words
+from agent.text import split_words
 from agent.turn import deps_of, security_flags
 
 VISION: Final = "vision"
@@ -122,7 +122,7 @@ async def _transcribe(run: Run, picture: str) -> PictureText:
         structured_output_max_retries=1,
         answer_tokens=max(run.limits.answer_tokens, LIST_TOKENS),
     )
-    asked = with_instructions(run, prompt_for(run, "picture"), schema=CONTRACT.output.schema_text)
+    asked = with_instructions(run, get_prompt(run, "picture"), schema=CONTRACT.output.schema_text)
     response = await generate_agentic_response(
         QUESTION,
         run=replace(asked, models=[deps_of(run).models[VISION]], limits=limits),
@@ -140,7 +140,7 @@ def without_guesses(text: PictureText) -> PictureText:
     Lines that are left out count as unreadable.
     """
     wines = [
-        _with_read_numbers(wine) for wine in text.wines[: lengths.LIST_WINES] if _is_wine(wine)
+        _with_read_numbers(wine) for wine in text.wines[: lengths.WINES_PER_LIST] if _is_wine(wine)
     ]
     unreadable = text.unreadable + len(text.wines) - len(wines)
     seen = text.seen if text.shows == "other" and not security_flags(text.seen) else ""
@@ -151,11 +151,13 @@ def _is_wine(wine: ReadWine) -> bool:
     """Tell whether a line may be that of a wine: it names one, has no address, gives no orders."""
     facts = f"{wine.producer}; {wine.name}; {wine.region}"
     everything = f"{wine.line} {facts}".lower()
-    name = words(wine.name or wine.producer or wine.region)
-    is_named = len(name) <= LONGEST_NAME and not {*name}.isdisjoint(words(wine.line))
+    name = split_words(wine.name or wine.producer or wine.region)
+    is_named = len(name) <= LONGEST_NAME and not {*name}.isdisjoint(split_words(wine.line))
     return is_named and not (
         any(sign in everything for sign in ADDRESSES)
-        or any(sum(map(str.isdigit, facts[part.start : part.end])) for part in live(facts))
+        or any(
+            sum(map(str.isdigit, facts[part.start : part.end])) for part in find_auto_links(facts)
+        )
         or security_flags(everything)
     )
 
@@ -182,7 +184,7 @@ async def _attachment(
     kinds: tuple[Contents, ...] = ("wine_list", "labels")
     shows = next((kind for kind in kinds if kind in shown), "other")
     of_kind = [reading for reading in read if reading.shows == shows]
-    found = [wine for reading in of_kind for wine in reading.wines][: lengths.LIST_WINES]
+    found = [wine for reading in of_kind for wine in reading.wines][: lengths.WINES_PER_LIST]
     prefix = LISTED if shows == "wine_list" else OF_LABEL
     # A model may have written facts of its own for these.
     own = ({"id": f"{prefix}{number}", "known_id": None, "known": None} for number in count(1))

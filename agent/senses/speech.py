@@ -18,7 +18,7 @@ from agent import lengths
 from agent.engine.errors import ModelError, ModelRejected, ModelUnavailable, log_failure
 from agent.engine.models import is_local, worth_a_wait
 from agent.engine.run import Run, Span
-from agent.markdown import visible
+from agent.markdown import strip_invisible
 from agent.retrying import retry
 from agent.senses.sent_files import Unusable
 
@@ -67,7 +67,7 @@ class AudioServer:
             text = json.loads(body)["text"]
         if not isinstance(text, str):
             raise ModelUnavailable("audio/transcriptions answered with no text")
-        return visible(text[: lengths.MESSAGE]).strip()
+        return strip_invisible(text[: lengths.MESSAGE_CHARS]).strip()
 
     async def read_aloud(self, text: str) -> bytes:
         """Return a text as Ogg/Opus, which Telegram plays as a voice message.
@@ -92,7 +92,7 @@ class AudioServer:
                     is_passing = status >= 500 or status in TEMPORARY
                     kind = ModelUnavailable if is_passing else ModelRejected
                     raise kind(f"{path} answered {status}")
-                data = await lengths.body_of(response, lengths.FILE_BYTES)
+                data = await lengths.read_body(response, lengths.FILE_BYTES)
         except (httpx2.HTTPError, TimeoutError) as error:
             raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
         if data is None:

@@ -19,13 +19,13 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import quoted
 from agent.engine.messages import Message
 from agent.i18n import current_language, translate
-from agent.language import sentences
-from agent.markdown import escape, link, live, plain
+from agent.language import split_sentences
+from agent.markdown import escape, find_auto_links, format_link, unescape
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.grounding import PLACEHOLDER, Grounds
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.sommelier.wine import OWN, VEGAN, Wine, key, money
-from agent.text import Match, pattern, words
+from agent.text import Match, pattern, split_words
 from agent.turn import StoredMessage
 
 SEPARATOR: Final = "\n\ue000\n"
@@ -70,9 +70,9 @@ def _in_markdown(text: str, evidence: Evidence) -> str:
 
     text = PLACEHOLDER.sub(name, text)
     parts, end, links = list[str](), 0, evidence.links
-    for found in live(text):
+    for found in find_auto_links(text):
         if (address := text[found.start : found.end]) in links:
-            parts += [escape(text[end : found.start]), link(address)]
+            parts += [escape(text[end : found.start]), format_link(address)]
             end = found.end
     return "".join([*parts, escape(text[end:])])
 
@@ -89,7 +89,7 @@ def _with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[
 def wine_text(wine: AnyWine, description: str, number: str = "", *, asked: str = "") -> str:
     """Write a wine as Markdown; say whether it is vegan if the user `asked` for such wines."""
     facts = facts_line(wine)
-    if any(word.startswith(VEGAN) for word in words(asked)):
+    if any(word.startswith(VEGAN) for word in split_words(asked)):
         facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"
     return f"**{number}{escape(wine.label)}**\n{escape(facts)}\n{description}".strip()
 
@@ -202,7 +202,7 @@ def _unknown_address(text: str, evidence: Evidence) -> str | None:
     if not addresses:
         return None
     paths = (found.path for found in evidence.sources.values() if isinstance(found, Chunk))
-    shown = map(plain, evidence.assistant_texts)
+    shown = map(unescape, evidence.assistant_texts)
     known = evidence.links.union(paths, *map(_addresses, (*evidence.texts, *shown)))
     for address in addresses:
         if address not in known and not MISSING_SPACE.search(address):
@@ -211,7 +211,9 @@ def _unknown_address(text: str, evidence: Evidence) -> str | None:
 
 
 def _addresses(text: str) -> list[str]:
-    return [text[found.start : found.end] for found in live(text) if found.kind == "address"]
+    return [
+        text[found.start : found.end] for found in find_auto_links(text) if found.kind == "address"
+    ]
 
 
 def _wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
@@ -228,7 +230,7 @@ def _grounded_part(response: SommelierResponse, evidence: Evidence) -> Sommelier
         if not _problem(text, wine_id, grounds):
             return text
         lines = (
-            " ".join(part for part in sentences(line) if not _problem(part, wine_id, grounds))
+            " ".join(part for part in split_sentences(line) if not _problem(part, wine_id, grounds))
             for line in text.splitlines()
         )
         return "\n".join(lines).strip()
@@ -309,7 +311,7 @@ def to_model_message(message: Message) -> Message:
     shown, parts = message.get("wine_ids", ()), str(message["content"]).split("\n\n")
     cards = [at for at, part in enumerate(parts) if shown and CARD_TITLE.search(part)]
     first, behind = (cards[0], cards[-1] + 1) if cards else (len(parts), len(parts))
-    texts = (plain("\n\n".join(part)) for part in (parts[:first], parts[behind:]))
+    texts = (unescape("\n\n".join(part)) for part in (parts[:first], parts[behind:]))
     intro, closing = (text.replace("**", "").strip() for text in texts)
     answer: dict[str, object] = {"response_type": "informational", "intro": intro}
     if shown:

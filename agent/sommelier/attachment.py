@@ -14,8 +14,8 @@ from agent import lengths
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import translate
-from agent.markdown import visible
-from agent.numerals import NUMBER, value
+from agent.markdown import strip_invisible
+from agent.numerals import NUMBER, parse_number
 from agent.sommelier.safety import find_wines, may_be_shown, person_in
 from agent.sommelier.sommelier_prompts import compact
 from agent.sommelier.wine import (
@@ -31,7 +31,7 @@ from agent.sommelier.wine import (
     wine_record,
 )
 from agent.sommelier.wine_tools import NoArguments, in_full
-from agent.text import words
+from agent.text import split_words
 from agent.turn import Person
 
 LISTED: Final = "list#"
@@ -59,18 +59,22 @@ LEAST_LETTERS: Final = 4
 
 def numbers_in(line: str) -> list[float]:
     """Return the numbers of a line in order, those in digits alone."""
-    return [*map(value, NUMBER.findall(line))]
+    return [*map(parse_number, NUMBER.findall(line))]
 
 
 def _line(value: object) -> str:
     """Return a text of a picture on one line, no longer than a name, without invisible signs."""
-    text = visible(str(value)[: 4 * lengths.READ_NAME]) if isinstance(value, str | int) else ""
-    return " ".join(text.split())[: lengths.READ_NAME]
+    text = (
+        strip_invisible(str(value)[: 4 * lengths.PICTURE_NAME_CHARS])
+        if isinstance(value, str | int)
+        else ""
+    )
+    return " ".join(text.split())[: lengths.PICTURE_NAME_CHARS]
 
 
 def _number(value: object) -> float | None:
     """Read a number as lists write it: 48,-, €48.50."""
-    found = numbers_in(str(value)[: lengths.READ_NAME])
+    found = numbers_in(str(value)[: lengths.PICTURE_NAME_CHARS])
     return found[0] if found and 0 < found[0] < DEAREST else None
 
 
@@ -248,12 +252,12 @@ async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
 
 def _is_same(read: ReadWine, wine: Wine) -> bool:
     """Tell whether a wine that was read may be one of ours: few words differ, but for places."""
-    labelled = set(words(f"{read.producer} {read.name}"))
-    known = set(words(f"{wine.producer} {wine.name}"))
-    beside = set(words(f"{read.line} {read.region}"))
+    labelled = set(split_words(f"{read.producer} {read.name}"))
+    known = set(split_words(f"{wine.producer} {wine.name}"))
+    beside = set(split_words(f"{read.line} {read.region}"))
     shared = labelled & known
     differing = len(labelled - known - _facts(wine)) + len(known - labelled - beside)
-    return not shared.isdisjoint(words(wine.producer)) and 2 * differing <= len(shared)
+    return not shared.isdisjoint(split_words(wine.producer)) and 2 * differing <= len(shared)
 
 
 async def ours_for(
@@ -269,12 +273,12 @@ async def ours_for(
     styles = (read.style,) if read.style else ()
     query = WineQuery(text=text, styles=styles, limit=CLOSEST)
     found = (await find_wines(catalogue, query, person)).wines
-    told = {word for word in words(text) if len(word) >= LEAST_LETTERS}
-    close = [wine for wine in found if told & _facts(wine).union(words(wine.label))]
+    told = {word for word in split_words(text) if len(word) >= LEAST_LETTERS}
+    close = [wine for wine in found if told & _facts(wine).union(split_words(wine.label))]
     return ("not_ours" if close else "nothing_close"), close
 
 
 def _facts(wine: Wine) -> set[str]:
     """Return the words for where a wine is from and what it is made of, by all names of those."""
     grapes = (name for grape in wine.grapes for name in names("grapes", grape))
-    return set(words(" ".join((wine.region, wine.appellation, wine.country, *grapes))))
+    return set(split_words(" ".join((wine.region, wine.appellation, wine.country, *grapes))))

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.engine.contract import Evidence, texts_of
-from agent.language import sentences
-from agent.numerals import in_digits, numbers, value
+from agent.language import split_sentences
+from agent.numerals import find_numbers, parse_number, spell_in_digits
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.wine import Currency, currency_words, drinking_years
-from agent.tables import Words, read_toml
-from agent.text import Pattern, escape, fold, pattern
+from agent.tables import WordSet, read_toml
+from agent.text import Pattern, escape_pattern, fold, pattern
 
 PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """The placeholder for the name of a wine in a model's text."""
@@ -64,14 +64,16 @@ class Grounds:
         self.evidence = evidence
         self.wines = [wine for wine in found if isinstance(wine, AnyWine)]
         self.shown = [wine for wine in self.wines if wine.id in shown or wine.id in earlier]
-        self.own_numbers = frozenset[float]().union(*map(numbers, evidence.user_texts))
+        self.own_numbers = frozenset[float]().union(*map(find_numbers, evidence.user_texts))
         self.texts = [*others, *evidence.assistant_texts]
         self.amounts = {amount.value for text in self.texts for amount in _amounts(text)}
 
     def wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures of a text that nothing grounds; a `wine` is the one it describes."""
         statements = [
-            sentence for sentence in sentences(text) if not sentence.rstrip(' )"»”').endswith("?")
+            sentence
+            for sentence in split_sentences(text)
+            if not sentence.rstrip(' )"»”').endswith("?")
         ]
         prose = PLACEHOLDER.sub(" ", "\n".join(statements))
         named = self._named_in(text, wine)
@@ -101,11 +103,13 @@ class Grounds:
         Sums, multiples and differences of prices are right, too.
         """
         named = self._named_in(sentence, wine)
-        stated = numbers(text) | self.own_numbers | PACKS
+        stated = find_numbers(text) | self.own_numbers | PACKS
         counts = {number for number in stated if number <= MAX_BOTTLES}
         shown = self.shown or named or self.wines
         # "Two of the first and one of the second" counts; "together" does not.
-        choose = combinations if FEW.isdisjoint(numbers(text)) else combinations_with_replacement
+        choose = (
+            combinations if FEW.isdisjoint(find_numbers(text)) else combinations_with_replacement
+        )
         for amount in _amounts(PLACEHOLDER.sub(" ", sentence)):
             single = _prices(named or self.wines, amount)
             listed = _prices(shown[:MAX_SUMMED], amount)
@@ -127,8 +131,8 @@ class Grounds:
         found = {year for year in _years(text, is_description=is_description) if year <= this_year}
         if not found:
             return []
-        known = self.own_numbers.union(*map(numbers, texts))
-        spans = known | numbers(text)
+        known = self.own_numbers.union(*map(find_numbers, texts))
+        spans = known | find_numbers(text)
         derived = {wine.vintage + span for wine in wines if wine.vintage for span in spans}
         derived.update(year for wine in wines for year in drinking_years(wine.facts) or ())
         return [*map(str, sorted(found - known - derived))]
@@ -150,19 +154,19 @@ def _prices(wines: Sequence[AnyWine], amount: _Amount) -> list[float]:
 
 def _amounts(text: str) -> Iterator[_Amount]:
     """Yield the amounts of money in a text."""
-    for found in _amount_pattern().finditer(in_digits(text)):
+    for found in _amount_pattern().finditer(spell_in_digits(text)):
         if found["unit"]:
             continue
         number = next(filter(None, map(found.__getitem__, ("after", "before", "bare", "whole"))))
         named = found[0].replace(number, " ").strip(" .,-–—;:!?)(")
         currencies = currency_words().get(named, frozenset())
-        yield _Amount(found[0].strip(" .,;:!?)("), value(number), currencies)
+        yield _Amount(found[0].strip(" .,;:!?)("), parse_number(number), currencies)
 
 
 @cache
 def _amount_pattern() -> Pattern:
     """Return a pattern of amounts: with a sign, a code or a word, or with two decimals."""
-    signs = "|".join(escape(word) for word in currency_words() if not word.isalpha())
+    signs = "|".join(escape_pattern(word) for word in currency_words() if not word.isalpha())
     names = "|".join(word for word in currency_words() if word.isalpha())
     number, apart = r"\d+(?:[.,]\d+)*", r"(?:[^\p{L}]|\Z)"
     return pattern(
@@ -186,8 +190,8 @@ def _years(text: str, *, is_description: bool) -> Iterator[int]:
 
 def _scores(text: str) -> Iterator[float]:
     """Yield the scores in a text: so many points, or out of 20 or 100."""
-    for found in SCORE.finditer(in_digits(text)):
-        points = value(found["over"] or found["of"] or found["number"])
+    for found in SCORE.finditer(spell_in_digits(text)):
+        points = parse_number(found["over"] or found["of"] or found["number"])
         is_of_points = (found["whole"] or found["unit"]) in _words("points")
         is_score = found["over"] or found["of"] or points >= LEAST_POINTS
         if is_score and (found["over"] or is_of_points):
@@ -196,11 +200,11 @@ def _scores(text: str) -> Iterator[float]:
 
 def _strengths(text: str) -> set[float]:
     """Return the strengths of alcohol in a text, in percent."""
-    return {value(found[1]) for found in STRENGTH.finditer(fold(text))}
+    return {parse_number(found[1]) for found in STRENGTH.finditer(fold(text))}
 
 
 @cache
 def _words(name: str) -> frozenset[str]:
     """Return the words of `figures.toml` that stand before a year, or behind points."""
     file = Path(__file__).with_name("figures.toml")
-    return read_toml(dict[str, Words], file)[name]
+    return read_toml(dict[str, WordSet], file)[name]

@@ -26,7 +26,7 @@ from agent.sommelier.wine import (
     key,
     names,
 )
-from agent.text import words
+from agent.text import split_words
 from agent.turn import NOBODY, Fact, Person, deps_of
 
 MAX_ABV: Final = 0.5
@@ -103,8 +103,8 @@ def is_of(wine: Wine, wanted: Wanted) -> bool:
         if name in get_args(Kind):
             return _comes_of(wine, cast("Kind", name), values)
         if name == "text":
-            noted = set(map(stem, words(f"{wine.notes} {wine.name}")))
-            return any(not noted.isdisjoint(map(stem, words(value))) for value in values)
+            noted = set(map(stem, split_words(f"{wine.notes} {wine.name}")))
+            return any(not noted.isdisjoint(map(stem, split_words(value))) for value in values)
         return not facts.get(name, set()).isdisjoint(values)
 
     return bool(wanted) and all(has(name, values) for name, values in wanted.items())

@@ -12,13 +12,13 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import ToolCall
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, Toolbox
-from agent.fallback.answering import Fallback, LookUp, reply_to
+from agent.fallback.answering import Fallback, SearchOutcome, make_reply
 from agent.fallback.searching import unambiguous_query
-from agent.fallback.words import language_of
+from agent.fallback.words import detect_message_language
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
-from agent.prompts import is_relevant, prompt_for, render, research_rules
+from agent.prompts import get_prompt, is_tool_relevant, render, research_rules
 from agent.sommelier.answer import (
     SOMMELIER,
     facts_line,
@@ -138,7 +138,7 @@ class Sommelier:
 
     async def _generate_reply(self, message: str, run: Run, attachment: Attachment | None) -> Reply:
         """Ask a model and convert its response to a reply, or answer by rules."""
-        prompt = prompt_for(run, WINES_PROMPT if self._is_small else "sommelier")
+        prompt = get_prompt(run, WINES_PROMPT if self._is_small else "sommelier")
         response = await self._ask_model(message, run, attachment, prompt) if run.models else None
         if response is None:
             reply = await self._answer_by_rules(message, run, attachment)
@@ -215,7 +215,7 @@ class Sommelier:
             tool
             for tool in self._tools
             if allowed.get(tool.name, True)
-            and (tool.name in always or is_relevant(tool.name, user_texts))
+            and (tool.name in always or is_tool_relevant(tool.name, user_texts))
         ]
         if attachment:
             tools.insert(0, attachment.tool(self._catalogue))
@@ -273,13 +273,13 @@ class Sommelier:
         """Return the wines read from this message's pictures, else the answer of the fallback."""
         if attachment and attachment.is_new and attachment.wines:
             return await self._describe_pictures(attachment, person_in(run))
-        reply = reply_to(await self._look_up(message, run))
+        reply = make_reply(await self._look_up(message, run))
         care = care_in(run)
         if reply.wine_ids and (care.is_cautious or care.forbids_alcohol):
             return replace(reply, text=f"{self._help.notice_for(care)}\n\n{reply.text}")
         return reply
 
-    async def _look_up(self, message: str, run: Run) -> LookUp:
+    async def _look_up(self, message: str, run: Run) -> SearchOutcome:
         """Return the wines or the passage that the rules of the fallback find for a message."""
         return await self._fallback.look_up(
             [*run.history, {"role": "user", "content": message}],
@@ -362,7 +362,7 @@ def _language_of(message: str, run: Run) -> str:
     """Return the language of a message, or of the messages before it if it is unclear."""
     language = current_language()
     for text in [*_texts_by("user", run), message]:  # an unclear text keeps the language before it
-        language = language_of(text, language)
+        language = detect_message_language(text, language)
     return language
 
 

@@ -16,10 +16,10 @@ from agent.engine.contract import Evidence, OutputContract, strict_schema
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
-from agent.fallback.answering import LookUp
+from agent.fallback.answering import SearchOutcome
 from agent.fallback.wording import describe_request, describe_wine
 from agent.i18n import translate
-from agent.prompts import prompt_for, with_instructions
+from agent.prompts import get_prompt, with_instructions
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse
 from agent.sommelier.wine import Wine
@@ -80,7 +80,7 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
 
 
 async def ask_small_model(
-    message: str, run: Run, look_up: LookUp
+    message: str, run: Run, look_up: SearchOutcome
 ) -> AgenticResponse[SommelierResponse] | None:
     """Return the model's answer to `message` from a look-up; None if nothing was found."""
     if (passage := look_up.passage) is not None:
@@ -105,7 +105,7 @@ async def _ask(
     lines: list[str], run: Run, prompt_name: str, sources: dict[str, object]
 ) -> AgenticResponse[SommelierResponse]:
     """Ask for an answer to these lines and their `sources`, without earlier messages."""
-    prompt = prompt_for(run, prompt_name)
+    prompt = get_prompt(run, prompt_name)
     return await generate_agentic_response(
         "\n".join([*lines, "", translate("write_in_language")]),
         run=with_instructions(run, prompt, language=translate("language_name")),

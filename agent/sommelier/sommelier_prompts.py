@@ -6,7 +6,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agent.care import CONCERNS, Concern
 from agent.language import truncate_at_boundary
-from agent.markdown import visible
+from agent.markdown import strip_invisible
 from agent.text import pattern
 
 INTRO_CHARS: Final = 1500
@@ -27,7 +27,7 @@ def _cut(limit: int) -> BeforeValidator:
     def cut(text: object) -> object:
         if not isinstance(text, str):
             return text
-        unmarked = MARKUP.sub("", visible(text))
+        unmarked = MARKUP.sub("", strip_invisible(text))
         plain = MARKED_LINK.sub(lambda link: f"{link[1]} ({link[2]})", unmarked)
         return truncate_at_boundary(plain.strip(), limit)
 

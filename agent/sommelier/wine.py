@@ -14,15 +14,15 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from agent.tables import StrictModel, Words, read_toml
-from agent.text import fold, words
+from agent.tables import StrictModel, WordSet, read_toml
+from agent.text import fold, split_words
 
 Kind = Literal["grapes", "countries", "regions"]
 
 
 def folded(name: str) -> str:
     """Return the words of a name in one spelling: `Côte-Rôtie` is `cote rotie`."""
-    return " ".join(words(name))
+    return " ".join(split_words(name))
 
 
 def names(kind: Kind, name: str) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ class Wine(BaseModel):
         """Tell whether the wine is vegan, as far as its notes and its allergens say."""
         if not NOT_VEGAN.isdisjoint(self.allergens):
             return "no"
-        return "yes" if VEGAN in words(f"{self.name} {self.notes}") else "unknown"
+        return "yes" if VEGAN in split_words(f"{self.name} {self.notes}") else "unknown"
 
     @property
     def facts(self) -> "Wine":
@@ -213,7 +213,7 @@ class _Serving(StrictModel):
     """The content of `serving.toml`: years after the vintage, and degrees Celsius."""
 
     sources: list[str]
-    reds: Words
+    reds: WordSet
     names: dict[str, Range]
     grapes: dict[str, Range]
     styles: dict[Style, Range]

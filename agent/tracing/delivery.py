@@ -171,7 +171,7 @@ class Backend:
         self.http = httpx2.AsyncClient(
             auth=auth,
             timeout=seconds,
-            event_hooks={"response": [lengths.ends_at(lengths.SERVICE_BYTES)]},
+            event_hooks={"response": [lengths.limit_body(lengths.SERVICE_RESPONSE_BYTES)]},
         )
         self._project = project
         self._url = url

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.engine.errors import AgentError, quoted
 from agent.engine.run import Prompt, PromptRef
-from agent.prompts import refusal, repository_prompts
+from agent.prompts import built_in_prompts, find_prompt_error
 from agent.tracing.masking import Masking
 from agent.tracing.records import TraceRecord
 
@@ -91,7 +91,7 @@ class ManagedPrompts:
     def __init__(self, client: "Callable[[], Langfuse]", label: str) -> None:
         self._client = client
         self._label = label
-        self.current = dict(repository_prompts())
+        self.current = dict(built_in_prompts())
         self._told: dict[str, str] = {}
 
     async def refresh(self) -> None:
@@ -105,8 +105,8 @@ class ManagedPrompts:
         try:
             client = self._client()
             for name, current in self.current.items():
-                prompt = fetch_prompt(client, name, label=self._label) or repository_prompts()[name]
-                if reason := refusal(name, prompt.text):
+                prompt = fetch_prompt(client, name, label=self._label) or built_in_prompts()[name]
+                if reason := find_prompt_error(name, prompt.text):
                     refused = f"{prompt.ref.origin} is refused: {quoted(reason, 300)}"
                     self._tell(f"prompt {name}", f"{refused}; {current.ref.origin} stays in use")
                 else:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Final, Literal
 
-from agent.text import Match, Pattern, escape, pattern, storable
+from agent.text import Match, Pattern, escape_pattern, pattern, strip_unstorable
 from agent.tracing.records import TraceRecord
 
 Content = Literal["full", "masked", "none"]
@@ -51,7 +51,7 @@ class Masking:
 
     def text(self, text: str) -> str:
         """Return a text masked, without characters that no database stores."""
-        text = storable(text)
+        text = strip_unstorable(text)
         for secret in _spelled(self.secrets):
             text = text.replace(secret, "[secret]")
         if self.content == "full":
@@ -88,7 +88,7 @@ class Masking:
             replace(
                 span,
                 name=masking.text(span.name),
-                model=span.model and storable(span.model),
+                model=span.model and strip_unstorable(span.model),
                 input=masking.value(span.input) if shown else None,
                 output=masking.value(span.output) if shown else None,
                 # The reason why an answer is invalid may quote it.
@@ -204,9 +204,9 @@ def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
     parts = [WORD.findall(name) for name in names]
     words = {word for found in parts for word in (" ".join(found), *found)}
     spelled = [
-        f"(?i:{escape(word)})"
+        f"(?i:{escape_pattern(word)})"
         if len(word) >= MIN_ANY_CASE_CHARS
-        else f"{escape(word)}|{escape(word.upper())}"
+        else f"{escape_pattern(word)}|{escape_pattern(word.upper())}"
         for word in sorted(words, key=len, reverse=True)
         if len(word) > 1 and any(map(str.isalpha, word)) and word.lower() != "name"
     ]

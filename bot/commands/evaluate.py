@@ -29,7 +29,7 @@ from agent.evals.dataset import (
 from agent.evals.run import Result, Variant, as_json, evaluate, rows, worst_lines
 from agent.fallback.answering import Fallback
 from agent.memory.tools import memory_tools
-from agent.prompts import refusal, repository_prompts
+from agent.prompts import built_in_prompts, find_prompt_error
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
 from agent.tracing.langfuse_project import (
@@ -251,7 +251,7 @@ def push(
 ) -> None:
     """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
     settings, pushed = open_settings(), 0
-    for name, prompt in repository_prompts().items():
+    for name, prompt in built_in_prompts().items():
         current = stored_prompt(settings, name, label=label)
         if current is not None and current.text == prompt.text:
             continue
@@ -288,18 +288,18 @@ def prompts_to_try(settings: Settings, wanted: str) -> Mapping[str, Prompt]:
     name, _, version = wanted.partition("@")
     if wanted == IN_REPOSITORY:
         return {}
-    if name in repository_prompts() and version:
+    if name in built_in_prompts() and version:
         number, label = (int(version), None) if version.isdecimal() else (None, version)
         found = stored_prompt(settings, name, label=label, version=number)
         if found is None:
             fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
     else:
-        ref = replace(repository_prompts()[SOMMELIER].ref, label=Path(wanted).stem)
+        ref = replace(built_in_prompts()[SOMMELIER].ref, label=Path(wanted).stem)
         try:
             found = Prompt(Path(wanted).read_text(encoding="utf-8-sig"), ref)
         except (OSError, UnicodeDecodeError) as error:
             fail(f"{wanted} cannot be read: {type(error).__name__}", 2)
-    if problem := refusal(found.ref.name, found.text):
+    if problem := find_prompt_error(found.ref.name, found.text):
         fail(f"{wanted} cannot be the prompt {found.ref.name}: {problem}", 2)
     return {found.ref.name: found}
 

@@ -19,7 +19,7 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
 from agent.i18n import set_language
-from agent.markdown import visible
+from agent.markdown import strip_invisible
 from agent.sommelier.service import Answerer
 from agent.tables import StrictModel
 from agent.turn import AnswerFunction, Outcome, Reply, deps_of, guard_input
@@ -37,13 +37,13 @@ INTERNAL: Final = {"chunks", "retry_count", "error_types", "prompt"}
 
 def clean(text: str) -> str:
     """Return the text without invisible characters; refuse it if nothing is left."""
-    cleaned = visible(text).strip()
+    cleaned = strip_invisible(text).strip()
     if not cleaned:
         raise ValueError("must hold some words")
     return cleaned
 
 
-Message = Annotated[str, Field(max_length=lengths.MESSAGE), AfterValidator(clean)]
+Message = Annotated[str, Field(max_length=lengths.MESSAGE_CHARS), AfterValidator(clean)]
 Query = Annotated[str, Body(embed=True, max_length=LONGEST_QUESTION), AfterValidator(clean)]
 
 

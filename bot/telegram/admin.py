@@ -13,7 +13,7 @@ from telegram import Message, Update
 from telegram.ext import filters
 
 from agent.i18n import translate, use_language
-from agent.markdown import link, live
+from agent.markdown import find_auto_links, format_link
 from agent.text import pattern
 from bot.question import Destination
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
@@ -204,9 +204,9 @@ def as_block(text: str) -> str:
 
 def with_links(text: str) -> str:
     """Return a text whose addresses of the web are links: an admin's own may be tapped."""
-    for found in reversed([*live(text)]):
+    for found in reversed([*find_auto_links(text)]):
         address = text[found.start : found.end]
-        text = text[: found.start] + (link(address) or address) + text[found.end :]
+        text = text[: found.start] + (format_link(address) or address) + text[found.end :]
     return text
 
 

@@ -78,13 +78,15 @@ class TelegramRequests(BaseRequest):
             async with self._client.stream(
                 method, url, data=given.json_parameters, files=files
             ) as response:
-                body = await lengths.body_of(response, lengths.TELEGRAM_BYTES)
+                body = await lengths.read_body(response, lengths.TELEGRAM_RESPONSE_BYTES)
         except httpx2.TimeoutException as error:
             raise TimedOut from error
         except httpx2.HTTPError as error:
             raise NetworkError(f"{type(error).__name__}: {error}") from error
         if body is None:
-            raise NetworkError(f"Telegram answered with over {lengths.TELEGRAM_BYTES} bytes")
+            raise NetworkError(
+                f"Telegram answered with over {lengths.TELEGRAM_RESPONSE_BYTES} bytes"
+            )
         return response.status_code, body
 
 

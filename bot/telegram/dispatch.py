@@ -9,7 +9,7 @@ from telegram.ext import filters
 
 from agent import lengths
 from agent.i18n import translate, use_language
-from agent.markdown import visible
+from agent.markdown import strip_invisible
 from bot.question import Destination
 from bot.telegram.buttons import acknowledge, answer_inline
 from bot.telegram.connection import AnyBot
@@ -144,5 +144,5 @@ def _shown_name(user: User) -> str:
 
     So it can neither pass for another line of a message or for an id, nor reverse its order.
     """
-    shown = " ".join(visible(user.full_name or "").replace("`", "").split())
-    return f"`{shown[: lengths.NAME]}`" if shown else "–"
+    shown = " ".join(strip_invisible(user.full_name or "").replace("`", "").split())
+    return f"`{shown[: lengths.NAME_CHARS]}`" if shown else "–"

@@ -8,7 +8,7 @@ from telegram.ext import filters
 
 from agent import lengths
 from agent.care import FORWARDED
-from agent.language import language_of
+from agent.language import detect_language
 from agent.text import Pattern, pattern
 from bot.question import Destination
 from bot.updates.bursts import is_foreign
@@ -53,7 +53,7 @@ def names_of(update: Update) -> tuple[str, ...]:
         if person is not None and not getattr(person, "is_bot", False)
         for field in ("first_name", "last_name", "username")
     ]
-    return tuple(dict.fromkeys(name[: lengths.NAME] for name in names if name))
+    return tuple(dict.fromkeys(name[: lengths.NAME_CHARS] for name in names if name))
 
 
 def destination(update: Update) -> Destination:
@@ -98,7 +98,7 @@ def language_written(update: Update) -> str | None:
     message = written_in(update)
     if message is None or not is_own(message):
         return None
-    return language_of(behind_command(message)[:MAX_READ_CHARS])
+    return detect_language(behind_command(message)[:MAX_READ_CHARS])
 
 
 def without_mentions(message: Message) -> str:
@@ -138,7 +138,7 @@ def id_of_replied_answer(message: Message) -> int | None:
 
 
 def _quoted(text: str) -> str:
-    lines = text[: lengths.MESSAGE // 2].strip().splitlines()
+    lines = text[: lengths.MESSAGE_CHARS // 2].strip().splitlines()
     return "\n".join(f"> {line}" for line in lines)
 
 

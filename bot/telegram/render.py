@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
 
-from agent.language import last_sentence_end
-from agent.markdown import domain, live, visible
+from agent.language import find_last_sentence_end
+from agent.markdown import find_auto_links, get_domain, strip_invisible
 from agent.text import Match, pattern
 
 
@@ -86,14 +86,14 @@ def parse(markdown: str) -> Styled:
     """Return the text that Markdown shows, with its formatting. Lines stay lines."""
     pieces = list[tuple[str, Marks]]()
     previous: Marks | None = None
-    for line, block in _lines(visible(markdown)):
+    for line, block in _lines(strip_invisible(markdown)):
         if previous is not None:
             pieces.append(("\n", block if block == previous else ()))
         pieces += [(line, block)] if block == (PRE,) else _inline(line, block)
         previous = block
     text = "".join(piece for piece, _ in pieces)
     marks = [around for piece, around in pieces for _ in piece]
-    for found in live(text):
+    for found in find_auto_links(text):
         if found.kind == "address":
             marks[found.start : found.end] = map(_as_code, marks[found.start : found.end])
     return Styled(text, marks)
@@ -131,7 +131,7 @@ def _inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
         around = (*block, *filter(None, marks))
         if token.type == "link_open":
             url = str(token.attrs["href"])
-            marks.append(Mark("a", url) if domain(url) else None)
+            marks.append(Mark("a", url) if get_domain(url) else None)
         elif token.nesting > 0:
             marks.append(EMPHASIS[token.type])
         elif token.nesting < 0:
@@ -139,7 +139,7 @@ def _inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
         elif token.type == "code_inline":
             yield token.content, (*block, CODE)
         elif around and around[-1].tag == "a":
-            yield domain(around[-1].value), around
+            yield get_domain(around[-1].value), around
         else:
             yield token.content, around
 
@@ -189,7 +189,7 @@ def _cut(text: str, room: int) -> int:
     cuts = (
         text.rfind("\n\n", 1, room + 2),
         text.rfind("\n", 1, room + 1),
-        last_sentence_end(text, room),
+        find_last_sentence_end(text, room),
         text.rfind(" ", 1, room + 1),
         room,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from agent.language import last_sentence_end
+from agent.language import find_last_sentence_end
 from agent.text import pattern
 
 LIMIT: Final = 1500
@@ -85,7 +85,7 @@ def _find_cut(window: str, limit: int) -> int:
     paragraphs = (match.start() for match in BLANK_LINE.finditer(window))
     cuts = (
         max((end for end in paragraphs if end <= limit), default=0),
-        last_sentence_end(window, limit),
+        find_last_sentence_end(window, limit),
         window.rfind("\n", 0, limit + 1),
         window.rfind(" ", 0, limit + 1),
     )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import case, select
 
 from agent.language import stem, stop_words
-from agent.text import REMEMBERED, UNSPACED, words
+from agent.text import CACHE_SIZE, UNSPACED_SCRIPTS, split_words
 from db.engine import Sessions
 from db.models import ChunkRow, DocumentRow, LibraryRow
 
@@ -44,10 +44,10 @@ def terms(text: str) -> list[str]:
 
     Scripts without spaces are cut into overlapping pairs of characters.
     """
-    return [term for word in words(text) for term in _terms_of_word(word)]
+    return [term for word in split_words(text) for term in _terms_of_word(word)]
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHE_SIZE)
 def _terms_of_word(word: str) -> tuple[str, ...]:
     if word.isascii():
         if word in stop_words():
@@ -55,7 +55,7 @@ def _terms_of_word(word: str) -> tuple[str, ...]:
         stemmed = stem(word)
         return (stemmed[:LATIN_LETTERS] if stemmed.isalpha() else stemmed,)
     found, end = list[str](), 0
-    for run in UNSPACED.finditer(word):
+    for run in UNSPACED_SCRIPTS.finditer(word):
         pairs = [run[0][at : at + 2] for at in range(max(len(run[0]) - 1, 1))]
         found += [word[end : run.start()][:OTHER_LETTERS], *pairs]
         end = run.end()

@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.embedding import Embedder, EmbeddingError
 from agent.documents.passages import Chunk
-from agent.text import storable
+from agent.text import strip_unstorable
 from db.documents.chunking import Section, chunk
 from db.documents.reading import Document, content_hash, read_bytes, read_document
 from db.engine import SqlRepository, count_changed
@@ -88,7 +88,7 @@ class SqlDocumentStore(SqlRepository):
         return self.embedder.name if self.embedder else ""
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-        asked = list(dict.fromkeys(storable(query) for query in queries if query.strip()))
+        asked = list(dict.fromkeys(strip_unstorable(query) for query in queries if query.strip()))
         if not asked or limit < 1:
             return []
         if self._index is None:
@@ -101,7 +101,7 @@ class SqlDocumentStore(SqlRepository):
         return _spread([(found[number], best[number]) for number in best if number in found], limit)
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
-        wanted = {path for path in paths if path == storable(path)}
+        wanted = {path for path in paths if path == strip_unstorable(path)}
         return set(await self._all(select(DocumentRow.path).where(DocumentRow.path.in_(wanted))))
 
     async def count(self) -> int:
@@ -113,7 +113,7 @@ class SqlDocumentStore(SqlRepository):
 
     async def remove(self, path: str) -> int:
         """Remove the document at `path`, or all below it, and return their number."""
-        wanted = storable(path).rstrip("/")
+        wanted = strip_unstorable(path).rstrip("/")
         if not wanted:
             return 0
         below = DocumentRow.path.startswith(f"{wanted}/", autoescape=True)
@@ -295,5 +295,5 @@ def _files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
 
 def _known_as(path: Path) -> str:
     """Return a path on one line and without square brackets, as a citation names it."""
-    known = " ".join(storable(path.as_posix()).splitlines())
+    known = " ".join(strip_unstorable(path.as_posix()).splitlines())
     return known.replace("[", "(").replace("]", ")")

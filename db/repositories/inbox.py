@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from sqlalchemy import ColumnElement, delete, distinct, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.text import storable
+from agent.text import strip_unstorable
 from agent.tracing.records import TraceRecord
 from agent.turn import Change
 from db.engine import SqlRepository, count_changed
@@ -233,7 +233,7 @@ class Broadcasts(SqlRepository):
 
     async def draft(self, text: str, by: int) -> int:
         """Store a message until it is confirmed; return its id; a draft stored twice has one."""
-        draft = {"text": storable(text), "created_by": by, "state": "draft"}
+        draft = {"text": strip_unstorable(text), "created_by": by, "state": "draft"}
         async with self.sessions.begin() as session:
             stored = await session.scalar(select(BroadcastRow).filter_by(**draft).limit(1))
             row = stored or BroadcastRow(**draft)

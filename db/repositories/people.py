@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, case, delete, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.text import storable
+from agent.text import strip_unstorable
 from agent.turn import Bottles, Change, Fact, FactKind, StoredMessage
 from db.engine import SqlRepository, count_changed
 from db.models import (
@@ -235,13 +235,13 @@ async def apply_changes(session: AsyncSession, changes: Sequence[Change], now: d
             is_it = FactRow.kind.in_(kinds) & (FactRow.value == fact.value)
             await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_it))
         for fact in made.added_facts:
-            value, said = storable(fact.value), storable(fact.original_text)
+            value, said = strip_unstorable(fact.value), strip_unstorable(fact.original_text)
             row = FactRow(user_id=user_id, kind=fact.kind, value=value, said=said, at=now)
             await upsert(session, row)
         for bottles in made.bottles:
             await _add(session, user_id, bottles, now)
         if made.undo_id:
-            value, said = str(made.undo_id), storable(CHANGE.dump_json(made).decode())
+            value, said = str(made.undo_id), strip_unstorable(CHANGE.dump_json(made).decode())
             undo = FactRow(user_id=user_id, kind=UNDO, value=value, said=said, at=now)
             undo.until = now + UNDOABLE
             await upsert(session, undo)
@@ -265,8 +265,8 @@ async def _undone(session: AsyncSession, wanted: Change) -> Change:
 
 async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datetime) -> None:
     """Add bottles to a wine, or remove them; the count never falls below 0."""
-    this = (BottleRow.user_id == user_id) & (BottleRow.key == storable(bottles.key))
-    new = BottleRow(user_id=user_id, key=storable(bottles.key), count=0, wine={}, note="")
+    this = (BottleRow.user_id == user_id) & (BottleRow.key == strip_unstorable(bottles.key))
+    new = BottleRow(user_id=user_id, key=strip_unstorable(bottles.key), count=0, wine={}, note="")
     row = await session.scalar(select(BottleRow).where(this)) or new
     session.add(row)
     # Bottles whose price was not told leave the stored one.
@@ -275,7 +275,7 @@ async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datet
     row.wine = {**(bottles.wine or row.wine), **kept}
     row.drink_from = bottles.drink_from or row.drink_from
     row.drink_until = bottles.drink_until or row.drink_until
-    row.note = storable(bottles.note) or row.note
+    row.note = strip_unstorable(bottles.note) or row.note
     row.count, row.at = max(0, row.count + bottles.count), now
     await session.flush()
 

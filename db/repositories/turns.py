@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from agent.engine.run import Spent
-from agent.text import storable
+from agent.text import strip_unstorable
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, StoredMessage
 from db.engine import Sessions
@@ -105,7 +105,7 @@ class TurnRepository(TraceStoringRepository):
         self, turn_id: int, field: Literal["reason", "comment"], text: str
     ) -> TurnRow | None:
         """Store the reason for a dislike, or a comment on it, cut; return the turn."""
-        text = storable(text).strip()[:LONGEST_COMMENT]
+        text = strip_unstorable(text).strip()[:LONGEST_COMMENT]
         return await self._set_feedback(turn_id, TurnRow.verdict == "disliked", **{field: text})
 
     async def _set_feedback(
@@ -151,12 +151,12 @@ async def _save_messages(session: AsyncSession, ended: EndedTurn, now: datetime)
         MessageRow(
             chat_id=(chat and chat.migrated_to) or ended.record.chat_id,
             role=message.role,
-            content=storable(message.content),
-            wine_ids=[storable(wine_id) for wine_id in message.wine_ids],
+            content=strip_unstorable(message.content),
+            wine_ids=[strip_unstorable(wine_id) for wine_id in message.wine_ids],
             created_at=now,
             turn_id=ended.record.turn_id,
             thread_id=message.thread_id,
-            attachment=storable(message.attachment),
+            attachment=strip_unstorable(message.attachment),
         )
         for message in ended.said
     ]

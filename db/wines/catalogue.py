@@ -32,7 +32,7 @@ from sqlalchemy import Select, Subquery, case, func, select, true, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
-from agent.text import storable
+from agent.text import strip_unstorable
 from db.engine import Sessions, SqlRepository
 from db.models import WineRow, upsert
 from db.wines.lists import CatalogueFile, CatalogueFileError, read_catalogue
@@ -69,11 +69,11 @@ class SqlCatalogue(SqlRepository):
         async with self.sessions() as session:
             if not query.like:
                 return await _search(session, query, None)
-            like = (await load_wines(session, [storable(query.like)])).get(query.like)
+            like = (await load_wines(session, [strip_unstorable(query.like)])).get(query.like)
             return await _search(session, query, like) if like else WineSearchResult()
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
-        wanted = [wine_id for wine_id in wine_ids if wine_id == storable(wine_id)]
+        wanted = [wine_id for wine_id in wine_ids if wine_id == strip_unstorable(wine_id)]
         async with self.sessions() as session:
             found = await load_wines(session, wanted)
         return [found[wine_id] for wine_id in wanted if wine_id in found]

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from agent.markdown import visible
+from agent.markdown import strip_invisible
 from agent.memory.cellar import YEARS, bottles_of, guess_wine
 from agent.sommelier.wine import (
     Colour,
@@ -234,7 +234,7 @@ def _read_table(data: bytes) -> tuple[list[str], list[Row], str]:
     _, above = _find_header(cells for _, cells in rows)
     titles = [title.strip("\ufeff \t") for title in rows[above][1]] if rows else []
     tidy = [
-        (line, [" ".join(visible(cell).split()) for cell in cells])
+        (line, [" ".join(strip_invisible(cell).split()) for cell in cells])
         for line, cells in rows[above + 1 :]
         if any(cell.strip() for cell in cells)
     ]

@@ -34,7 +34,7 @@ from agent.sommelier.wine import (
     known_names,
     names,
 )
-from agent.text import storable, words
+from agent.text import split_words, strip_unstorable
 from db.models import FULL_TEXT, WineRow
 
 Condition = ColumnElement[bool]
@@ -86,7 +86,10 @@ DEAR: Final = 2
 of prices."""
 PRIME: Final = 2**31 - 1
 VALUES: Final = frozenset(
-    word for values in (Style, Colour, Sweetness, Food) for value in values for word in words(value)
+    word
+    for values in (Style, Colour, Sweetness, Food)
+    for value in values
+    for word in split_words(value)
 )
 """Words that a filter says: in a name they are no name."""
 
@@ -111,7 +114,7 @@ def filters(query: WineQuery) -> Filters:
         "min_abv": lambda least: WineRow.abv >= least,
         "max_abv": lambda most: strength <= most,
         "in_stock_only": lambda _: WineRow.in_stock.is_(True),
-        "not_ids": lambda ids: WineRow.id.not_in([*map(storable, ids)]),
+        "not_ids": lambda ids: WineRow.id.not_in([*map(strip_unstorable, ids)]),
         "without_allergens": lambda found: ~_holds(WineRow.allergens, found),
         "vegan": lambda _: ~_holds(WineRow.allergens, [*NOT_VEGAN]),
         # An unknown colour is no red.
@@ -195,7 +198,9 @@ def terms(text: str) -> tuple[str, ...]:
     # All stop words of Postgres' English configuration are left out: a term that it drops must not
     # count in SQLite either, or the two would disagree on what a text matches.
     nothing = stop_words() | SAYS_NOTHING
-    return tuple(dict.fromkeys(word for word in words(text) if word not in nothing))[:MAX_TERMS]
+    return tuple(dict.fromkeys(word for word in split_words(text) if word not in nothing))[
+        :MAX_TERMS
+    ]
 
 
 def matching_text(text: str, dialect: str) -> sa.Subquery | None:
@@ -275,7 +280,7 @@ def _named(text: str, rows: Sequence[Row[Any]]) -> list[int]:
     for name in sorted(known_names("grapes"), key=len, reverse=True):
         said = said.replace(f" {name} ", " ")
     asked = {*terms(said)} - VALUES
-    return [len(asked & {*words(f"{row.name} {row.producer} {row.place}")}) for row in rows]
+    return [len(asked & {*split_words(f"{row.name} {row.producer} {row.place}")}) for row in rows]
 
 
 Traits = tuple[tuple[str, object], ...]

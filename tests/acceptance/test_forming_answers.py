@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.text import words
+from agent.text import split_words
 from tests.acceptance.test_end_to_end import ANSWER, CHAT, killed, running, running_here
 from tests.doubles.bot_api import BotApi, Call
 from tests.doubles.model_server import (
@@ -103,7 +103,7 @@ async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(world: World)
     shown = world.shown(api.drafts)
     assert shown[0].startswith("Searching the cellar")
     assert len(shown) > 2
-    assert not UNGROUNDED & set(words(" ".join(shown)))
+    assert not UNGROUNDED & set(split_words(" ".join(shown)))
     assert "1. Trimbach" in shown[-1]
     assert text.startswith(shown[-1][: shown[-1].index("1. Trimbach")])
     times = [call.time for call in api.drafts]
@@ -127,7 +127,7 @@ async def test_in_a_group_one_message_grows_and_becomes_the_answer(world: World)
     assert shown
     assert shown[0].time - refused.time >= 1
     assert all(later.time - earlier.time >= 3 for earlier, later in pairwise(shown))
-    assert not UNGROUNDED & set(words(" ".join(world.edits())))
+    assert not UNGROUNDED & set(split_words(" ".join(world.edits())))
 
 
 async def test_a_kill_while_an_answer_grows_leaves_one_answer_in_a_group(world: World) -> None:
@@ -166,7 +166,7 @@ async def test_stop_at_any_stage_keeps_what_was_shown(
         world.model.script(informational("Gladly."))
         api.say("thanks", chat_id=CHAT)
         await api.wait_for_message(2, chat_id=CHAT)
-    assert not UNGROUNDED & set(words(text))
+    assert not UNGROUNDED & set(split_words(text))
     if stage == "before it writes":
         assert text.startswith("Stopped.")
     else:

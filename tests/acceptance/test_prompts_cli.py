@@ -2,12 +2,12 @@
 
 import pytest
 
-from agent.prompts import repository_prompts
+from agent.prompts import built_in_prompts
 from tests.acceptance.test_end_to_end import traced_to
 from tests.commands import sommelier, sommelier_here
 from tests.doubles.otlp import OtlpReceiver
 
-NAMES = list(repository_prompts())
+NAMES = list(built_in_prompts())
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ def test_push_creates_what_differs(keys: dict[str, str], otlp_receiver: OtlpRece
     assert first.stdout.splitlines() == [f"{name}: version 1 is now production" for name in NAMES]
     again = sommelier_here("prompts", "push", environment=keys)
     assert again.stdout == "Nothing to push: Langfuse (production) has the repository's prompts.\n"
-    otlp_receiver.put("refinement", repository_prompts()["refinement"].text + "\nBe quick.")
+    otlp_receiver.put("refinement", built_in_prompts()["refinement"].text + "\nBe quick.")
     pushed = sommelier_here("prompts", "push", environment=keys)
     assert pushed.stdout == "refinement: version 3 is now production, in place of version 2\n"
     newest = otlp_receiver.labelled("refinement", "production")
     assert newest is not None
-    assert newest.prompt == repository_prompts()["refinement"].text
+    assert newest.prompt == built_in_prompts()["refinement"].text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from agent.evals.dataset import (
 )
 from agent.evals.evaluators import Mark, Observed, broken_filters, marks
 from agent.evals.run import Result, rows, worst, worst_lines
-from agent.language import language_of
+from agent.language import detect_language
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Allergen, Wine
 from agent.turn import Reply
@@ -73,7 +73,7 @@ def test_the_starter_set_covers_six_languages_and_can_be_met() -> None:
         fitting = [wine for wine in cellar if not [*broken_filters(wine, talk.expect)]]
         assert len(fitting) >= 3, talk.id
         if talk.kind != "nonsense":
-            assert language_of(" ".join(talk.messages)) in (None, talk.language), talk.id
+            assert detect_language(" ".join(talk.messages)) in (None, talk.language), talk.id
 
 
 @pytest.mark.parametrize(

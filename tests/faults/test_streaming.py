@@ -17,7 +17,7 @@ from agent.engine.run import Limits, Run, Stop
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
-from agent.text import words
+from agent.text import split_words
 from tests.doubles.model_server import (
     ModelServer,
     Script,
@@ -166,6 +166,6 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
         draft = draft_of(text[:end], SOMMELIER, EVIDENCE)
         if not draft.text:
             continue
-        assert not INVENTED_WORDS & set(words(draft.text)), (text[:end], draft.text)
+        assert not INVENTED_WORDS & set(split_words(draft.text)), (text[:end], draft.text)
         assert draft.answer is not None
         assert {wine.wine_id for wine in draft.answer.wines} <= EVIDENCE.sources.keys()

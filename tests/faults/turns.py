@@ -9,7 +9,7 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Ledger, Limits, Run, Span
 from agent.fallback.answering import Fallback
-from agent.prompts import render, repository_prompts
+from agent.prompts import built_in_prompts, render
 from agent.sommelier.answer import SOMMELIER, history_of, wine_ids
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -72,7 +72,7 @@ async def turn(
             run=Run(
                 services,
                 instructions=render(
-                    repository_prompts()["sommelier"],
+                    built_in_prompts()["sommelier"],
                     research_rules="",
                     schema=SOMMELIER.output.schema_text,
                 ),

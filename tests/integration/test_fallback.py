@@ -7,7 +7,7 @@ import pytest
 
 from agent.care import Care
 from agent.engine.messages import Message
-from agent.fallback.answering import Fallback, reply_to
+from agent.fallback.answering import Fallback, make_reply
 from agent.i18n import languages, translate_into, use_language
 from agent.sommelier.answer import country_name
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
@@ -33,7 +33,7 @@ class Conversation:
             self.messages.append({"role": "user", "content": text})
             look_up = await self.fallback.look_up(self.messages, person=self.person)
             with use_language(look_up.request.language):
-                reply = reply_to(look_up)
+                reply = make_reply(look_up)
             answer = {"role": "assistant", "content": reply.text, "wine_ids": reply.wine_ids}
             self.messages.append(answer)
         return reply

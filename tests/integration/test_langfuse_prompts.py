@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from agent.engine.run import Prompt, PromptRef
-from agent.prompts import repository_prompts
+from agent.prompts import built_in_prompts
 from agent.tracing.delivery import langfuse_client
 from agent.tracing.langfuse_project import ManagedPrompts
 from tests.doubles.otlp import Mode, OtlpReceiver
@@ -14,7 +14,7 @@ from tests.traces import project_of
 
 GOOD = "Be brief.\n{{research_rules}}\n{{schema}}"
 BETTER = "Be briefer.\n{{research_rules}}\n{{schema}}"
-REPOSITORYS = repository_prompts()["sommelier"]
+REPOSITORYS = built_in_prompts()["sommelier"]
 
 
 def prompts_of(server: OtlpReceiver, label: str = "production") -> ManagedPrompts:
@@ -51,7 +51,7 @@ def test_every_prompt_is_asked_for_by_the_label(
     prompts = prompts_of(otlp_receiver, "candidate")
     prompts.fetch()
     assert prompts.current["sommelier"] == in_langfuse(BETTER, 2, "candidate")
-    assert otlp_receiver.asked == [(name, "candidate") for name in repository_prompts()]
+    assert otlp_receiver.asked == [(name, "candidate") for name in built_in_prompts()]
     otlp_receiver.prompts["sommelier"][1].labels.remove("candidate")
     prompts.fetch()
     assert prompts.current["sommelier"] == REPOSITORYS, "a label that is taken away"

@@ -9,7 +9,7 @@ import pytest
 
 from agent.engine.run import Limits
 from agent.i18n import translate
-from agent.markdown import NOTE_SIGN
+from agent.markdown import NOTE_SYMBOL
 from agent.sommelier.service import Sommelier
 from bot.updates.lanes import Lanes
 from db.engine import Sessions
@@ -103,7 +103,7 @@ async def test_without_a_model_the_best_passages_are_shown_once_and_that_is_said
 ) -> None:
     (shown,) = await desk.ask("/ask When may Muscadet be bottled?")
     assert shown.startswith(f"{translate('best_passages')}\n\n{MUSCADET.text} [1]")
-    assert shown.endswith(f"\n\n{NOTE_SIGN} {translate('documents_no_model')}")
+    assert shown.endswith(f"\n\n{NOTE_SYMBOL} {translate('documents_no_model')}")
     assert "[1] Sur lie · Muscadet" in shown
     assert shown.count(MUSCADET.text) == 1
     assert buttons(desk.shown[0]) == []

@@ -2,7 +2,7 @@
 
 from agent.documents.answer import answer_question
 from agent.engine.run import Limits, Prompt, PromptRef, Run
-from agent.prompts import repository_prompts
+from agent.prompts import built_in_prompts
 from agent.sommelier.service import Sommelier
 from agent.tracing.records import SpanRecord
 from agent.turn import Deps
@@ -18,7 +18,7 @@ def house_prompts() -> dict[str, Prompt]:
     """Every prompt of the repository with a sentence of the house in front, as version 7."""
     return {
         name: Prompt(f"{MARK}\n{prompt.text}", PromptRef(name, 7, "production", is_fallback=False))
-        for name, prompt in repository_prompts().items()
+        for name, prompt in built_in_prompts().items()
     }
 
 

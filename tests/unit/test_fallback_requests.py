@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent.fallback.merging import Context, merge
 from agent.fallback.request import read_request
 from agent.fallback.searching import parse_query
-from agent.fallback.words import dishes, food_name, language_of, pairings, profiles
+from agent.fallback.words import detect_message_language, dishes, get_food_name, pairings, profiles
 from agent.sommelier.wine import Food, Style, WineQuery
 
 REQUESTS = {
@@ -26,7 +26,7 @@ REQUESTS = {
 @pytest.mark.parametrize(("language", "text"), REQUESTS.items())
 def test_a_request_is_read_alike_in_every_language(language: str, text: str) -> None:
     request = read_request(text)
-    assert (request.language, language_of(text, "en")) == (language, language)
+    assert (request.language, detect_message_language(text, "en")) == (language, language)
     assert request.values("styles") == ("red",)
     assert [dish.foods for dish in request.dishes.values()] == [("lamb",)]
     assert (request.filters["max_price"], request.filters["currency"]) == (20, "EUR")
@@ -133,4 +133,4 @@ def test_the_tables_hang_together() -> None:
     assert {food for dish in dishes() for food in dish.foods} == set(Food)
     assert {dish.foods[0] for dish in dishes() if len(dish.foods) == 1} == set(Food)
     for language in REQUESTS:
-        assert {food_name(food, language) for food in Food}
+        assert {get_food_name(food, language) for food in Food}

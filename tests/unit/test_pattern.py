@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.text import Pattern, escape, pattern
+from agent.text import Pattern, escape_pattern, pattern
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +35,7 @@ def test_finds_what_re_finds(source: str, text: str) -> None:
 
 @given(text=st.text())
 def test_an_escaped_text_finds_itself(text: str) -> None:
-    assert pattern(escape(text)).fullmatch(text)
+    assert pattern(escape_pattern(text)).fullmatch(text)
 
 
 def test_every_pattern_of_the_product_can_be_made() -> None:

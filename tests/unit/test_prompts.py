@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from agent.engine.run import Prompt, PromptRef
 from agent.prompts import (
-    LONGEST_PROMPT,
-    refusal,
+    MAX_PROMPT_CHARS,
+    built_in_prompts,
+    find_prompt_error,
+    find_variables,
     render,
-    repository_prompts,
-    variables,
 )
 
 NEEDED = {
@@ -39,7 +39,7 @@ def test_values_stand_between_the_texts_as_they_are(
 
 
 def test_each_prompt_and_what_is_filled_in() -> None:
-    found = {name: set(variables(prompt.text)) for name, prompt in repository_prompts().items()}
+    found = {name: set(find_variables(prompt.text)) for name, prompt in built_in_prompts().items()}
     assert found == NEEDED
 
 
@@ -54,12 +54,12 @@ def test_each_prompt_and_what_is_filled_in() -> None:
         ([{"role": "system", "content": "{{schema}}"}], "it is a chat prompt"),
         ("{{research_rules}} {{schema}} \ud800", "it holds a character that no model"),
         (
-            "{{research_rules}} {{schema}}".ljust(LONGEST_PROMPT + 1, "."),
+            "{{research_rules}} {{schema}}".ljust(MAX_PROMPT_CHARS + 1, "."),
             "it has 20001 characters, at most 20000 are allowed",
         ),
     ],
 )
 def test_a_prompt_that_the_contract_cannot_use(text: object, reason: str) -> None:
-    said = refusal("sommelier", text)
+    said = find_prompt_error("sommelier", text)
     assert said is not None
     assert said.startswith(reason)

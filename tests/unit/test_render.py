@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.markdown import NOTE_SIGN, escape, live, plain, visible
+from agent.markdown import NOTE_SYMBOL, escape, find_auto_links, strip_invisible, unescape
 from bot.telegram.render import (
     CODE,
     INERT,
@@ -68,7 +68,7 @@ def visible_text(html: str) -> str:
 def test_nothing_becomes_a_link_by_itself(text: str) -> None:
     shown = escape(text)
     for markdown in (shown, f"**{shown}**", f"Look ({shown}), or", f"> {shown}"):
-        assert not list(live(untouched(markdown)))
+        assert not list(find_auto_links(untouched(markdown)))
         assert "<a" not in to_telegram_html(markdown)
 
 
@@ -77,20 +77,20 @@ def test_nothing_becomes_a_link_by_itself(text: str) -> None:
 def test_any_text_becomes_html_that_telegram_accepts_without_losing_a_word(text: str) -> None:
     parse_html(to_telegram_html(text))
     styled = parse(text)
-    assert all(found.kind == "tag" for found in live(untouched(text)))
+    assert all(found.kind == "tag" for found in find_auto_links(untouched(text)))
     links = {mark.value for marks in styled.marks for mark in marks if mark.tag == "a"}
     assert links <= {LINK}
     shown = re.sub(r"[\W_]", "", styled.text + LINK)
-    assert all(word in shown for word in re.findall(r"[^\W_]+", visible(text)))
+    assert all(word in shown for word in re.findall(r"[^\W_]+", strip_invisible(text)))
 
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish)
 def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
     styled = parse(escape(text))
-    assert styled.text == visible(text).replace(NOTE_SIGN, "")
+    assert styled.text == strip_invisible(text).replace(NOTE_SYMBOL, "")
     assert {mark for marks in styled.marks for mark in marks} <= {CODE}
-    assert plain(escape(text)) == visible(text).replace(NOTE_SIGN, "")
+    assert unescape(escape(text)) == strip_invisible(text).replace(NOTE_SYMBOL, "")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.language import language_of, sentences, truncate_at_boundary
+from agent.language import detect_language, split_sentences, truncate_at_boundary
 from agent.text import fold
 
 FILLER = "x" * 60
@@ -49,7 +49,7 @@ def test_case_and_accents_are_folded_and_letters_kept(text: str, folded: str) ->
 
 def test_sentences_do_not_end_in_abbreviations_and_numbers() -> None:
     text = "Try 1.5 l of Dr. Loosen, e.g. a Kabinett. It keeps!) Ja, z.B. kühl. 好。再来"
-    assert sentences(text) == [
+    assert split_sentences(text) == [
         "Try 1.5 l of Dr. Loosen, e.g. a Kabinett.",
         "It keeps!)",
         "Ja, z.B. kühl.",
@@ -73,4 +73,4 @@ def test_sentences_do_not_end_in_abbreviations_and_numbers() -> None:
     ],
 )
 def test_a_sentence_is_enough_to_tell_the_language(language: str | None, text: str) -> None:
-    assert language_of(text) == language
+    assert detect_language(text) == language
