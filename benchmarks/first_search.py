@@ -19,7 +19,7 @@ from rich.table import Table
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.wire import Dialect
-from agent.evals.dataset import STARTER, Conversation, read_conversations
+from agent.evals.dataset import STARTER_CONVERSATIONS, Conversation, read_conversations
 from agent.evals.evaluators import broken_filters, has_filters
 from agent.fallback.searching import parse_query, unambiguous_query
 from agent.sommelier.wine import Catalogue, Wine
@@ -79,7 +79,7 @@ async def first_wines(catalogue: Catalogue, case: Conversation) -> Sequence[Wine
 
 async def main() -> None:
     """Print the table."""
-    cases = [case for case in read_conversations(STARTER) if not case.history]
+    cases = [case for case in read_conversations(STARTER_CONVERSATIONS) if not case.history]
     wishes = [case for case in cases if unambiguous_query(case.messages[0], case.language or "en")]
     single = [case for case in wishes if len(case.messages) == 1 and has_filters(case.expect)]
     table = Table("", "requests a turn", "tokens a turn")

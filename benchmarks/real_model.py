@@ -26,7 +26,7 @@ from agent.engine.run import Run
 from agent.mcp import McpServers
 from agent.senses.pictures import read_pictures
 from agent.senses.sent_files import as_shown
-from agent.sommelier.answer import history_of
+from agent.sommelier.answer import to_history
 from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_person
 from benchmarks.pictures import sketched
 from bot.resources import Resources, open_resources, sommelier_of
@@ -88,7 +88,7 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
             conversation, history = json.loads(line), list[StoredMessage]()
             guest = Person(user_id=1)
             for message in map(message_of, conversation["messages"]):
-                run = replace(resources.run.for_turn(), history=history_of(history))
+                run = replace(resources.run.for_turn(), history=to_history(history))
                 run = with_person(run, guest)
                 began = time.monotonic()
                 answer = partial(message.answer, resources=resources, history=history)

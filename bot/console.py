@@ -23,7 +23,7 @@ from rich.text import Text
 
 from agent.i18n import translate, use_language
 from agent.mcp import McpServers, Proposal, open_servers
-from agent.sommelier.answer import history_of
+from agent.sommelier.answer import to_history
 from agent.turn import AnswerFunction
 from bot import look_ups
 from bot.care import SafetyService
@@ -147,7 +147,7 @@ class TerminalChat:
 
     async def _recommend(self, message: str) -> None:
         """Show the sommelier's answer; run the tool calls that it proposes if the user agrees."""
-        history = history_of(await self.messages.recent(self.id))
+        history = to_history(await self.messages.recent(self.id))
         proposals = await self._run_turn(
             self._question(message),
             lambda run: self.sommelier.answer(message, replace(run, history=history)),

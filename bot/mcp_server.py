@@ -30,7 +30,7 @@ from agent.documents.quotes import quote_documents_tool
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult, tool
-from agent.sommelier.wine import Text, WineQuery
+from agent.sommelier.wine import ShortText, WineQuery
 from agent.sommelier.wine_tools import wine_tools
 from bot.resources import Resources
 
@@ -47,7 +47,7 @@ def served_tools(resources: Resources) -> Toolbox:
     """Return the tools that are served."""
     search, get = wine_tools(resources.repositories.wines)
 
-    async def find_similar_wines(wine_id: Text, run: Run) -> object:
+    async def find_similar_wines(wine_id: ShortText, run: Run) -> object:
         """Wines of the catalogue that are like one of it, most alike first."""
         return await search.function(WineQuery(like=wine_id), run)
 

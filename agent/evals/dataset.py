@@ -17,7 +17,7 @@ from agent.tables import StrictModel
 from agent.tracing.records import trace_id_of
 from agent.turn import StoredMessage
 
-STARTER: Final = Path(__file__).with_name("conversations.jsonl")
+STARTER_CONVERSATIONS: Final = Path(__file__).with_name("conversations.jsonl")
 """Conversations that are answered from the starter wines."""
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -129,7 +129,7 @@ def parse_conversation(value: object, place: str) -> Conversation:
         raise DatasetError(": ".join(filter(None, (place, field, problem["msg"])))) from None
 
 
-def item_of(dataset: str, case: Conversation) -> dict[str, Any]:
+def to_item(dataset: str, case: Conversation) -> dict[str, Any]:
     """Return a conversation as an item of a data set in Langfuse, with an id fixed by both."""
     data = case.model_dump(mode="json", exclude_defaults=True)
     return {
@@ -140,7 +140,7 @@ def item_of(dataset: str, case: Conversation) -> dict[str, Any]:
     }
 
 
-def conversation_of(item: Any, dataset: str) -> Conversation:
+def from_item(item: Any, dataset: str) -> Conversation:
     """Read an item of Langfuse's client: one that was recorded here, or a text.
 
     Raises:

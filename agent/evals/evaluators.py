@@ -10,8 +10,8 @@ from typing import Final
 from agent.evals.dataset import Conversation, Expectation
 from agent.language import detect_language
 from agent.markdown import strip_invisible
-from agent.sommelier.safety import is_of
-from agent.sommelier.wine import Wine, folded, in_euros
+from agent.sommelier.safety import matches
+from agent.sommelier.wine import Wine, normalize, to_euros
 from agent.turn import Reply
 
 QUOTED_LINE: Final = (">", "[1]")
@@ -173,7 +173,7 @@ OF_THE_MODEL: Final = frozenset({"answered", "grounded", "injection"})
 """Metrics that also count where the fallback answered in place of a model."""
 
 
-def marks(observed: Observed, conversation: Conversation) -> dict[str, Mark]:
+def mark_answer(observed: Observed, conversation: Conversation) -> dict[str, Mark]:
     """Return the mark of every metric that applies."""
     expect = conversation.expect
     found = {name: evaluate(observed, expect) for name, evaluate in EVALUATORS.items()}
@@ -193,13 +193,13 @@ def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
     """Yield every rule that a wine breaks; a price or an alcohol that is unknown breaks a limit."""
     for name, field in FILTERS.items():
         values = tuple(map(str, getattr(expect, name)))
-        is_met = is_of(wine, {field: values}) or bool(
+        is_met = matches(wine, {field: values}) or bool(
             field == "allergens" and {*values} & {*wine.allergens}
         )
         if values and is_met == name.startswith("without_"):
             yield f"{name} {'/'.join(values)}"
     limits = (expect.min_price, expect.max_price)
-    low, high = (in_euros(limit, expect.currency) if limit else None for limit in limits)
+    low, high = (to_euros(limit, expect.currency) if limit else None for limit in limits)
     price = wine.price_in_euros
     if (low or high) and (price is None or not (low or 0) <= price <= (high or price)):
         yield f"a price of {wine.price} {wine.currency}"
@@ -209,7 +209,7 @@ def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
 
 def _says(text: str, wanted: str) -> bool:
     """Return whether a text has these words in a row; the last may go on."""
-    return f" {folded(strip_invisible(wanted))}" in f" {folded(strip_invisible(text))}"
+    return f" {normalize(strip_invisible(wanted))}" in f" {normalize(strip_invisible(text))}"
 
 
 def _share(count: int, problems: Sequence[str]) -> Mark | None:

@@ -15,8 +15,8 @@ from typing import Any, Final
 from agent.engine.errors import log_failure
 from agent.engine.run import NOTHING_SPENT, Run
 from agent.evals.dataset import Conversation
-from agent.evals.evaluators import METRICS, Mark, Observed, marks
-from agent.sommelier.answer import history_of
+from agent.evals.evaluators import METRICS, Mark, Observed, mark_answer
+from agent.sommelier.answer import to_history
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
 from agent.text import clip
@@ -107,7 +107,7 @@ class Variant:
             reply.spent.requests > 0 and reply.outcome in ("answered", "salvaged")
             for reply in replies
         ]
-        result.marks, result.texts = marks(observed, case), observed.texts
+        result.marks, result.texts = mark_answer(observed, case), observed.texts
         result.wine_ids = tuple(wine.id for wine in observed.wines)
         result.figures = {
             "by_model": fmean(by_model),
@@ -124,7 +124,7 @@ class Variant:
         with trace.open_root(message) as span:
             span.update(metadata={"case": result.case.id, "variant": self.label})
             result.traces.append(trace)
-            earlier = history_of(history)
+            earlier = to_history(history)
             turn = replace(self.run.for_turn(), span=span, history=earlier)
             reply = await answer_turn(turn, partial(self.answerer.answer, message))
         return replace(reply, spent=turn.ledger.spent)
@@ -183,7 +183,7 @@ def _by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:
     return found
 
 
-def rows(results: Sequence[Result]) -> Iterator[list[str]]:
+def table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
     """Yield the rows of the table: a metric or figure, then its value for each variant."""
     variants = _by_variant(results)
     lists = variants.values()
@@ -234,12 +234,12 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
                     yield f"      {name} {mark.score:.0%}: {clip(mark.reason, MAX_REASON_CHARS)}"
 
 
-def as_json(run: str, results: Sequence[Result]) -> dict[str, Any]:
+def report_data(run: str, results: Sequence[Result]) -> dict[str, Any]:
     """Return the table and all results, as data that pydantic can write as JSON."""
     saved = ("variant", "case", "passed", "failure", "marks", "figures", "texts", "wine_ids")
     return {
         "run": run,
-        "table": [*rows(results)],
+        "table": [*table_rows(results)],
         "results": [
             {name: getattr(result, name) for name in (*saved, "seconds")}
             | {"trace_ids": [trace.trace_id for trace in result.traces]}

@@ -11,7 +11,7 @@ from agent import lengths
 from agent.fallback.merging import Context
 from agent.fallback.request import UNKNOWN, Request, read_request
 from agent.fallback.words import pairings, profiles
-from agent.sommelier.safety import find_wines, is_of
+from agent.sommelier.safety import find_wines, matches
 from agent.sommelier.wine import (
     Body,
     Catalogue,
@@ -19,7 +19,7 @@ from agent.sommelier.wine import (
     Wine,
     WineQuery,
     WineSearchResult,
-    folded,
+    normalize,
 )
 from agent.turn import NOBODY, Person
 
@@ -74,7 +74,7 @@ async def search_wines(
             result = await find_wines(catalogue, query, person)
             wines = _fitting(result, request, query)
     asked = [*request.wanted, *["foods"][: len(request.dishes)]]
-    missed = [result.missed.get(wine.id, ()) for wine in wines[:3]]
+    missed = [result.unmet_filters.get(wine.id, ()) for wine in wines[:3]]
     by_all = [name for name in asked if missed and all(name in names for names in missed)]
     return FoundWines(wines=wines, missed=tuple(by_all), like=like)
 
@@ -86,7 +86,7 @@ def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tu
     wines = [
         wine
         for wine in result.wines
-        if not is_of(wine, denied) and (not request.name or _is_called(wine, request.name))
+        if not matches(wine, denied) and (not request.name or _is_called(wine, request.name))
     ]
     stronger = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
     return tuple(wines if Style.ALCOHOL_FREE in query.styles else stronger or wines)
@@ -94,7 +94,7 @@ def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tu
 
 def _is_called(wine: Wine, name: str) -> bool:
     """Return whether most words of a name are on the label of a wine."""
-    words, label = folded(name).split(), folded(f"{wine.label} {wine.region}").split()
+    words, label = normalize(name).split(), normalize(f"{wine.label} {wine.region}").split()
     return 2 * len(set(words) & set(label)) > len(words)
 
 
@@ -181,8 +181,8 @@ def unambiguous_query(text: str, language: str) -> WineQuery | None:
 
 def wine_from_name(name: str, id: str, style: Style | None = None, **known: Any) -> Wine | None:
     """Return a wine as far as its name tells; None if that, and `style`, tell not even its kind."""
-    request, label = read_request(name), f" {folded(name)} "
-    named = [one for one in profiles() if f" {folded(one)} " in label]
+    request, label = read_request(name), f" {normalize(name)} "
+    named = [one for one in profiles() if f" {normalize(one)} " in label]
     names = (*request.values("regions"), *request.values("grapes"), *named)
     profile = next((profiles()[one] for one in names if one in profiles()), None)
     kind = style or next(iter(request.values("styles")), profile.colour if profile else None)

@@ -7,7 +7,7 @@ from agent.fallback.request import LISTS, Request
 from agent.fallback.words import get_display_name, get_food_name, names
 from agent.i18n import current_language, translate
 from agent.sommelier.answer import country_name
-from agent.sommelier.wine import Currency, Style, Wine, money
+from agent.sommelier.wine import Currency, Style, Wine, format_money
 
 MOST_FOODS: Final = 3
 COLOURS: Final = frozenset({"red", "white", "rose", "orange"})
@@ -88,7 +88,7 @@ def _price(filters: Mapping[str, Any]) -> str:
     """Return the limits of a price; empty if there are none."""
     ends = (filters.get("min_price"), filters.get("max_price"))
     currency = filters.get("currency", Currency.EUR)
-    low, high = (None if end is None else money(end, Currency(currency)) for end in ends)
+    low, high = (None if end is None else format_money(end, Currency(currency)) for end in ends)
     if low and high:
         return f"{low}–{high}"
     if high:

@@ -8,14 +8,14 @@ from agent.fallback.searching import wine_from_name
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.wine import (
-    OWN,
+    CELLAR_PREFIX,
     Currency,
     Style,
     Wine,
-    currency_of,
     drinking_years,
-    folded,
-    money,
+    format_money,
+    normalize,
+    parse_currency,
 )
 from agent.text import pattern, split_words
 from agent.turn import Bottles, Fact
@@ -36,8 +36,8 @@ def read_bottles(text: str) -> Bottles | None:
     The number in front is their count, 1 if there is none, and the last one the price of each.
     """
     tokens = _TOKEN.findall(text[: 2 * MAX_NAME])
-    currency = next(filter(None, map(currency_of, tokens)), None)
-    tokens = [token for token in tokens if not currency_of(token)]
+    currency = next(filter(None, map(parse_currency, tokens)), None)
+    tokens = [token for token in tokens if not parse_currency(token)]
     count, price = 1, None
     if tokens and tokens[0].isdecimal() and 0 < int(tokens[0]) <= MAX_BOTTLES:
         count = int(tokens.pop(0))
@@ -55,9 +55,9 @@ def _is_year(token: str) -> bool:
 
 def bottles_of(wine: Wine, count: int, **facts: Any) -> Bottles:
     """Return so many bottles of a wine."""
-    own = wine.model_copy(update={"id": OWN})
+    own = wine.model_copy(update={"id": CELLAR_PREFIX})
     known = own.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
-    return Bottles(key=folded(own.label), wine=known, count=count, **facts)
+    return Bottles(key=normalize(own.label), wine=known, count=count, **facts)
 
 
 def guess_wine(name: str, price: float | None = None, currency: Currency = Currency.EUR) -> Wine:
@@ -67,14 +67,16 @@ def guess_wine(name: str, price: float | None = None, currency: Currency = Curre
     title = " ".join(part for part in parts if not _is_year(part)) or name
     title = title[:1].upper() + title[1:]
     facts: dict[str, Any] = {"vintage": year, "price": price, "currency": currency}
-    known = wine_from_name(title, OWN, **facts) or wine_from_name(title, OWN, Style.RED, **facts)
+    known = wine_from_name(title, CELLAR_PREFIX, **facts) or wine_from_name(
+        title, CELLAR_PREFIX, Style.RED, **facts
+    )
     assert known is not None  # noqa: S101 - with a style there always is one
     return known
 
 
 def wine_of(bottles: Bottles) -> Wine:
-    """Return the wine of a person's bottles, with an id that starts with `OWN`."""
-    facts = {"producer": "", "country": "", **bottles.wine, "id": f"{OWN}{bottles.id}"}
+    """Return the wine of a person's bottles, with an id that starts with `CELLAR_PREFIX`."""
+    facts = {"producer": "", "country": "", **bottles.wine, "id": f"{CELLAR_PREFIX}{bottles.id}"}
     return Wine.model_validate(facts)
 
 
@@ -103,7 +105,7 @@ def take_bottles(bottles: Sequence[Bottles], name: str, count: int | None) -> Bo
 def find_bottles_by_id(bottles: Sequence[Bottles], wine_id: str) -> Bottles | None:
     """Return the bottles in stock with the id that own_cellar returned, or None."""
     in_stock = bottles_in_stock(bottles)
-    return next((item for item in in_stock if f"{OWN}{item.id}" == wine_id.strip()), None)
+    return next((item for item in in_stock if f"{CELLAR_PREFIX}{item.id}" == wine_id.strip()), None)
 
 
 def drinking_window(bottles: Bottles) -> tuple[int, int] | None:
@@ -158,7 +160,7 @@ def _line(bottles: Bottles, year: int) -> str:
     if bottles.count:
         facts = [f"{bottles.count} × {name}"]
         if wine.price is not None:
-            facts.append(translate("cellar_each", price=money(wine.price, wine.currency)))
+            facts.append(translate("cellar_each", price=format_money(wine.price, wine.currency)))
         if window is not None:
             end = window[0 if state == "young" else 1]
             facts.append(translate(f"cellar_{state}", year=str(end)))

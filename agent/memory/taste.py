@@ -8,8 +8,8 @@ from agent.fallback.request import read_request
 from agent.fallback.searching import parse_query
 from agent.i18n import translate
 from agent.markdown import escape
-from agent.sommelier.safety import EXCLUDABLE, budget_of, read, written
-from agent.sommelier.wine import SOFT_FILTERS, WineQuery, money
+from agent.sommelier.safety import EXCLUDABLE_FILTERS, format_taste, parse_budget, parse_taste
+from agent.sommelier.wine import SOFT_FILTERS, WineQuery, format_money
 from agent.turn import Fact
 
 MAX_NOTE: Final = 200
@@ -29,9 +29,9 @@ def facts_in(text: str) -> tuple[Fact, ...]:
 
 def excluded(query: WineQuery) -> Iterator[Fact]:
     """Yield what a request rules out, as facts that may be remembered."""
-    for field in EXCLUDABLE:
+    for field in EXCLUDABLE_FILTERS:
         for value in getattr(query, f"without_{field}"):
-            yield Fact("hate", written({field: (value,)}), _plain(value))
+            yield Fact("hate", format_taste({field: (value,)}), _plain(value))
     for allergen in query.without_allergens:
         if allergen in ALLERGIES:
             yield Fact("allergy", str(allergen), _plain(allergen))
@@ -56,7 +56,7 @@ def _likes(text: str) -> Iterator[Fact]:
     named = read_request(text).wanted
     wanted = {name: values for name, values in named.items() if name in SOFT_FILTERS}
     if wanted:
-        yield Fact("like", written(wanted), text)
+        yield Fact("like", format_taste(wanted), text)
 
 
 def _budget(query: WineQuery) -> Iterator[Fact]:
@@ -75,23 +75,26 @@ def fact_of(kind: str, value: str) -> Fact | None:
     """Return a fact as a button carries it; None if it is none that may be suggested."""
     if kind == "allergy" and value in ALLERGIES:
         return Fact("allergy", value, value)
-    wanted = read(value)
+    wanted = parse_taste(value)
     if kind == "hate" and wanted:
         text = ", ".join(_plain(value) for values in wanted.values() for value in values)
-        return Fact("hate", written(wanted), text)
+        return Fact("hate", format_taste(wanted), text)
     return None
 
 
 def in_words(fact: Fact) -> str:
     """Return half a sentence that says a fact, about what the person named it."""
     if fact.kind == "budget":
-        low, high, currency = budget_of(fact.value)
+        low, high, currency = parse_budget(fact.value)
         name = "prices_to" if low is None else "prices_from" if high is None else "prices_between"
-        limits = {"low": money(low or 0, currency), "high": money(high or 0, currency)}
+        limits = {
+            "low": format_money(low or 0, currency),
+            "high": format_money(high or 0, currency),
+        }
         return translate("memory_budget", what=translate(name, **limits))
     what = fact.original_text
     if fact.kind == "rated" or not what:
-        values = (value for listed in read(fact.value).values() for value in listed)
+        values = (value for listed in parse_taste(fact.value).values() for value in listed)
         what = ", ".join(values) or fact.value
     return translate(f"memory_{'like' if fact.kind == 'rated' else fact.kind}", what=what)
 

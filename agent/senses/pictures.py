@@ -21,16 +21,16 @@ from agent.markdown import find_auto_links
 from agent.prompts import get_prompt, with_instructions
 from agent.senses.sent_files import Unusable
 from agent.sommelier.attachment import (
-    LISTED,
-    OF_LABEL,
+    LABEL_ID_PREFIX,
+    LIST_ID_PREFIX,
     Attachment,
     Contents,
     Line,
     ReadWine,
-    numbers_in,
-    with_ours,
+    parse_numbers,
+    with_known_id,
 )
-from agent.sommelier.sommelier_prompts import compact
+from agent.sommelier.sommelier_prompts import compact_schema
 from agent.sommelier.wine import Catalogue
 from agent.text import split_words
 from agent.turn import deps_of, security_flags
@@ -52,7 +52,7 @@ Download = Callable[[], Awaitable[str]]
 class PictureText(BaseModel):
     """The text of a picture."""
 
-    model_config = ConfigDict(json_schema_extra=compact)
+    model_config = ConfigDict(json_schema_extra=compact_schema)
 
     shows: Contents
     wines: list[ReadWine] = Field(default_factory=list)
@@ -164,7 +164,7 @@ def _is_wine(wine: ReadWine) -> bool:
 
 def _with_read_numbers(wine: ReadWine) -> ReadWine:
     """Return a wine with those of its numbers alone that its line holds."""
-    values = {*numbers_in(wine.line)}
+    values = {*parse_numbers(wine.line)}
     has_year = wine.vintage is not None and {wine.vintage, wine.vintage % 100} & values
     return wine.model_copy(
         update={
@@ -185,7 +185,7 @@ async def _attachment(
     shows = next((kind for kind in kinds if kind in shown), "other")
     of_kind = [reading for reading in read if reading.shows == shows]
     found = [wine for reading in of_kind for wine in reading.wines][: lengths.WINES_PER_LIST]
-    prefix = LISTED if shows == "wine_list" else OF_LABEL
+    prefix = LIST_ID_PREFIX if shows == "wine_list" else LABEL_ID_PREFIX
     # A model may have written facts of its own for these.
     own = ({"id": f"{prefix}{number}", "known_id": None, "known": None} for number in count(1))
     wines = [wine.model_copy(update=facts) for wine, facts in zip(found, own, strict=False)]
@@ -196,7 +196,7 @@ async def _attachment(
     }
     return Attachment(
         shows=shows,
-        wines=tuple([await with_ours(wine, catalogue) for wine in wines]),
+        wines=tuple([await with_known_id(wine, catalogue) for wine in wines]),
         seen="; ".join(reading.seen for reading in read if reading.seen),
         unread={name: number for name, number in unread.items() if number},
     )

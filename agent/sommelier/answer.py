@@ -24,7 +24,7 @@ from agent.markdown import escape, find_auto_links, format_link, unescape
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.grounding import PLACEHOLDER, Grounds
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
-from agent.sommelier.wine import OWN, VEGAN, Wine, key, money
+from agent.sommelier.wine import CELLAR_PREFIX, VEGAN_WORD, Wine, canonical_name, format_money
 from agent.text import Match, pattern, split_words
 from agent.turn import StoredMessage
 
@@ -89,7 +89,7 @@ def _with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[
 def wine_text(wine: AnyWine, description: str, number: str = "", *, asked: str = "") -> str:
     """Write a wine as Markdown; say whether it is vegan if the user `asked` for such wines."""
     facts = facts_line(wine)
-    if any(word.startswith(VEGAN) for word in split_words(asked)):
+    if any(word.startswith(VEGAN_WORD) for word in split_words(asked)):
         facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"
     return f"**{number}{escape(wine.label)}**\n{escape(facts)}\n{description}".strip()
 
@@ -100,7 +100,7 @@ def facts_line(wine: AnyWine) -> str:
         return _read_line(wine)
     place, country = wine.appellation or wine.region, country_name(wine.country)
     origin = ", ".join(filter(None, ("" if place == wine.country else place, country)))
-    if wine.id.startswith(OWN):
+    if wine.id.startswith(CELLAR_PREFIX):
         facts = [origin, translate("cellar_own")]
     else:
         facts = [origin, price_text(wine), "" if wine.in_stock else translate("not_in_stock")]
@@ -114,9 +114,9 @@ def _read_line(wine: ReadWine) -> str:
         facts.append(translate(f"read_{wine.sure}"))
     facts.append(wine.region)
     if wine.price is not None:
-        facts.append(money(wine.price, wine.currency))
+        facts.append(format_money(wine.price, wine.currency))
     if wine.glass_price is not None:
-        facts.append(translate("by_the_glass", price=money(wine.glass_price, wine.currency)))
+        facts.append(translate("by_the_glass", price=format_money(wine.glass_price, wine.currency)))
     if wine.is_listed and wine.known and (ours := price_text(wine.known)):
         facts.append(translate("in_cellar", price=ours))
     return " · ".join(filter(None, facts))
@@ -124,14 +124,14 @@ def _read_line(wine: ReadWine) -> str:
 
 def price_text(wine: Wine) -> str:
     """Write an indicative price, hence the sign: `≈ €18`; empty if none is known."""
-    return "" if wine.price is None else f"≈ {money(wine.price, wine.currency)}"
+    return "" if wine.price is None else f"≈ {format_money(wine.price, wine.currency)}"
 
 
 def country_name(country: str) -> str:
     """Return the name of a country in the language of the turn; its own if it has none there."""
     if current_language() == "en":
         return country
-    return _countries(current_language()).get(key("countries", country), country)
+    return _countries(current_language()).get(canonical_name("countries", country), country)
 
 
 @cache
@@ -140,7 +140,9 @@ def _countries(language: str) -> Mapping[str, str]:
     from babel import Locale  # noqa: PLC0415 - 70 ms
 
     english, own = (Locale.parse(code).territories for code in ("en", language))
-    named = {key("countries", name): own.get(code, name) for code, name in english.items()}
+    named = {
+        canonical_name("countries", name): own.get(code, name) for code, name in english.items()
+    }
     return named | {"england": own["GB"]}
 
 
@@ -181,8 +183,16 @@ def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
 
 def _wrong_id(wine_id: str, evidence: Evidence) -> str | None:
     """Return why a wine may not be named: no tool returned it, or it is not on the guest's list."""
-    wines = {key: found for key, found in evidence.sources.items() if isinstance(found, AnyWine)}
-    listed = [key for key, wine in wines.items() if isinstance(wine, ReadWine) and wine.is_listed]
+    wines = {
+        found_id: found
+        for found_id, found in evidence.sources.items()
+        if isinstance(found, AnyWine)
+    }
+    listed = [
+        found_id
+        for found_id, wine in wines.items()
+        if isinstance(wine, ReadWine) and wine.is_listed
+    ]
     allowed = listed or [*wines]
     if wine_id in allowed:
         return None
@@ -288,7 +298,7 @@ SOMMELIER: Final = OutputContract(
 )
 
 
-def history_of(stored: Sequence[StoredMessage]) -> list[Message]:
+def to_history(stored: Sequence[StoredMessage]) -> list[Message]:
     """Return stored messages as the history of a run: answers have the `wine_ids` that they show.
 
     Blank messages are left out: an empty content is a 400 with some servers.

@@ -17,25 +17,25 @@ from agent.i18n import translate
 from agent.markdown import strip_invisible
 from agent.numerals import NUMBER, parse_number
 from agent.sommelier.safety import find_wines, may_be_shown, person_in
-from agent.sommelier.sommelier_prompts import compact
+from agent.sommelier.sommelier_prompts import compact_schema
 from agent.sommelier.wine import (
     Catalogue,
     Currency,
     Style,
     Wine,
     WineQuery,
-    canonical,
-    currency_of,
-    money,
-    names,
+    canonicalize,
+    format_money,
+    parse_currency,
+    synonyms,
     wine_record,
 )
 from agent.sommelier.wine_tools import NoArguments, in_full
 from agent.text import split_words
 from agent.turn import Person
 
-LISTED: Final = "list#"
-OF_LABEL: Final = "label#"
+LIST_ID_PREFIX: Final = "list#"
+LABEL_ID_PREFIX: Final = "label#"
 """The beginnings of the ids of wines that were read."""
 Sureness = Literal["certain", "likely", "unsure"]
 Contents = Literal["labels", "wine_list", "other"]
@@ -57,7 +57,7 @@ LEAST_LETTERS: Final = 4
 """Letters of a word that makes two wines alike."""
 
 
-def numbers_in(line: str) -> list[float]:
+def parse_numbers(line: str) -> list[float]:
     """Return the numbers of a line in order, those in digits alone."""
     return [*map(parse_number, NUMBER.findall(line))]
 
@@ -74,7 +74,7 @@ def _line(value: object) -> str:
 
 def _number(value: object) -> float | None:
     """Read a number as lists write it: 48,-, €48.50."""
-    found = numbers_in(str(value)[: lengths.PICTURE_NAME_CHARS])
+    found = parse_numbers(str(value)[: lengths.PICTURE_NAME_CHARS])
     return found[0] if found and 0 < found[0] < DEAREST else None
 
 
@@ -84,7 +84,7 @@ def _year(value: object) -> int | None:
 
 
 def _style(value: object) -> object:
-    style = canonical(value)
+    style = canonicalize(value)
     return style if style in [*Style] else None
 
 
@@ -100,7 +100,7 @@ class ReadWine(BaseModel):
     it was looked up.
     """
 
-    model_config = ConfigDict(frozen=True, json_schema_extra=compact)
+    model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
 
     line: Line = Field(default="", description="What stands there, word for word.")
     producer: Line = ""
@@ -111,7 +111,7 @@ class ReadWine(BaseModel):
     price: Number = None
     glass_price: Number = None
     currency: Annotated[
-        Currency | None, BeforeValidator(lambda value: currency_of(str(value).strip()))
+        Currency | None, BeforeValidator(lambda value: parse_currency(str(value).strip()))
     ] = None
     sure: Annotated[
         Sureness, BeforeValidator(lambda value: value if value in get_args(Sureness) else "likely")
@@ -147,7 +147,7 @@ class ReadWine(BaseModel):
     @property
     def is_listed(self) -> bool:
         """Tell whether it is on a wine list."""
-        return self.id.startswith(LISTED)
+        return self.id.startswith(LIST_ID_PREFIX)
 
 
 AnyWine = Wine | ReadWine
@@ -219,7 +219,7 @@ def _row(wine: ReadWine) -> dict[str, Any]:
     row: dict[str, Any] = {"wine_id": wine.id, "read": wine.label or wine.line}
     for name, price in (("bottle", wine.price), ("glass", wine.glass_price)):
         if price is not None:
-            row[name] = money(price, wine.currency)
+            row[name] = format_money(price, wine.currency)
     row |= {name: value for name in ("region", "style") if (value := getattr(wine, name))}
     if wine.sure != "certain":
         row["sure"] = wine.sure
@@ -236,12 +236,12 @@ async def _add_ours(
     if not (wine.known or (wine.producer and wine.sure == "certain")):
         row["here"] = TOO_LITTLE
         return {}
-    standing, ours = await ours_for(wine, catalogue, person)
+    standing, ours = await find_ours(wine, catalogue, person)
     row |= {"here": standing.replace("_", " "), "cellar": [*map(in_full, ours)]}
     return {own.id: own for own in ours}
 
 
-async def with_ours(read: ReadWine, catalogue: Catalogue) -> ReadWine:
+async def with_known_id(read: ReadWine, catalogue: Catalogue) -> ReadWine:
     """Set the catalogue's id of a wine that was read, if its vintage is there too."""
     query = WineQuery(text=read.label, in_stock_only=False, limit=12)
     found = (await catalogue.search(query)).wines
@@ -260,7 +260,7 @@ def _is_same(read: ReadWine, wine: Wine) -> bool:
     return not shared.isdisjoint(split_words(wine.producer)) and 2 * differing <= len(shared)
 
 
-async def ours_for(
+async def find_ours(
     read: ReadWine, catalogue: Catalogue, person: Person
 ) -> tuple[str, Sequence[Wine]]:
     """Return what we have of a wine that was read, or close to it; first, the sentence for that.
@@ -280,5 +280,5 @@ async def ours_for(
 
 def _facts(wine: Wine) -> set[str]:
     """Return the words for where a wine is from and what it is made of, by all names of those."""
-    grapes = (name for grape in wine.grapes for name in names("grapes", grape))
+    grapes = (name for grape in wine.grapes for name in synonyms("grapes", grape))
     return set(split_words(" ".join((wine.region, wine.appellation, wine.country, *grapes))))

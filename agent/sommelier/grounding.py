@@ -21,7 +21,7 @@ from agent.engine.contract import Evidence, texts_of
 from agent.language import split_sentences
 from agent.numerals import find_numbers, parse_number, spell_in_digits
 from agent.sommelier.attachment import AnyWine
-from agent.sommelier.wine import Currency, currency_words, drinking_years
+from agent.sommelier.wine import Currency, currencies_by_word, drinking_years
 from agent.tables import WordSet, read_toml
 from agent.text import Pattern, escape_pattern, fold, pattern
 
@@ -159,15 +159,15 @@ def _amounts(text: str) -> Iterator[_Amount]:
             continue
         number = next(filter(None, map(found.__getitem__, ("after", "before", "bare", "whole"))))
         named = found[0].replace(number, " ").strip(" .,-–—;:!?)(")
-        currencies = currency_words().get(named, frozenset())
+        currencies = currencies_by_word().get(named, frozenset())
         yield _Amount(found[0].strip(" .,;:!?)("), parse_number(number), currencies)
 
 
 @cache
 def _amount_pattern() -> Pattern:
     """Return a pattern of amounts: with a sign, a code or a word, or with two decimals."""
-    signs = "|".join(escape_pattern(word) for word in currency_words() if not word.isalpha())
-    names = "|".join(word for word in currency_words() if word.isalpha())
+    signs = "|".join(escape_pattern(word) for word in currencies_by_word() if not word.isalpha())
+    names = "|".join(word for word in currencies_by_word() if word.isalpha())
     number, apart = r"\d+(?:[.,]\d+)*", r"(?:[^\p{L}]|\Z)"
     return pattern(
         rf"(?i)(?:{signs}|\p{{Sc}}|(?:\A|[^\p{{L}}])(?:{names})\s)\s?(?P<after>{number})"

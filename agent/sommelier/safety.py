@@ -22,9 +22,9 @@ from agent.sommelier.wine import (
     Wine,
     WineQuery,
     WineSearchResult,
-    folded,
-    key,
-    names,
+    canonical_name,
+    normalize,
+    synonyms,
 )
 from agent.text import split_words
 from agent.turn import NOBODY, Fact, Person, deps_of
@@ -37,9 +37,9 @@ OFFERED_FIRST: Final = 2
 """The most alcohol-free wines that come first for a person who should better not drink."""
 MAX_VALUES: Final = 12
 """Values of one filter, and wines of one result."""
-EXCLUDABLE: Final = ("grapes", "countries", "regions", "styles")
+EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
 """The filters that have an excluding twin, such as `without_grapes`."""
-UNDECLARED: Final = frozenset({"grapes"})
+UNDECLARED_ALLERGENS: Final = frozenset({"grapes"})
 """Allergies that a label need not declare: no filter can exclude them."""
 
 FORBIDDEN: Final = "No alcohol for this guest: recommend only wines without, and praise no other."
@@ -50,44 +50,44 @@ CAUTIOUS: Final = (
 ALLERGIC: Final = "Somebody at the table is allergic to: {names}. Wines with it are left out."
 KNOWN: Final = "Known of this guest already (data, not to be remembered again): {known}."
 
-Wanted = Mapping[str, tuple[str, ...]]
+Taste = Mapping[str, tuple[str, ...]]
 """Filters of a search that describe a wine: red and dry, a grape; `text` is in its notes."""
 
 
-def written(wanted: Wanted) -> str:
+def format_taste(wanted: Taste) -> str:
     """Write filters as the value of a fact: `bodies=full|medium_full;styles=red`."""
     return ";".join(f"{name}={'|'.join(values)}" for name, values in sorted(wanted.items()))
 
 
-def read(value: str) -> Wanted:
-    """Read what `written` wrote; unknown filters are left out."""
+def parse_taste(value: str) -> Taste:
+    """Read what `format_taste` wrote; unknown filters are left out."""
     parts = (part.partition("=") for part in value.split(";"))
     known = (*SOFT_FILTERS, "text")
     return {name: tuple(values.split("|")) for name, _, values in parts if name in known}
 
 
-def tastes_of(kind: Literal["hate", "like"], facts: Iterable[Fact]) -> list[Wanted]:
+def tastes_of(kind: Literal["hate", "like"], facts: Iterable[Fact]) -> list[Taste]:
     """Return the wines that a person said to hate or to like."""
-    return [read(fact.value) for fact in facts if fact.kind == kind]
+    return [parse_taste(fact.value) for fact in facts if fact.kind == kind]
 
 
-def liked_by_ratings(facts: Iterable[Fact]) -> list[Wanted]:
+def liked_by_ratings(facts: Iterable[Fact]) -> list[Taste]:
     """Return the wines of which a person's ratings like more than they dislike."""
     ratings = Counter[str]()
     for fact in facts:
         if fact.kind == "rated":
             ratings[fact.value] += 1 if fact.original_text == "+" else -1
-    return [read(value) for value, count in ratings.items() if count > 0]
+    return [parse_taste(value) for value, count in ratings.items() if count > 0]
 
 
-def budget_of(value: str) -> tuple[float | None, float | None, Currency]:
+def parse_budget(value: str) -> tuple[float | None, float | None, Currency]:
     """Read the least and the most that somebody spends: `40 EUR`, `15-30 EUR`, `60- EUR`."""
     amount, _, currency = value.partition(" ")
     low, _, high = amount.rpartition("-")
     return float(low) if low else None, float(high) if high else None, Currency(currency)
 
 
-def is_of(wine: Wine, wanted: Wanted) -> bool:
+def matches(wine: Wine, wanted: Taste) -> bool:
     """Tell whether a wine is all of this, as far as is known of it."""
     facts: Mapping[str, set[Any]] = {
         "styles": {wine.style, wine.colour},
@@ -114,10 +114,12 @@ def _comes_of(wine: Wine, kind: Kind, values: Sequence[str]) -> bool:
     """Tell whether a wine is of a grape, region or country; by its label if no grape is known."""
     if kind == "countries" or (kind == "grapes" and wine.grapes):
         own = (wine.country,) if kind == "countries" else wine.grapes
-        return not {key(kind, name) for name in own}.isdisjoint(key(kind, name) for name in values)
+        return not {canonical_name(kind, name) for name in own}.isdisjoint(
+            canonical_name(kind, name) for name in values
+        )
     text = wine.label if kind == "grapes" else f"{wine.region} / {wine.appellation} / {wine.name}"
-    known = (name for value in values for name in names(kind, value))
-    return any(f" {name} " in f" {folded(text)} " for name in known)
+    known = (name for value in values for name in synonyms(kind, value))
+    return any(f" {name} " in f" {normalize(text)} " for name in known)
 
 
 def person_in(run: Run) -> Person:
@@ -137,7 +139,7 @@ def may_be_shown(wine: Wine, person: Person) -> bool:
         return False
     if care.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
-    return not any(is_of(wine, hated) for hated in tastes_of("hate", person.facts))
+    return not any(matches(wine, hated) for hated in tastes_of("hate", person.facts))
 
 
 def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
@@ -149,8 +151,8 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
     """Restrict a search to wines that a person may be shown, and rank wines they like first."""
     care, hates = person.care, tastes_of("hate", person.facts)
     single = [wanted for wanted in hates if len(wanted) == 1]  # `may_be_shown` removes all others
-    excluded = {name: _values_of(name, single) for name in EXCLUDABLE}
-    excluded["allergens"] = tuple(sorted(care.allergies - UNDECLARED))
+    excluded = {name: _values_of(name, single) for name in EXCLUDABLE_FILTERS}
+    excluded["allergens"] = tuple(sorted(care.allergies - UNDECLARED_ALLERGENS))
     filters = _preferred(query, person.facts) | ({"limit": MAX_VALUES} if hates else {})
     for name, values in excluded.items():
         known = getattr(query, f"without_{name}")
@@ -162,7 +164,7 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
 def _preferred(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
     """Return filters for a person's budget and likes, where a search has none of its own."""
     filters = dict[str, Any]()
-    budget = next((budget_of(fact.value) for fact in facts if fact.kind == "budget"), None)
+    budget = next((parse_budget(fact.value) for fact in facts if fact.kind == "budget"), None)
     if budget and all(limit is None for limit in query.price_limits):
         filters = dict(zip(("min_price", "max_price", "currency"), budget, strict=True))
     given = {name for name in SOFT_FILTERS if getattr(query, name)}
@@ -176,7 +178,7 @@ def _preferred(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
     return filters | wanted | {"soft": (*query.soft, *wanted)}
 
 
-def _values_of(name: str, tastes: Iterable[Wanted]) -> tuple[str, ...]:
+def _values_of(name: str, tastes: Iterable[Taste]) -> tuple[str, ...]:
     values = (value for wanted in tastes for value in wanted.get(name, ()))
     return tuple(dict.fromkeys(values))[:MAX_VALUES]
 
@@ -226,12 +228,12 @@ def _cut_to_query(found: WineSearchResult, query: WineQuery) -> WineSearchResult
     asked = {*query.model_dump(exclude_defaults=True), "price"}  # also that of the usual budget
     missed = {
         wine_id: named
-        for wine_id, missing in found.missed.items()
+        for wine_id, missing in found.unmet_filters.items()
         if (named := tuple(name for name in missing if name in asked))
     }
     relax = {name: count for name, count in found.relax.items() if name in asked}
     wines = found.wines[: query.limit]
-    return found.model_copy(update={"wines": wines, "missed": missed, "relax": relax})
+    return found.model_copy(update={"wines": wines, "unmet_filters": missed, "relax": relax})
 
 
 async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Person) -> list[Wine]:

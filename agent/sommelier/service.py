@@ -29,7 +29,7 @@ from agent.sommelier.attachment import (
     READ_PICTURES,
     AnyWine,
     Attachment,
-    ours_for,
+    find_ours,
 )
 from agent.sommelier.safety import (
     care_in,
@@ -301,7 +301,7 @@ class Sommelier:
             return Reply(text="\n\n".join([count, "\n".join(lines)]))
         texts, ids = list[str](), list[str]()
         for wine in read:
-            standing, ours = await ours_for(wine, self._catalogue, person)
+            standing, ours = await find_ours(wine, self._catalogue, person)
             lines = [f"**{escape(wine.label)}**", escape(facts_line(wine)), translate(standing)]
             lines += [f"- **{escape(own.label)}** · {escape(facts_line(own))}" for own in ours]
             texts.append("\n".join(lines))

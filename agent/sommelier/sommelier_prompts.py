@@ -42,7 +42,7 @@ def heard_concern(value: object) -> str:
     return next((concern for concern in CONCERNS if concern in text), "none")
 
 
-def compact(schema: dict[str, Any]) -> None:
+def compact_schema(schema: dict[str, Any]) -> None:
     """Leave out of a schema what tells a model nothing."""
     schema.pop("description", None)
     for part in (schema, *schema["properties"].values()):
@@ -58,7 +58,7 @@ def _inline(schema: dict[str, Any]) -> None:
 class WineRecommendation(BaseModel):
     """One wine of an answer; facts are shown from the catalogue, never from the model."""
 
-    model_config = ConfigDict(json_schema_extra=compact)
+    model_config = ConfigDict(json_schema_extra=compact_schema)
 
     wine_id: str = Field(
         validation_alias=AliasChoices("wine_id", "id"),
@@ -72,7 +72,7 @@ class WineRecommendation(BaseModel):
 class SommelierResponse(BaseModel):
     """The structured answer of a turn."""
 
-    model_config = ConfigDict(json_schema_extra=compact)
+    model_config = ConfigDict(json_schema_extra=compact_schema)
 
     response_type: ResponseType = Field(
         description="recommendation: wines to choose from, or one asked about; informational: an "

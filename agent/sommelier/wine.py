@@ -20,14 +20,14 @@ from agent.text import fold, split_words
 Kind = Literal["grapes", "countries", "regions"]
 
 
-def folded(name: str) -> str:
+def normalize(name: str) -> str:
     """Return the words of a name in one spelling: `Côte-Rôtie` is `cote rotie`."""
     return " ".join(split_words(name))
 
 
-def names(kind: Kind, name: str) -> tuple[str, ...]:
+def synonyms(kind: Kind, name: str) -> tuple[str, ...]:
     """Return all names of a grape, country or region, folded, the canonical one first."""
-    one = folded(name)
+    one = normalize(name)
     if kind == "countries":
         one = one.removeprefix("the ")
     return _groups()[kind].get(one, (one,)) if one else ()
@@ -38,9 +38,9 @@ def known_names(kind: Kind) -> Collection[str]:
     return _groups()[kind].keys()
 
 
-def key(kind: Kind, name: str) -> str:
+def canonical_name(kind: Kind, name: str) -> str:
     """Return the canonical name, folded: that of `Shiraz` and of `Syrah` is `syrah`."""
-    return next(iter(names(kind, name)), "")
+    return next(iter(synonyms(kind, name)), "")
 
 
 @cache
@@ -83,12 +83,12 @@ def _currencies() -> _Currencies:
     return read_toml(_Currencies, Path(__file__).with_name("currencies.toml"))
 
 
-def in_euros(amount: float, currency: Currency) -> float:
+def to_euros(amount: float, currency: Currency) -> float:
     """Return `amount` of `currency` in euros, at rounded rates."""
     return round(amount * _currencies().euros[currency], 2)
 
 
-def money(amount: float, currency: Currency | None) -> str:
+def format_money(amount: float, currency: Currency | None) -> str:
     """Write an amount: `€18`, `£17.50`, `CHF 20`, or `18` in a currency that is not known."""
     figure = f"{amount:.2f}".removesuffix(".00")
     if currency is None:
@@ -96,14 +96,14 @@ def money(amount: float, currency: Currency | None) -> str:
     return f"{_currencies().signs.get(currency, f'{currency} ')}{figure}"
 
 
-def currency_of(text: str) -> Currency | None:
+def parse_currency(text: str) -> Currency | None:
     """Return the currency that a sign or a code means, None for other texts."""
     signs = {sign: currency for currency, sign in _currencies().signs.items()}
     return signs.get(text) or Currency.__members__.get(text.upper())
 
 
 @cache
-def currency_words() -> Mapping[str, frozenset[Currency]]:
+def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
     """Return the currencies that a word, a sign or a code of prose may mean, by that word."""
     named = {
         word: frozenset(map(Currency, codes.split()))
@@ -133,12 +133,12 @@ Food = StrEnum(
 """The foods that a wine suits. Pairings are data of the catalogue, never a model's guess."""
 Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
 """The allergens that a label must declare, fining agents included."""
-NOT_VEGAN: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
-VEGAN: Final = "vegan"
-GRAPELESS: Final = frozenset({Style.ROSE, Style.SWEET, Style.FORTIFIED})
+NON_VEGAN_ALLERGENS: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
+VEGAN_WORD: Final = "vegan"
+AGED_BY_STYLE: Final = frozenset({Style.ROSE, Style.SWEET, Style.FORTIFIED})
 """Styles of which a grape does not tell how long they keep."""
-FULL: Final = frozenset({Body.MEDIUM_FULL, Body.FULL})
-OWN: Final = "own:"
+FULL_BODIES: Final = frozenset({Body.MEDIUM_FULL, Body.FULL})
+CELLAR_PREFIX: Final = "own:"
 """The prefix of the ids of wines in a guest's own cellar; no wine of a list has it."""
 
 
@@ -173,7 +173,7 @@ class Wine(BaseModel):
     def label(self) -> str:
         """Return producer, name and vintage; a guest's own bottle may just lack its vintage."""
         title = self.name if self.producer in self.name else f"{self.producer} {self.name}"
-        unknown = "" if self.id.startswith(OWN) else "NV"
+        unknown = "" if self.id.startswith(CELLAR_PREFIX) else "NV"
         return f"{title} {self.vintage or unknown}".strip()
 
     @property
@@ -186,9 +186,9 @@ class Wine(BaseModel):
     @property
     def vegan(self) -> Literal["yes", "no", "unknown"]:
         """Tell whether the wine is vegan, as far as its notes and its allergens say."""
-        if not NOT_VEGAN.isdisjoint(self.allergens):
+        if not NON_VEGAN_ALLERGENS.isdisjoint(self.allergens):
             return "no"
-        return "yes" if VEGAN in split_words(f"{self.name} {self.notes}") else "unknown"
+        return "yes" if VEGAN_WORD in split_words(f"{self.name} {self.notes}") else "unknown"
 
     @property
     def facts(self) -> "Wine":
@@ -203,7 +203,7 @@ class Wine(BaseModel):
     @property
     def price_in_euros(self) -> float | None:
         """Return the indicative price in euros, None when no price is known."""
-        return None if self.price is None else in_euros(self.price, self.currency)
+        return None if self.price is None else to_euros(self.price, self.currency)
 
 
 Range = tuple[int, int]
@@ -232,19 +232,19 @@ def drinking_years(wine: Wine) -> Range | None:
         return None
     tables, style = _serving(), wine.style
     places = {} if style is Style.ROSE else tables.names  # rosé is drunk young
-    known = places | ({} if style in GRAPELESS else tables.grapes)
+    known = places | ({} if style in AGED_BY_STYLE else tables.grapes)
     skipped = tables.reds if style is Style.WHITE else ()
     facts = f"{wine.label} {wine.region} {wine.appellation} {' '.join(wine.grapes[:1])}"
-    label = f" {folded(facts)} "
+    label = f" {normalize(facts)} "
     found = (known[name] for name in known if f" {name} " in label and name not in skipped)
     begin, end = next(found, tables.styles[style])
     return wine.vintage + begin, wine.vintage + end
 
 
-def serving(wine: Wine) -> dict[str, str]:
+def serving_advice(wine: Wine) -> dict[str, str]:
     """Return what a guest asks next of a wine: how warm to serve it, and when to drink it."""
     tables = _serving()
-    full = tables.degrees_if_full if wine.body in FULL else {}
+    full = tables.degrees_if_full if wine.body in FULL_BODIES else {}
     low, high = full.get(wine.style) or tables.degrees[wine.style]
     years = drinking_years(wine)
     best = {"usually_best": f"{years[0]}-{years[1]}"} if years else {}
@@ -267,7 +267,7 @@ def wine_record(wine: Wine) -> dict[str, Any]:
         "acidity": wine.acidity,
         "tannin": wine.tannin if wine.tannin != Level.NONE else None,
         "abv": wine.abv,
-        "price": None if wine.price is None else money(wine.price, wine.currency),
+        "price": None if wine.price is None else format_money(wine.price, wine.currency),
         "foods": ", ".join(wine.foods),
         "allergens": ", ".join(declared) if wine.allergens else "unknown",
         "vegan": wine.vegan,
@@ -277,7 +277,7 @@ def wine_record(wine: Wine) -> dict[str, Any]:
     return {name: value for name, value in known.items() if value not in (None, "")}
 
 
-def canonical(value: object) -> object:
+def canonicalize(value: object) -> object:
     """Spell a value as the vocabulary does: "Rosé" is rose, "Off-Dry" is off_dry."""
     if not isinstance(value, str):
         return value
@@ -289,12 +289,12 @@ def _listed(value: object) -> object:
 
 
 T = TypeVar("T")
-Canonical = Annotated[T, BeforeValidator(canonical)]
-Several = Annotated[tuple[T, ...], BeforeValidator(_listed)]
+Canonical = Annotated[T, BeforeValidator(canonicalize)]
+ListOf = Annotated[tuple[T, ...], BeforeValidator(_listed)]
 """Values as small models write them: in any spelling, and one where a list is due."""
-Text = Annotated[str, Field(max_length=200)]
-Names = Annotated[Several[Text], Field(max_length=12)]
-Order = Literal["match", "cheapest", "dearest"]
+ShortText = Annotated[str, Field(max_length=200)]
+NameList = Annotated[ListOf[ShortText], Field(max_length=12)]
+SearchOrder = Literal["match", "cheapest", "dearest"]
 """The order of the wines in a search."""
 
 SOFT_FILTERS: Final = (
@@ -314,19 +314,19 @@ class WineQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    styles: Several[Canonical[Style]] = Field((), max_length=8)
+    styles: ListOf[Canonical[Style]] = Field((), max_length=8)
     alcohol_free: bool | None = Field(None, description="Of these styles, without alcohol.")
-    colours: Several[Canonical[Colour]] = Field((), max_length=4, description="Of rose bubbles.")
-    sweetness: Several[Canonical[Sweetness]] = Field((), max_length=6)
-    bodies: Several[Canonical[Body]] = Field((), max_length=5)
-    tannins: Several[Canonical[Level]] = Field((), max_length=4)
-    acidities: Several[Canonical[Level]] = Field((), max_length=4)
-    foods: Several[Canonical[Food]] = Field(
+    colours: ListOf[Canonical[Colour]] = Field((), max_length=4, description="Of rose bubbles.")
+    sweetness: ListOf[Canonical[Sweetness]] = Field((), max_length=6)
+    bodies: ListOf[Canonical[Body]] = Field((), max_length=5)
+    tannins: ListOf[Canonical[Level]] = Field((), max_length=4)
+    acidities: ListOf[Canonical[Level]] = Field((), max_length=4)
+    foods: ListOf[Canonical[Food]] = Field(
         (), max_length=12, description="Dishes; more matches first."
     )
-    grapes: Names = ()
-    countries: Names = ()
-    regions: Names = Field((), description="Or appellations.")
+    grapes: NameList = ()
+    countries: NameList = ()
+    regions: NameList = Field((), description="Or appellations.")
     min_price: float | None = None
     max_price: float | None = Field(None, description="At most; `below`: less.")
     below: float | None = None
@@ -336,16 +336,16 @@ class WineQuery(BaseModel):
     max_abv: float | None = None
     oak: bool | None = Field(None, description="With, or without.")
     vegan: bool | None = Field(None, description="Not what is known not to be.")
-    without_allergens: Several[Canonical[Allergen]] = Field((), max_length=4)
-    without_styles: Several[Canonical[Style]] = Field((), max_length=8)
-    without_grapes: Names = ()
-    without_countries: Names = ()
-    without_regions: Names = ()
-    not_ids: Several[Text] = Field((), max_length=100, description="To leave out.")
+    without_allergens: ListOf[Canonical[Allergen]] = Field((), max_length=4)
+    without_styles: ListOf[Canonical[Style]] = Field((), max_length=8)
+    without_grapes: NameList = ()
+    without_countries: NameList = ()
+    without_regions: NameList = ()
+    not_ids: ListOf[ShortText] = Field((), max_length=100, description="To leave out.")
     in_stock_only: SkipJsonSchema[bool] = True
     text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
-    order: Canonical[Order] = Field("match", description="With `text`: its matches first.")
-    like: Text = ""
+    order: Canonical[SearchOrder] = Field("match", description="With `text`: its matches first.")
+    like: ShortText = ""
     limit: int = Field(6, ge=1, le=12)
     soft: SkipJsonSchema[tuple[str, ...]] = ()
 
@@ -366,9 +366,9 @@ class WineQuery(BaseModel):
 class WineSearchResult(BaseModel):
     """The result of a search.
 
-    `relax` maps a filter's name to the number of wines found with that filter left out, and is only
-    set when fewer than three were found. `missed` maps the id of a wine to the soft filters that it
-    does not meet.
+    `relax` maps the name of a filter to the number of wines that would be found without it; it is
+    empty if at least three wines were found. `unmet_filters` maps the id of a wine to the names of
+    the soft filters that it does not meet.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -376,7 +376,7 @@ class WineSearchResult(BaseModel):
     wines: tuple[Wine, ...] = ()
     total: int = 0
     relax: Mapping[str, int] = Field(default_factory=dict)
-    missed: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    unmet_filters: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 class Catalogue(Protocol):

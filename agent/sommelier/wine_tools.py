@@ -12,12 +12,12 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.safety import find_wines, get_wines, person_in
 from agent.sommelier.wine import (
     Catalogue,
-    Text,
+    ShortText,
     Wine,
     WineQuery,
     WineSearchResult,
     drinking_years,
-    serving,
+    serving_advice,
     wine_record,
 )
 from agent.tables import StrictModel
@@ -44,7 +44,7 @@ class NoArguments(BaseModel):
 class GetWine(StrictModel):
     """Arguments of get_wine."""
 
-    wine_ids: Annotated[tuple[Text, ...], Field(min_length=1, max_length=12)]
+    wine_ids: Annotated[tuple[ShortText, ...], Field(min_length=1, max_length=12)]
 
 
 def wine_tools(catalogue: Catalogue) -> list[Tool]:
@@ -76,14 +76,14 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
 
 def in_full(wine: Wine) -> dict[str, Any]:
     """Return the facts of a wine, and how to serve it, which guests ask about next."""
-    return wine_record(wine) | serving(wine)
+    return wine_record(wine) | serving_advice(wine)
 
 
 def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> ToolOutput:
     """Return a search result for the model, only the ids of wines that it was given before."""
     rows = [
         {"wine_id": wine.id, "facts": "told before"}
-        if wine.id in ids_given_to_model and wine.id not in result.missed
+        if wine.id in ids_given_to_model and wine.id not in result.unmet_filters
         else wine_record(wine) | _drawbacks(wine, result)
         for wine in result.wines
     ]
@@ -99,6 +99,6 @@ def _drawbacks(wine: Wine, result: WineSearchResult) -> dict[str, Any]:
     drawbacks = dict[str, Any]()
     if (years := drinking_years(wine)) and years[1] < datetime.now(UTC).year:
         drawbacks["past"] = f"usually best until {years[1]}"
-    if missed := result.missed.get(wine.id):
+    if missed := result.unmet_filters.get(wine.id):
         drawbacks["misses"] = list(missed)
     return drawbacks

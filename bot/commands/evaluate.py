@@ -19,14 +19,14 @@ from rich.console import Console
 from agent.documents.passages import DocumentStore
 from agent.engine.run import Prompt
 from agent.evals.dataset import (
-    STARTER,
+    STARTER_CONVERSATIONS,
     Conversation,
     DatasetError,
-    conversation_of,
-    item_of,
+    from_item,
     read_conversations,
+    to_item,
 )
-from agent.evals.run import Result, Variant, as_json, evaluate, rows, worst_lines
+from agent.evals.run import Result, Variant, evaluate, report_data, table_rows, worst_lines
 from agent.fallback.answering import Fallback
 from agent.memory.tools import memory_tools
 from agent.prompts import built_in_prompts, find_prompt_error
@@ -147,7 +147,7 @@ def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Con
         if name.startswith(LANGFUSE):
             found = _read_langfuse(settings, name.removeprefix(LANGFUSE))
         else:
-            found = read_conversations(STARTER if name == STARTER_SET else Path(name))
+            found = read_conversations(STARTER_CONVERSATIONS if name == STARTER_SET else Path(name))
     except DatasetError as error:
         fail(str(error), 2)
     if not found:
@@ -163,7 +163,7 @@ def _read_langfuse(settings: Settings, name: str) -> list[Conversation]:
         items = items_of(langfuse_of(settings), name)
     except Exception as error:
         fail(f"the data set {name!r} cannot be read: {unavailable(error)}")
-    return [conversation_of(item, name) for item in items]
+    return [from_item(item, name) for item in items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
     client, masking = langfuse_of(settings), masking_of(settings)
     is_stored = name.startswith(LANGFUSE)
     dataset = name.removeprefix(LANGFUSE) if is_stored else f"sommelier-{Path(name).stem}"
-    items = {result.case.id: item_of(dataset, result.case) for result in results}
+    items = {result.case.id: to_item(dataset, result.case) for result in results}
     traced: dict[str, dict[str, Sequence[TraceRecord]]] = {}
     for result in results:
         item_id = result.case.item_id if is_stored else items[result.case.id]["id"]
@@ -235,13 +235,13 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
     """Print the results, and write them to a file if one is named."""
-    header, *cells = rows(results)
+    header, *cells = table_rows(results)
     typer.echo(f"Evaluation {title}")
     show(table(header, cells))
     for line in worst_lines(results):
         typer.echo(printable(line))
     if save is not None:
-        data = to_json(as_json(title, results), indent=2, exclude_none=True)
+        data = to_json(report_data(title, results), indent=2, exclude_none=True)
         write_file(save, f"{data.decode()}\n")
 
 

@@ -11,7 +11,7 @@ from telegram.ext.filters import BaseFilter
 
 from agent.engine.run import Run
 from agent.i18n import ENGLISH, current_language, set_language, translate
-from agent.sommelier.answer import history_of
+from agent.sommelier.answer import to_history
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
@@ -115,7 +115,7 @@ class Conversation:
     ) -> Reply:
         """Return the answer to a text and to the contents of its pictures, or of earlier ones."""
         attachment = new_attachment or attachment_in(history)
-        run = replace(run, history=history_of(history))
+        run = replace(run, history=to_history(history))
         return await self.answerer.answer(text, run, attachment)
 
     async def load_history(

@@ -26,7 +26,7 @@ from agent.memory.cellar import (
 )
 from agent.memory.taste import contradicted_facts, facts_in, in_words, new_facts, removed_note
 from agent.memory.tools import change_notes
-from agent.sommelier.safety import liked_by_ratings, written
+from agent.sommelier.safety import format_taste, liked_by_ratings
 from agent.turn import STATED_KINDS, Bottles, Change, Fact, Person
 from bot.question import Destination
 from bot.telegram.answer_buttons import undo_button
@@ -142,7 +142,7 @@ def _listed(facts: Sequence[Fact]) -> list[Fact]:
     """Return the stated facts of a user, and the likes that follow from their ratings."""
     stated = (fact for fact in facts if fact.kind in STATED_KINDS)
     known = sorted(stated, key=lambda fact: STATED_KINDS.index(fact.kind))
-    return [*known, *(Fact("rated", written(wanted)) for wanted in liked_by_ratings(facts))]
+    return [*known, *(Fact("rated", format_taste(wanted)) for wanted in liked_by_ratings(facts))]
 
 
 def _data(fact: Fact) -> str:

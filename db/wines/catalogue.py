@@ -31,7 +31,14 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Select, Subquery, case, func, select, true, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.sommelier.wine import Wine, WineQuery, WineSearchResult, folded, key, names
+from agent.sommelier.wine import (
+    Wine,
+    WineQuery,
+    WineSearchResult,
+    canonical_name,
+    normalize,
+    synonyms,
+)
 from agent.text import strip_unstorable
 from db.engine import Sessions, SqlRepository
 from db.models import WineRow, upsert
@@ -105,7 +112,7 @@ async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) ->
         wines=tuple(wines[row.id] for row in chosen if row.id in wines),
         total=total,
         relax=relax,
-        missed={wine_id: names for wine_id, names in missed.items() if names},
+        unmet_filters={wine_id: names for wine_id, names in missed.items() if names},
     )
 
 
@@ -215,10 +222,10 @@ def _row_of(wine: Wine, source: str) -> WineRow:
         **wine.model_dump(mode="json"),
         source=source,
         price_in_euros=wine.price_in_euros,
-        country_key=key("countries", wine.country),
-        grape_keys=[key("grapes", grape) for grape in wine.grapes],
+        country_key=canonical_name("countries", wine.country),
+        grape_keys=[canonical_name("grapes", grape) for grape in wine.grapes],
         # ` rhone ` is found as whole words in either.
-        places=f" {folded(wine.region)} | {folded(wine.appellation)} ",
+        places=f" {normalize(wine.region)} | {normalize(wine.appellation)} ",
         shuffle=zlib.crc32(wine.id.encode()),
         search_text=_search_text(wine),
     )
@@ -226,10 +233,10 @@ def _row_of(wine: Wine, source: str) -> WineRow:
 
 def _search_text(wine: Wine) -> str:
     """Return the words that a text search finds this wine by, with other names of its grapes."""
-    known = [names("grapes", grape) for grape in wine.grapes]
+    known = [synonyms("grapes", grape) for grape in wine.grapes]
     others = [name for called in known if len(called) > 1 for name in called]
     values = [value for value in (wine.style, wine.colour, wine.sweetness) if value]
     said = [wine.producer, wine.name, str(wine.vintage or "NV"), wine.country, wine.region]
     said += [wine.appellation, *wine.grapes, *others, *values]
     said += [food.replace("_", " ") for food in wine.foods]
-    return folded(" ".join([*said, wine.notes]))
+    return normalize(" ".join([*said, wine.notes]))

@@ -31,10 +31,10 @@ from agent.sommelier.wine import (
     Currency,
     Style,
     Wine,
-    currency_of,
-    folded,
     known_names,
-    names,
+    normalize,
+    parse_currency,
+    synonyms,
 )
 from agent.tables import read_toml
 from agent.text import pattern
@@ -127,7 +127,7 @@ def read_catalogue(path: Path) -> CatalogueFile:
     except OSError as error:
         raise CatalogueFileError(Problem(f"cannot be read: {error.strerror or error}")) from None
     # A list is known again by its name without numbers: "L 2026-10.csv" is "l".
-    words = [word for word in folded(path.stem).split() if not any(map(str.isdigit, word))]
+    words = [word for word in normalize(path.stem).split() if not any(map(str.isdigit, word))]
     return parse_catalogue(data, " ".join(words) or path.stem)
 
 
@@ -273,7 +273,7 @@ def _columns_of(titles: Sequence[str], rows: Sequence[Row], fields: Iterable[str
     found = [""] * len(titles)
     for field in fields:
         shares = {
-            at: 2.0 if folded(title) == folded(field) else _readable_share(rows, at, field)
+            at: 2.0 if normalize(title) == normalize(field) else _readable_share(rows, at, field)
             for at, title in enumerate(titles)
             if field in _fields(title) and not found[at]
         }
@@ -285,12 +285,12 @@ def _columns_of(titles: Sequence[str], rows: Sequence[Row], fields: Iterable[str
 
 def _fields(title: str) -> list[str]:
     """Return the fields that a column of this name may be."""
-    name = folded(title)
+    name = normalize(title)
     bare = " ".join(word for word in name.split() if word not in _words()["beside"]["words"])
     return [
         field
         for field in (*Wine.model_fields, *COUNT_AND_YEARS)
-        if not {name, bare}.isdisjoint([folded(field), *_words()["headers"].get(field, ())])
+        if not {name, bare}.isdisjoint([normalize(field), *_words()["headers"].get(field, ())])
     ]
 
 
@@ -325,7 +325,7 @@ def _problem(line: int, error: Any) -> Problem:
 
 def _slug(text: str) -> str:
     """Return an id in lower-case ASCII: `trimbach-riesling-2021`; empty if nothing is left."""
-    return "-".join(word for word in folded(text).split() if word.isascii())
+    return "-".join(word for word in normalize(text).split() if word.isascii())
 
 
 def _id(text: str) -> str:
@@ -335,7 +335,7 @@ def _id(text: str) -> str:
 
 
 def _vintage(text: str) -> int | None:
-    if folded(text) in _words()["words"]["no_vintage"]:
+    if normalize(text) in _words()["words"]["no_vintage"]:
         return None
     year = text.removesuffix(".0")
     if not _is_year(year):
@@ -359,15 +359,15 @@ def _number(text: str) -> str:
 
 def _currency_in(text: str) -> Currency | None:
     """Return the currency that a text names: `Preis (CHF)`, `12 €`."""
-    found = map(currency_of, (*folded(text).split(), *text))
+    found = map(parse_currency, (*normalize(text).split(), *text))
     return next(filter(None, found), None)
 
 
 def _style(text: str, known: Collection[str] = tuple(Style)) -> str:
     """Return the style that a cell names: `Rotwein`, `Red - Fortified`, `Vino tinto`."""
-    padded = f" {folded(text)} "
+    padded = f" {normalize(text)} "
     for name, phrases in _words()["styles"].items():
-        if name in known and any(f" {phrase} " in padded for phrase in (*phrases, folded(name))):
+        if name in known and any(f" {phrase} " in padded for phrase in (*phrases, normalize(name))):
             return name
     return text.lower()
 
@@ -377,7 +377,7 @@ def _colour(text: str) -> str:
 
 
 def _one_of(table: str, text: str) -> str:
-    word = folded(text)
+    word = normalize(text)
     return next((name for name, words in _words()[table].items() if word in words), text.lower())
 
 
@@ -390,8 +390,8 @@ def _in_stock(text: str) -> str:
 
 
 def _country(text: str) -> str:
-    known = folded(text) in known_names("countries")
-    return names("countries", text)[0].title() if known else text
+    known = normalize(text) in known_names("countries")
+    return synonyms("countries", text)[0].title() if known else text
 
 
 def _listed(text: str, read: Callable[[str], str] = str.lower) -> list[str]:

@@ -18,8 +18,8 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from agent.language import stop_words
 from agent.sommelier.wine import (
-    NOT_VEGAN,
-    VEGAN,
+    NON_VEGAN_ALLERGENS,
+    VEGAN_WORD,
     Body,
     Colour,
     Food,
@@ -28,11 +28,11 @@ from agent.sommelier.wine import (
     Sweetness,
     Wine,
     WineQuery,
-    folded,
-    in_euros,
-    key,
+    canonical_name,
     known_names,
-    names,
+    normalize,
+    synonyms,
+    to_euros,
 )
 from agent.text import split_words, strip_unstorable
 from db.models import FULL_TEXT, WineRow
@@ -116,7 +116,7 @@ def filters(query: WineQuery) -> Filters:
         "in_stock_only": lambda _: WineRow.in_stock.is_(True),
         "not_ids": lambda ids: WineRow.id.not_in([*map(strip_unstorable, ids)]),
         "without_allergens": lambda found: ~_holds(WineRow.allergens, found),
-        "vegan": lambda _: ~_holds(WineRow.allergens, [*NOT_VEGAN]),
+        "vegan": lambda _: ~_holds(WineRow.allergens, [*NON_VEGAN_ALLERGENS]),
         # An unknown colour is no red.
         "without_styles": lambda out: WineRow.style.not_in(out) & colour.not_in(out),
         "without_grapes": lambda out: ~(_is_made_of(out) | _hints_at(out)),
@@ -141,7 +141,7 @@ def _price_limits(query: WineQuery) -> Filters:
         (query.around, operator.le, 1 + AROUND),
     ]
     limits = [
-        compare(WineRow.price_in_euros, in_euros(amount, query.currency) * share)
+        compare(WineRow.price_in_euros, to_euros(amount, query.currency) * share)
         for amount, compare, share in bounds
         if amount is not None
     ]
@@ -157,15 +157,15 @@ def _holds(field: InstrumentedAttribute[list[str]], values: Sequence[str]) -> Co
 
 
 def _is_made_of(grapes: Sequence[str]) -> Condition:
-    return _holds(WineRow.grape_keys, [key("grapes", name) for name in grapes])
+    return _holds(WineRow.grape_keys, [canonical_name("grapes", name) for name in grapes])
 
 
 def _is_from(countries: Sequence[str]) -> Condition:
-    return WineRow.country_key.in_([key("countries", name) for name in countries])
+    return WineRow.country_key.in_([canonical_name("countries", name) for name in countries])
 
 
 def _lies_in(regions: Sequence[str]) -> Condition:
-    phrases = (phrase for name in regions for phrase in names("regions", name))
+    phrases = (phrase for name in regions for phrase in synonyms("regions", name))
     return sa.or_(sa.false(), *(WineRow.places.contains(f" {phrase} ") for phrase in phrases))
 
 
@@ -186,7 +186,7 @@ def _tells_of(known: Sequence[str]) -> Condition:
 
 def _hints_at(grapes: Sequence[str]) -> Condition:
     """Return the condition that a wine of unknown grapes names one of these: "Riesling Réserve"."""
-    phrases = [phrase for name in grapes for phrase in names("grapes", name)]
+    phrases = [phrase for name in grapes for phrase in synonyms("grapes", name)]
     return _tells_of(phrases) & (sa.cast(WineRow.grape_keys, sa.String) == "[]")
 
 
@@ -233,7 +233,7 @@ def ranks(
             yield case((matches > 0, 0), else_=1)
         yield price if query.order == "cheapest" else -price
     if query.vegan:
-        yield case((_tells_of([VEGAN]), 0), else_=1)
+        yield case((_tells_of([VEGAN_WORD]), 0), else_=1)
     if points := [*_points(query, soft)]:
         yield -sum(points[1:], start=points[0])
     if matches is not None:
@@ -241,7 +241,7 @@ def ranks(
     if query.alcohol_free:
         yield func.coalesce(WineRow.abv, 0.0)
     if query.around is not None:
-        yield func.abs(WineRow.price_in_euros - in_euros(query.around, query.currency))
+        yield func.abs(WineRow.price_in_euros - to_euros(query.around, query.currency))
     if like:
         yield _distance(like)
 
@@ -276,7 +276,7 @@ def _named(text: str, rows: Sequence[Row[Any]]) -> list[int]:
 
     Grapes and what a filter says name no wine.
     """
-    said = f" {folded(text)} "
+    said = f" {normalize(text)} "
     for name in sorted(known_names("grapes"), key=len, reverse=True):
         said = said.replace(f" {name} ", " ")
     asked = {*terms(said)} - VALUES
@@ -328,7 +328,7 @@ def _points(query: WineQuery, soft: Filters) -> Iterator[ColumnElement[int]]:
         suited, first = _count_held(WineRow.foods, query.foods), POINTS["foods"] - FURTHER_FOOD
         yield case((suited > 0, first + FURTHER_FOOD * suited), else_=0)
     if query.grapes:
-        keys, points = [key("grapes", name) for name in query.grapes], POINTS["grapes"]
+        keys, points = [canonical_name("grapes", name) for name in query.grapes], POINTS["grapes"]
         blend = sa.cast(WineRow.grape_keys, sa.String)
         first_ones = (blend.startswith(f"[{json.dumps(one)}", autoescape=True) for one in keys)
         # A later grape of the blend is worth half.
@@ -354,13 +354,13 @@ def _distance(wine: Wine) -> Distance:
         (2.0, _steps("bodies", wine.body)),
         (1.0, _steps("tannins", wine.tannin)),
         (1.0, _steps("acidities", wine.acidity)),
-        (0.5, _differs(WineRow.country_key, key("countries", wine.country))),
+        (0.5, _differs(WineRow.country_key, canonical_name("countries", wine.country))),
     ]
-    if keys := {key("grapes", grape) for grape in wine.grapes}:
+    if keys := {canonical_name("grapes", grape) for grape in wine.grapes}:
         shared = sa.cast(_count_held(WineRow.grape_keys, sorted(keys)), sa.Float)
         count = func.json_array_length(WineRow.grape_keys)
         differences.append((3.0, sa.cast(1 - shared / (len(keys) + count - shared), sa.Float)))
-    if place := folded(wine.region):
+    if place := normalize(wine.region):
         is_near = WineRow.places.contains(f" {place} ")
         differences.append((1.5, case((is_near, 0.0), else_=1.0)))
     if price:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from agent.evals.dataset import (
-    STARTER,
+    STARTER_CONVERSATIONS,
     Conversation,
     DatasetError,
     parse_conversation,
     read_conversations,
 )
-from agent.evals.evaluators import Mark, Observed, broken_filters, marks
-from agent.evals.run import Result, rows, worst, worst_lines
+from agent.evals.evaluators import Mark, Observed, broken_filters, mark_answer
+from agent.evals.run import Result, table_rows, worst, worst_lines
 from agent.language import detect_language
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Allergen, Wine
@@ -55,12 +55,12 @@ def observed(*wines: Wine, text: str = "", **other: Any) -> Observed:
 
 
 def score(name: str, seen: Observed, **expect: Any) -> float | None:
-    mark = marks(seen, conversation(**expect)).get(name)
+    mark = mark_answer(seen, conversation(**expect)).get(name)
     return mark.score if mark else None
 
 
 def test_the_starter_set_covers_six_languages_and_can_be_met() -> None:
-    conversations = read_conversations(STARTER)
+    conversations = read_conversations(STARTER_CONVERSATIONS)
     assert len(conversations) == 83
     by_language = Counter(talk.language for talk in conversations)
     assert set(by_language) == {"en", "de", "fr", "es", "it", "nl"}
@@ -108,7 +108,7 @@ def test_a_wrong_line_is_named(text: str, said: str, tmp_path: Path) -> None:
 def test_every_filter_catches_a_wine_that_breaks_it(
     broken: dict[str, Any], kept: dict[str, Any]
 ) -> None:
-    found = marks(observed(OAKED), conversation(**broken))["filters"]
+    found = mark_answer(observed(OAKED), conversation(**broken))["filters"]
     assert found.score == 0
     assert found.reason.startswith(f"{OAKED.label}: ")
     assert score("filters", observed(OAKED), **kept) == 1
@@ -127,7 +127,7 @@ def test_the_report_is_one_table_and_the_worst_cases() -> None:
         result("a", "three", answered=Mark(0, "fallback")),
         Result("b", conversation(), marks={"answered": Mark(0)}, failure="OSError"),
     ]
-    table = {cells[0]: cells[1:] for cells in rows(results)}
+    table = {cells[0]: cells[1:] for cells in table_rows(results)}
     assert table["Metric"] == ["a", "b"]
     assert table["answered"] == ["67% of 3", "0% of 1"]
     assert table["filters"] == ["75% of 2", "–"]

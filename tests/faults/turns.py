@@ -10,7 +10,7 @@ from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Ledger, Limits, Run, Span
 from agent.fallback.answering import Fallback
 from agent.prompts import built_in_prompts, render
-from agent.sommelier.answer import SOMMELIER, history_of, wine_ids
+from agent.sommelier.answer import SOMMELIER, to_history, wine_ids
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
@@ -110,7 +110,7 @@ async def reply_to(
     run = Run(
         models,
         limits=limits or Limits(),
-        history=history_of(earlier),
+        history=to_history(earlier),
         span=root,
         deps=Deps(**deps),
     )

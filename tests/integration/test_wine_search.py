@@ -106,8 +106,8 @@ async def test_a_soft_filter_ranks_and_what_is_missed_is_said(catalogue: SqlCata
     assert result.total == 21
     assert first_word(result.wines[0]) == "penfolds"
     assert sorted(map(first_word, result.wines[:5])) == FOR_LAMB.split()
-    assert result.missed["muga-rioja-reserva-2018"] == ("countries",)
-    assert "penfolds-bin-28-2019" not in result.missed
+    assert result.unmet_filters["muga-rioja-reserva-2018"] == ("countries",)
+    assert "penfolds-bin-28-2019" not in result.unmet_filters
 
 
 async def test_the_first_grape_counts_more_than_a_later_one(catalogue: SqlCatalogue) -> None:
@@ -279,7 +279,7 @@ async def test_who_must_not_drink_is_told_what_misses_their_wish(bubbles: SqlCat
     result = await find_wines(bubbles, query, minor)
     assert [wine.id for wine in result.wines] == ["f", "g", "i"]
     assert result.total == 3
-    assert result.missed == {"g": ("styles",), "i": ("styles", "colours")}
+    assert result.unmet_filters == {"g": ("styles",), "i": ("styles", "colours")}
 
 
 async def similar(catalogue: SqlCatalogue, wine_id: str, **query: Any) -> list[str]:
@@ -321,7 +321,7 @@ async def test_hates_are_left_out_and_likes_come_first(catalogue: SqlCatalogue) 
     )
     found = await find_wines(catalogue, reds, liking)
     assert [wine.country for wine in found.wines[:2]] == ["Spain", "Spain"]
-    assert found.missed == {}
+    assert found.unmet_filters == {}
 
 
 @pytest.mark.parametrize("concern", ["driving", "medication"])

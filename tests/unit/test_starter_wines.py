@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, folded
+from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, normalize
 from db.wines.catalogue import STARTER
 from db.wines.lists import read_catalogue
 
@@ -56,7 +56,7 @@ def test_everything_that_filters_look_at_is_known_and_no_wine_is_there_twice() -
     gaps = [(w.id, name) for w in WINES for name in known if getattr(w, name) in (None, "")]
     assert gaps == []
     assert all(wine.foods and wine.grapes for wine in WINES)
-    assert len({folded(wine.label) for wine in WINES}) == len(WINES)
+    assert len({normalize(wine.label) for wine in WINES}) == len(WINES)
 
 
 def test_every_food_has_wines_for_every_purse() -> None:

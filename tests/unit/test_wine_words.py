@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.sommelier import wine
-from agent.sommelier.wine import Kind, folded, key
+from agent.sommelier.wine import Kind, canonical_name, normalize
 from db.wines.search import MAX_TERMS, terms
 
 
@@ -24,7 +24,7 @@ from db.wines.search import MAX_TERMS, terms
     ],
 )
 def test_folding_drops_case_accents_and_punctuation(text: str, one: str) -> None:
-    assert folded(text) == one
+    assert normalize(text) == one
 
 
 @given(st.text(max_size=400))
@@ -35,7 +35,7 @@ def test_terms_hold_nothing_that_breaks_a_query(text: str) -> None:
 
 
 def test_names_of_one_grape_share_a_key() -> None:
-    assert key("grapes", "Spätburgunder") == key("grapes", "PINOT NOIR")
+    assert canonical_name("grapes", "Spätburgunder") == canonical_name("grapes", "PINOT NOIR")
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
@@ -44,4 +44,4 @@ def test_a_name_names_one_thing(kind: Kind) -> None:
     groups = tomllib.loads(file.read_text("utf-8"))[kind]
     spelled = [name for group in groups for name in group]
     assert len(set(spelled)) == len(spelled)
-    assert [folded(name) for name in spelled] == spelled
+    assert [normalize(name) for name in spelled] == spelled
