@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -22,11 +22,6 @@ HISTORY: Final = 10
 """Messages before a turn that are exported with it."""
 RATED: Final = "rated"
 LONGEST_COMMENT: Final = 1000  # characters
-COUNTED: Final = (
-    *(TurnRow.at, TurnRow.user_id, TurnRow.outcome, TurnRow.retries),
-    *(TurnRow.cost_usd, TurnRow.seconds, TurnRow.verdict),
-)
-"""The columns of a turn that are counted."""
 
 Verdict = Literal["liked", "disliked"]
 
@@ -81,14 +76,14 @@ class TurnRepository(TraceStoringRepository):
         [(requests, cost)] = await self._rows(used)
         return Spent(requests=int(requests or 0), cost_usd=float(cost or 0))
 
-    async def by_day(self, since: datetime) -> dict[date, list[Any]]:
-        """Return the turns of every day (UTC) from that of `since` until today, as `COUNTED`."""
+    async def by_day(self, since: datetime) -> dict[date, list[TurnRow]]:
+        """Return the turns of every day (UTC) from that of `since` until today."""
         first, last = since.astimezone(UTC).date(), self.now().astimezone(UTC).date()
-        query = select(*COUNTED).where(TurnRow.at >= datetime.combine(first, time(), UTC))
+        since_midnight = TurnRow.at >= datetime.combine(first, time(), UTC)
         numbers = range((last - first).days + 1)
-        days: dict[date, list[Any]] = {first + timedelta(days=number): [] for number in numbers}
-        for row in await self._rows(query):
-            days.setdefault(row.at.astimezone(UTC).date(), []).append(row)
+        days: dict[date, list[TurnRow]] = {first + timedelta(days=number): [] for number in numbers}
+        for turn in await self._all(select(TurnRow).where(since_midnight)):
+            days.setdefault(turn.at.date(), []).append(turn)
         return days
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> TurnRow | None:
