@@ -3,11 +3,12 @@
 import json
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, cast
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, case, delete, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, case, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import strip_unstorable
@@ -86,13 +87,13 @@ class ChatRepository(SqlRepository):
 
     async def migrated(self, chat_id: int, to: int) -> None:
         """Store that a group became a supergroup with another id; its conversation goes along."""
-        known = select(FactRow.user_id, FactRow.value).where(IS_SAFETY, FactRow.chat_id == to)
-        fact = tuple_(FactRow.user_id, FactRow.value)
-        is_there = IS_SAFETY & (FactRow.chat_id == chat_id) & fact.in_(known)
+        is_there = FactRow.chat_id == chat_id
         async with self.sessions.begin() as session:
             await upsert(session, ChatRow(chat_id=chat_id, migrated_to=to))
+            facts = await session.scalars(select(FactRow).where(is_there))
+            await upsert(session, *(replace(fact, chat_id=to) for fact in facts))
             await session.execute(delete(FactRow).where(is_there))
-            for row in (MessageRow, FactRow, TurnRow):
+            for row in (MessageRow, TurnRow):
                 await session.execute(update(row).where(row.chat_id == chat_id).values(chat_id=to))
 
     async def private(self, *, only_allowed: bool = False) -> list[int]:
