@@ -25,9 +25,9 @@ from agent.engine.errors import ToolError, describe_validation_error, quoted
 from agent.engine.messages import api_name
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.lengths import FILE_BYTES, limit_body
 from agent.markdown import find_auto_links, get_domain, strip_invisible
 from agent.retrying import Backoff
+from agent.size_limits import FILE_BYTES, limit_body
 from agent.text import clip
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Connection:
                 failures = 1 if self.client else failures + 1
                 self.client, self.tools = None, ()
             log.warning("The MCP server %s is down (%s); trying again", self.name, self.problem)
-            await asyncio.sleep(RESTARTS.after(failures))
+            await asyncio.sleep(RESTARTS.draw_wait(failures))
 
     async def _serve(self) -> NoReturn:
         """Connect and offer the server's tools. Raises what the client does when it is lost."""

@@ -1,4 +1,4 @@
-"""Retry a call that failed: how often, how long between, and when not."""
+"""Retry failed calls with exponential backoff."""
 
 import asyncio
 import logging
@@ -11,22 +11,22 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 Sleep = Callable[[float], Awaitable[object]]
-Retryable = Callable[[Exception], bool | float]
-"""Returns True if an error is worth another try; a number is the seconds to wait (Retry-After)."""
+ShouldRetry = Callable[[Exception], bool | float]
+"""Whether to retry after an error. A number means yes, after so many seconds (Retry-After)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits in seconds: from `first_wait`, doubled with every failure, at most `max_wait`.
+    """Exponential backoff: `first_wait` seconds, doubled after every failure up to `max_wait`.
 
-    A wait is shortened by up to a half at random: callers who failed together return apart.
+    Each wait is cut by up to a half at random, so that clients do not all retry at once.
     """
 
     first_wait: float = 0.5
     max_wait: float = 20.0
 
-    def after(self, failures: int) -> float:
-        """Draw the seconds to wait after so many failures in a row, 1 for the first."""
+    def draw_wait(self, failures: int) -> float:
+        """Return the seconds to wait after this many consecutive failures, at least one."""
         doubled = self.first_wait * 2.0 ** min(failures - 1, 60)
         return min(doubled, self.max_wait) * random.uniform(0.5, 1.0)  # noqa: S311
 
@@ -37,16 +37,16 @@ BACKOFF: Final = Backoff()
 async def retry(
     call: Callable[[], Awaitable[R]],
     *,
-    tries: int | None,
-    on: Retryable = lambda error: True,
+    max_tries: int | None,
+    should_retry: ShouldRetry = lambda error: True,
     backoff: Backoff = BACKOFF,
     sleep: Sleep = asyncio.sleep,
-    what: str = "",
+    description: str = "",
 ) -> R:
-    """Return what `call` returns, called `tries` times at most; None: without end.
+    """Return the result of `call`, retrying up to `max_tries` calls in total; None means forever.
 
-    Raises the error of the last try, or one that `on` calls permanent. Each failure is logged if
-    `what` says what fails; of the error only its type, since its text may hold a secret.
+    Raises the last error, or the first one that should not be retried. Failures are logged if the
+    call has a `description`, with the type of the error only: its text may contain a secret.
     """
     failures = 0
     while True:
@@ -54,11 +54,11 @@ async def retry(
             return await call()
         except Exception as error:
             failures += 1
-            decision = on(error)
-            if decision is False or failures == tries:
+            decision = should_retry(error)
+            if decision is False or failures == max_tries:
                 raise
-            wait = backoff.after(failures) if decision is True else decision
-            if what:
+            wait = backoff.draw_wait(failures) if decision is True else decision
+            if description:
                 kind = type(error).__name__
-                log.warning("%s failed (%s), next try in %.1f s", what, kind, wait)
+                log.warning("%s failed (%s), next try in %.1f s", description, kind, wait)
         await sleep(wait)

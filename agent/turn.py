@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from agent import lengths
+from agent import size_limits
 from agent.care import NO_CARE, Care, Concern
 from agent.engine.errors import log_failure
 from agent.engine.loop import AgenticResponse
@@ -303,8 +303,8 @@ def security_flags(message: str) -> list[str]:
 def guard_input(message: str, span: Span) -> str:
     """Return a message without invisible characters; record signs of an injection on the span."""
     with span.child("guard.input", "guardrail") as guard:
-        flags = security_flags(message[: lengths.MESSAGE_CHARS])
+        flags = security_flags(message[: size_limits.MESSAGE_CHARS])
         guard.update(output=flags, level="WARNING" if flags else None)
         if flags:
             span.update(metadata={"security_flags": ",".join(flags)})
-        return strip_invisible(message[: lengths.MESSAGE_CHARS]).strip()
+        return strip_invisible(message[: size_limits.MESSAGE_CHARS]).strip()

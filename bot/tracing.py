@@ -200,7 +200,7 @@ class Exporter:
             self._failures += 1
             if self._failures == 1:
                 log.warning("Traces wait, and are sent later: %s", _reason(error))
-            return SEND_AGAIN.after(self._failures)
+            return SEND_AGAIN.draw_wait(self._failures)
         if self._failures:
             log.info("Traces are sent again")
         self._failures = 0
@@ -247,6 +247,6 @@ async def forget_people(settings: Settings, personal: SqlPersonalData) -> None:
                 log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
                 found += 1
         if found or datetime.now(UTC) - deletion.at < SETTLED:
-            await personal.postpone(deletion, DELETE_AGAIN.after(deletion.tries + 1))
+            await personal.postpone(deletion, DELETE_AGAIN.draw_wait(deletion.tries + 1))
         else:
             await personal.finish(deletion)

@@ -173,7 +173,9 @@ async def call_or_default(
 ) -> R | T:
     """Return what `call` returns; `default` if it fails each time, and `problem` is logged."""
     try:
-        return await retry(call, tries=tries, on=is_transient, backoff=DATABASE_BACKOFF)
+        return await retry(
+            call, max_tries=tries, should_retry=is_transient, backoff=DATABASE_BACKOFF
+        )
     except Exception as error:
         log_failure(problem, error)
         return default
@@ -185,8 +187,13 @@ async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
     Raises:
         Exception: the call itself is wrong, so that trying again would not help.
     """
-    what = "A call of the database"
-    return await retry(call, tries=None, on=is_transient, backoff=DATABASE_BACKOFF, what=what)
+    return await retry(
+        call,
+        max_tries=None,
+        should_retry=is_transient,
+        backoff=DATABASE_BACKOFF,
+        description="A database call",
+    )
 
 
 def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:

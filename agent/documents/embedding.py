@@ -8,7 +8,7 @@ from typing import Final
 import httpx2
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from agent import lengths
+from agent import size_limits
 from agent.engine.errors import AgentError
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -63,7 +63,7 @@ class Embedder:
             ):
                 if response.status_code != httpx2.codes.OK:
                     raise EmbeddingError(f"{self.name} answered {response.status_code}")
-                data = await lengths.read_body(response, lengths.SERVICE_RESPONSE_BYTES)
+                data = await size_limits.read_body(response, size_limits.SERVICE_RESPONSE_BYTES)
             found = _Vectors.model_validate_json(data or b"").data
             # Servers need not keep the order.
             vectors = [item.embedding for item in sorted(found, key=lambda item: item.index)]

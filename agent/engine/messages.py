@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
-from agent import lengths
+from agent import size_limits
 from agent.text import clip, pattern, strip_unstorable
 
 NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
@@ -241,7 +241,7 @@ class Conversation:
 
 def api_name(name: str) -> str:
     """Write a name as a server accepts it: letters, digits, _ and -, at most 64."""
-    return NOT_IN_A_NAME.sub("_", name)[: lengths.NAME_CHARS]
+    return NOT_IN_A_NAME.sub("_", name)[: size_limits.NAME_CHARS]
 
 
 def json_object(text: str) -> dict[str, Any] | None:

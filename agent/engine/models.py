@@ -87,7 +87,7 @@ class ModelChain:
         seconds = worth_a_wait(error)
         if seconds is False or failures >= self.run.limits.model_tries:
             return None
-        wait = BACKOFF.after(failures) if seconds is True else seconds
+        wait = BACKOFF.draw_wait(failures) if seconds is True else seconds
         return wait if wait < self.run.seconds_left else None
 
     async def _ask_once(

@@ -19,7 +19,7 @@ import pyjson5
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from agent import lengths
+from agent import size_limits
 from agent.engine.contract import Evidence, OutputContract, Verdict, leaves
 from agent.engine.errors import SHOWN_ERROR_CHARS, describe_validation_error, log_failure
 from agent.engine.messages import LLMResponse, ToolCall
@@ -122,8 +122,8 @@ def _unusable(
         return "tool_call", "tools can no longer be called, answer with what is known"
     if finish in FINISH_PROBLEMS:
         return FINISH_PROBLEMS[finish]
-    if len(response.content) > lengths.ANSWER_CHARS:
-        return "too_long", f"the response has more than {lengths.ANSWER_CHARS} characters"
+    if len(response.content) > size_limits.ANSWER_CHARS:
+        return "too_long", f"the response has more than {size_limits.ANSWER_CHARS} characters"
     if not text:
         return "empty", "the response holds no answer"
     is_marked = contract.plain_text and CALL_MARK.search(text)
@@ -196,7 +196,7 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
         except (ValueError, RecursionError):
             return ()
         values += value if isinstance(value, list) else [value]
-    calls = [_call(value, tool_names) for value in values[: lengths.TOOL_CALLS]]
+    calls = [_call(value, tool_names) for value in values[: size_limits.TOOL_CALLS]]
     return tuple(call for call in calls if call is not None) if None not in calls else ()
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
-from agent import lengths
+from agent import size_limits
 from agent.engine.errors import ToolError, describe_validation_error, log_failure, quoted
 from agent.engine.messages import JsonSchema, ToolCall, json_object
 from agent.engine.run import Run
@@ -134,8 +134,8 @@ async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
     """Run a tool within its time limit; return a failure as a result."""
     seconds = min(tool.seconds or run.limits.tool_seconds, run.seconds_left)
     max_chars = run.limits.result_chars
-    if len(arguments) > lengths.ARGUMENT_CHARS:
-        problem = f"the arguments have more than {lengths.ARGUMENT_CHARS} characters"
+    if len(arguments) > size_limits.ARGUMENT_CHARS:
+        problem = f"the arguments have more than {size_limits.ARGUMENT_CHARS} characters"
         return _failed("invalid_arguments", problem)
     try:
         parsed = tool.arguments_model.model_validate_json(_without_nulls(arguments))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from agent import lengths
+from agent import size_limits
 from agent.engine.contract import strict_schema
 from agent.engine.errors import ModelUnavailable
 from agent.engine.messages import (
@@ -151,9 +151,9 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
     message = _mapping(choice.get("message"))
     finish = str(choice.get("finish_reason") or ("stop" if choice else "no_choices")).lower()
     calls = message.get("tool_calls")
-    calls = calls[: lengths.TOOL_CALLS] if isinstance(calls, list) else []
+    calls = calls[: size_limits.TOOL_CALLS] if isinstance(calls, list) else []
     return LLMResponse(
-        content=_text(message.get("content"))[: lengths.ANSWER_CHARS + 1],
+        content=_text(message.get("content"))[: size_limits.ANSWER_CHARS + 1],
         tool_calls=tuple(_tool_call(_mapping(call)) for call in calls),
         finish_reason=FINISH_REASONS.get(finish, finish),
         refusal=_text(message.get("refusal")) or None,
@@ -264,7 +264,7 @@ def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     name, arguments = _text(function.get("name")), _text(function.get("arguments"))
     id = strip_unstorable(str(call.get("id") or ""))
     return ToolCall(
-        id, name[: lengths.NAME_CHARS], arguments[: lengths.ARGUMENT_CHARS + 1], _echo(call)
+        id, name[: size_limits.NAME_CHARS], arguments[: size_limits.ARGUMENT_CHARS + 1], _echo(call)
     )
 
 

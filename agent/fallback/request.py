@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple
 
-from agent import lengths
+from agent import size_limits
 from agent.fallback.words import (
     Dish,
     Span,
@@ -122,7 +122,7 @@ class Request:
 
 def read_request(text: str, default: str = "en") -> Request:
     """Return what a message asks for; `default` is its language if nothing in it tells."""
-    return _read(text[: lengths.MESSAGE_CHARS], default)
+    return _read(text[: size_limits.MESSAGE_CHARS], default)
 
 
 @lru_cache(REMEMBERED)

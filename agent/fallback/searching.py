@@ -7,7 +7,7 @@ unless nothing would be left; body and the like, and what suits a dish, only ran
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agent import lengths
+from agent import size_limits
 from agent.fallback.merging import Context
 from agent.fallback.request import UNKNOWN, Request, read_request
 from agent.fallback.words import pairings, profiles
@@ -164,7 +164,7 @@ def parse_query(text: str, language: str = "en") -> WineQuery:
     query = build_query(replace(request, cues=frozenset()), Context())
     if request.describes_wine:
         return query
-    return query.model_copy(update={"text": text[: lengths.PICTURE_NAME_CHARS]})
+    return query.model_copy(update={"text": text[: size_limits.PICTURE_NAME_CHARS]})
 
 
 def unambiguous_query(text: str, language: str) -> WineQuery | None:

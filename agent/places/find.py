@@ -18,7 +18,7 @@ from urllib.parse import quote_plus, urlsplit
 import httpx2
 from pydantic import AfterValidator, Field, SecretStr
 
-from agent import lengths
+from agent import size_limits
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput, tool
@@ -95,7 +95,7 @@ class WebSearch:
         request = self.http.stream("GET", self.url, params=parameters, headers=self.headers)
         try:
             async with asyncio.timeout(REQUEST_SECONDS), request as response:
-                body = await lengths.read_body(response, lengths.SEARCH_RESPONSE_BYTES)
+                body = await size_limits.read_body(response, size_limits.SEARCH_RESPONSE_BYTES)
         except (TimeoutError, httpx2.HTTPError) as error:
             reason = type(error).__name__
             raise ToolError(f"{self.name} could not be reached ({reason})") from None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent import lengths
+from agent import size_limits
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
 from agent.engine.loop import generate_agentic_response
@@ -92,7 +92,7 @@ async def read_pictures(
     `left_out` counts pictures that are not among the `downloads`.
     """
     remaining = max(1, run.requests_left - KEPT_BACK)
-    looked_at = downloads[: min(lengths.IMAGES, remaining)]
+    looked_at = downloads[: min(size_limits.IMAGES, remaining)]
     readings = await asyncio.gather(*(_read(run, download) for download in looked_at))
     return await _attachment(readings, catalogue, left_out + len(downloads) - len(looked_at))
 
@@ -140,7 +140,9 @@ def without_guesses(text: PictureText) -> PictureText:
     Lines that are left out count as unreadable.
     """
     wines = [
-        _with_read_numbers(wine) for wine in text.wines[: lengths.WINES_PER_LIST] if _is_wine(wine)
+        _with_read_numbers(wine)
+        for wine in text.wines[: size_limits.WINES_PER_LIST]
+        if _is_wine(wine)
     ]
     unreadable = text.unreadable + len(text.wines) - len(wines)
     seen = text.seen if text.shows == "other" and not security_flags(text.seen) else ""
@@ -184,7 +186,7 @@ async def _attachment(
     kinds: tuple[Contents, ...] = ("wine_list", "labels")
     shows = next((kind for kind in kinds if kind in shown), "other")
     of_kind = [reading for reading in read if reading.shows == shows]
-    found = [wine for reading in of_kind for wine in reading.wines][: lengths.WINES_PER_LIST]
+    found = [wine for reading in of_kind for wine in reading.wines][: size_limits.WINES_PER_LIST]
     prefix = LIST_ID_PREFIX if shows == "wine_list" else LABEL_ID_PREFIX
     # A model may have written facts of its own for these.
     own = ({"id": f"{prefix}{number}", "known_id": None, "known": None} for number in count(1))

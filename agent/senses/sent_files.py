@@ -17,7 +17,7 @@ from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from agent import lengths
+from agent import size_limits
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -104,7 +104,7 @@ def pages_of(data: bytes) -> tuple[list[str], int]:
     from pypdfium2 import PdfDocument  # noqa: PLC0415 - heavy
 
     document = PdfDocument(data)
-    pages = [document[number] for number in range(min(len(document), lengths.IMAGES))]
+    pages = [document[number] for number in range(min(len(document), size_limits.IMAGES))]
     scales = (min(LONGEST_SIDE / max(*page.get_size(), 1), 4) for page in pages)
     shown = [page.render(scale=scale) for page, scale in zip(pages, scales, strict=True)]
     return [_as_url(picture.to_pil()) for picture in shown], len(document) - len(shown)
@@ -120,7 +120,7 @@ def as_shown(data: bytes) -> str:
 
     try:
         with Image.open(BytesIO(data), formats=FORMATS) as picture:
-            if picture.width * picture.height <= lengths.IMAGE_PIXELS:
+            if picture.width * picture.height <= size_limits.IMAGE_PIXELS:
                 return _as_url(picture)
     except Exception:  # the readers of formats raise anything at all over a file made for it
         raise Unusable(NO_PICTURE) from None

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import httpx2
 from pydantic import SecretStr
 
-from agent import lengths
+from agent import size_limits
 from agent.engine.errors import ModelError, ModelRejected, ModelUnavailable, log_failure
 from agent.engine.models import is_local, worth_a_wait
 from agent.engine.run import Run, Span
@@ -67,7 +67,7 @@ class AudioServer:
             text = json.loads(body)["text"]
         if not isinstance(text, str):
             raise ModelUnavailable("audio/transcriptions answered with no text")
-        return strip_invisible(text[: lengths.MESSAGE_CHARS]).strip()
+        return strip_invisible(text[: size_limits.MESSAGE_CHARS]).strip()
 
     async def read_aloud(self, text: str) -> bytes:
         """Return a text as Ogg/Opus, which Telegram plays as a voice message.
@@ -92,11 +92,11 @@ class AudioServer:
                     is_passing = status >= 500 or status in TEMPORARY
                     kind = ModelUnavailable if is_passing else ModelRejected
                     raise kind(f"{path} answered {status}")
-                data = await lengths.read_body(response, lengths.FILE_BYTES)
+                data = await size_limits.read_body(response, size_limits.FILE_BYTES)
         except (httpx2.HTTPError, TimeoutError) as error:
             raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
         if data is None:
-            raise ModelUnavailable(f"{path} answered with over {lengths.FILE_BYTES} bytes")
+            raise ModelUnavailable(f"{path} answered with over {size_limits.FILE_BYTES} bytes")
         return data
 
 
@@ -146,7 +146,7 @@ async def _ask(
     """
     answer, why = None, ""
     try:
-        answer = await retry(call, tries=TRIES, on=worth_a_wait)
+        answer = await retry(call, max_tries=TRIES, should_retry=worth_a_wait)
     except ModelError as error:
         why = log_failure("A request about sound failed", error)
         span.update(metadata={"error_type": why}, level="WARNING")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from agent import lengths
+from agent import size_limits
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import translate
@@ -65,16 +65,16 @@ def parse_numbers(line: str) -> list[float]:
 def _line(value: object) -> str:
     """Return a text of a picture on one line, no longer than a name, without invisible signs."""
     text = (
-        strip_invisible(str(value)[: 4 * lengths.PICTURE_NAME_CHARS])
+        strip_invisible(str(value)[: 4 * size_limits.PICTURE_NAME_CHARS])
         if isinstance(value, str | int)
         else ""
     )
-    return " ".join(text.split())[: lengths.PICTURE_NAME_CHARS]
+    return " ".join(text.split())[: size_limits.PICTURE_NAME_CHARS]
 
 
 def _number(value: object) -> float | None:
     """Read a number as lists write it: 48,-, €48.50."""
-    found = parse_numbers(str(value)[: lengths.PICTURE_NAME_CHARS])
+    found = parse_numbers(str(value)[: size_limits.PICTURE_NAME_CHARS])
     return found[0] if found and 0 < found[0] < DEAREST else None
 
 

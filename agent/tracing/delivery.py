@@ -29,7 +29,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import format_span_id
 
-from agent import lengths
+from agent import size_limits
 from agent.tracing.langfuse_project import KEYS, Project, Unavailable, unavailable
 from agent.tracing.records import SpanRecord, TraceRecord
 
@@ -171,7 +171,7 @@ class Backend:
         self.http = httpx2.AsyncClient(
             auth=auth,
             timeout=seconds,
-            event_hooks={"response": [lengths.limit_body(lengths.SERVICE_RESPONSE_BYTES)]},
+            event_hooks={"response": [size_limits.limit_body(size_limits.SERVICE_RESPONSE_BYTES)]},
         )
         self._project = project
         self._url = url

@@ -10,7 +10,7 @@ from fastapi.security import HTTPBearer
 from fastapi.sse import format_sse_event
 from pydantic import AfterValidator, BaseModel, Field
 
-from agent import lengths
+from agent import size_limits
 from agent.documents.answer import Answer
 from agent.documents.passages import LONGEST_QUESTION
 from agent.documents.quotes import Quotes, Snippet
@@ -43,7 +43,7 @@ def clean(text: str) -> str:
     return cleaned
 
 
-Message = Annotated[str, Field(max_length=lengths.MESSAGE_CHARS), AfterValidator(clean)]
+Message = Annotated[str, Field(max_length=size_limits.MESSAGE_CHARS), AfterValidator(clean)]
 Query = Annotated[str, Body(embed=True, max_length=LONGEST_QUESTION), AfterValidator(clean)]
 
 

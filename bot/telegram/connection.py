@@ -13,7 +13,7 @@ from telegram.error import InvalidToken, NetworkError, RetryAfter, TelegramError
 from telegram.ext import Defaults, ExtBot
 from telegram.request import BaseRequest, RequestData
 
-from agent import lengths
+from agent import size_limits
 from agent.retrying import Backoff, Sleep, retry
 from bot.telegram.rate_limit import RateLimit, seconds_of
 
@@ -78,14 +78,14 @@ class TelegramRequests(BaseRequest):
             async with self._client.stream(
                 method, url, data=given.json_parameters, files=files
             ) as response:
-                body = await lengths.read_body(response, lengths.TELEGRAM_RESPONSE_BYTES)
+                body = await size_limits.read_body(response, size_limits.TELEGRAM_RESPONSE_BYTES)
         except httpx2.TimeoutException as error:
             raise TimedOut from error
         except httpx2.HTTPError as error:
             raise NetworkError(f"{type(error).__name__}: {error}") from error
         if body is None:
             raise NetworkError(
-                f"Telegram answered with over {lengths.TELEGRAM_RESPONSE_BYTES} bytes"
+                f"Telegram answered with over {size_limits.TELEGRAM_RESPONSE_BYTES} bytes"
             )
         return response.status_code, body
 
@@ -139,6 +139,13 @@ async def until_reached(
         return not isinstance(error, InvalidToken)
 
     try:
-        await retry(call, tries=None, on=wait_after, backoff=BACKOFF, sleep=sleep, what=what)
+        await retry(
+            call,
+            max_tries=None,
+            should_retry=wait_after,
+            backoff=BACKOFF,
+            sleep=sleep,
+            description=what,
+        )
     except InvalidToken:
         raise TokenRejected from None

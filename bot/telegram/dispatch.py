@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from telegram import Update, User
 from telegram.ext import filters
 
-from agent import lengths
+from agent import size_limits
 from agent.i18n import translate, use_language
 from agent.markdown import strip_invisible
 from bot.question import Destination
@@ -145,4 +145,4 @@ def _shown_name(user: User) -> str:
     So it can neither pass for another line of a message or for an id, nor reverse its order.
     """
     shown = " ".join(strip_invisible(user.full_name or "").replace("`", "").split())
-    return f"`{shown[: lengths.NAME_CHARS]}`" if shown else "–"
+    return f"`{shown[: size_limits.NAME_CHARS]}`" if shown else "–"

@@ -10,7 +10,7 @@ from telegram import Bot, Message, Update
 from telegram.error import BadRequest, Forbidden, TelegramError
 from telegram.ext import filters
 
-from agent import lengths
+from agent import size_limits
 from agent.engine.run import Run
 from agent.i18n import translate
 from agent.markdown import escape
@@ -185,7 +185,7 @@ async def fetch(bot: Bot, file: File) -> bytes:
 
     async def download() -> bytes:
         found = await bot.get_file(str(file.get("file_id")))
-        if (found.file_size or 0) > lengths.FILE_BYTES:
+        if (found.file_size or 0) > size_limits.FILE_BYTES:
             raise Unusable(TOO_LARGE)
         return bytes(await found.download_as_bytearray())
 
@@ -193,6 +193,6 @@ async def fetch(bot: Bot, file: File) -> bytes:
         return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)
 
     try:
-        return await retry(download, tries=FETCH_TRIES, on=may_pass)
+        return await retry(download, max_tries=FETCH_TRIES, should_retry=may_pass)
     except TelegramError as error:
         raise Unusable("not_fetched") from error

@@ -6,7 +6,7 @@ from telegram import CallbackQuery, Message, Update
 from telegram.constants import ChatType
 from telegram.ext import filters
 
-from agent import lengths
+from agent import size_limits
 from agent.care import FORWARDED
 from agent.language import detect_language
 from agent.text import Pattern, pattern
@@ -53,7 +53,7 @@ def names_of(update: Update) -> tuple[str, ...]:
         if person is not None and not getattr(person, "is_bot", False)
         for field in ("first_name", "last_name", "username")
     ]
-    return tuple(dict.fromkeys(name[: lengths.NAME_CHARS] for name in names if name))
+    return tuple(dict.fromkeys(name[: size_limits.NAME_CHARS] for name in names if name))
 
 
 def destination(update: Update) -> Destination:
@@ -138,7 +138,7 @@ def id_of_replied_answer(message: Message) -> int | None:
 
 
 def _quoted(text: str) -> str:
-    lines = text[: lengths.MESSAGE_CHARS // 2].strip().splitlines()
+    lines = text[: size_limits.MESSAGE_CHARS // 2].strip().splitlines()
     return "\n".join(f"> {line}" for line in lines)
 
 

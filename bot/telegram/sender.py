@@ -166,7 +166,7 @@ class Sender:
             if kind == "rejected":
                 message.edits = None  # the message is gone, or may be edited no more
             elif kind != "rate_limited" and tries < MAX_TRIES:  # after a 429 the rate limiter waits
-                await self.sleep(BACKOFF.after(tries))
+                await self.sleep(BACKOFF.draw_wait(tries))
         return Delivery(tries=MAX_TRIES, error=kind)
 
     async def _follow(self, message: OutboxRow, new_id: int) -> None:

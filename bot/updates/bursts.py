@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent import lengths
+from agent import size_limits
 from db.repositories.inbox import Payload
 
 LARGEST_BURST: Final = 50
@@ -131,7 +131,7 @@ def merge_messages(messages: Sequence[Payload]) -> dict[str, Any]:
     """
     if not all(map(is_foreign, messages)):
         messages = [_quoted(message) if is_foreign(message) else message for message in messages]
-    text = "\n".join(filter(None, map(_words, messages)))[: lengths.MESSAGE_CHARS]
+    text = "\n".join(filter(None, map(_words, messages)))[: size_limits.MESSAGE_CHARS]
     merged = dict(messages[-1]) | ({"text": text, "entities": []} if text else {})
     if len(files := [file for message in messages if (file := file_in(message))]) > 1:
         merged[ALBUM] = files
@@ -147,7 +147,7 @@ def file_in(message: Payload) -> Payload:
 
 
 def _words(message: Payload) -> str:
-    return str(message.get("text") or message.get("caption") or "")[: lengths.MESSAGE_CHARS]
+    return str(message.get("text") or message.get("caption") or "")[: size_limits.MESSAGE_CHARS]
 
 
 def _quoted(message: Payload) -> Payload:

@@ -145,7 +145,10 @@ class ReplicaLocks(Locks):
         """
         take = partial(self._execute, TAKE, lane)
         ((acquired,),) = await retry(
-            take, tries=None, on=lambda error: isinstance(error, AWAY), what="Locking a lane"
+            take,
+            max_tries=None,
+            should_retry=lambda error: isinstance(error, AWAY),
+            description="Locking a lane",
         )
         if acquired:
             self._held[lane] = asyncio.Event()
@@ -200,7 +203,7 @@ class ReplicaLocks(Locks):
         Raises:
             OSError, psycopg.Error: Postgres is away.
         """
-        rows = await retry(partial(self._execute, UNOWNED), tries=2, backoff=QUICK_RETRY)
+        rows = await retry(partial(self._execute, UNOWNED), max_tries=2, backoff=QUICK_RETRY)
         if any(pid != self._pid for _, pid in rows):
             log.error(POOLED)
         before, self._unlocked = self._unlocked, [lane for lane, _ in rows]

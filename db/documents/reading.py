@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from agent import lengths
+from agent import size_limits
 from agent.text import pattern, strip_unstorable
 from db.documents.chunking import BLANK_LINE, Block, Section, outline
 from db.tables import Unreadable, decode, read_sheets
@@ -104,8 +104,10 @@ def read_document(data: bytes, path: str) -> Document:
     Raises:
         Unreadable: it cannot be read, or holds no text or too much.
     """
-    if len(path) > lengths.DOCUMENT_PATH_CHARS:
-        raise Unreadable(f"has a name of over {lengths.DOCUMENT_PATH_CHARS} characters; rename it")
+    if len(path) > size_limits.DOCUMENT_PATH_CHARS:
+        raise Unreadable(
+            f"has a name of over {size_limits.DOCUMENT_PATH_CHARS} characters; rename it"
+        )
     if not data.strip():
         raise Unreadable("is empty")
     kind, read = KINDS[Path(path).suffix.lower()]
@@ -124,8 +126,8 @@ def read_document(data: bytes, path: str) -> Document:
         raise Unreadable(f"is damaged, or no {kind} file ({type(error).__name__})") from error
     if not sections:
         raise Unreadable("holds no text")
-    if sum(len(section.text) for section in sections) > lengths.DOCUMENT_CHARS:
-        raise Unreadable(f"holds over {lengths.DOCUMENT_CHARS:,} characters of text; split it")
+    if sum(len(section.text) for section in sections) > size_limits.DOCUMENT_CHARS:
+        raise Unreadable(f"holds over {size_limits.DOCUMENT_CHARS:,} characters of text; split it")
     words = SEPARATORS.sub(" ", Path(path).stem).strip() or path
     title = " ".join(title.split()) or words[:1].upper() + words[1:]
     return Document(path, title, kind, content_hash(data), len(data), tuple(sections), content.note)
@@ -251,8 +253,8 @@ def read_pdf(data: bytes) -> Content:
         reason = "encrypted; save it without a password" if is_locked else "broken or cut off"
         raise Unreadable(f"is {reason}") from None
     with closing(document):
-        if len(document) > lengths.PDF_PAGES:
-            raise Unreadable(f"has {len(document):,} pages, the limit is {lengths.PDF_PAGES:,}")
+        if len(document) > size_limits.PDF_PAGES:
+            raise Unreadable(f"has {len(document):,} pages, the limit is {size_limits.PDF_PAGES:,}")
         pages = [_page_text(document, number) for number in range(len(document))]
         title = str(document.get_metadata_dict().get("Title", ""))
     empty = pages.count("")

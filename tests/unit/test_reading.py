@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent import lengths
+from agent import size_limits
 from agent.senses.sent_files import SentFiles, Unusable
 from db.documents import reading
 from db.documents.chunking import Section
@@ -165,8 +165,8 @@ def test_a_file_that_cannot_be_read_has_a_reason(name: str, data: bytes, reason:
 
 
 def test_files_over_a_limit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lengths, "DOCUMENT", 100)
-    monkeypatch.setattr(lengths, "PAGES", 1)
+    monkeypatch.setattr(size_limits, "DOCUMENT_CHARS", 100)
+    monkeypatch.setattr(size_limits, "PDF_PAGES", 1)
     with pytest.raises(Unreadable, match="holds over 100 characters of text; split it"):
         document("a.txt", b"a " * 51)
     with pytest.raises(Unreadable, match="has 2 pages, the limit is 1"):
@@ -202,6 +202,6 @@ async def test_sent_files_are_read_or_refused() -> None:
     large = saved(Image.new("1", (5000, 5000)), "PNG")
     assert (await files.picture(large, is_photo=False)).startswith("data:image/jpeg")
     pages, more = await files.pages(pdf(*["Wine"] * 9))
-    assert (len(pages), more) == (lengths.IMAGES, 1)
+    assert (len(pages), more) == (size_limits.IMAGES, 1)
     with pytest.raises(Unusable, match="no_picture"):
         await files.pages(b"%PDF-1.7 and no more")

@@ -35,11 +35,11 @@ def failures(number: int) -> Sequence[Exception]:
 
 async def test_waits_double_up_to_the_longest_with_jitter_of_a_half() -> None:
     call = Call(*failures(5))
-    await retry(call, tries=None, backoff=Backoff(1, 5), sleep=call.sleep)
+    await retry(call, max_tries=None, backoff=Backoff(1, 5), sleep=call.sleep)
     for wait, doubled in zip(call.waits, (1, 2, 4, 5, 5), strict=True):
         assert doubled / 2 <= wait <= doubled
     told = Call(OSError())
-    await retry(told, tries=3, on=lambda _: 7.5, sleep=told.sleep)
+    await retry(told, max_tries=3, should_retry=lambda _: 7.5, sleep=told.sleep)
     assert told.waits == [7.5]
 
 
@@ -48,7 +48,7 @@ async def test_the_log_names_the_type_of_an_error_and_not_its_text(
 ) -> None:
     call = Call(OSError("password=secret"))
     with caplog.at_level(logging.WARNING):
-        await retry(call, tries=2, sleep=call.sleep, what="the database")
+        await retry(call, max_tries=2, sleep=call.sleep, description="the database")
     assert "the database failed (OSError)" in caplog.text
     assert "secret" not in caplog.text
 

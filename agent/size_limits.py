@@ -1,0 +1,84 @@
+"""Size limits for input from outside: characters, bytes or numbers of items.
+
+Longer text is cut, or refused with a message. Two limits are elsewhere: a tool's result
+(`Limits.result_chars`) and a message in the stored history (`bot.question.STORED_CHARS`).
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+
+MESSAGE_CHARS: Final = 8_000
+"""A user message; messages sent in quick succession are merged and count as one."""
+NAME_CHARS: Final = 64
+"""The name of a person or a tool. Telegram allows 64 for a person."""
+
+ANSWER_CHARS: Final = 32_000
+"""A model's answer; 6,000 tokens are some 24,000 characters."""
+ARGUMENT_CHARS: Final = 32_000
+"""The arguments of one tool call."""
+TOOL_CALLS: Final = 64
+"""Tool calls in one answer."""
+SERVICE_RESPONSE_BYTES: Final = 8_000_000
+"""A response of Langfuse or of an embedding service; 64 long vectors have 5,800,000 bytes."""
+SEARCH_RESPONSE_BYTES: Final = 2_000_000
+"""A response of a web search."""
+
+FILE_BYTES: Final = 20_000_000
+"""A file that a user sends; bots cannot download larger ones from Telegram."""
+TELEGRAM_RESPONSE_BYTES: Final = 2 * FILE_BYTES
+IMAGES: Final = 8
+"""Pictures of one message that are read (albums have up to ten), or pages of a scanned list."""
+IMAGE_PIXELS: Final = 50_000_000
+"""Pixels of a decoded picture; the best phone cameras take about as many."""
+PICTURE_NAME_CHARS: Final = 120
+"""A name, a region or a line of text read from a picture."""
+WINES_PER_LIST: Final = 300
+"""Wines of a wine list in pictures, all its pages together."""
+
+DOCUMENT_PATH_CHARS: Final = 300
+DOCUMENT_CHARS: Final = 5_000_000
+"""The text of a document; the longest books have some 3,000,000."""
+PDF_PAGES: Final = 2_000
+
+
+async def read_body(response: "Response", max_bytes: int) -> bytes | None:
+    """Return the whole body of a response, or None if it is longer than `max_bytes`."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > max_bytes:
+            return None
+    return bytes(body)
+
+
+def limit_body(max_bytes: int) -> "Callable[[Response], Awaitable[None]]":
+    """Return a response hook for an HTTP client that truncates decompressed bodies."""
+    from httpx2 import AsyncByteStream, Response  # noqa: PLC0415 - slow, needed by requests only
+
+    class TruncatedStream(AsyncByteStream):
+        def __init__(self, complete: Response) -> None:
+            self._complete = complete
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            remaining = max_bytes
+            async for part in self._complete.aiter_bytes():
+                yield part[:remaining]
+                remaining -= len(part)
+                if remaining <= 0:
+                    return
+
+        async def aclose(self) -> None:
+            await self._complete.aclose()
+
+    async def truncate(response: Response) -> None:
+        compressed = cast(AsyncByteStream, response.stream)
+        # This second response decompresses, so the original must not do it again.
+        complete = Response(response.status_code, headers=response.headers, stream=compressed)
+        complete.request = response.request
+        response.stream = TruncatedStream(complete)
+        response.headers.pop("content-encoding", None)
+
+    return truncate
