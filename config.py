@@ -68,7 +68,7 @@ def matches(regex: str, expected: str) -> AfterValidator:
 
 
 def split(value: object) -> object:
-    """Return the parts of a text with commas; anything else as it is, `none` as no part."""
+    """Split a text at its commas, without empty parts and `none`; return other values unchanged."""
     if not isinstance(value, str):
         return value
     return tuple(part.strip() for part in value.split(",") if part.strip() not in ("", "none"))
@@ -134,7 +134,7 @@ class Settings(BaseSettings):
     llm_fallback_models: Names = ()
     """Models of that server to ask when the first fails, with commas."""
     llm_response_mode: ResponseMode | None = None
-    """How a structured answer is asked for; default: json_object, of small models json_schema."""
+    """How a structured answer is requested; default: json_object, for small models json_schema."""
     llm_prices: Json[dict[str, Price]] = Field({}, validate_default=False)
     """US dollars per million tokens, as JSON: {"my-model": {"prompt": 1, "completion": 2}}."""
     llm_timeout_seconds: float = Field(60, gt=0, le=600)
@@ -257,7 +257,7 @@ class Settings(BaseSettings):
 
     @property
     def is_small(self) -> bool:
-        """Tell whether the model gets the small profile: as set, else by the size in its name.
+        """Return whether the model gets the small profile: as set, or by the size in its name.
 
         `qwen2.5:1.5b` is small, `qwen2.5:14b` and a name without a size are not.
         """
@@ -268,7 +268,7 @@ class Settings(BaseSettings):
 
     @property
     def response_mode(self) -> ResponseMode:
-        """Return how answers are asked for: as set, else strictly of a small model."""
+        """Return the response mode that is set; by default, the strict one for small models."""
         return self.llm_response_mode or ("json_schema" if self.is_small else "json_object")
 
     @property
@@ -285,7 +285,7 @@ class Settings(BaseSettings):
 
     @property
     def is_exported(self) -> bool:
-        """Tell whether traces are sent anywhere; else they are stored in the database alone."""
+        """Return whether traces are sent to a server; otherwise they are only stored."""
         return bool(self.langfuse_keys or self.otel_exporter_otlp_endpoint)
 
     @property
@@ -298,7 +298,7 @@ class Settings(BaseSettings):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return what must never be in a log, beside what the log knows by its form."""
+        """Return the values that must never be logged."""
         hidden = {
             name: value.get_secret_value() for name, value in self if isinstance(value, SecretStr)
         }

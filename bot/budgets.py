@@ -15,13 +15,13 @@ from db.repositories.turns import TurnRepository
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is left of the budgets when a turn begins: requests of its user, US dollars of all."""
+    """The remaining budget when a turn begins: requests of its user, US dollars of everyone."""
 
     requests: float = inf
     cost_usd: float = inf
 
     def is_used_up(self, spent: Spent = NOTHING_SPENT) -> bool:
-        """Return whether nothing is left once the turn has used so much."""
+        """Return whether nothing is left once the turn has used `spent`."""
         return spent.requests >= self.requests or spent.cost_usd >= self.cost_usd
 
     def apply_to(self, limits: Limits) -> Limits:
@@ -47,7 +47,10 @@ UNLIMITED: Final = Allowance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """The budgets of a day, if set: requests of each user, US dollars of all; some are `exempt`."""
+    """Daily limits, None if not set: requests of each user, US dollars of everyone together.
+
+    They do not apply to `exempt` users.
+    """
 
     turns: TurnRepository
     person_requests: int | None = None
@@ -76,7 +79,7 @@ class Budgets:
         return Allowance((self.person_requests or inf) - own.requests, cost_usd)
 
     def notes(self, allowance: Allowance, spent: Spent, *, is_over: bool) -> tuple[str, ...]:
-        """Return the notes below an answer that used so much.
+        """Return the notes below the answer of a turn that used `spent`.
 
         `is_over`: no model answered because of the budget.
         """

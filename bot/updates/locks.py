@@ -85,7 +85,7 @@ class AlreadyRunning(Exception):
 
 
 class Locks:
-    """The locks of lanes where there is no other process: all are ours."""
+    """The locks of lanes in a single process, which gets every lock."""
 
     are_shared = False
 
@@ -198,7 +198,7 @@ class ReplicaLocks(Locks):
     async def unowned(self) -> list[str]:
         """Return the lanes that have work but no process.
 
-        The first call returns them at once, later calls those that the call before found too.
+        The first call returns all of them, later calls only those that the previous call found too.
 
         Raises:
             OSError, psycopg.Error: Postgres is away.
