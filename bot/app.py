@@ -22,7 +22,15 @@ from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.question import RunningTurns
 from bot.resources import STATS_RETENTION, Resources, forget_old, open_resources, sommelier_of
-from bot.tasks import Work, bounded, end_when_hanging, every, run_all, run_until, stop_on_signals
+from bot.tasks import (
+    AsyncFunction,
+    exit_if_loop_hangs,
+    run_all,
+    run_every,
+    run_shutdown_step,
+    run_until,
+    stop_on_signals,
+)
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from bot.telegram.connection import introduce, telegram_bot, until_reached
@@ -81,11 +89,11 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
             await load_client()
         await asyncio.to_thread(lexicon)
         gc.freeze()  # these objects live until the end: the collector need not look at them
-        work: list[Work] = [
+        work: list[AsyncFunction] = [
             lanes.watch,
             partial(receive, settings, lanes),
             partial(while_leading, locks, partial(lead, settings, lanes)),
-            end_when_hanging,
+            exit_if_loop_hangs,
         ]
         if settings.http_port is not None:
             work.append(partial(serve, settings, lanes))
@@ -105,7 +113,7 @@ async def open_lanes(
         in_all = settings.telegram_messages_per_second
         rate_limit = RateLimit(in_all=(Limit(in_all, 1),)) if in_all else None
         bot = telegram_bot(token.get_secret_value(), settings.telegram_base_url, rate_limit)
-        stack.push_async_callback(bounded, "Telegram", bot.shutdown)
+        stack.push_async_callback(run_shutdown_step, "Telegram", bot.shutdown)
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
         admins = frozenset(settings.admin_ids)
         sender = Sender(bot, repositories.chats, repositories.inbox)
@@ -141,7 +149,7 @@ async def open_lanes(
             burst_seconds=settings.burst_seconds,
             max_tries=settings.update_max_tries,
         )
-        stack.push_async_callback(bounded, "turns", lanes.finish)
+        stack.push_async_callback(run_shutdown_step, "turns", lanes.finish)
         yield lanes
 
 
@@ -195,13 +203,13 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
         unsent = await forget_old(settings, conversation.repositories)
         conversation.turns.metrics.traces_dropped(unsent)
 
-    rounds: tuple[tuple[float, str, Work], ...] = (
+    rounds: tuple[tuple[float, str, AsyncFunction], ...] = (
         (FORGET_SECONDS, "forgetting old data", forget),
         (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, personal)),
         (REMIND_SECONDS, "reminding", partial(remind, conversation)),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
     )
-    work: list[Work] = [partial(every, *repeated) for repeated in rounds]
+    work: list[AsyncFunction] = [partial(run_every, *repeated) for repeated in rounds]
     if settings.webhook_url is None:
         work.append(partial(poll, lanes.dispatcher.bot, lanes.accept))
     await run_all(*work)

@@ -29,7 +29,7 @@ from bot import look_ups
 from bot.care import SafetyService
 from bot.question import Kind, Question
 from bot.resources import Resources, forget_old, open_resources, sommelier_of
-from bot.tasks import beside, bounded
+from bot.tasks import in_background, run_shutdown_step
 from bot.telegram.render import parse
 from bot.tracing import send_traces
 from bot.turn import TurnRunner
@@ -87,7 +87,7 @@ async def _converse(settings: Settings, console: Console | None) -> None:
         finally:
             # A second Ctrl-C must not interrupt the clean-up.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            await bounded("forgetting the user", chat.forget)
+            await run_shutdown_step("forgetting the user", chat.forget)
 
 
 def _lines(console: Console | None) -> Iterator[str]:
@@ -179,7 +179,7 @@ class TerminalChat:
 
         loop.add_signal_handler(signal.SIGINT, press_ctrl_c)
         try:
-            async with beside(partial(_show_drafts, drafts, self.console)):
+            async with in_background(partial(_show_drafts, drafts, self.console)):
                 reply = await self.turns.run_turn(
                     question, lambda run: work(replace(run, show_draft=drafts.append))
                 )

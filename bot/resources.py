@@ -32,7 +32,7 @@ from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
 from agent.sommelier.service import Sommelier
 from agent.turn import Deps
-from bot.tasks import attempt, beside, bounded
+from bot.tasks import in_background, run_and_log_errors, run_shutdown_step
 from bot.tracing import masking_of, open_prompts
 from config import Server, Settings, SettingsError, describe
 from db.documents.store import SqlDocumentStore, load_starter_documents
@@ -111,15 +111,15 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
         http = httpx2.AsyncClient()
-        stack.push_async_callback(bounded, "requests to servers", http.aclose)
+        stack.push_async_callback(run_shutdown_step, "requests to servers", http.aclose)
         embedder = embedder_of(settings, http)
         documents = SqlDocumentStore(sessions, embedder=embedder)
         if embedder is not None:
-            embed = partial(attempt, "embedding documents", documents.embed_missing)
-            await stack.enter_async_context(beside(embed))
+            embed = partial(run_and_log_errors, "embedding documents", documents.embed_missing)
+            await stack.enter_async_context(in_background(embed))
         models, special = models_of(settings)
         for model in (*models, *special.values()):
-            stack.push_async_callback(bounded, "the model", model.close)
+            stack.push_async_callback(run_shutdown_step, "the model", model.close)
         prompts = await stack.enter_async_context(open_prompts(settings))
         trace_rows = TraceRows(masking_of(settings), settings.is_exported)
         yield Resources(
@@ -143,7 +143,7 @@ async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
     try:
         yield engine
     finally:
-        await bounded("the database", engine.dispose)
+        await run_shutdown_step("the database", engine.dispose)
 
 
 @asynccontextmanager

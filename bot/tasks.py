@@ -1,4 +1,4 @@
-"""Run what works beside the turns until the bot stops; every step of stopping has a time limit."""
+"""Run background tasks until the bot stops, and each step of its shutdown within a time limit."""
 
 import asyncio
 import faulthandler
@@ -10,49 +10,49 @@ from typing import Final, NoReturn
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[], Coroutine[object, object, object]]
-"""A function, not its coroutine: one that is never begun then leaves nothing behind."""
+AsyncFunction = Callable[[], Coroutine[object, object, object]]
+"""A function rather than its coroutine: an unused coroutine warns that it was never awaited."""
 
-CLOSE_SECONDS: Final = 5
-"""The time limit of a step of stopping."""
+SHUTDOWN_STEP_SECONDS: Final = 5
 HANG_SECONDS: Final = 60.0
 
 
 def stop_on_signals() -> asyncio.Event:
-    """Return an event that SIGTERM or SIGINT sets; a second signal ends the process as usual."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    """Return an event that SIGTERM or SIGINT sets. A second signal ends the process as usual."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
     signals = (signal.SIGTERM, signal.SIGINT)
 
-    def stopping() -> None:
+    def handle_signal() -> None:
         log.info("Stopping")
         stop.set()
         for number in signals:
             loop.remove_signal_handler(number)
 
     for number in signals:
-        loop.add_signal_handler(number, stopping)
+        loop.add_signal_handler(number, handle_signal)
     return stop
 
 
-async def run_all(*work: Work) -> None:
-    """Run functions side by side; if one fails, cancel the others.
+async def run_all(*functions: AsyncFunction) -> None:
+    """Run functions concurrently. If one fails, cancel the others.
 
     Raises:
-        Exception: the error of the first that failed.
+        Exception: the error of the first function that failed.
     """
     try:
         async with asyncio.TaskGroup() as group:
-            for function in work:
+            for function in functions:
                 group.create_task(function())
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
 
 
-async def run_until(stop: asyncio.Event, *work: Work) -> None:
-    """Run functions side by side, cancelled as soon as `stop` is set.
+async def run_until(stop: asyncio.Event, *functions: AsyncFunction) -> None:
+    """Run functions concurrently, and cancel them as soon as `stop` is set.
 
     Raises:
-        Exception: the error of the first that failed.
+        Exception: the error of the first function that failed.
     """
 
     async def wait_for_stop() -> NoReturn:
@@ -60,17 +60,17 @@ async def run_until(stop: asyncio.Event, *work: Work) -> None:
         raise _Stopped
 
     with suppress(_Stopped):
-        await run_all(*work, wait_for_stop)
+        await run_all(*functions, wait_for_stop)
 
 
 class _Stopped(Exception):
-    """The functions were to run until now."""
+    """Cancels the task group of `run_until`, which suppresses it."""
 
 
 @asynccontextmanager
-async def beside(work: Work) -> AsyncIterator[None]:
-    """Run a function beside the block; cancel it at the end of the block."""
-    task = asyncio.create_task(work())
+async def in_background(function: AsyncFunction) -> AsyncIterator[None]:
+    """Run a function while the block runs, and cancel it when the block ends."""
+    task = asyncio.create_task(function())
     try:
         yield
     finally:
@@ -78,37 +78,42 @@ async def beside(work: Work) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-async def every(seconds: float, what: str, work: Callable[[], Awaitable[object]]) -> NoReturn:
-    """Do `work` now and every so many seconds, also if it failed."""
+async def run_every(
+    seconds: float, description: str, function: Callable[[], Awaitable[object]]
+) -> NoReturn:
+    """Run a function now and every so many seconds, even if it fails."""
     while True:
-        await attempt(what, work)
+        await run_and_log_errors(description, function)
         await asyncio.sleep(seconds)
 
 
-async def end_when_hanging(seconds: float = HANG_SECONDS) -> NoReturn:
-    """End the process with a traceback if its event loop hangs: others take over its lanes."""
+async def run_and_log_errors(description: str, function: Callable[[], Awaitable[object]]) -> None:
+    """Run a function. Log its error instead of raising it."""
+    try:
+        await function()
+    except Exception as error:
+        log.warning("%s failed (%s)", description, type(error).__name__)
+
+
+async def run_shutdown_step(description: str, step: Callable[[], Awaitable[object]]) -> None:
+    """Run a step of the shutdown within a time limit. Log its error instead of raising it."""
+    try:
+        async with asyncio.timeout(SHUTDOWN_STEP_SECONDS):
+            await step()
+    except TimeoutError:
+        log.warning("Stopping: %s timed out after %g s", description, SHUTDOWN_STEP_SECONDS)
+    except Exception:
+        log.exception("Stopping: %s failed", description)
+
+
+async def exit_if_loop_hangs(seconds: float = HANG_SECONDS) -> NoReturn:
+    """Exit with a traceback if the event loop hangs, so that other processes take over its lanes.
+
+    A thread of `faulthandler` ends the process unless this coroutine keeps postponing that.
+    """
     try:
         while True:
             faulthandler.dump_traceback_later(seconds, exit=True)
             await asyncio.sleep(seconds / 10)
     finally:
         faulthandler.cancel_dump_traceback_later()
-
-
-async def attempt(what: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Do `work`; log a failure."""
-    try:
-        await work()
-    except Exception as error:
-        log.warning("%s failed (%s), it is tried again later", what, type(error).__name__)
-
-
-async def bounded(what: str, close: Callable[[], Awaitable[object]]) -> None:
-    """Do one step of stopping within `CLOSE_SECONDS`. Never raises."""
-    try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await close()
-    except TimeoutError:
-        log.warning("Stopping: %s took more than %g s and was cut short", what, CLOSE_SECONDS)
-    except Exception:
-        log.exception("Stopping: %s failed", what)

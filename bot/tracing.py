@@ -21,7 +21,7 @@ from agent.engine.run import Prompt
 from agent.retrying import Backoff
 from agent.tracing.langfuse_project import REFUSALS, ManagedPrompts, Project, Unavailable
 from agent.tracing.masking import Masking
-from bot.tasks import beside, bounded
+from bot.tasks import in_background, run_shutdown_step
 from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, utc_now
@@ -104,7 +104,7 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]
         return observations_of(_project(settings)).client
 
     prompts = ManagedPrompts(client, PROMPT_LABEL)
-    async with beside(prompts.refresh):
+    async with in_background(prompts.refresh):
         yield prompts.current
 
 
@@ -124,14 +124,14 @@ async def send_traces(
         async def open_channels() -> Sequence[Channel]:
             langfuse = await langfuse_api(settings) if settings.langfuse_keys else None
             backend = langfuse or await otlp_backend(settings)
-            stack.push_async_callback(bounded, "tracing", backend.aclose)
+            stack.push_async_callback(run_shutdown_step, "tracing", backend.aclose)
             scores = [scores_to(langfuse, sessions)] if langfuse else []
             return [traces_to(backend, sessions), *scores]
 
         exporter = Exporter(open_channels, on_loss)
-        async with beside(exporter.run):
+        async with in_background(exporter.run):
             yield
-        await bounded("tracing", exporter.round)
+        await run_shutdown_step("tracing", exporter.round)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from agent.turn import Reply
 from bot.app import run_bot
 from bot.question import OpenRoot, Question
 from bot.resources import Repositories, Resources
-from bot.tasks import every, run_until
+from bot.tasks import run_every, run_until
 from bot.telegram.admin import send_broadcasts
 from bot.telegram.connection import introduce, telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
@@ -147,7 +147,7 @@ async def running(
 
     async def serve() -> None:
         broadcasts = partial(send_broadcasts, conversation)
-        further = partial(every, 1, "sending to everyone", broadcasts)
+        further = partial(run_every, 1, "sending to everyone", broadcasts)
         await run_until(stop, lanes.watch, receive, further)
         await lanes.finish(5)
 

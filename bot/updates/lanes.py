@@ -17,7 +17,7 @@ from typing import Final
 from agent.engine.errors import log_failure
 from bot.metrics import Metrics
 from bot.question import CurrentTurn, Delivery, set_current_turn
-from bot.tasks import attempt, every, run_all
+from bot.tasks import run_all, run_and_log_errors, run_every
 from bot.telegram.dispatch import Dispatcher, UnreadableUpdate
 from bot.telegram.sender import Sender
 from bot.updates.bursts import (
@@ -109,7 +109,7 @@ class Lanes:
         for payload in payloads:
             if INLINE in payload and self.ready.is_set() and len(self._inline) < MAX_INLINE:
                 handle = partial(self.dispatcher.handle, payload)
-                task = asyncio.create_task(attempt("answering an inline query", handle))
+                task = asyncio.create_task(run_and_log_errors("answering an inline query", handle))
                 self._inline.add(task)
                 task.add_done_callback(self._inline.discard)
 
@@ -124,7 +124,7 @@ class Lanes:
     async def watch(self) -> None:
         """Take over lanes that nobody runs, and act on the notices of other processes, for ever."""
         what = "looking for lanes that nobody runs"
-        take_over = partial(every, self.locks.poll_seconds, what, self.schedule_unowned)
+        take_over = partial(run_every, self.locks.poll_seconds, what, self.schedule_unowned)
         await run_all(self._listen, take_over)
 
     async def _listen(self) -> None:

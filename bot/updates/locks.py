@@ -24,7 +24,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from agent.retrying import Backoff, retry
-from bot.tasks import Work, bounded, run_until
+from bot.tasks import AsyncFunction, run_shutdown_step, run_until
 from db.engine import POSTGRES_OPTIONS
 from db.repositories.inbox import Inbox
 
@@ -264,7 +264,7 @@ async def open_locks(url: str, inbox: Inbox) -> AsyncIterator[Locks]:
     try:
         yield locks
     finally:
-        await bounded("the locks of lanes", locks.close)
+        await run_shutdown_step("the locks of lanes", locks.close)
 
 
 @contextmanager
@@ -281,7 +281,7 @@ def _single_process(file: Path) -> Iterator[None]:
         yield
 
 
-async def while_leading(locks: Locks, lead: Work) -> NoReturn:
+async def while_leading(locks: Locks, lead: AsyncFunction) -> NoReturn:
     """Run `lead` while this process leads: until it loses the leader's lock."""
     while True:
         async with locks.lock(LEADER) as leads:

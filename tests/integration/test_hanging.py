@@ -5,10 +5,10 @@ import sys
 
 HANGING = """
 import asyncio, time
-from bot.tasks import end_when_hanging
+from bot.tasks import exit_if_loop_hangs
 
 async def main():
-    watching = asyncio.create_task(end_when_hanging(0.2))
+    watching = asyncio.create_task(exit_if_loop_hangs(0.2))
     await asyncio.sleep(0.5)
     print("works", flush=True)
     time.sleep(10)
