@@ -33,7 +33,7 @@ from bot.tasks import (
 )
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
-from bot.telegram.connection import introduce, telegram_bot, until_reached
+from bot.telegram.connection import ALLOWED_UPDATES, introduce, poll, telegram_bot, until_reached
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
@@ -47,7 +47,6 @@ from bot.telegram.sender import Sender
 from bot.telegram.settings import Privacy, settings_handlers
 from bot.tracing import forget_people, masking_of, send_traces, trace_link
 from bot.turn import TurnRunner
-from bot.updates.accept import ALLOWED_UPDATES, poll
 from bot.updates.lanes import Lanes
 from bot.updates.locks import Locks, open_locks, while_leading
 from config import Settings, SettingsError

@@ -22,14 +22,13 @@ from bot.question import OpenRoot, Question
 from bot.resources import Repositories, Resources
 from bot.tasks import run_every, run_until
 from bot.telegram.admin import send_broadcasts
-from bot.telegram.connection import introduce, telegram_bot
+from bot.telegram.connection import introduce, poll, telegram_bot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.replies import Replies
 from bot.telegram.sender import ButtonRows, Sender
 from bot.turn import TurnRunner
-from bot.updates.accept import poll
 from bot.updates.lanes import Lanes
 from bot.updates.locks import Locks
 from config import load_settings

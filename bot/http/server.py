@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 
 from bot.metrics import MEDIA_TYPE, Metrics
-from bot.updates.accept import Accept, read_update
+from bot.telegram.connection import Accept, read_update
 from db.repositories.inbox import Backlog
 
 log = logging.getLogger(__name__)

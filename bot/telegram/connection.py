@@ -1,21 +1,28 @@
-"""Connect to Telegram: the requests, and the bot that makes them."""
+"""Connect to Telegram: make requests, and fetch updates.
+
+Updates are fetched as raw JSON, and acknowledged only once they are committed. Nothing of an update
+but its id is read here, so none can keep the others from being fetched.
+"""
 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NoReturn, cast
+from urllib.parse import urlencode
 
 import httpx2
 from telegram import LinkPreviewOptions
 from telegram.constants import ParseMode
-from telegram.error import InvalidToken, NetworkError, RetryAfter, TelegramError, TimedOut
+from telegram.error import Conflict, InvalidToken, NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.ext import Defaults, ExtBot
 from telegram.request import BaseRequest, RequestData
 
 from agent import size_limits
 from agent.retrying import Backoff, Sleep, retry
 from bot.telegram.rate_limit import RateLimit, seconds_of
+from bot.updates.bursts import KINDS, LARGEST_ID
+from db.repositories.inbox import Payload
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +33,15 @@ LIMITS: Final = httpx2.Limits(max_connections=64, max_keepalive_connections=8, k
 arrived, and is not sent again."""
 
 BACKOFF: Final = Backoff(first_wait=1.0, max_wait=30.0)
+
+Accept = Callable[[Sequence[Payload]], Awaitable[None]]
+
+ALLOWED_UPDATES: Final = (*KINDS, "inline_query")
+POLL_SECONDS: Final = 30
+CONFLICT: Final = (
+    "Telegram answers 409 Conflict: another process is polling with this bot's token, "
+    "or a webhook is set. Stop the other one; trying again."
+)
 
 
 class TokenRejected(Exception):
@@ -149,3 +165,58 @@ async def until_reached(
         )
     except InvalidToken:
         raise TokenRejected from None
+
+
+def read_update(body: bytes) -> Payload | None:
+    """Return the update in a JSON text, None if it is no update."""
+    try:
+        update = json.loads(body.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    found = update.get("update_id") if isinstance(update, dict) else None
+    return update if type(found) is int and 0 <= found <= LARGEST_ID else None
+
+
+async def fetch_updates(
+    requests: BaseRequest, url: str, accept: Accept, sleep: Sleep = asyncio.sleep
+) -> NoReturn:
+    """Fetch updates from `url`, Telegram's getUpdates, and hand every answer to `accept`.
+
+    Only when `accept` has returned are the updates acknowledged, by asking for those behind them. A
+    failure is tried again.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    wanted = {"timeout": POLL_SECONDS, "allowed_updates": json.dumps(ALLOWED_UPDATES)}
+    offset = 0
+
+    async def fetch_next() -> None:
+        nonlocal offset
+        query = urlencode(wanted | {"offset": offset})
+        try:
+            updates = cast("list[Payload]", await requests.post(f"{url}?{query}"))
+        except Conflict:
+            log.error(CONFLICT)  # noqa: TRY400 - the traceback says nothing more
+            raise
+        if updates:
+            await accept(updates)
+            offset = max(update["update_id"] + 1 for update in updates)
+
+    while True:
+        await until_reached(fetch_next, "Fetching updates", sleep)
+
+
+async def poll(bot: AnyBot, accept: Accept) -> None:
+    """Fetch updates until cancelled; a webhook would take them instead, and is removed.
+
+    Raises:
+        TokenRejected: Telegram does not know the token.
+    """
+    await until_reached(bot.delete_webhook, "Removing the webhook")
+    requests = TelegramRequests(read_seconds=POLL_SECONDS + 10)
+    log.info("Listening as @%s", bot.username)
+    try:
+        await fetch_updates(requests, f"{bot.base_url}/getUpdates", accept)
+    finally:
+        await requests.shutdown()

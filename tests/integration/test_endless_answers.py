@@ -19,8 +19,7 @@ from agent.engine.errors import ToolError
 from agent.places.find import brave
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.langfuse_project import Project, Unavailable
-from bot.telegram.connection import TelegramRequests
-from bot.updates.accept import fetch_updates
+from bot.telegram.connection import TelegramRequests, fetch_updates
 from tests.doubles.server import LoopbackServer, gone
 
 MEGABYTE = b" " * 1_000_000

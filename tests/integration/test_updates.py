@@ -9,8 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from bot.telegram.connection import TelegramRequests, TokenRejected
-from bot.updates.accept import fetch_updates
+from bot.telegram.connection import TelegramRequests, TokenRejected, fetch_updates
 from db.engine import Sessions
 from db.repositories.inbox import Inbox, Payload
 from db.repositories.people import MessageRepository

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.http.server import SECRET_HEADER, WEBHOOK_PATH, CannotListen, listen, webhook
-from bot.updates.accept import Accept
+from bot.telegram.connection import Accept
 from db.repositories.inbox import Backlog, Payload
 from tests.serving import Running
 from tests.serving import serving as serve
