@@ -1,1 +1,1 @@
-"""The product: what a guest is answered, from the catalogue alone."""
+"""The sommelier: answers to guests, based only on the catalogue and other sources."""

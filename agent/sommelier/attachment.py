@@ -30,7 +30,7 @@ from agent.sommelier.wine import (
     synonyms,
     wine_record,
 )
-from agent.sommelier.wine_tools import NoArguments, in_full
+from agent.sommelier.wine_tools import NoArguments, full_record
 from agent.text import split_words
 from agent.turn import Person
 
@@ -237,7 +237,7 @@ async def _add_ours(
         row["here"] = TOO_LITTLE
         return {}
     standing, ours = await find_ours(wine, catalogue, person)
-    row |= {"here": standing.replace("_", " "), "cellar": [*map(in_full, ours)]}
+    row |= {"here": standing.replace("_", " "), "cellar": [*map(full_record, ours)]}
     return {own.id: own for own in ours}
 
 

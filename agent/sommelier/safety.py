@@ -1,8 +1,8 @@
-"""Restrict searches and answers to wines that a person may be shown, and read their taste.
+"""Restrict searches and answers to wines that a person may be shown, and apply their taste.
 
 Age, pregnancy, allergies, and wines that the person never drinks are hard filters of every search,
-whatever a model asks for. Wines that they like rank higher, and their usual budget is the limit if
-a search has none.
+whatever a model asks for. Wines that they like rank higher, and their usual budget applies to
+searches without a price limit.
 """
 
 from collections import Counter
@@ -32,15 +32,15 @@ from agent.turn import NOBODY, Fact, Person, deps_of
 MAX_ABV: Final = 0.5
 """The strongest wine that counts as alcohol-free, in % vol."""
 MAX_ABV_IF_FORBIDDEN: Final = 0.05
-"""The strongest wine for a person who must not have any alcohol, in % vol."""
+"""The strongest wine for a person who must not have alcohol, in % vol."""
 OFFERED_FIRST: Final = 2
-"""The most alcohol-free wines that come first for a person who should better not drink."""
+"""The most alcohol-free wines that come first for a person who had better not drink."""
 MAX_VALUES: Final = 12
-"""Values of one filter, and wines of one result."""
+"""The most values of a filter, and the most wines of a result."""
 EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
-"""The filters that have an excluding twin, such as `without_grapes`."""
+"""The filters that have an excluding counterpart like `without_grapes`."""
 UNDECLARED_ALLERGENS: Final = frozenset({"grapes"})
-"""Allergies that a label need not declare: no filter can exclude them."""
+"""Allergens that labels do not declare, so no filter can exclude them."""
 
 FORBIDDEN: Final = "No alcohol for this guest: recommend only wines without, and praise no other."
 CAUTIOUS: Final = (
@@ -51,28 +51,28 @@ ALLERGIC: Final = "Somebody at the table is allergic to: {names}. Wines with it 
 KNOWN: Final = "Known of this guest already (data, not to be remembered again): {known}."
 
 Taste = Mapping[str, tuple[str, ...]]
-"""Filters of a search that describe a wine: red and dry, a grape; `text` is in its notes."""
+"""Filters and their values that describe wines: dry reds, or a grape; `text` is in the notes."""
 
 
-def format_taste(wanted: Taste) -> str:
-    """Write filters as the value of a fact: `bodies=full|medium_full;styles=red`."""
-    return ";".join(f"{name}={'|'.join(values)}" for name, values in sorted(wanted.items()))
+def format_taste(taste: Taste) -> str:
+    """Format a taste as the value of a fact: `bodies=full|medium_full;styles=red`."""
+    return ";".join(f"{name}={'|'.join(values)}" for name, values in sorted(taste.items()))
 
 
 def parse_taste(value: str) -> Taste:
-    """Read what `format_taste` wrote; unknown filters are left out."""
+    """Parse the output of `format_taste`; unknown filters are left out."""
     parts = (part.partition("=") for part in value.split(";"))
-    known = (*SOFT_FILTERS, "text")
-    return {name: tuple(values.split("|")) for name, _, values in parts if name in known}
+    names = (*SOFT_FILTERS, "text")
+    return {name: tuple(values.split("|")) for name, _, values in parts if name in names}
 
 
 def tastes_of(kind: Literal["hate", "like"], facts: Iterable[Fact]) -> list[Taste]:
-    """Return the wines that a person said to hate or to like."""
+    """Return the tastes that a person stated, liked or hated."""
     return [parse_taste(fact.value) for fact in facts if fact.kind == kind]
 
 
 def liked_by_ratings(facts: Iterable[Fact]) -> list[Taste]:
-    """Return the wines of which a person's ratings like more than they dislike."""
+    """Return the tastes that a person rated up more often than down."""
     ratings = Counter[str]()
     for fact in facts:
         if fact.kind == "rated":
@@ -81,14 +81,17 @@ def liked_by_ratings(facts: Iterable[Fact]) -> list[Taste]:
 
 
 def parse_budget(value: str) -> tuple[float | None, float | None, Currency]:
-    """Read the least and the most that somebody spends: `40 EUR`, `15-30 EUR`, `60- EUR`."""
+    """Return the lowest and highest price, each None without a limit, and the currency.
+
+    The value of a budget fact is `40 EUR` (at most 40), `15-30 EUR`, or `60- EUR` (at least 60).
+    """
     amount, _, currency = value.partition(" ")
     low, _, high = amount.rpartition("-")
     return float(low) if low else None, float(high) if high else None, Currency(currency)
 
 
-def matches(wine: Wine, wanted: Taste) -> bool:
-    """Tell whether a wine is all of this, as far as is known of it."""
+def matches(wine: Wine, taste: Taste) -> bool:
+    """Return whether the known facts of a wine match every filter of a taste."""
     facts: Mapping[str, set[Any]] = {
         "styles": {wine.style, wine.colour},
         "colours": {wine.style, wine.colour},
@@ -101,29 +104,31 @@ def matches(wine: Wine, wanted: Taste) -> bool:
 
     def has(name: str, values: Sequence[str]) -> bool:
         if name in get_args(Kind):
-            return _comes_of(wine, cast("Kind", name), values)
+            return _has_name(wine, cast("Kind", name), values)
         if name == "text":
-            noted = set(map(stem, split_words(f"{wine.notes} {wine.name}")))
-            return any(not noted.isdisjoint(map(stem, split_words(value))) for value in values)
+            stems = set(map(stem, split_words(f"{wine.notes} {wine.name}")))
+            return any(not stems.isdisjoint(map(stem, split_words(value))) for value in values)
         return not facts.get(name, set()).isdisjoint(values)
 
-    return bool(wanted) and all(has(name, values) for name, values in wanted.items())
+    return bool(taste) and all(has(name, values) for name, values in taste.items())
 
 
-def _comes_of(wine: Wine, kind: Kind, values: Sequence[str]) -> bool:
-    """Tell whether a wine is of a grape, region or country; by its label if no grape is known."""
+def _has_name(wine: Wine, kind: Kind, names: Sequence[str]) -> bool:
+    """Return whether a wine has one of these grapes, countries or regions.
+
+    If its grapes are unknown, they are looked for on its label.
+    """
     if kind == "countries" or (kind == "grapes" and wine.grapes):
-        own = (wine.country,) if kind == "countries" else wine.grapes
-        return not {canonical_name(kind, name) for name in own}.isdisjoint(
-            canonical_name(kind, name) for name in values
-        )
+        wine_names = (wine.country,) if kind == "countries" else wine.grapes
+        canonical = {canonical_name(kind, name) for name in wine_names}
+        return any(canonical_name(kind, name) in canonical for name in names)
     text = wine.label if kind == "grapes" else f"{wine.region} / {wine.appellation} / {wine.name}"
-    known = (name for value in values for name in synonyms(kind, value))
-    return any(f" {name} " in f" {normalize(text)} " for name in known)
+    variants = (variant for name in names for variant in synonyms(kind, name))
+    return any(f" {variant} " in f" {normalize(text)} " for variant in variants)
 
 
 def person_in(run: Run) -> Person:
-    """Return the user of a run, `NOBODY` if it has none."""
+    """Return the user of a run, or `NOBODY`."""
     return deps_of(run).person or NOBODY
 
 
@@ -139,7 +144,7 @@ def may_be_shown(wine: Wine, person: Person) -> bool:
         return False
     if care.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
-    return not any(matches(wine, hated) for hated in tastes_of("hate", person.facts))
+    return not any(matches(wine, taste) for taste in tastes_of("hate", person.facts))
 
 
 def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
@@ -150,41 +155,47 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
 def narrow(query: WineQuery, person: Person) -> WineQuery:
     """Restrict a search to wines that a person may be shown, and rank wines they like first."""
     care, hates = person.care, tastes_of("hate", person.facts)
-    single = [wanted for wanted in hates if len(wanted) == 1]  # `may_be_shown` removes all others
-    excluded = {name: _values_of(name, single) for name in EXCLUDABLE_FILTERS}
+    # No filter excludes "sweet and red"; `may_be_shown` later removes wines of such tastes.
+    simple_hates = [taste for taste in hates if len(taste) == 1]
+    excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
     excluded["allergens"] = tuple(sorted(care.allergies - UNDECLARED_ALLERGENS))
     filters = _preferred(query, person.facts) | ({"limit": MAX_VALUES} if hates else {})
     for name, values in excluded.items():
-        known = getattr(query, f"without_{name}")
-        filters[f"without_{name}"] = tuple(dict.fromkeys((*known, *values)))[:MAX_VALUES]
+        in_query = getattr(query, f"without_{name}")
+        filters[f"without_{name}"] = tuple(dict.fromkeys((*in_query, *values)))[:MAX_VALUES]
     narrowed = WineQuery.model_validate(dict(query) | filters)
-    return _alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN) if care.forbids_alcohol else narrowed
+    return (
+        _restrict_to_alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN)
+        if care.forbids_alcohol
+        else narrowed
+    )
 
 
 def _preferred(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
-    """Return filters for a person's budget and likes, where a search has none of its own."""
+    """Return filters for a person's budget and likes, where the search has no such filter."""
     filters = dict[str, Any]()
     budget = next((parse_budget(fact.value) for fact in facts if fact.kind == "budget"), None)
     if budget and all(limit is None for limit in query.price_limits):
         filters = dict(zip(("min_price", "max_price", "currency"), budget, strict=True))
-    given = {name for name in SOFT_FILTERS if getattr(query, name)}
-    if query.order != "match" or (query.text and not given):
+    used = {name for name in SOFT_FILTERS if getattr(query, name)}
+    # Likes would change an order by price, and the matches of a text.
+    if query.order != "match" or (query.text and not used):
         return filters
     if query.foods or query.colours:
-        given.add("styles")
+        used.add("styles")
     likes = [*tastes_of("like", facts), *liked_by_ratings(facts)]
-    liked = {name: _values_of(name, likes) for name in SOFT_FILTERS if name not in given}
-    wanted = {name: values for name, values in liked.items() if values}
-    return filters | wanted | {"soft": (*query.soft, *wanted)}
+    values_by_name = {name: _values_of(name, likes) for name in SOFT_FILTERS if name not in used}
+    liked = {name: values for name, values in values_by_name.items() if values}
+    return filters | liked | {"soft": (*query.soft, *liked)}
 
 
 def _values_of(name: str, tastes: Iterable[Taste]) -> tuple[str, ...]:
-    values = (value for wanted in tastes for value in wanted.get(name, ()))
+    values = (value for taste in tastes for value in taste.get(name, ()))
     return tuple(dict.fromkeys(values))[:MAX_VALUES]
 
 
-def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
-    """Return a search among alcohol-free wines; its other filters only rank."""
+def _restrict_to_alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
+    """Restrict a search to alcohol-free wines; its other filters only rank."""
     update = {
         "alcohol_free": True,
         "without_styles": (),
@@ -196,44 +207,47 @@ def _alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
 
 
 async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> WineSearchResult:
-    """Return wines for a search that a person may be shown.
+    """Return the wines of a search that a person may be shown.
 
-    If nothing is within their usual budget, the search is made without that limit. For a person who
-    should better not drink, alcohol-free wines come first.
+    If their usual budget excludes all wines, the search is repeated without it. For a person who
+    had better not drink, alcohol-free wines come first.
     """
 
     async def search(narrowed: WineQuery) -> WineSearchResult:
-        found = await catalogue.search(narrowed)
-        wines = tuple(wine for wine in found.wines if may_be_shown(wine, person))
-        hidden = len(found.wines) - len(wines)
-        return found.model_copy(update={"wines": wines, "total": found.total - hidden})
+        result = await catalogue.search(narrowed)
+        wines = tuple(wine for wine in result.wines if may_be_shown(wine, person))
+        hidden = len(result.wines) - len(wines)
+        return result.model_copy(update={"wines": wines, "total": result.total - hidden})
 
-    found = await search(narrow(query, person))
-    unlimited = tuple(fact for fact in person.facts if fact.kind != "budget")
-    if not found.wines and unlimited != person.facts:
-        found = await search(narrow(query, replace(person, facts=unlimited)))
-    found = _cut_to_query(found, query)
-    is_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
-    if not person.care.is_cautious or query.like or is_free:
-        return found
-    free = await search(_alcohol_free(narrow(query, person), MAX_ABV))
-    first = {wine.id: wine for wine in free.wines[:OFFERED_FIRST]}
-    wines = [*(first | {wine.id: wine for wine in found.wines}).values()][: query.limit]
-    total = max(found.total, len(wines))
-    return found.model_copy(update={"wines": tuple(wines), "total": total})
+    result = await search(narrow(query, person))
+    without_budget = tuple(fact for fact in person.facts if fact.kind != "budget")
+    if not result.wines and without_budget != person.facts:
+        result = await search(narrow(query, replace(person, facts=without_budget)))
+    result = _limit_to_query(result, query)
+    is_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
+    if not person.care.is_cautious or query.like or is_alcohol_free:
+        return result
+    alcohol_free = await search(_restrict_to_alcohol_free(narrow(query, person), MAX_ABV))
+    first = {wine.id: wine for wine in alcohol_free.wines[:OFFERED_FIRST]}
+    wines = [*(first | {wine.id: wine for wine in result.wines}).values()][: query.limit]
+    total = max(result.total, len(wines))
+    return result.model_copy(update={"wines": tuple(wines), "total": total})
 
 
-def _cut_to_query(found: WineSearchResult, query: WineQuery) -> WineSearchResult:
-    """Cut a result to the limit of a search, and its notes to the filters that the search has."""
-    asked = {*query.model_dump(exclude_defaults=True), "price"}  # also that of the usual budget
-    missed = {
-        wine_id: named
-        for wine_id, missing in found.unmet_filters.items()
-        if (named := tuple(name for name in missing if name in asked))
+def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchResult:
+    """Cut a result to the limit of the query, and do not mention filters that the query lacks."""
+    # The price may be limited by the usual budget.
+    mentioned = {*query.model_dump(exclude_defaults=True), "price"}
+    unmet = {
+        wine_id: tuple(name for name in names if name in mentioned)
+        for wine_id, names in result.unmet_filters.items()
     }
-    relax = {name: count for name, count in found.relax.items() if name in asked}
-    wines = found.wines[: query.limit]
-    return found.model_copy(update={"wines": wines, "unmet_filters": missed, "relax": relax})
+    update = {
+        "wines": result.wines[: query.limit],
+        "unmet_filters": {wine_id: names for wine_id, names in unmet.items() if names},
+        "relax": {name: count for name, count in result.relax.items() if name in mentioned},
+    }
+    return result.model_copy(update=update)
 
 
 async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Person) -> list[Wine]:
@@ -242,18 +256,18 @@ async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Perso
 
 
 def safety_rules(person: Person) -> str:
-    """Return the lines of the prompt about this person; empty if there are none."""
+    """Return the lines of the prompt about this person, or an empty text."""
     care, facts = person.care, person.facts
     lines = [FORBIDDEN if care.forbids_alcohol else CAUTIOUS if care.is_cautious else ""]
     if care.allergies:
         lines.append(ALLERGIC.format(names=", ".join(sorted(care.allergies))))
-    rated = (" ".join(*wanted.values()) for wanted in liked_by_ratings(facts))
+    liked = (" ".join(*taste.values()) for taste in liked_by_ratings(facts))
     known = {
         "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],
-        "likes": [*(fact.original_text for fact in facts if fact.kind == "like"), *rated],
+        "likes": [*(fact.original_text for fact in facts if fact.kind == "like"), *liked],
         "usually spends": [fact.value for fact in facts if fact.kind == "budget"],
         "notes": [fact.original_text for fact in facts if fact.kind == "note"],
     }
-    listed = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
-    lines.append(KNOWN.format(known=listed) if listed else "")
+    text = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
+    lines.append(KNOWN.format(known=text) if text else "")
     return "\n".join(f"- {line}" for line in lines if line)

@@ -1,8 +1,8 @@
-"""The small profile: search first, then let the model write about the results.
+"""The profile for small models: search first, then let the model write about the results.
 
 Models of a few billion parameters pick wrong tools more often than right ones
-(docs/local-models.md). So the rules of the fallback read the message and search; the model is
-offered no tools, and writes about the wines, or from the passage, in one request.
+(docs/local-models.md). So the rules of the fallback interpret the message and search; the model
+gets no tools, and writes about the found wines or passage in one request.
 """
 
 from collections.abc import Sequence
@@ -26,19 +26,19 @@ from agent.sommelier.wine import Wine
 
 WINES_PROMPT: Final = "sommelier-small"
 PASSAGE_PROMPT: Final = "sommelier-small-question"
-"""The names of the two prompts."""
+"""The names of the prompts."""
 MAX_WINES: Final = 4
-"""Wines that the model chooses from: more make its request long and its choice no better."""
+"""Wines that the model chooses from. More would not improve its choice."""
 MIN_SHOWN: Final = 2
 MAX_SHOWN: Final = 3
-"""The least and the most wines that the model shows, if so many were found."""
+"""How many wines the model shows, if enough are found."""
 DESCRIPTION_CHARS: Final = 300
 INTRO_CHARS: Final = 700
-"""Limits that a server holds the model to; the shown text is shorter and ends with a sentence."""
+"""Limits that the server enforces. Texts are later cut to shorter limits, at a sentence end."""
 
 
 def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return the schema of an answer with these wines: any if None, none if empty."""
+    """Return the schema of an answer with these wines: with any if None, without wines if empty."""
     wine_id: dict[str, Any] = {"type": "string"} | ({"enum": [*ids]} if ids else {})
     parts = {"wine_id": wine_id, "description": {"type": "string", "maxLength": DESCRIPTION_CHARS}}
     wine = {"type": "object", "properties": parts, "required": [*parts]}
@@ -54,36 +54,37 @@ def _shorten(schema: dict[str, Any]) -> None:
     schema.update(_schema_for())
 
 
-def _of_found_wines(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
-    """Return a schema by which a server lets the model write no id but those of found wines."""
+def _narrow_schema(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
+    """Return a schema that only allows the ids of found wines."""
     ids = [name for name, found in evidence.sources.items() if isinstance(found, Wine)]
     return strict_schema(_schema_for(ids)) or schema
 
 
 class SmallSommelierResponse(SommelierResponse):
-    """An answer as a small model writes it, without a type: the wines decide that."""
+    """An answer of a small model; its type is derived from its wines."""
 
     model_config = ConfigDict(json_schema_extra=_shorten)
 
     response_type: ResponseType = "informational"
 
     @model_validator(mode="after")
-    def _type_follows_from_wines(self) -> Self:
+    def _derive_type(self) -> Self:
         self.response_type = "recommendation" if self.wines else "informational"
         return self
 
 
 SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
-    SOMMELIER, type=SmallSommelierResponse, narrow=_of_found_wines
+    SOMMELIER, type=SmallSommelierResponse, narrow=_narrow_schema
 )
-"""The contract for a small model, with a schema that is a third as long."""
+"""The contract for small models, with a schema of a third of the length."""
 
 
 async def ask_small_model(
     message: str, run: Run, look_up: SearchOutcome
 ) -> AgenticResponse[SommelierResponse] | None:
-    """Return the model's answer to `message` from a look-up; None if nothing was found."""
-    if (passage := look_up.passage) is not None:
+    """Return the model's answer to `message` from a look-up, or None if nothing was found."""
+    passage = look_up.passage
+    if passage is not None:
         lines = [message, "", "Passage:", passage.text]
         response = await _ask(lines, run, PASSAGE_PROMPT, {passage.id: passage})
         source = source_line(1, passage.title, passage.location)

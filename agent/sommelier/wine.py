@@ -1,8 +1,8 @@
-"""The wine vocabulary: canonical values, the wine itself, and what may be asked of a catalogue.
+"""The wine vocabulary: canonical values, a wine, and a search of the catalogue.
 
-Free text in five languages finds little in an English catalogue; canonical values match exactly.
-They are therefore what a model must give and what every import maps to. Any of the names of one
-grape, country or region (`synonyms.toml`) finds every other.
+The catalogue is in English, so free text in other languages finds little in it. Models must
+therefore use canonical values, and imports are mapped to them. A grape, country or region is found
+by any of its names in `synonyms.toml`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,37 +21,41 @@ Kind = Literal["grapes", "countries", "regions"]
 
 
 def normalize(name: str) -> str:
-    """Return the words of a name in one spelling: `Côte-Rôtie` is `cote rotie`."""
+    """Return a name without case, accents or punctuation: `Côte-Rôtie` becomes `cote rotie`."""
     return " ".join(split_words(name))
 
 
 def synonyms(kind: Kind, name: str) -> tuple[str, ...]:
-    """Return all names of a grape, country or region, folded, the canonical one first."""
-    one = normalize(name)
+    """Return all names of a grape, country or region, the canonical one first.
+
+    They are normalized, and empty for a name without words.
+    """
+    name = normalize(name)
     if kind == "countries":
-        one = one.removeprefix("the ")
-    return _groups()[kind].get(one, (one,)) if one else ()
+        name = name.removeprefix("the ")
+    return _synonyms()[kind].get(name, (name,)) if name else ()
 
 
 def known_names(kind: Kind) -> Collection[str]:
-    """Return every name that is known, folded."""
-    return _groups()[kind].keys()
+    """Return all normalized names of this kind in `synonyms.toml`."""
+    return _synonyms()[kind].keys()
 
 
 def canonical_name(kind: Kind, name: str) -> str:
-    """Return the canonical name, folded: that of `Shiraz` and of `Syrah` is `syrah`."""
+    """Return the normalized canonical name: `syrah` for both `Shiraz` and `Syrah`."""
     return next(iter(synonyms(kind, name)), "")
 
 
 @cache
-def _groups() -> Mapping[Kind, Mapping[str, tuple[str, ...]]]:
+def _synonyms() -> Mapping[Kind, Mapping[str, tuple[str, ...]]]:
+    """Return the names that mean the same, by kind and by each of the names."""
     file = Path(__file__).with_name("synonyms.toml")
     kinds = read_toml(dict[Kind, list[tuple[str, ...]]], file)
     return {kind: {name: group for group in kinds[kind] for name in group} for kind in kinds}
 
 
 class Currency(StrEnum):
-    """Currencies that prices and price limits may be given in."""
+    """The currencies of prices and price limits."""
 
     EUR = "EUR"
     USD = "USD"
@@ -71,7 +75,11 @@ class Currency(StrEnum):
 
 
 class _Currencies(StrictModel):
-    """The content of `currencies.toml`: the rate of every currency."""
+    """The content of `currencies.toml`.
+
+    `euros` is the value of one unit in euros. `signs` are written before amounts. `words` are
+    separated by spaces, as are the codes of the currencies that they may mean.
+    """
 
     euros: dict[Currency, float]
     signs: dict[Currency, str]
@@ -84,33 +92,33 @@ def _currencies() -> _Currencies:
 
 
 def to_euros(amount: float, currency: Currency) -> float:
-    """Return `amount` of `currency` in euros, at rounded rates."""
+    """Convert `amount` from `currency` to euros, at rounded rates."""
     return round(amount * _currencies().euros[currency], 2)
 
 
 def format_money(amount: float, currency: Currency | None) -> str:
-    """Write an amount: `€18`, `£17.50`, `CHF 20`, or `18` in a currency that is not known."""
-    figure = f"{amount:.2f}".removesuffix(".00")
+    """Format an amount: `€18`, `£17.50`, `CHF 20`, or `18` if the currency is unknown."""
+    number = f"{amount:.2f}".removesuffix(".00")
     if currency is None:
-        return figure
-    return f"{_currencies().signs.get(currency, f'{currency} ')}{figure}"
+        return number
+    return f"{_currencies().signs.get(currency, f'{currency} ')}{number}"
 
 
 def parse_currency(text: str) -> Currency | None:
-    """Return the currency that a sign or a code means, None for other texts."""
+    """Return the currency with this sign or code, or None."""
     signs = {sign: currency for currency, sign in _currencies().signs.items()}
     return signs.get(text) or Currency.__members__.get(text.upper())
 
 
 @cache
 def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
-    """Return the currencies that a word, a sign or a code of prose may mean, by that word."""
-    named = {
+    """Return the currencies that a word, sign or code in prose may mean, by the word."""
+    by_word = {
         word: frozenset(map(Currency, codes.split()))
-        for codes, listed in _currencies().words.items()
-        for word in listed.split()
+        for codes, words in _currencies().words.items()
+        for word in words.split()
     }
-    return named | {currency.lower(): frozenset({currency}) for currency in Currency}
+    return by_word | {currency.lower(): frozenset({currency}) for currency in Currency}
 
 
 Style = StrEnum("Style", "RED WHITE ROSE ORANGE SPARKLING SWEET FORTIFIED ALCOHOL_FREE")
@@ -130,20 +138,23 @@ Food = StrEnum(
     "CURRY ASIAN TAPAS HARD_CHEESE SOFT_CHEESE GOAT_CHEESE BLUE_CHEESE FRUIT_DESSERT "
     "CREAMY_DESSERT CHOCOLATE NUTS APERITIF",
 )
-"""The foods that a wine suits. Pairings are data of the catalogue, never a model's guess."""
+"""The foods that a wine suits. Pairings come from the catalogue, never from a model."""
 Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
 """The allergens that a label must declare, fining agents included."""
 NON_VEGAN_ALLERGENS: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
 VEGAN_WORD: Final = "vegan"
 AGED_BY_STYLE: Final = frozenset({Style.ROSE, Style.SWEET, Style.FORTIFIED})
-"""Styles of which a grape does not tell how long they keep."""
+"""Styles that age the same whatever the grape."""
 FULL_BODIES: Final = frozenset({Body.MEDIUM_FULL, Body.FULL})
 CELLAR_PREFIX: Final = "own:"
-"""The prefix of the ids of wines in a guest's own cellar; no wine of a list has it."""
+"""The prefix of wine ids in a guest's own cellar; no id in the catalogue has it."""
 
 
 class Wine(BaseModel):
-    """One wine of the catalogue, or of a guest's own cellar. `vintage` is None for an NV wine."""
+    """A wine of the catalogue or of a guest's own cellar.
+
+    `vintage` is None for a non-vintage wine, and in a guest's cellar for an unknown vintage.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -171,38 +182,38 @@ class Wine(BaseModel):
 
     @property
     def label(self) -> str:
-        """Return producer, name and vintage; a guest's own bottle may just lack its vintage."""
+        """Return producer, name and vintage; `NV` marks non-vintage wines of the catalogue."""
         title = self.name if self.producer in self.name else f"{self.producer} {self.name}"
-        unknown = "" if self.id.startswith(CELLAR_PREFIX) else "NV"
-        return f"{title} {self.vintage or unknown}".strip()
+        no_vintage = "" if self.id.startswith(CELLAR_PREFIX) else "NV"
+        return f"{title} {self.vintage or no_vintage}".strip()
 
     @property
     def source_text(self) -> str:
-        """Return the words of the catalogue about it."""
+        """Return all that the catalogue says about the wine, as text."""
         facts = self.model_dump(mode="json", exclude={"id"}, exclude_none=True).values()
-        listed = (", ".join(fact) if isinstance(fact, list) else str(fact) for fact in facts)
-        return "\n".join([self.label, *listed])
+        lines = (", ".join(fact) if isinstance(fact, list) else str(fact) for fact in facts)
+        return "\n".join([self.label, *lines])
 
     @property
     def vegan(self) -> Literal["yes", "no", "unknown"]:
-        """Tell whether the wine is vegan, as far as its notes and its allergens say."""
+        """Return whether the wine is vegan, according to its name, notes and allergens."""
         if not NON_VEGAN_ALLERGENS.isdisjoint(self.allergens):
             return "no"
         return "yes" if VEGAN_WORD in split_words(f"{self.name} {self.notes}") else "unknown"
 
     @property
     def facts(self) -> "Wine":
-        """Return the wine itself; a `ReadWine` returns the wine of the catalogue."""
+        """Return the wine itself; `ReadWine.facts` returns the wine of the catalogue."""
         return self
 
     @property
     def prices(self) -> tuple[float, ...]:
-        """Return its prices; of a wine that was read there may be several."""
+        """Return the price if it is known; `ReadWine.prices` may return several."""
         return () if self.price is None else (self.price,)
 
     @property
     def price_in_euros(self) -> float | None:
-        """Return the indicative price in euros, None when no price is known."""
+        """Return the price in euros at rounded rates, or None if it is unknown."""
         return None if self.price is None else to_euros(self.price, self.currency)
 
 
@@ -210,7 +221,11 @@ Range = tuple[int, int]
 
 
 class _Serving(StrictModel):
-    """The content of `serving.toml`: years after the vintage, and degrees Celsius."""
+    """The content of `serving.toml`.
+
+    The ranges of `names`, `grapes` and `styles` are years after the vintage at which a wine is at
+    its best, the others degrees Celsius. `reds` are names whose ranges do not apply to white wines.
+    """
 
     sources: list[str]
     reds: WordSet
@@ -227,22 +242,29 @@ def _serving() -> _Serving:
 
 
 def drinking_years(wine: Wine) -> Range | None:
-    """Return from and until which year a wine is at its best; None without vintage or style."""
-    if not (wine.vintage and wine.style):  # a wine that was read may lack its style
+    """Return the first and last year in which a wine is at its best.
+
+    Return None if the vintage is unknown, or the style of a wine that was read from a picture.
+    """
+    if not (wine.vintage and wine.style):
         return None
     tables, style = _serving(), wine.style
-    places = {} if style is Style.ROSE else tables.names  # rosé is drunk young
-    known = places | ({} if style in AGED_BY_STYLE else tables.grapes)
+    by_name = {} if style is Style.ROSE else tables.names  # rosé is drunk young
+    by_grape = {} if style in AGED_BY_STYLE else tables.grapes
     skipped = tables.reds if style is Style.WHITE else ()
     facts = f"{wine.label} {wine.region} {wine.appellation} {' '.join(wine.grapes[:1])}"
-    label = f" {normalize(facts)} "
-    found = (known[name] for name in known if f" {name} " in label and name not in skipped)
-    begin, end = next(found, tables.styles[style])
-    return wine.vintage + begin, wine.vintage + end
+    text = f" {normalize(facts)} "
+    ranges = (
+        years
+        for name, years in (by_name | by_grape).items()
+        if f" {name} " in text and name not in skipped
+    )
+    first, last = next(ranges, tables.styles[style])
+    return wine.vintage + first, wine.vintage + last
 
 
 def serving_advice(wine: Wine) -> dict[str, str]:
-    """Return what a guest asks next of a wine: how warm to serve it, and when to drink it."""
+    """Return how warm to serve a wine and when to drink it, as guests often ask that next."""
     tables = _serving()
     full = tables.degrees_if_full if wine.body in FULL_BODIES else {}
     low, high = full.get(wine.style) or tables.degrees[wine.style]
@@ -252,10 +274,10 @@ def serving_advice(wine: Wine) -> dict[str, str]:
 
 
 def wine_record(wine: Wine) -> dict[str, Any]:
-    """Return the known facts of a wine for a model, each once and without defaults."""
+    """Return the known facts of a wine for a model, without defaults and repetitions."""
     places = (wine.appellation, wine.region, wine.country)
     declared = [name for name in wine.allergens if name != Allergen.SULPHITES]
-    known = {
+    facts = {
         "wine_id": wine.id,
         "name": wine.label,
         "from": ", ".join(dict.fromkeys(filter(None, places))),
@@ -274,42 +296,42 @@ def wine_record(wine: Wine) -> dict[str, Any]:
         "notes": wine.notes,
         "in_stock": None if wine.in_stock else False,
     }
-    return {name: value for name, value in known.items() if value not in (None, "")}
+    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 def canonicalize(value: object) -> object:
-    """Spell a value as the vocabulary does: "Rosé" is rose, "Off-Dry" is off_dry."""
+    """Write a value as the vocabulary does: "Rosé" becomes rose, "Off-Dry" off_dry."""
     if not isinstance(value, str):
         return value
     return fold(value.strip()).replace(" ", "_").replace("-", "_")
 
 
-def _listed(value: object) -> object:
+def _to_list(value: object) -> object:
     return value if isinstance(value, list | tuple) else [value]
 
 
 T = TypeVar("T")
 Canonical = Annotated[T, BeforeValidator(canonicalize)]
-ListOf = Annotated[tuple[T, ...], BeforeValidator(_listed)]
-"""Values as small models write them: in any spelling, and one where a list is due."""
+ListOf = Annotated[tuple[T, ...], BeforeValidator(_to_list)]
+"""A list of values; small models write a single value for a list of one."""
 ShortText = Annotated[str, Field(max_length=200)]
 NameList = Annotated[ListOf[ShortText], Field(max_length=12)]
 SearchOrder = Literal["match", "cheapest", "dearest"]
-"""The order of the wines in a search."""
+"""The order of the wines in a search result."""
 
 SOFT_FILTERS: Final = (
     *("styles", "colours", "sweetness", "bodies", "tannins", "acidities", "foods"),
     *("grapes", "countries", "regions", "min_abv", "max_abv"),
 )
-"""Filters that may rank instead of exclude; prices and what is left out always exclude."""
+"""Filters that may rank wines instead of excluding them; prices and `without_…` only exclude."""
 
 
 class WineQuery(BaseModel):
     """A search of the catalogue; prices are per bottle, abv in % vol.
 
-    A filter excludes, unless `soft` names it: then wines that meet it come first. `text` only
-    ranks. `order` ranks by price instead, wines without a price last. `like`, the id of a wine,
-    finds others, most like it first; none if it is unknown.
+    A filter excludes wines, unless `soft` names it: then wines that meet it come first. `text` only
+    ranks. `order` may rank by price instead, with wines without a price last. `like` is the id of a
+    wine and finds other wines, the most similar first; an unknown id finds none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -352,14 +374,14 @@ class WineQuery(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_null(cls, data: object) -> object:
-        """Leave out null, which small models write for a filter that is not given."""
+        """Remove nulls, which small models write for absent filters."""
         if not isinstance(data, Mapping):
             return data
         return {name: value for name, value in data.items() if value is not None}
 
     @property
     def price_limits(self) -> tuple[float | None, ...]:
-        """Return all that is said of the price."""
+        """Return the limits of the price, None for each absent one."""
         return self.min_price, self.max_price, self.below, self.around
 
 
@@ -380,7 +402,7 @@ class WineSearchResult(BaseModel):
 
 
 class Catalogue(Protocol):
-    """The wines that exist here. Nothing else may be recommended."""
+    """The wines that may be recommended."""
 
     async def search(self, query: WineQuery) -> WineSearchResult:
         """Find wines that pass every filter of `query`, best match first."""

@@ -1,4 +1,4 @@
-"""The tools that look into the catalogue."""
+"""The tools that search and read the catalogue."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -33,22 +33,22 @@ NO_WINE = "there is no wine with these ids for this guest; search_wines finds id
 
 
 def wines_by_id(wines: Iterable[Wine]) -> dict[str, object]:
-    """Return wines as evidence, by id."""
+    """Return wines by id, as evidence."""
     return {wine.id: wine for wine in wines}
 
 
 class NoArguments(BaseModel):
-    """The arguments of a tool that takes none."""
+    """The empty arguments of a tool."""
 
 
 class GetWine(StrictModel):
-    """Arguments of get_wine."""
+    """The arguments of get_wine."""
 
     wine_ids: Annotated[tuple[ShortText, ...], Field(min_length=1, max_length=12)]
 
 
 def wine_tools(catalogue: Catalogue) -> list[Tool]:
-    """Return search_wines and get_wine, which read `catalogue`."""
+    """Return the tools search_wines and get_wine for `catalogue`."""
 
     async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
         if query.like and not await catalogue.get([query.like]):
@@ -65,7 +65,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         if not wines:
             raise ToolError(NO_WINE)
         year = datetime.now(UTC).year
-        content = {"year": year, "wines": [in_full(wine) for wine in wines]}
+        content = {"year": year, "wines": [full_record(wine) for wine in wines]}
         return ToolOutput(content, wines_by_id(wines))
 
     return [
@@ -74,13 +74,13 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
     ]
 
 
-def in_full(wine: Wine) -> dict[str, Any]:
-    """Return the facts of a wine, and how to serve it, which guests ask about next."""
+def full_record(wine: Wine) -> dict[str, Any]:
+    """Return the facts of a wine, and how to serve it."""
     return wine_record(wine) | serving_advice(wine)
 
 
 def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> ToolOutput:
-    """Return a search result for the model, only the ids of wines that it was given before."""
+    """Return a search result for the model; wines given to it before are listed by id only."""
     rows = [
         {"wine_id": wine.id, "facts": "told before"}
         if wine.id in ids_given_to_model and wine.id not in result.unmet_filters
@@ -95,10 +95,11 @@ def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> To
 
 
 def _drawbacks(wine: Wine, result: WineSearchResult) -> dict[str, Any]:
-    """Return why a found wine suits less: it is past its best, or misses filters."""
+    """Return the reasons against a wine: it is past its best, or does not meet soft filters."""
     drawbacks = dict[str, Any]()
-    if (years := drinking_years(wine)) and years[1] < datetime.now(UTC).year:
+    years = drinking_years(wine)
+    if years and years[1] < datetime.now(UTC).year:
         drawbacks["past"] = f"usually best until {years[1]}"
-    if missed := result.unmet_filters.get(wine.id):
-        drawbacks["misses"] = list(missed)
+    if unmet := result.unmet_filters.get(wine.id):
+        drawbacks["misses"] = list(unmet)
     return drawbacks
