@@ -107,7 +107,7 @@ async def open_lanes(
     """Open the lanes of the bot with all that answers in them; no turn has begun."""
     metrics, repositories = Metrics(), resources.repositories
     async with AsyncExitStack() as stack:
-        sending = send_traces(settings, resources.sessions, metrics.traces_dropped)
+        sending = send_traces(settings, resources.sessions, metrics.count_dropped_traces)
         await stack.enter_async_context(sending)
         in_all = settings.telegram_messages_per_second
         rate_limit = RateLimit(in_all=(Limit(in_all, 1),)) if in_all else None
@@ -200,7 +200,7 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
 
     async def forget() -> None:
         unsent = await forget_old(settings, conversation.repositories)
-        conversation.turns.metrics.traces_dropped(unsent)
+        conversation.turns.metrics.count_dropped_traces(unsent)
 
     rounds: tuple[tuple[float, str, AsyncFunction], ...] = (
         (FORGET_SECONDS, "forgetting old data", forget),

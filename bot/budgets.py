@@ -1,4 +1,4 @@
-"""Daily budgets: how much a turn may use, and the notes to users about it. A day is one of UTC."""
+"""Limit what users may spend in a day (UTC), and say so when a budget is used up."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -14,21 +14,21 @@ from db.repositories.turns import TurnRepository
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """The remaining budget when a turn begins: requests of its user, US dollars of everyone."""
+class RemainingBudget:
+    """The rest of today's budgets when a turn begins: requests of its user, US dollars of all."""
 
     requests: float = inf
     cost_usd: float = inf
 
     def is_used_up(self, spent: Spent = NOTHING_SPENT) -> bool:
-        """Return whether nothing is left once the turn has used `spent`."""
+        """Return whether a budget is used up once the turn has spent `spent`."""
         return spent.requests >= self.requests or spent.cost_usd >= self.cost_usd
 
     def apply_to(self, limits: Limits) -> Limits:
-        """Return the limits of a turn, lowered to what the budgets allow.
+        """Return the limits of a turn, lowered to the remaining budget.
 
-        Where few requests are left, they are for a tool call and an answer, not for retries. When
-        a budget is used up, no request is left.
+        When a budget is used up, the turn may send no requests. When few requests remain, two are
+        reserved for a tool call and an answer, and only the others may be retries.
         """
         requests = 0 if self.is_used_up() else int(min(limits.requests, self.requests))
         retries = limits.structured_output_max_retries
@@ -42,14 +42,14 @@ class Allowance:
         )
 
 
-UNLIMITED: Final = Allowance()
+UNLIMITED: Final = RemainingBudget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """Daily limits, None if not set: requests of each user, US dollars of everyone together.
+    """The daily budgets: requests of each user, and US dollars of all users; None for no limit.
 
-    They do not apply to `exempt` users.
+    Users whose id is in `exempt` have no limits.
     """
 
     turns: TurnRepository
@@ -58,43 +58,50 @@ class Budgets:
     exempt: Collection[int] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    async def allowance(self, user_id: int) -> Allowance:
-        """Return the allowance of a turn that begins, unlimited if the database cannot be read.
+    async def read_remaining(self, user_id: int) -> RemainingBudget:
+        """Return the remaining budget of a user, or `UNLIMITED` if the database cannot be read.
 
-        Turns that are still running are not counted. The HTTP API has no user: its id is 0.
+        Turns that are still running are not counted. The HTTP API has no users: its id is 0.
         """
         has_limits = self.person_requests or self.total_cost_usd
         if not has_limits or user_id in self.exempt:
             return UNLIMITED
-        problem = "The usage of today could not be read"
-        read = partial(self._read_usage, user_id)
+        read = partial(self._read_remaining, user_id)
+        problem = "Today's usage could not be read"
         return await call_or_default(read, UNLIMITED, problem, tries=BRIEF_TRIES)
 
-    async def _read_usage(self, user_id: int) -> Allowance:
-        since = midnight(self.now())
-        cost_usd = (self.total_cost_usd or inf) - (await self.turns.spent(since)).cost_usd
+    async def _read_remaining(self, user_id: int) -> RemainingBudget:
+        today = midnight(self.now())
+        spent_by_all = await self.turns.spent(today)
+        cost_usd = (self.total_cost_usd or inf) - spent_by_all.cost_usd
         if not user_id:
-            return Allowance(cost_usd=cost_usd)
-        own = await self.turns.spent(since, user_id)
-        return Allowance((self.person_requests or inf) - own.requests, cost_usd)
+            return RemainingBudget(cost_usd=cost_usd)
+        spent_by_user = await self.turns.spent(today, user_id)
+        requests = (self.person_requests or inf) - spent_by_user.requests
+        return RemainingBudget(requests, cost_usd)
 
-    def notes(self, allowance: Allowance, spent: Spent, *, is_over: bool) -> tuple[str, ...]:
-        """Return the notes below the answer of a turn that used `spent`.
+    def notes(
+        self, budget: RemainingBudget, spent: Spent, *, lacked_budget: bool
+    ) -> tuple[str, ...]:
+        """Return the notes to show below an answer.
 
-        `is_over`: no model answered because of the budget.
+        Args:
+            budget: The remaining budget at the start of the turn.
+            spent: The usage of the turn.
+            lacked_budget: The answer comes from rules because a budget was used up.
         """
-        if spent.requests >= allowance.requests:
-            used_up = "own_questions_used_up"
-        elif is_over:
-            used_up = "shared_budget_used_up"
+        if spent.requests >= budget.requests:
+            message = "own_questions_used_up"
+        elif lacked_budget:
+            message = "shared_budget_used_up"
         else:
             return ()
         now = self.now()
         minutes = (midnight(now) + timedelta(days=1) - now) // timedelta(minutes=1)
-        left = f"{minutes // 60} h {minutes % 60} min"
-        return (f"{translate(used_up)} {translate('budget_resets', left=left)}",)
+        time_left = f"{minutes // 60} h {minutes % 60} min"
+        return (f"{translate(message)} {translate('budget_resets', left=time_left)}",)
 
 
 def midnight(moment: datetime) -> datetime:
-    """Return when the day (UTC) of a moment began."""
+    """Return the start of a moment's day in UTC."""
     return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)

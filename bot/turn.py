@@ -21,7 +21,7 @@ from agent.turn import (
     settings_of,
     with_person,
 )
-from bot.budgets import UNLIMITED, Allowance, Budgets
+from bot.budgets import UNLIMITED, Budgets, RemainingBudget
 from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.question import (
@@ -78,7 +78,7 @@ class TurnRunner:
             await self._handle_abort(question, root, error)
             raise
         await self._commit(question, reply, messages, root)
-        self.metrics.turn_ended(reply.outcome, reply.seconds)
+        self.metrics.count_turn(reply.outcome, reply.seconds)
         return reply
 
     async def _answer(
@@ -89,10 +89,10 @@ class TurnRunner:
         if self.replies is not None and question.to is not None:
             progress = self.replies.show_progress(question)
         async with progress as show_draft:
-            allowance = (
-                await self.budgets.allowance(question.user_id) if self.budgets else UNLIMITED
+            budget = (
+                await self.budgets.read_remaining(question.user_id) if self.budgets else UNLIMITED
             )
-            run = self._run_within(allowance, question, root, show_draft)
+            run = self._run_within(budget, question, root, show_draft)
             question = await _transcribe(question, run)
             person = await self._read_person(question, root)
             if root.trace is not None:
@@ -102,22 +102,22 @@ class TurnRunner:
             is_look_up = question.kind in LOOKUP_KINDS
             work = self.safety.guard(person, work, is_look_up=is_look_up)
             reply = await answer_or_apologize(run, work)
-            return question, self._complete_reply(question, run, allowance, person, reply)
+            return question, self._complete_reply(question, run, budget, person, reply)
 
     def _run_within(
-        self, allowance: Allowance, question: Question, root: Span, show_draft: ShowDraft | None
+        self, budget: RemainingBudget, question: Question, root: Span, show_draft: ShowDraft | None
     ) -> Run:
-        """Return the run of the turn, with no model if its allowance is used up."""
+        """Return the run of the turn, with no model if its budget is used up."""
         state = question.state
         run = replace(
             self.base_run.for_turn(spent_before=state.spent_before),
             span=root,
-            limits=allowance.apply_to(self.base_run.limits),
+            limits=budget.apply_to(self.base_run.limits),
             show_draft=show_draft,
             stop=state.stop,
         )
         state.ledger = run.ledger
-        if allowance.is_used_up():  # not even the models for pictures and speech are asked
+        if budget.is_used_up():  # not even the models for pictures and speech are asked
             run = replace(run, models=(), deps=replace(deps_of(run), models={}))
         return run
 
@@ -128,11 +128,11 @@ class TurnRunner:
         return await self.safety.read_person(chat_id, user_id, care, question.state.facts)
 
     def _complete_reply(
-        self, question: Question, run: Run, allowance: Allowance, person: Person, reply: Reply
+        self, question: Question, run: Run, budget: RemainingBudget, person: Person, reply: Reply
     ) -> Reply:
         """Return the reply as it is sent, stored and traced: with its notes and its usage."""
         spent = run.ledger.spent
-        lacked_budget = self._lacked_budget(run, allowance, reply)
+        lacked_budget = self._lacked_budget(run, budget, reply)
         if lacked_budget:
             errors = ("budget", *reply.error_types)
             # The note about the budget replaces those of the answer by rules.
@@ -142,14 +142,14 @@ class TurnRunner:
         reply = with_change_notes(reply, person, question.text, undo_id)
         notes = reply.notes
         if self.budgets is not None:
-            notes += self.budgets.notes(allowance, spent, is_over=lacked_budget)
+            notes += self.budgets.notes(budget, spent, lacked_budget=lacked_budget)
         reply = replace(reply, notes=notes, spent=spent, seconds=question.seconds)
         record_turn(run.span, reply)
         return reply
 
-    def _lacked_budget(self, run: Run, allowance: Allowance, reply: Reply) -> bool:
+    def _lacked_budget(self, run: Run, budget: RemainingBudget, reply: Reply) -> bool:
         """Return whether the budgets forced an answer by rules, though there are models."""
-        if not self.base_run.models or not allowance.is_used_up(run.ledger.spent):
+        if not self.base_run.models or not budget.is_used_up(run.ledger.spent):
             return False
         # A run without models from the start counts its answer by rules as answered.
         return reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
@@ -165,7 +165,7 @@ class TurnRunner:
         def on_delivery(delivery: Delivery) -> None:
             self.running.remove(question)
             if delivery.tries:
-                self.metrics.telegram_send(delivery.error)
+                self.metrics.count_send(delivery.error)
                 trace_delivery(root, delivery)
 
         if (current := current_turn()) is not None:

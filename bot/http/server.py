@@ -97,8 +97,8 @@ def pages(metrics: Metrics, read_backlog: Callable[[], Awaitable[Backlog]]) -> A
     @router.get("/metrics")
     async def show_metrics() -> Response:
         """Return the metrics, also when the backlog cannot be read, for then they matter most."""
-        metrics.backlog(await backlog())
-        return Response(metrics.text(), media_type=MEDIA_TYPE)
+        metrics.set_backlog(await backlog())
+        return Response(metrics.to_text(), media_type=MEDIA_TYPE)
 
     return router
 

@@ -105,7 +105,7 @@ class Lanes:
             await self.inbox.accept(rows)
         for row in rows:
             self.schedule(str(row.lane))
-            self.metrics.update("accepted")
+            self.metrics.count_update("accepted")
         for payload in payloads:
             if INLINE in payload and self.ready.is_set() and len(self._inline) < MAX_INLINE:
                 handle = partial(self.dispatcher.handle, payload)
@@ -214,7 +214,7 @@ class Lanes:
         row, tries = turn.update, turn.update.tries + 1
         turn.restart()
         for _ in joining:
-            self.metrics.update("coalesced")
+            self.metrics.count_update("coalesced")
         begin = partial(self.inbox.begin, row, joining, tries=tries)
         payloads, outbox = await retry_forever(begin)
         # Tested after `begin`: only the process that began a turn may set it aside. With an error,
@@ -333,7 +333,7 @@ class Lanes:
         except Exception as failure:
             log_failure(f"Nobody was told of update {row.update_id}", failure)
         await self._commit(turn, error)
-        self.metrics.update("set_aside")
+        self.metrics.count_update("set_aside")
         await self._deliver_and_end(turn, turn.messages)
 
 

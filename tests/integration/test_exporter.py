@@ -123,11 +123,11 @@ async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: Row
     server = Server(picky)
     exporter = server.exporter(queue)
     metrics = Metrics()
-    exporter.on_loss = metrics.traces_dropped
+    exporter.on_loss = metrics.count_dropped_traces
     assert await exporter.round() == 0
     assert len(server.accepted) == len(set(server.accepted)) == 8
     assert await queue.backlog() == {"refused": 2, "sent": 8}
-    assert "sommelier_traces_dropped 2" in metrics.text()
+    assert "sommelier_traces_dropped 2" in metrics.to_text()
 
 
 async def test_a_trace_that_cannot_be_read_costs_itself_alone(

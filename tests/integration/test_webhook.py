@@ -106,9 +106,9 @@ async def test_health_and_metrics_are_there_when_the_database_is_not(
         raise AssertionError
 
     async with serving(backlog=backlog) as running:
-        running.metrics.update("accepted")
-        running.metrics.telegram_send("ambiguous")
-        running.metrics.turn_ended("answered", 1.5)
+        running.metrics.count_update("accepted")
+        running.metrics.count_send("ambiguous")
+        running.metrics.count_turn("answered", 1.5)
         paths = ("/readyz", "/readyz", "/healthz")
         statuses = [(await running.client.get(path)).status_code for path in paths]
         assert statuses == [200, 503, 200]
