@@ -1,8 +1,8 @@
-"""The sentences of the interface, in the language of the user.
+"""Translations of the user interface.
 
-These are gettext catalogues in `locales`: `messages.pot` holds every sentence in English under its
-name, and the `messages.po` of a language holds the translations. A catalogue is read when its
-language is first used. A sentence that is missing there is returned in English.
+The gettext catalogues are in `locales`: `messages.pot` has every sentence in English under a name,
+and each `messages.po` has its translations into one language. A catalogue is read when its language
+is first used. Missing translations fall back to English.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,17 +16,17 @@ from typing import Any, Final
 LOCALES: Final = Path(__file__).with_name("locales")
 ENGLISH: Final = "en"
 _LANGUAGE: Final = ContextVar("language", default=(ENGLISH, False))
-"""The current language, and whether the user chose it."""
+"""The current language, and whether the user chose it explicitly."""
 
 
 def translate(name: str, /, **values: str | float) -> str:
-    """Return a sentence in the current language, with `values` for the words in braces.
+    """Return the sentence `name` in the current language, with `values` for its placeholders.
 
-    The value `count` chooses between singular and plural. Values are inserted unescaped: callers
-    escape foreign text for Markdown.
+    The value `count` selects singular or plural. Values are not escaped: callers must escape
+    untrusted text for Markdown.
 
     Raises:
-        KeyError: there is no sentence of this name, or a value is missing.
+        KeyError: no sentence has this name, or a value is missing.
     """
     language = current_language()
     sentence: str | Sequence[str]
@@ -40,7 +40,7 @@ def translate(name: str, /, **values: str | float) -> str:
 
 
 def translate_into(language: str, name: str, /, **values: str | float) -> str:
-    """Return a sentence in a given language instead of the current one; see `translate`."""
+    """Return a sentence in the given language; see `translate`."""
     with use_language(language):
         return translate(name, **values)
 
@@ -51,15 +51,16 @@ def current_language() -> str:
 
 
 def is_language_chosen() -> bool:
-    """Return whether the user chose the current language: it then holds whatever they write in."""
+    """Return whether the user chose the language, so that it overrides that of their messages."""
     return _LANGUAGE.get()[1]
 
 
 def set_language(language: str | None, *, is_chosen: bool = False) -> None:
-    """Set the current language of this task and of the tasks that it starts.
+    """Set the current language of this task and of the tasks it starts.
 
-    `language` is a code of Telegram, a locale or a header ("pt-br", "de_AT.UTF-8",
-    "fr, en;q=0.7"): its first language is used, or English if that has no catalogue.
+    `language` is a Telegram language code ("pt-br"), a locale ("de_AT.UTF-8") or the value of an
+    Accept-Language header ("fr, en;q=0.7"), whose first language counts. A language without a
+    catalogue falls back to English.
     """
     code = "".join(takewhile(str.isalpha, (language or "").lower()))
     _LANGUAGE.set((code if code in languages() else ENGLISH, is_chosen))
@@ -67,13 +68,13 @@ def set_language(language: str | None, *, is_chosen: bool = False) -> None:
 
 @contextmanager
 def use_language(language: str | None) -> Iterator[None]:
-    """Set the current language within the block."""
-    before = _LANGUAGE.get()
+    """Set the current language within a `with` block."""
+    previous = _LANGUAGE.get()
     try:
         set_language(language)
         yield
     finally:
-        _LANGUAGE.set(before)
+        _LANGUAGE.set(previous)
 
 
 @cache
@@ -84,7 +85,7 @@ def languages() -> tuple[str, ...]:
 
 @cache
 def _sentences(language: str) -> Mapping[str, Any]:
-    """Return the sentences of a language by name: one string, or its singular and plural."""
+    """Return the sentences of a language by name: a string, or a pair of singular and plural."""
     from babel.messages.pofile import read_po  # noqa: PLC0415 - 25 ms
 
     file = LOCALES / "messages.pot"

@@ -1,155 +1,163 @@
-"""Our Markdown, and how the text of others becomes a part of it. Pure.
+"""The Markdown of replies, and safe embedding of untrusted text in it. No I/O.
 
-Models, people, documents and the web give text: `escape` shows it as it is. Only `link` makes an
-address that can be tapped. Headings, bold type and notes are ours alone.
+Text of models, users, documents and the web is untrusted: `escape` makes it appear literally. Only
+`format_link` makes links, and only the bot itself writes headings, bold type and notes.
 """
 
 import unicodedata
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from agent.text import pattern
 
 _JOINERS: Final = "\u200c\u200d"
-_NEEDS_JOINERS: Final = "\u0590"
-"""From here on there are scripts, and pictures, that are written with joiners."""
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_BLANK: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {
+_FIRST_JOINED: Final = "\u0590"
+"""The first code point of the scripts and emoji that joiners occur in."""
+_INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_BLANK_CHARS: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {
     chr(code) for code in (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))
 }
-"""Nothing to see, though Unicode does not say so."""
-_PLAIN_VARIANTS: Final = "\ufe0e\ufe0f"
-"""A sign as text, and as a picture: of use behind signs that are no letters."""
+"""Characters that are invisible, though their Unicode category is a visible one."""
+_PRESENTATION_SELECTORS: Final = "\ufe0e\ufe0f"
+"""Select the text or the emoji form of the symbol before; without effect after a letter."""
 
 NOTE_SYMBOL: Final = "ⓘ"
-"""The sign before a note of the bot's own."""
+"""The symbol before the bot's own notes, which untrusted text must not contain."""
 
-LEAST_DIGITS: Final = 7
-LEAST_BARE_DIGITS: Final = 9
-"""Digits of a number that can be called, with and without a plus before it."""
-_RUN: Final = pattern(r"\S+")
+MIN_PHONE_DIGITS: Final = 7
+MIN_PHONE_DIGITS_WITHOUT_PLUS: Final = 9
+_NON_SPACES: Final = pattern(r"\S+")
+# "https://x", "@name", "wine.com", "10.0.0.1", "mailto:x"
 _ADDRESS: Final = pattern(
     r"(?i)://|@[\p{L}\p{N}]|[^\s\p{Po}\p{Ps}\p{Pe}\p{Pi}\p{Pf}]\.(?:\p{L}{2}|xn--)|[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]"
     r"|(?:\A|\W)(?:tg|ton|mailto|tel|sms|geo|javascript|data):[\p{L}\p{N}/]?"
 )
+# "/help", "#wine", "$USD"
 _TAG: Final = pattern(r"(?:\A|[^\w/<>])/[A-Za-z_]|#[0-9_]*\p{L}|\$[A-Z]")
-_SIGNS: Final = frozenset(".:@/#$")
-"""Every address and every tag holds one of these."""
-_NOT_OF_HOST: Final = pattern(r"[^\w.%+:/-]")
-_CLOSING: Final = "([{<.,;:!?)]}>\"'»›”’“„…*`"
-_TO_CALL: Final = pattern(
+_LINK_CHARS: Final = frozenset(".:@/#$")
+"""Every match of `_ADDRESS` or `_TAG` contains one of these."""
+_NON_HOST_CHAR: Final = pattern(r"[^\w.%+:/-]")
+_TRAILING_PUNCTUATION: Final = "([{<.,;:!?)]}>\"'»›”’“„…*`"
+# "+43 1 234567", "0664 123 45 67", "(555) 123-4567"
+_PHONE_NUMBER: Final = pattern(
     r"\+\(?[0-9][0-9 ()./\u00a0\u2010-\u2014-]{5,28}[0-9]"
     r"|\(?0[0-9]{1,4}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{2,8}){1,5}"
     r"|\(?[0-9]{3,19}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{3,9}){0,4}"
 )
-_MARK: Final = pattern(r"[\\`*_<]")
-_LINE_MARK: Final = pattern(r"(?m)^[ \t]*[#>~+-]")
-_SHOWN_AS_IT_IS: Final = pattern(r"\\([\\`*_<#>~+-])|`([^`]+)`")
-_NOT_OF_URL: Final = pattern(r"[\s<>\"\\^`{|}]")
+_INLINE_MARKUP: Final = pattern(r"[\\`*_<]")
+_LINE_START_MARKUP: Final = pattern(r"(?m)^[ \t]*[#>~+-]")
+_ESCAPED: Final = pattern(r"\\([\\`*_<#>~+-])|`([^`]+)`")
+_NON_URL_CHAR: Final = pattern(r"[\s<>\"\\^`{|}]")
 
 
 def strip_invisible(text: str) -> str:
-    """Return `text` without the invisible: controls, direction marks, zero widths, half letters.
+    """Return `text` without control, direction and zero-width characters and lone surrogates.
 
-    Joiners stay where a script or a picture needs them; every end of a line is a line feed.
+    Joiners are kept in the scripts and emoji that need them. All line endings become line feeds.
     """
     if text.isascii() and text.isprintable():
         return text
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    around = zip(f" {lines}", lines, f"{lines[1:]} ", strict=False)
-    return "".join(_seen(before, sign, after) for before, sign, after in around)
+    triples = zip(f" {lines}", lines, f"{lines[1:]} ", strict=False)
+    return "".join(_visible_part(before, char, after) for before, char, after in triples)
 
 
-def _seen(before: str, sign: str, after: str) -> str:
-    """Return a character as it is shown between two others: itself, a space or nothing."""
-    if sign in _JOINERS:
-        return sign if min(before, after) >= _NEEDS_JOINERS else ""
-    if sign in _PLAIN_VARIANTS:
-        return "" if before.isalpha() else sign
-    is_unseen = unicodedata.category(sign) in _UNSEEN or sign in _BLANK
-    if sign in "\n\t" or not is_unseen:
-        return sign
-    return " " if sign in "\v\f\x85\u2028\u2029" else ""
+def _visible_part(before: str, char: str, after: str) -> str:
+    """Return `char` if it is visible between its neighbours, else a space or an empty string."""
+    if char in _JOINERS:
+        return char if min(before, after) >= _FIRST_JOINED else ""
+    if char in _PRESENTATION_SELECTORS:
+        return "" if before.isalpha() else char
+    is_invisible = unicodedata.category(char) in _INVISIBLE_CATEGORIES or char in _BLANK_CHARS
+    if char in "\n\t" or not is_invisible:
+        return char
+    return " " if char in "\v\f\x85\u2028\u2029" else ""
 
 
 class AutoLink(NamedTuple):
-    """A stretch of text that a client may make a link of by itself; `kind` is `address` or `tag`.
+    """A part of a text, `text[start:end]`, that a Telegram client may turn into a link by itself.
 
-    A tag is a command, a hashtag or a cashtag.
+    An address is a URL, a domain, an e-mail address, a user name or a phone number; a tag is a
+    command, a hashtag or a cashtag.
     """
 
     start: int
     end: int
-    kind: str
+    kind: Literal["address", "tag"]
 
 
 def find_auto_links(text: str) -> Iterator[AutoLink]:
-    """Yield the stretches of which a client may make links, in order; rather too many than too few.
+    """Yield the parts of a text that clients may turn into links, in order.
 
-    Clients differ in the domains they know, so that none is asked for: a full stop between a letter
-    or digit and two letters is enough.
+    It errs towards too many: clients know different top-level domains, so a full stop between a
+    letter or digit and two letters is enough.
     """
     end = 0
-    for found in sorted([*_live_runs(text), *_numbers_to_call(text)]):
-        if found.start >= end:
-            yield found
-            end = found.end
+    for link in sorted([*_find_addresses_and_tags(text), *_find_phone_numbers(text)]):
+        if link.start >= end:
+            yield link
+            end = link.end
 
 
-def _live_runs(text: str) -> Iterator[AutoLink]:
-    for run in _RUN.finditer(text):
-        said = run[0]
-        if _SIGNS.isdisjoint(said):
+def _find_addresses_and_tags(text: str) -> Iterator[AutoLink]:
+    for run in _NON_SPACES.finditer(text):
+        if _LINK_CHARS.isdisjoint(run[0]):
             continue
-        address, tag = _ADDRESS.search(said), _TAG.search(said)
-        if found := [match for match in (address, tag) if match]:
-            before = said[: min(match.start() for match in found)]
-            start = len(before) - len(_NOT_OF_HOST.split(before)[-1])
-            end = max([len(said.rstrip(_CLOSING)), *(match.end() for match in found)])
-            kind = "address" if address else "tag"
+        address, tag = _ADDRESS.search(run[0]), _TAG.search(run[0])
+        if matches := [match for match in (address, tag) if match]:
+            # A match may begin within a host name: "e.co" in "(wine.com". Go back to its start.
+            before = run[0][: min(match.start() for match in matches)]
+            start = len(before) - len(_NON_HOST_CHAR.split(before)[-1])
+            trimmed = run[0].rstrip(_TRAILING_PUNCTUATION)
+            end = max([len(trimmed), *(match.end() for match in matches)])
+            kind: Literal["address", "tag"] = "address" if address else "tag"
             yield AutoLink(run.start() + start, run.start() + end, kind)
 
 
-def _numbers_to_call(text: str) -> Iterator[AutoLink]:
-    for found in _TO_CALL.finditer(text):
-        digits = sum(map(str.isdigit, found[0]))
-        if digits >= (LEAST_DIGITS if found[0].startswith("+") else LEAST_BARE_DIGITS):
-            yield AutoLink(found.start(), found.end(), "address")
+def _find_phone_numbers(text: str) -> Iterator[AutoLink]:
+    for match in _PHONE_NUMBER.finditer(text):
+        has_plus = match[0].startswith("+")
+        min_digits = MIN_PHONE_DIGITS if has_plus else MIN_PHONE_DIGITS_WITHOUT_PLUS
+        if sum(map(str.isdigit, match[0])) >= min_digits:
+            yield AutoLink(match.start(), match.end(), "address")
 
 
 def escape(text: str) -> str:
-    """Return Markdown that shows `text` as it is, with nothing in it to tap, and as no note.
+    """Return Markdown that shows `text` literally, without markup, notes or links.
 
-    Addresses are seen to when Markdown is rendered, commands and tags here: our own text has such.
+    Tags become code here. Addresses are defused by the renderer, which sees the bot's own text too;
+    it must not touch tags, since the bot's own text contains commands.
     """
-    shown, parts, end = strip_invisible(text).replace(NOTE_SYMBOL, ""), [], 0
-    for found in find_auto_links(shown):
-        tag = shown[found.start : found.end]
-        if found.kind == "tag" and "`" not in tag:
-            parts += [_escaped(shown[end : found.start]), f"`{tag}`"]
-            end = found.end
-    return "".join([*parts, _escaped(shown[end:])])
+    text = strip_invisible(text).replace(NOTE_SYMBOL, "")
+    parts: list[str] = []
+    end = 0
+    for link in find_auto_links(text):
+        tag = text[link.start : link.end]
+        if link.kind == "tag" and "`" not in tag:
+            parts += [_escape_markup(text[end : link.start]), f"`{tag}`"]
+            end = link.end
+    return "".join([*parts, _escape_markup(text[end:])])
 
 
-def _escaped(text: str) -> str:
-    marked = _MARK.sub(lambda found: f"\\{found[0]}", text)
-    return _LINE_MARK.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", marked)
+def _escape_markup(text: str) -> str:
+    text = _INLINE_MARKUP.sub(lambda match: f"\\{match[0]}", text)
+    return _LINE_START_MARKUP.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", text)
 
 
 def unescape(markdown: str) -> str:
-    """Return the text that `escape` made Markdown of, as far as it can be seen."""
-    return _SHOWN_AS_IT_IS.sub(lambda found: found[1] or found[2], markdown)
+    """Return the visible text that `escape` turned into `markdown`."""
+    return _ESCAPED.sub(lambda match: match[1] or match[2], markdown)
 
 
 def format_link(url: str) -> str:
-    """Return Markdown for an address of the web, shown as its domain; nothing if it is none."""
-    target = _NOT_OF_URL.sub(lambda found: quote(found[0]), strip_invisible(url).strip())
-    return f"<{target}>" if get_domain(target) else ""
+    """Return a Markdown link that is shown as its domain; empty if `url` is not a web address."""
+    url = _NON_URL_CHAR.sub(lambda match: quote(match[0]), strip_invisible(url).strip())
+    return f"<{url}>" if get_domain(url) else ""
 
 
 def get_domain(url: str) -> str:
-    """Return the domain of a web address, without `www.`; empty if it is none."""
+    """Return the domain without `www.`, or an empty string if `url` is not a web address."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

@@ -1,63 +1,75 @@
-"""Read the numbers of prose, in digits and in the words of seven languages. Pure."""
+"""Find numbers in prose, in digits and in the words of seven languages. No I/O."""
 
 import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent.tables import read_toml
 from agent.text import Match, Pattern, fold, pattern
 
 NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
-SEPARATORS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", "."))
+SEPARATORS_TO_STOPS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", "."))
 
 
 def parse_number(number: str) -> float:
-    """Return what digits are worth: 1.5, 1,5 and 1'500,00; three digits follow thousands."""
-    whole, sign, rest = number.translate(SEPARATORS).rpartition(".")
+    """Return the value of digits such as `1.5`, `1,5` or `1'500,00`.
+
+    Three digits after the only separator are thousands, except after a zero: `1.500`, `0.500`.
+    """
+    whole, separator, last_part = number.translate(SEPARATORS_TO_STOPS).rpartition(".")
     digits = whole.replace(".", "")
-    is_whole = not sign or (len(rest) == 3 and whole != "0")
-    return float(f"{digits}{rest}" if is_whole else f"{digits}.{rest}")
+    is_whole = not separator or (len(last_part) == 3 and whole != "0")
+    return float(f"{digits}{last_part}" if is_whole else f"{digits}.{last_part}")
 
 
 def find_numbers(text: str) -> frozenset[float]:
-    """Return all numbers in a text, in digits or in words."""
-    return frozenset(
-        map(parse_number, (*NUMBER.findall(text), *NUMBER.findall(spell_in_digits(text))))
-    )
+    """Return all numbers of a text, in digits or in words."""
+    numbers = (*NUMBER.findall(text), *NUMBER.findall(spell_in_digits(text)))
+    return frozenset(map(parse_number, numbers))
 
 
 def spell_in_digits(text: str) -> str:
-    """Return a text, folded, with its numbers in words written in digits."""
-    return _tables()[2].sub(_digits, fold(unicodedata.normalize("NFKC", text)))
+    """Return the folded text with its number words replaced by digits."""
+    folded = fold(unicodedata.normalize("NFKC", text))
+    return _numerals().number.sub(_to_digits, folded)
 
 
-def _digits(found: Match) -> str:
-    values, numeral, _ = _tables()
-    read, end = [0], 0
-    for part in numeral.finditer(found[0]):
-        word, joint, end = part[0], found[0][end : part.start()], part.end()
-        number, last = values[word], read[-1]
+def _to_digits(match: Match) -> str:
+    """Return the numbers of a run of number words in digits, separated by spaces."""
+    numerals = _numerals()
+    numbers, end = [0], 0
+    for part in numerals.word.finditer(match[0]):
+        word, joint = part[0], match[0][end : part.start()]
+        end = part.end()
+        number, last = numerals.values[word], numbers[-1]
         # "vierundzwanzig" is one number, "between four and twenty" has two.
         unit_before_ten = 0 < last < 10 and 20 <= number < 100 and joint == joint.strip()
         adds = last % 100 == 0 or (last % 10 == 0 and number < 10) or unit_before_ten
         if number in (100, 1000):
-            read[-1] = max(last, 1) * number
-        elif last == 4 and word.startswith("vingt"):
-            read[-1] = 80
-        elif adds or (last in (60, 80) and number < 20):
-            read[-1] += number
+            numbers[-1] = max(last, 1) * number
+        elif last == 4 and word.startswith("vingt"):  # quatre-vingt is 80
+            numbers[-1] = 80
+        elif adds or (last in (60, 80) and number < 20):  # soixante-quinze is 75
+            numbers[-1] += number
         else:
-            read.append(number)
-    return " ".join(map(str, read))
+            numbers.append(number)
+    return " ".join(map(str, numbers))
+
+
+class _Numerals(NamedTuple):
+    """The number words with their values, a pattern of one word and one of a run of words."""
+
+    values: Mapping[str, int]
+    word: Pattern
+    number: Pattern
 
 
 @cache
-def _tables() -> tuple[Mapping[str, int], Pattern, Pattern]:
-    """Return numbers by their words, a pattern of such words, and one of whole numbers in words."""
+def _numerals() -> _Numerals:
     table = read_toml(dict[int, str], Path(__file__).with_suffix(".toml"))
     values = {word: number for number, words in table.items() for word in words.split()}
-    one = "|".join(sorted(values, key=len, reverse=True))
-    joined = r"(?:[\s-]?(?:und|and|et|y|e|en)?[\s-]?)"
-    return values, pattern(one), pattern(rf"\b(?:(?:{one}){joined})*(?:{one})\b")
+    word = "|".join(sorted(values, key=len, reverse=True))
+    joint = r"(?:[\s-]?(?:und|and|et|y|e|en)?[\s-]?)"
+    return _Numerals(values, pattern(word), pattern(rf"\b(?:(?:{word}){joint})*(?:{word})\b"))

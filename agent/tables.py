@@ -1,4 +1,4 @@
-"""Data that is held to its form, and the files beside the code that it is read from."""
+"""Validated data, and the TOML files next to the code that contain it."""
 
 import tomllib
 from pathlib import Path
@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter
 
 T = TypeVar("T")
 WordSet = Annotated[frozenset[str], BeforeValidator(str.split)]
-"""Words that a file has in one string, with white space between them."""
+"""A set of words that a file lists in one string, separated by white space."""
 
 
 class StrictModel(BaseModel):
@@ -17,11 +17,11 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def read_toml(form: type[T], file: Path) -> T:
-    """Read a file as data of this form.
+def read_toml(data_type: type[T], file: Path) -> T:
+    """Return the content of a TOML file, validated as `data_type`.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is no TOML, or not of this form.
+        OSError: the file cannot be read.
+        ValueError: it is not valid TOML, or not of this type.
     """
-    return TypeAdapter(form).validate_python(tomllib.loads(file.read_text("utf-8")))
+    return TypeAdapter(data_type).validate_python(tomllib.loads(file.read_text("utf-8")))

@@ -1,26 +1,26 @@
-"""Patterns of linear time, and texts in one spelling. Pure."""
+"""Regular expressions in linear time, and text normalization. No I/O."""
 
-import re  # noqa: TID251 - to translate our own patterns, never for a text from outside
+import re  # noqa: TID251 - only to translate our own patterns, never run on text from outside
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Final, cast
 
 Match = re.Match[str]
-"""A match of a pattern, with the methods that one of `re` has; `span` takes numbers alone."""
+"""A match of a pattern, with the methods of `re.Match`; its `span` takes group numbers only."""
 escape_pattern: Final = re.escape
 
 MAX_INLINE_CHARS: Final = 4_000
-"""A longer text is read in a thread: no chat waits then for another's."""
+"""Longer texts are processed in a thread, so that other chats need not wait."""
 CACHE_SIZE: Final = 65_536
-"""The most results remembered, of characters and of stems; there are some 150,000 characters."""
+"""The maximum number of cached characters, or stems; Unicode has some 150,000 characters."""
 
 
 class Pattern:
-    r"""A regular expression of RE2, which takes linear time by construction.
+    r"""An RE2 regular expression, which takes linear time by construction.
 
-    Written as for `re`: `\w`, `\d` and `\s` are of every script, flags go in front, as `(?i)`.
-    There are no back references, nothing is looked at beside a match, and `\b` knows ASCII alone.
+    The syntax is that of `re`: `\w`, `\d` and `\s` match every script, and flags are written in
+    front, as in `(?i)`. There are no back references and no look-around, and `\b` is ASCII-only.
     """
 
     def __init__(self, source: str) -> None:
@@ -28,105 +28,109 @@ class Pattern:
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        # When first needed: no start pays for what it does not use.
+        # Imported and compiled at the first use, to keep the start fast.
         import re2  # noqa: PLC0415
 
         options = re2.Options()
         options.log_errors = False
-        source = "".join(map(_in_re2, _SIGN.findall(self.source)))
+        source = "".join(map(_to_re2, _ELEMENT.findall(self.source)))
         return cast(re.Pattern[str], re2.compile(source, options))
 
     def finditer(self, text: str) -> Iterator[Match]:
-        """Find each match from left to right."""
-        return self._compiled.finditer(_encodable(text))
+        """Yield all matches from left to right."""
+        return self._compiled.finditer(_replace_surrogates(text))
 
     def search(self, text: str) -> Match | None:
-        """Find the first match."""
-        return self._compiled.search(_encodable(text))
+        """Return the first match, or None."""
+        return self._compiled.search(_replace_surrogates(text))
 
     def match(self, text: str) -> Match | None:
-        """Find a match at the beginning of `text`."""
-        return self._compiled.match(_encodable(text))
+        """Return the match at the beginning of `text`, or None."""
+        return self._compiled.match(_replace_surrogates(text))
 
     def fullmatch(self, text: str) -> Match | None:
-        """Find a match that is the whole of `text`."""
-        return self._compiled.fullmatch(_encodable(text))
+        """Return the match of the whole `text`, or None."""
+        return self._compiled.fullmatch(_replace_surrogates(text))
 
     def findall(self, text: str) -> list[str]:
-        """Return each match as a whole."""
-        return [found[0] for found in self.finditer(text)]
+        """Return the text of every match; unlike `re`, never its groups."""
+        return [match[0] for match in self.finditer(text)]
 
-    def sub(self, new: str | Callable[[Match], str], text: str) -> str:
-        """Replace each match by `new` as it is, or by what it makes of the match."""
-        return self._compiled.sub(new if callable(new) else lambda _: new, _encodable(text))
+    def sub(self, replacement: str | Callable[[Match], str], text: str) -> str:
+        """Replace every match; unlike in `re`, a backslash in `replacement` is literal."""
+        replace = replacement if callable(replacement) else lambda _: replacement
+        return self._compiled.sub(replace, _replace_surrogates(text))
 
     def split(self, text: str) -> list[str]:
-        """Return what is between the matches, and what the groups of a match hold."""
-        return self._compiled.split(_encodable(text))
+        """Return the parts between the matches, and the groups of the matches."""
+        return self._compiled.split(_replace_surrogates(text))
 
 
 pattern: Final = Pattern
 
-_OF_UNICODE: Final = {
+_UNICODE_CLASSES: Final = {
     "w": r"\p{L}\p{N}_",
     "d": r"\p{Nd}",
     "s": r"\t-\r\x1c-\x20\x{85}\p{Z}",
 }
-"""Classes of every script, which RE2 takes for classes of ASCII."""
-_SIGN: Final = re.compile(r"(?s)\[\^?\]?(?:\\.|[^\]\\])*\]|\\u[0-9a-fA-F]{4}|\\.|.")
+"""Character classes that are Unicode in `re` but ASCII in RE2."""
+_ELEMENT: Final = re.compile(r"(?s)\[\^?\]?(?:\\.|[^\]\\])*\]|\\u[0-9a-fA-F]{4}|\\.|.")
+"""An element of a pattern: a class in brackets, an escape or a single character."""
 
 
-def _in_re2(sign: str) -> str:
-    if sign[0] == "[":
-        return f"[{''.join(map(_in_class, _SIGN.findall(sign[1:-1])))}]"
-    if sign[0] == "\\" and sign[1].lower() in _OF_UNICODE:
-        return f"[{'^' * sign[1].isupper()}{_OF_UNICODE[sign[1].lower()]}]"
-    return r"\z" if sign == r"\Z" else _in_class(sign)
+def _to_re2(element: str) -> str:
+    if element[0] == "[":
+        return f"[{''.join(map(_to_re2_in_class, _ELEMENT.findall(element[1:-1])))}]"
+    if element[0] == "\\" and element[1].lower() in _UNICODE_CLASSES:
+        negation = "^" if element[1].isupper() else ""
+        return f"[{negation}{_UNICODE_CLASSES[element[1].lower()]}]"
+    return r"\z" if element == r"\Z" else _to_re2_in_class(element)
 
 
-def _in_class(sign: str) -> str:
-    if sign in (r"\W", r"\D", r"\S"):
-        raise ValueError(rf"{sign} in a class: name what it holds, as \p{{L}} for letters")
-    if sign[:2] == r"\u":
-        return rf"\x{{{sign[2:]}}}"
-    return _OF_UNICODE.get(sign[1:], sign) if sign[0] == "\\" else sign
+def _to_re2_in_class(element: str) -> str:
+    if element in (r"\W", r"\D", r"\S"):
+        raise ValueError(rf"{element} in a class: list its contents, such as \p{{L}} for letters")
+    if element[:2] == r"\u":
+        return rf"\x{{{element[2:]}}}"
+    return _UNICODE_CLASSES.get(element[1:], element) if element[0] == "\\" else element
 
 
-def _encodable(text: str) -> str:
-    """Return `text` with a question mark for each half of a character, which RE2 cannot read."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which RE2 cannot read, by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def strip_unstorable(text: str) -> str:
-    """Return `text` without what cannot be sent or stored: NULs, and halves of characters."""
-    return _encodable(text.replace("\x00", ""))
+    """Remove NULs and replace lone surrogates, which can be neither sent nor stored."""
+    return _replace_surrogates(text.replace("\x00", ""))
 
 
-_UNDECOMPOSED: Final = str.maketrans(
+_REPLACEMENTS: Final = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
     | dict.fromkeys("\u00ad\u200d\u2060\ufeff")
 )
-_ACCENTS: Final = frozenset({*range(10, 36), *range(200, 241)})
-"""The combining classes of accents."""
-_MARKS: Final = pattern(
+"""Letters that Unicode does not decompose, and invisible characters to remove."""
+_ACCENT_CLASSES: Final = frozenset({*range(10, 36), *range(200, 241)})
+"""The Unicode combining classes of accents."""
+_WORD_MARKS: Final = pattern(
     r"[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     r"\u0900-\u0963\u0966-\u0dff\u0e00-\u109f\u1780-\u17dd\u3099\u309a]"
 )
-"""Marks that are part of a word in their scripts."""
+"""Combining marks that are part of words, in the scripts that use them."""
 
 
 def fold(text: str) -> str:
-    """Return `text` in one spelling: no case, no accents, ligatures as letters, nothing invisible.
+    """Normalize `text` for comparison: no case, accents, ligatures or invisible characters.
 
-    A mark that is a letter (Indic vowels, Japanese voicing) stays, as do spaces and punctuation.
+    Marks that act as letters (Indic vowels, Japanese voicing), spaces and punctuation are kept.
     """
-    return text.lower() if text.isascii() else text.translate(_FOLDED)
+    return text.lower() if text.isascii() else text.translate(_FOLDED_CHARS)
 
 
 class CharacterMap(dict[int, str]):
-    """Maps characters to the result of `replace`, computed when they are first met.
+    """A table for `str.translate`, filled by `replace` when a character first occurs.
 
-    For `str.translate`, which takes a tenth of the time of a pattern.
+    It takes a tenth of the time of a pattern.
     """
 
     def __init__(self, replace: Callable[[str], str]) -> None:
@@ -134,37 +138,39 @@ class CharacterMap(dict[int, str]):
         self._replace = replace
 
     def __missing__(self, code: int) -> str:
-        new = self._replace(chr(code))
+        replacement = self._replace(chr(code))
         if len(self) < CACHE_SIZE:
-            self[code] = new
-        return new
+            self[code] = replacement
+        return replacement
 
 
-def _folded(sign: str) -> str:
-    # One by one, because normalizing a long run of marks as a whole takes quadratic time.
-    spelled = sign.casefold().translate(_UNDECOMPOSED)
-    apart = unicodedata.normalize("NFKD", spelled).casefold().translate(_UNDECOMPOSED)
-    kept = (part for part in apart if unicodedata.combining(part) not in _ACCENTS)
+def _fold_char(char: str) -> str:
+    # Per character: normalizing a long run of combining marks takes quadratic time.
+    plain = char.casefold().translate(_REPLACEMENTS)
+    decomposed = unicodedata.normalize("NFKD", plain).casefold().translate(_REPLACEMENTS)
+    kept = (part for part in decomposed if unicodedata.combining(part) not in _ACCENT_CLASSES)
     return unicodedata.normalize("NFC", "".join(kept))
 
 
-_FOLDED: Final = CharacterMap(_folded)
-_WORDS: Final = CharacterMap(lambda sign: sign if sign.isalnum() or _MARKS.match(sign) else " ")
-"""Letters and digits of every script, with the marks that are part of a word in theirs."""
+_FOLDED_CHARS: Final = CharacterMap(_fold_char)
+_WORD_CHARS: Final = CharacterMap(
+    lambda char: char if char.isalnum() or _WORD_MARKS.match(char) else " "
+)
+"""Replaces every character that is not part of a word by a space."""
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of `text` in order, folded: `Côte-Rôtie` is `cote`, `rotie`."""
-    return fold(text).translate(_WORDS).split()
+    """Return the folded words of `text` in order: `cote`, `rotie` for `Côte-Rôtie`."""
+    return fold(text).translate(_WORD_CHARS).split()
 
 
 UNSPACED_SCRIPTS: Final = pattern(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     r"\uac00-\ud7af\uf900-\ufaff\x{20000}-\x{3ffff}]+"
 )
-"""Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean: scripts without spaces, or with few."""
+"""A run of characters of a script with few or no spaces: Thai, Lao, Burmese, Khmer or CJK."""
 
 
 def clip(text: str, limit: int) -> str:
-    """Cut a text to `limit` characters, with an ellipsis if it was longer."""
+    """Shorten `text` to `limit` characters, with an ellipsis if something was cut off."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
