@@ -94,7 +94,7 @@ class Sender:
 
     async def reachable(self, chat_id: int) -> None:
         """Store that a chat can be reached: somebody wrote from it."""
-        await self._store(self.chats.reachable, chat_id)
+        await self._store(self.chats.set_reachable, chat_id)
 
     async def _store(self, call: Callable[..., Awaitable[None]], *chat_ids: int) -> None:
         """Store what is known of a chat; if that fails, users are answered anyway."""
@@ -160,7 +160,8 @@ class Sender:
                 kind = kind_of(error)
             is_edit = message.edits is not None
             if kind == "unreachable":
-                await self._store(self.chats.unreachable, message.chat_id)
+                is_lost = partial(self.chats.set_reachable, is_reachable=False)
+                await self._store(is_lost, message.chat_id)
             if kind == "unreachable" or (kind in ("rejected", "ambiguous") and not is_edit):
                 return Delivery(tries=tries, error=kind)
             if kind == "rejected":

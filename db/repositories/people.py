@@ -74,16 +74,12 @@ class ChatRepository(SqlRepository):
             introduce = update(ChatRow).where(is_new).values(is_introduced=True)
             return bool(await count_changed(session, introduce))
 
-    async def reachable(self, chat_id: int) -> None:
-        """Store that a chat can be reached: a user wrote from there."""
+    async def set_reachable(self, chat_id: int, *, is_reachable: bool = True) -> None:
+        """Store that a user wrote from a chat, or that the bot was blocked there, or it is gone."""
         known = select(ChatRow.is_reachable).where(ChatRow.chat_id == chat_id)
         # This is asked with every message, and nearly always there is nothing to write.
-        if not await self._first(known):
-            await self._upsert(ChatRow(chat_id=chat_id, is_reachable=True))
-
-    async def unreachable(self, chat_id: int) -> None:
-        """Store that the bot was blocked there, or that the chat is gone."""
-        await self._upsert(ChatRow(chat_id=chat_id, is_reachable=False))
+        if await self._first(known) is not is_reachable:
+            await self._upsert(ChatRow(chat_id=chat_id, is_reachable=is_reachable))
 
     async def migrated(self, chat_id: int, to: int) -> None:
         """Store that a group became a supergroup with another id; its conversation goes along."""

@@ -352,7 +352,7 @@ async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
 async def test_for_others_the_commands_of_admins_do_not_exist(
     bot_api: BotApi, rooms: Rooms
 ) -> None:
-    await rooms.stored.chats.reachable(CHAT)
+    await rooms.stored.chats.set_reachable(CHAT)
     broadcast_id = await rooms.stored.broadcasts.draft("Closed on Monday.", ADMIN)
     commands = ["/stats", "/trace", "/allow 42", "/block 42", "/clearcare 42", "/broadcast Hello"]
     async with rooms.open(bot_api):
@@ -371,7 +371,7 @@ async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
     bot_api: BotApi, rooms: Rooms
 ) -> None:
     for person in (ADMIN, 31, 32, 33, 34):
-        await rooms.stored.chats.reachable(person)
+        await rooms.stored.chats.set_reachable(person)
     await rooms.stored.chats.decide(33, "blocked")
     bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
     async with rooms.open(bot_api):

@@ -76,8 +76,8 @@ async def test_sqlite_files_and_their_folder_are_their_owners_alone(tmp_path: Pa
 async def test_a_file_that_is_deleted_while_in_use_takes_nothing_more(tmp_path: Path) -> None:
     engine = await migrated_sqlite(tmp_path / "wines.sqlite3")
     chats = ChatRepository(Sessions(engine))
-    await chats.reachable(1)
+    await chats.set_reachable(1)
     (tmp_path / "wines.sqlite3").unlink()
     with pytest.raises(DatabaseUnavailable, match="was deleted or replaced"):
-        await chats.reachable(2)
+        await chats.set_reachable(2)
     await engine.dispose()

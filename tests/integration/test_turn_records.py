@@ -91,12 +91,12 @@ async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
 async def test_a_broadcast_reaches_private_chats_that_are_open(sessions: Sessions) -> None:
     chats = ChatRepository(sessions)
     for chat_id in (1, 2, 3, 4, GROUP):
-        await chats.reachable(chat_id)
+        await chats.set_reachable(chat_id)
     await chats.decide(2, "blocked")
     await chats.decide(4, "allowed")
     await chats.decide(5, "allowed")
-    await chats.unreachable(3)
+    await chats.set_reachable(3, is_reachable=False)
     assert await chats.private() == [1, 4]
     assert await chats.private(only_allowed=True) == [4]
-    await chats.reachable(3)
+    await chats.set_reachable(3)
     assert await chats.private() == [1, 3, 4]
