@@ -50,7 +50,7 @@ _CHANGE: Final = text("""
     ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
 """)
 _WITH_DOCUMENT: Final = select(
-    *(CHUNKS, DocumentRow.path, DocumentRow.title, DocumentRow.parts, DocumentRow.content_hash)
+    CHUNKS, DocumentRow.path, DocumentRow.title, DocumentRow.parts, DocumentRow.content_hash
 ).join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
 
 logger = logging.getLogger(__name__)

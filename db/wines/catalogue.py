@@ -58,13 +58,12 @@ ENOUGH: Final = 3
 CANDIDATES: Final = 96
 """The number of the best wines among which variety is looked for."""
 SHOWN: Final = (
-    WineRow.id.label("id"),
-    func.count().over().label("total"),
-    WineRow.style.label("style"),
-    WineRow.producer.label("producer"),
-    WineRow.name.label("name"),
-    WineRow.places.label("place"),
-    WineRow.price_in_euros.label("price"),
+    WineRow.id,
+    WineRow.style,
+    WineRow.producer,
+    WineRow.name,
+    WineRow.places,
+    WineRow.price_in_euros,
 )
 """The columns of the best wines beside their ranks and the soft filters that they meet."""
 
@@ -98,7 +97,8 @@ async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) ->
     text = matching_text(query.text, session.get_bind().dialect.name)
     narrow = partial(_narrow, hard=hard, soft=soft, text=text)
     order = [rank.label(f"rank_{at}") for at, rank in enumerate(ranks(query, soft, text, like))]
-    columns = (*order, *SHOWN, *(case((meets, 1), else_=0).label(n) for n, meets in soft.items()))
+    meets = (case((is_met, 1), else_=0).label(name) for name, is_met in soft.items())
+    columns = (*order, *SHOWN, func.count().over().label("total"), *meets)
     best = narrow(select(*columns)).order_by(*order, shuffled(query), WineRow.id)
     rows = (await session.execute(best.limit(CANDIDATES))).all()
     total = rows[0].total if rows else 0

@@ -260,12 +260,12 @@ def preferred(rows: Sequence[Row[Any]], query: WineQuery) -> list[tuple[Any, Row
     if query.order != "match":
         return [(None, row) for row in rows]
     named, dearest = _named(query.text, rows), inf
-    prices = [row.price for row in rows if row.price is not None]
+    prices = [row.price_in_euros for row in rows if row.price_in_euros is not None]
     if prices and all(limit is None for limit in query.price_limits):
         dearest = DEAR * median(prices)
     has_points = any(getattr(query, name) for name in query.soft)
     places = [
-        (row[0] if has_points else 0, -count, (row.price or 0) > dearest)
+        (row[0] if has_points else 0, -count, (row.price_in_euros or 0) > dearest)
         for row, count in zip(rows, named, strict=True)
     ]
     return sorted(zip(places, rows, strict=True), key=lambda placed: placed[0])
@@ -280,10 +280,7 @@ def _named(text: str, rows: Sequence[Row[Any]]) -> list[int]:
     for name in sorted(known_names("grapes"), key=len, reverse=True):
         said = said.replace(f" {name} ", " ")
     asked = {*terms(said)} - VALUES
-    return [len(asked & {*split_words(f"{row.name} {row.producer} {row.place}")}) for row in rows]
-
-
-Traits = tuple[tuple[str, object], ...]
+    return [len(asked & {*split_words(f"{row.name} {row.producer} {row.places}")}) for row in rows]
 
 
 def varied(rows: Sequence[tuple[object, Row[Any]]], ranked: int, limit: int) -> list[Row[Any]]:
@@ -294,7 +291,7 @@ def varied(rows: Sequence[tuple[object, Row[Any]]], ranked: int, limit: int) -> 
     best: list[Row[Any]] = []
     shown: Counter[tuple[str, object]] = Counter()
 
-    def repeats(candidate: tuple[Row[Any], Traits]) -> tuple[int, int, int, bool]:
+    def repeats(candidate: tuple[Row[Any], Sequence[tuple[str, object]]]) -> tuple[int, ...]:
         row, traits = candidate
         producer, place, band = map(shown.__getitem__, traits)
         return producer, place + band, band, row.style == Style.ALCOHOL_FREE  # seldom meant
@@ -308,9 +305,9 @@ def varied(rows: Sequence[tuple[object, Row[Any]]], ranked: int, limit: int) -> 
     return best
 
 
-def _traits(row: Row[Any]) -> Traits:
-    band = -1 if row.price is None else bisect(PRICE_BANDS_EUR, row.price)
-    return ("producer", row.producer), ("place", row.place), ("band", band)
+def _traits(row: Row[Any]) -> Sequence[tuple[str, object]]:
+    band = row.price_in_euros and bisect(PRICE_BANDS_EUR, row.price_in_euros)
+    return ("producer", row.producer), ("place", row.places), ("band", band)
 
 
 def _points(query: WineQuery, soft: Filters) -> Iterator[ColumnElement[int]]:
