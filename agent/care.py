@@ -37,14 +37,14 @@ YOUNGEST: Final = 8
 MAX_CHARS: Final = 4096
 MAX_HELP_CHARS: Final = 2_000
 """The longest sentence or help line of an admin; a longer one fills a message of Telegram."""
-FORWARDED: Final = "[forwarded, written by somebody else]"
+FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 """The line above a forwarded message: for models, and no word of the sender."""
 _TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,!?;:\n]")
 _I_AM: Final = "(?:i am|i m|im)"
 
 
 @dataclass(frozen=True, slots=True)
-class Care:
+class SafetyState:
     """The concerns of a person, and their allergies.
 
     `stated` are the concerns of this turn: those that the message states, and those that a model
@@ -80,21 +80,21 @@ class Care:
         return bool(self.concerns & FORBIDDING - {"pregnancy"})
 
     @property
-    def is_cautious(self) -> bool:
+    def prefers_alcohol_free(self) -> bool:
         """Return whether wines without alcohol come first."""
         return bool(self.concerns) and not self.forbids_alcohol
 
     @property
     def new_concern(self) -> Concern | None:
         """Return the gravest concern that was not known before this turn, or None."""
-        return gravest(self.stated - self.remembered)
+        return gravest_concern(self.stated - self.remembered)
 
-    def with_concern(self, concern: Concern) -> "Care":
+    def with_concern(self, concern: Concern) -> "SafetyState":
         """Return the care with a concern that a model noticed added to those of this turn."""
         known = self.stated if concern == "crisis" else self.concerns
         return self if concern in known else replace(self, stated=self.stated | {concern})
 
-    def with_remembered(self, names: Iterable[str]) -> "Care":
+    def with_remembered(self, names: Iterable[str]) -> "SafetyState":
         """Return the care with concerns and allergies of earlier turns; ignore unknown names."""
         names = frozenset(names)
         remembered = self.remembered | {concern for concern in CONCERNS if concern in names}
@@ -102,18 +102,18 @@ class Care:
         return replace(self, remembered=remembered, allergies=allergies)
 
 
-NO_CARE: Final = Care()
+NO_CONCERNS: Final = SafetyState()
 
 
-def gravest(concerns: Collection[Concern]) -> Concern | None:
+def gravest_concern(concerns: Collection[Concern]) -> Concern | None:
     """Return the gravest of some concerns, None if there are none."""
     return next((concern for concern in CONCERNS if concern in concerns), None)
 
 
-def read_care(text: str, drinking_age: int = DRINKING_AGE) -> Care:
+def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyState:
     """Return the concerns and allergies that a message states; `drinking_age` is the legal age."""
     phrases = _phrases()
-    tokens = " ".join(_TOKEN.findall(fold(text[:MAX_CHARS].replace(FORWARDED, ""))))
+    tokens = " ".join(_TOKEN.findall(fold(text[:MAX_CHARS].replace(FORWARDED_HEADER, ""))))
     clauses = f" . {tokens} . "
     found = {
         concern: language
@@ -127,7 +127,7 @@ def read_care(text: str, drinking_age: int = DRINKING_AGE) -> Care:
         for match in allergic.finditer(clauses)
         if phrases.denials.isdisjoint(match[0].split())
     }
-    return Care(
+    return SafetyState(
         stated=frozenset(found),
         allergies=frozenset(allergies),
         own_allergies=frozenset(allergy for allergy, is_own in allergies.items() if is_own),
@@ -135,11 +135,13 @@ def read_care(text: str, drinking_age: int = DRINKING_AGE) -> Care:
     )
 
 
-def read_care_in_talk(messages: Iterable[str], drinking_age: int = DRINKING_AGE) -> Care:
+def read_conversation_safety(
+    messages: Iterable[str], drinking_age: int = DRINKING_AGE
+) -> SafetyState:
     """Return the care of a person's last message, with the concerns of those before it."""
-    care = NO_CARE
+    care = NO_CONCERNS
     for text in messages:
-        care = read_care(text, drinking_age).with_remembered(care.concerns | care.allergies)
+        care = read_safety_state(text, drinking_age).with_remembered(care.concerns | care.allergies)
     return care
 
 
@@ -243,7 +245,7 @@ class HelpTexts(StrictModel):
 
 
 @cache
-def help_texts(file: Path | None = None) -> Mapping[str, HelpTexts]:
+def read_help_texts(file: Path | None = None) -> Mapping[str, HelpTexts]:
     """Return the sentences of every language; those in `file` replace ours.
 
     Raises:
@@ -264,17 +266,17 @@ class Help:
     """The texts of care, and the legal age."""
 
     drinking_age: int = DRINKING_AGE
-    texts: Mapping[str, HelpTexts] = field(default_factory=help_texts)
+    texts: Mapping[str, HelpTexts] = field(default_factory=read_help_texts)
 
-    def in_crisis(self, care: Care) -> str:
+    def crisis_help(self, care: SafetyState) -> str:
         """Return where help is to be had, as Markdown."""
         texts = self._texts_for(care)
         lines = "\n".join(f"- {line}" for line in texts.lines.values())
         return texts.crisis.replace("{lines}", lines)
 
-    def notice_for(self, care: Care) -> str:
+    def notice_for(self, care: SafetyState) -> str:
         """Return the notice why no alcohol is offered, or comes last; empty without a concern."""
-        concern = care.new_concern or gravest(care.concerns)
+        concern = care.new_concern or gravest_concern(care.concerns)
         if concern is None:
             return ""
         # A crisis that was told before is not spoken of again.
@@ -282,5 +284,5 @@ class Help:
         text: str = getattr(self._texts_for(care), name)
         return text.replace("{age}", str(self.drinking_age))
 
-    def _texts_for(self, care: Care) -> HelpTexts:
+    def _texts_for(self, care: SafetyState) -> HelpTexts:
         return self.texts.get(care.language or current_language(), self.texts["en"])

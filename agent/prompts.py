@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent.engine.run import Prompt, PromptRef, Run
 from agent.tables import read_toml
 from agent.text import pattern, split_words, strip_unstorable
-from agent.turn import Deps, deps_of
+from agent.turn import Deps, get_deps
 
 VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
 """A variable, in Langfuse's notation. JSON in examples does not match: it has quotation marks."""
@@ -47,7 +47,7 @@ def get_prompt(run: Run[Deps], name: str) -> Prompt:
     Raises:
         KeyError: no built-in prompt has this name.
     """
-    return deps_of(run).prompts.get(name) or built_in_prompts()[name]
+    return get_deps(run).prompts.get(name) or built_in_prompts()[name]
 
 
 @cache

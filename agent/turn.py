@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent import size_limits
-from agent.care import NO_CARE, Care, Concern
+from agent.care import NO_CONCERNS, Concern, SafetyState
 from agent.engine.errors import log_failure
 from agent.engine.loop import AgenticResponse
 from agent.engine.messages import LLM
@@ -53,7 +53,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bottles:
+class CellarItem:
     """Bottles of one wine that a person owns; `wine` holds its facts, `key` its folded label.
 
     `drink_from` and `drink_until` are years that the person stated.
@@ -80,10 +80,10 @@ class Change:
     user_id: int
     added_facts: tuple[Fact, ...] = ()
     removed_facts: tuple[Fact, ...] = ()
-    bottles: tuple[Bottles, ...] = ()
+    bottles: tuple[CellarItem, ...] = ()
     undo_id: int = 0
-    undoes: int = 0
-    forget: str = ""
+    reverts_id: int = 0
+    forget_user_hash: str = ""
 
     @property
     def inverse(self) -> "Change":
@@ -101,16 +101,16 @@ class Change:
 class Person:
     """The user, with their care, facts and bottles. Without a `user_id` no data is stored."""
 
-    care: Care = NO_CARE
+    safety: SafetyState = NO_CONCERNS
     facts: tuple[Fact, ...] = ()
-    bottles: tuple[Bottles, ...] = ()
+    bottles: tuple[CellarItem, ...] = ()
     user_id: int = 0
 
 
 NOBODY: Final = Person()
 
 
-def changed(person: Person, change: Change) -> Person:
+def apply_change(person: Person, change: Change) -> Person:
     """Return a person after a change; a count of bottles never falls below 0."""
     gone = {fact.key for fact in (*change.removed_facts, *change.added_facts)}
     facts = (*(fact for fact in person.facts if fact.key not in gone), *change.added_facts)
@@ -122,7 +122,7 @@ def changed(person: Person, change: Change) -> Person:
     return replace(person, facts=facts, bottles=tuple(owned.values()))
 
 
-def settings_of(facts: Iterable[Fact]) -> dict[str, str]:
+def get_chosen_settings(facts: Iterable[Fact]) -> dict[str, str]:
     """Return the settings that a person chose, by name."""
     chosen = (fact.value.partition("=") for fact in facts if fact.kind == "setting")
     return {name: value for name, _, value in chosen}
@@ -180,7 +180,7 @@ class Reply:
         return [*others, last]
 
     @property
-    def shown(self) -> str:
+    def full_text(self) -> str:
         """Return the text with its lead above and its notes below it, in Markdown."""
         return "\n\n".join(self.messages)
 
@@ -217,14 +217,14 @@ class Deps:
     ids_given_to_model: set[str] = field(default_factory=set)
 
 
-def deps_of(run: Run) -> Deps:
+def get_deps(run: Run) -> Deps:
     """Return the deps of a run, empty ones if it has none."""
     return run.deps if isinstance(run.deps, Deps) else Deps()
 
 
 def with_person(run: Run, person: Person) -> Run:
     """Return the run with `person` as the user in its deps."""
-    return replace(run, deps=replace(deps_of(run), person=person))
+    return replace(run, deps=replace(get_deps(run), person=person))
 
 
 AnswerFunction = Callable[[Run], Awaitable[Reply]]
@@ -266,12 +266,12 @@ def record_turn(span: Span, reply: Reply) -> None:
     if (prompt := reply.prompt) is not None:
         metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}
     levels: dict[Outcome, Level] = {"fallback": "WARNING", "failed": "ERROR"}
-    span.update(output=reply.shown, metadata=metadata, level=levels.get(reply.outcome))
+    span.update(output=reply.full_text, metadata=metadata, level=levels.get(reply.outcome))
     span.score("structured_retries", reply.retries, "NUMERIC")
     span.score("outcome", reply.outcome, "CATEGORICAL")
 
 
-def error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
+def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
     """List the errors of the attempts, in order, and that of the turn itself if it broke off."""
     if response.has_text or response.outcome in response.error_types:
         return response.error_types
@@ -294,7 +294,7 @@ def _attacks() -> Mapping[str, Pattern]:
     }
 
 
-def security_flags(message: str) -> list[str]:
+def find_security_flags(message: str) -> list[str]:
     """Return the names of the signs of an attempt to steer the model: a hint, no defence."""
     folded = unicodedata.normalize("NFKC", strip_invisible(message)).lower()
     return [name for name, attack in _attacks().items() if attack.search(folded)]
@@ -303,7 +303,7 @@ def security_flags(message: str) -> list[str]:
 def guard_input(message: str, span: Span) -> str:
     """Return a message without invisible characters; record signs of an injection on the span."""
     with span.child("guard.input", "guardrail") as guard:
-        flags = security_flags(message[: size_limits.MESSAGE_CHARS])
+        flags = find_security_flags(message[: size_limits.MESSAGE_CHARS])
         guard.update(output=flags, level="WARNING" if flags else None)
         if flags:
             span.update(metadata={"security_flags": ",".join(flags)})

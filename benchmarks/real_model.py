@@ -27,7 +27,7 @@ from agent.mcp import McpServers
 from agent.senses.pictures import read_pictures
 from agent.senses.sent_files import as_shown
 from agent.sommelier.answer import to_history
-from agent.turn import Person, Reply, StoredMessage, answer_turn, changed, with_person
+from agent.turn import Person, Reply, StoredMessage, answer_turn, apply_change, with_person
 from benchmarks.pictures import sketched
 from bot.resources import Resources, open_resources, sommelier_of
 from bot.telegram.conversation import attachment_in
@@ -97,7 +97,7 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
                 seconds = time.monotonic() - began
                 language = conversation["language"]
                 for change in reply.changes:
-                    guest = changed(guest, change)
+                    guest = apply_change(guest, change)
                 asked = " ".join(filter(None, (message.text, "(picture)" * bool(message.picture))))
                 yield Turn(language, asked, reply, spent.requests, spent.tokens, seconds)
                 history += [
@@ -113,7 +113,7 @@ def show(number: int, turn: Turn) -> None:
         f"\n## {number}. [{turn.language}] {turn.message}\n"
         f"{turn.reply.outcome}{'' if turn.is_by_the_model else ' (not by the model)'}, "
         f"{turn.requests} requests, {turn.seconds:.0f} s, {turn.tokens} tokens, errors: {errors}, "
-        f"wines: {len(turn.reply.wine_ids)}\n\n{turn.reply.shown}",
+        f"wines: {len(turn.reply.wine_ids)}\n\n{turn.reply.full_text}",
         flush=True,
     )
 

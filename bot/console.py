@@ -143,7 +143,7 @@ class TerminalChat:
         else:
             sentence = translate(SENTENCES.get(command, "unknown_command"))
         help_offered = await self.turns.offer_help(self._question(line))
-        self._show(help_offered.shown if help_offered else sentence)
+        self._show(help_offered.full_text if help_offered else sentence)
 
     async def _recommend(self, message: str) -> None:
         """Show the sommelier's answer; run the tool calls that it proposes if the user agrees."""
@@ -185,7 +185,7 @@ class TerminalChat:
                 )
         finally:
             loop.remove_signal_handler(signal.SIGINT)
-        self._show(reply.shown)
+        self._show(reply.full_text)
         return reply.proposals
 
     def _show(self, markdown: str) -> None:

@@ -15,7 +15,7 @@ import httpx2
 from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.care import Help, help_texts
+from agent.care import Help, read_help_texts
 from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
@@ -256,7 +256,7 @@ def help_of(settings: Settings) -> Help:
         SettingsError: CARE_TEXTS cannot be read, or is not as it must be.
     """
     try:
-        return Help(settings.legal_age, help_texts(settings.care_texts))
+        return Help(settings.legal_age, read_help_texts(settings.care_texts))
     except (OSError, ValueError) as error:
         reason = describe(error) if isinstance(error, ValidationError) else str(error)
         raise SettingsError(f"CARE_TEXTS: {reason}") from None

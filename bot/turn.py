@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from agent.care import read_care
+from agent.care import read_safety_state
 from agent.engine.run import Run, ShowDraft, Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.language import detect_language
@@ -16,9 +16,9 @@ from agent.turn import (
     Person,
     Reply,
     answer_or_apologize,
-    deps_of,
+    get_chosen_settings,
+    get_deps,
     record_turn,
-    settings_of,
     with_person,
 )
 from bot.budgets import UNLIMITED, Budgets, RemainingBudget
@@ -96,7 +96,7 @@ class TurnRunner:
             question = await _transcribe(question, run)
             person = await self._read_person(question, root)
             if root.trace is not None:
-                chosen = settings_of(person.facts)
+                chosen = get_chosen_settings(person.facts)
                 root.trace.is_hidden = chosen.get("traces") == "numbers"  # and no texts
             run = with_person(run, person)
             is_look_up = question.kind in LOOKUP_KINDS
@@ -118,14 +118,14 @@ class TurnRunner:
         )
         state.ledger = run.ledger
         if budget.is_used_up():  # not even the models for pictures and speech are asked
-            run = replace(run, models=(), deps=replace(deps_of(run), models={}))
+            run = replace(run, models=(), deps=replace(get_deps(run), models={}))
         return run
 
     async def _read_person(self, question: Question, root: Span) -> Person:
-        """Read the user's care and memory, once for the turn."""
+        """Read the user's safety state and memory, once for the turn."""
         user_id, chat_id = question.user_id, question.chat_id
-        care = await self.safety.find_care(question.text, chat_id, user_id, root)
-        return await self.safety.read_person(chat_id, user_id, care, question.state.facts)
+        safety = await self.safety.find_state(question.text, chat_id, user_id, root)
+        return await self.safety.read_person(chat_id, user_id, safety, question.state.facts)
 
     def _complete_reply(
         self, question: Question, run: Run, budget: RemainingBudget, person: Person, reply: Reply
@@ -208,7 +208,7 @@ class TurnRunner:
         async def no_work(run: Run) -> Reply:
             return Reply(text="")  # not called: in a crisis `SafetyService.guard` answers instead
 
-        if not read_care(question.text).is_crisis:
+        if not read_safety_state(question.text).is_crisis:
             return None
         return await self.run_turn(question, no_work)
 

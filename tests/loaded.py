@@ -19,7 +19,7 @@ import bot.app
 import bot.console
 import bot.http.server
 import db.documents.reading
-from agent.care import read_care
+from agent.care import read_safety_state
 from agent.fallback.request import read_request
 from agent.fallback.words import lexicon
 from agent.i18n import languages, translate_into
@@ -27,5 +27,5 @@ from agent.i18n import languages, translate_into
 lexicon()
 for language in languages():
     translate_into(language, "nothing_to_forget")
-for understand in (read_care, read_request):
+for understand in (read_safety_state, read_request):
     understand("I like a dry red wine with lamb, for 20 euros.")

@@ -14,7 +14,7 @@ from agent.i18n import translate
 from agent.language import truncate_at_boundary
 from agent.markdown import escape
 from agent.text import pattern, split_words
-from agent.turn import Outcome, Reply, deps_of, error_types
+from agent.turn import Outcome, Reply, get_deps, list_error_types
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ def result_fields(
     return fields | {
         "by_model": response.has_text,
         "retry_count": response.retry_count,
-        "error_types": error_types(response),
+        "error_types": list_error_types(response),
         "prompt": prompt.ref,
     }
 
@@ -188,7 +188,7 @@ async def ask_cheaper_model_first(
 
     Ask the run's models if none is, or if the cheaper one's answer fails its check.
     """
-    cheaper = deps_of(run).models.get(CHEAPER)
+    cheaper = get_deps(run).models.get(CHEAPER)
     if cheaper is not None and has_clear_best(chunks):
         once = replace(run.limits, structured_output_max_retries=0, model_tries=1)
         response = await generate_agentic_response(
@@ -224,7 +224,7 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         pairing and labels, each behind its [path]. Quotation marks hold words letter for letter.
         """
         chunks = near_best(await retrieve(documents, [query], run.span))
-        ids_given_to_model = deps_of(run).ids_given_to_model
+        ids_given_to_model = get_deps(run).ids_given_to_model
         new = [chunk for chunk in chunks if chunk.id not in ids_given_to_model]
         ids_given_to_model.update(chunk.id for chunk in new)
         return ToolOutput(excerpts(new) or (NO_MORE if chunks else NOTHING), by_chunk(chunks))

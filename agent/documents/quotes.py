@@ -38,7 +38,7 @@ from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
 from agent.prompts import get_prompt, with_instructions
 from agent.text import UNSPACED_SCRIPTS, Pattern, escape_pattern, pattern, strip_unstorable
-from agent.turn import deps_of
+from agent.turn import get_deps
 
 MAX_SNIPPETS: Final = 8
 MAX_TOKENS: Final = 4096
@@ -237,7 +237,7 @@ async def find_quotes(
     """
     chunks = await retrieve(documents, [query], run.span)
     prompt = get_prompt(run, "documents-quotes")
-    words, models = query.lower().split(), (*run.models, *deps_of(run).models.values())
+    words, models = query.lower().split(), (*run.models, *get_deps(run).models.values())
     names = [model.model for model in models]
     # With the texts: a quote from a document that has changed since may be wrong.
     key = *words, *chunks, *names, prompt.text, current_language()

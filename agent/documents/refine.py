@@ -19,7 +19,7 @@ from agent.engine.run import Run
 from agent.prompts import get_prompt, with_instructions
 from agent.tables import StrictModel
 from agent.text import pattern
-from agent.turn import security_flags
+from agent.turn import find_security_flags
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def _short(text: str) -> str:
 def _query(text: str) -> str:
     query = _short(text)
     has_words = any(map(str.isalnum, query))
-    if not has_words or "\n" in query or "://" in query or security_flags(query):
+    if not has_words or "\n" in query or "://" in query or find_security_flags(query):
         raise ValueError("must be one line of words, without links and orders")
     return query
 
@@ -116,7 +116,7 @@ async def refine_question(
     response. Suspected prompt injection is logged by name, and on the trace. Never raises, except
     when cancelled.
     """
-    original = Refinement(question, question, security_flags=tuple(security_flags(question)))
+    original = Refinement(question, question, security_flags=tuple(find_security_flags(question)))
     if not enabled:
         return replace(original, fallback_reason="disabled")
     if not run.models or run.requests_left <= kept_requests:

@@ -137,7 +137,7 @@ class Variant:
         earlier += [reply.wine_ids for reply in replies[:-1]]
         return Observed(
             reply=last,
-            texts=tuple(reply.shown for reply in replies),
+            texts=tuple(reply.full_text for reply in replies),
             wines=tuple(wines),
             unknown=tuple({*last.wine_ids} - {wine.id for wine in wines}),
             previous=tuple(await self.catalogue.get(earlier[-1])) if earlier else (),

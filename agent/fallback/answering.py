@@ -110,11 +110,11 @@ def needs_no_alcohol(message: Request, person: Person) -> bool:
 
     A question without a concern asks for knowledge: "what does sur lie mean?"
     """
-    care = person.care
-    if care.forbids_alcohol and message.is_empty:
-        return bool(care.stated) or not message.is_question
+    safety = person.safety
+    if safety.forbids_alcohol and message.is_empty:
+        return bool(safety.stated) or not message.is_question
     is_open = message.is_empty and message.is_about_wine and not message.is_question
-    return is_open and care.is_cautious
+    return is_open and safety.prefers_alcohol_free
 
 
 def kind_of(message: Request, context: Context) -> Kind:

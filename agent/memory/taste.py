@@ -16,18 +16,18 @@ MAX_NOTE: Final = 200
 """Characters of a note, which is kept letter for letter."""
 
 
-def facts_in(text: str) -> tuple[Fact, ...]:
+def parse_facts(text: str) -> tuple[Fact, ...]:
     """Return what a person says of their taste; a note of it, word for word, if nothing is read.
 
     With a colon it is a note always: "my wife: no eggs" is about somebody else.
     """
     text = text.strip()[:MAX_NOTE]
     query = parse_query(text)
-    facts = () if ":" in text else (*excluded(query), *_likes(text), *_budget(query))
+    facts = () if ":" in text else (*excluded_facts(query), *_likes(text), *_budget(query))
     return facts or ((Fact("note", text, text),) if text else ())
 
 
-def excluded(query: WineQuery) -> Iterator[Fact]:
+def excluded_facts(query: WineQuery) -> Iterator[Fact]:
     """Yield what a request rules out, as facts that may be remembered."""
     for field in EXCLUDABLE_FILTERS:
         for value in getattr(query, f"without_{field}"):
@@ -71,7 +71,7 @@ def _plain(value: object) -> str:
     return str(value).replace("_", " ")
 
 
-def fact_of(kind: str, value: str) -> Fact | None:
+def parse_suggested_fact(kind: str, value: str) -> Fact | None:
     """Return a fact as a button carries it; None if it is none that may be suggested."""
     if kind == "allergy" and value in ALLERGIES:
         return Fact("allergy", value, value)
@@ -82,7 +82,7 @@ def fact_of(kind: str, value: str) -> Fact | None:
     return None
 
 
-def in_words(fact: Fact) -> str:
+def describe_fact(fact: Fact) -> str:
     """Return half a sentence that says a fact, about what the person named it."""
     if fact.kind == "budget":
         low, high, currency = parse_budget(fact.value)
@@ -101,11 +101,11 @@ def in_words(fact: Fact) -> str:
 
 def added_note(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms facts; empty without any."""
-    listed = ", ".join(escape(in_words(fact)) for fact in facts)
+    listed = ", ".join(escape(describe_fact(fact)) for fact in facts)
     return translate("memory_learned", facts=listed) if listed else ""
 
 
 def removed_note(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms forgotten facts; empty without any."""
-    listed = ", ".join(escape(in_words(fact)) for fact in facts)
+    listed = ", ".join(escape(describe_fact(fact)) for fact in facts)
     return translate("memory_unlearned", facts=listed) if listed else ""

@@ -21,22 +21,22 @@ from agent.i18n import translate
 from agent.memory.cellar import (
     MAX_BOTTLES,
     MAX_NAME,
-    bottles_in_stock,
-    bottles_of,
     cellar,
     drinking_window,
-    find_bottles_by_id,
+    find_item_by_id,
+    find_removal,
     guess_wine,
-    take_bottles,
-    wine_of,
+    items_in_stock,
+    to_cellar_item,
+    to_wine,
 )
 from agent.memory.taste import (
     MAX_NOTE,
     added_note,
     contradicted_facts,
-    excluded,
-    facts_in,
+    excluded_facts,
     new_facts,
+    parse_facts,
     removed_note,
 )
 from agent.sommelier.safety import may_be_shown, person_in
@@ -44,7 +44,7 @@ from agent.sommelier.wine import Currency, wine_record
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel
 from agent.text import split_words
-from agent.turn import Change, Fact, Person, Reply, changed
+from agent.turn import Change, Fact, Person, Reply, apply_change
 
 REMEMBER: Final = (
     "Keep a lasting fact of the guest: hate (a wine they never drink), like, allergy, budget "
@@ -128,17 +128,17 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
     """
     person, name = person_in(run), arguments.wine
     if arguments.action == "remove":
-        added = take_bottles(person.bottles, name, arguments.count)
+        added = find_removal(person.bottles, name, arguments.count)
         if added is None:
             raise ToolError("the guest owns no wine of this name; own_cellar lists theirs")
-    elif owned := find_bottles_by_id(person.bottles, name):
+    elif owned := find_item_by_id(person.bottles, name):
         wine = dict(owned.wine)
         if arguments.price is not None:
             wine |= {"price": arguments.price, "currency": arguments.currency.value}
         added = replace(owned, count=arguments.count, wine=wine)
     else:
         wine_named = guess_wine(name, arguments.price, arguments.currency)
-        added = bottles_of(wine_named, arguments.count)
+        added = to_cellar_item(wine_named, arguments.count)
     return _change_output("cellar changed", person, bottles=(added,))
 
 
@@ -148,7 +148,7 @@ async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     # Without the facts, wines that the person hates are listed, too. Allergies are part of `care`
     # and still filter.
     person_without_facts = replace(person, facts=())
-    owned = ((item, wine_of(item)) for item in bottles_in_stock(person.bottles))
+    owned = ((item, to_wine(item)) for item in items_in_stock(person.bottles))
     found = [(item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts)]
     if not found:
         none = "the guest's cellar holds no bottles that they may drink"
@@ -174,7 +174,7 @@ def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
             return (Fact("note", value, value),)
         case "hate":
             # "Chardonnay" alone parses as a like; the kind says that it is a hate.
-            named = (fact for fact in facts_in(value) if fact.kind in ("like", "hate"))
+            named = (fact for fact in parse_facts(value) if fact.kind in ("like", "hate"))
             facts = tuple(Fact("hate", fact.value, fact.original_text) for fact in named)
         case "allergy":
             # A word is read as an allergen only if the text speaks of an allergy.
@@ -184,7 +184,7 @@ def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
         case "like" | "budget":
             if arguments.kind == "budget" and value.isdecimal():
                 value = f"up to {value}"
-            facts = tuple(fact for fact in facts_in(value) if fact.kind == arguments.kind)
+            facts = tuple(fact for fact in parse_facts(value) if fact.kind == arguments.kind)
     if not facts:
         known = "grape, region, country, style or taste"
         raise ToolError(f"this value names no known {known}; use kind note")
@@ -217,7 +217,7 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
     )
     is_changed = bool(change.added_facts or change.removed_facts or change.bottles)
     is_read = bool(reply.wines) and len(message) <= MAX_READ
-    facts = excluded(parse_query(message)) if is_read else ()
+    facts = excluded_facts(parse_query(message)) if is_read else ()
     return replace(
         reply,
         changes=(change,) if is_changed else (),
@@ -228,7 +228,7 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
 
 def change_notes(change: Change, person: Person) -> list[str]:
     """Return the sentences that confirm a change; those about bottles say how many there are."""
-    after, keys = changed(person, change), {item.key for item in change.bottles}
+    after, keys = apply_change(person, change), {item.key for item in change.bottles}
     bottles = [item for item in after.bottles if item.key in keys]
     year = datetime.now(UTC).year
     parts = (

@@ -25,7 +25,7 @@ from agent.language import DETECTED_LANGUAGES, common_words
 from agent.markdown import strip_invisible
 from agent.prompts import get_prompt, with_instructions
 from agent.tables import StrictModel, read_toml
-from agent.turn import Outcome, error_types
+from agent.turn import Outcome, list_error_types
 
 QUERY_COUNT: Final = 10
 REPAIRS: Final = 1
@@ -187,7 +187,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     response = await generate_agentic_response(
         message, run=replace(query_run, limits=limits), contract=contract
     )
-    retries, errors = response.retry_count, error_types(response)
+    retries, errors = response.retry_count, list_error_types(response)
     if response.answer is not None and response.outcome == "answered":
         queries = tuple(response.answer.root)
         return Queries(name, where, queries, "answered", retries, errors, prompt.ref)

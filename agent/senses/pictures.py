@@ -33,7 +33,7 @@ from agent.sommelier.attachment import (
 from agent.sommelier.sommelier_prompts import compact_schema
 from agent.sommelier.wine import Catalogue
 from agent.text import split_words
-from agent.turn import deps_of, security_flags
+from agent.turn import find_security_flags, get_deps
 
 VISION: Final = "vision"
 """The key of the model for pictures in `Deps.models`."""
@@ -125,7 +125,7 @@ async def _transcribe(run: Run, picture: str) -> PictureText:
     asked = with_instructions(run, get_prompt(run, "picture"), schema=CONTRACT.output.schema_text)
     response = await generate_agentic_response(
         QUESTION,
-        run=replace(asked, models=[deps_of(run).models[VISION]], limits=limits),
+        run=replace(asked, models=[get_deps(run).models[VISION]], limits=limits),
         contract=CONTRACT,
         images=[picture],
     )
@@ -145,7 +145,7 @@ def without_guesses(text: PictureText) -> PictureText:
         if _is_wine(wine)
     ]
     unreadable = text.unreadable + len(text.wines) - len(wines)
-    seen = text.seen if text.shows == "other" and not security_flags(text.seen) else ""
+    seen = text.seen if text.shows == "other" and not find_security_flags(text.seen) else ""
     return text.model_copy(update={"wines": wines, "unreadable": unreadable, "seen": seen})
 
 
@@ -160,7 +160,7 @@ def _is_wine(wine: ReadWine) -> bool:
         or any(
             sum(map(str.isdigit, facts[part.start : part.end])) for part in find_auto_links(facts)
         )
-        or security_flags(everything)
+        or find_security_flags(everything)
     )
 
 

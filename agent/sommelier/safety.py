@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
 
-from agent.care import Care
+from agent.care import SafetyState
 from agent.engine.run import Run
 from agent.language import stem
 from agent.sommelier.wine import (
@@ -27,7 +27,7 @@ from agent.sommelier.wine import (
     synonyms,
 )
 from agent.text import split_words
-from agent.turn import NOBODY, Fact, Person, deps_of
+from agent.turn import NOBODY, Fact, Person, get_deps
 
 MAX_ABV: Final = 0.5
 """The strongest wine that counts as alcohol-free, in % vol."""
@@ -129,20 +129,20 @@ def _has_name(wine: Wine, kind: Kind, names: Sequence[str]) -> bool:
 
 def person_in(run: Run) -> Person:
     """Return the user of a run, or `NOBODY`."""
-    return deps_of(run).person or NOBODY
+    return get_deps(run).person or NOBODY
 
 
-def care_in(run: Run) -> Care:
+def get_safety_state(run: Run) -> SafetyState:
     """Return the concerns and allergies of the user of a run."""
-    return person_in(run).care
+    return person_in(run).safety
 
 
 def may_be_shown(wine: Wine, person: Person) -> bool:
     """Return whether a person may drink a wine and has not said that they never drink it."""
-    care = person.care
-    if "grapes" in care.allergies or care.allergies.intersection(wine.allergens):
+    safety = person.safety
+    if "grapes" in safety.allergies or safety.allergies.intersection(wine.allergens):
         return False
-    if care.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
+    if safety.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
     return not any(matches(wine, taste) for taste in tastes_of("hate", person.facts))
 
@@ -154,11 +154,11 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
 
 def narrow(query: WineQuery, person: Person) -> WineQuery:
     """Restrict a search to wines that a person may be shown, and rank wines they like first."""
-    care, hates = person.care, tastes_of("hate", person.facts)
+    safety, hates = person.safety, tastes_of("hate", person.facts)
     # No filter excludes "sweet and red"; `may_be_shown` later removes wines of such tastes.
     simple_hates = [taste for taste in hates if len(taste) == 1]
     excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
-    excluded["allergens"] = tuple(sorted(care.allergies - UNDECLARED_ALLERGENS))
+    excluded["allergens"] = tuple(sorted(safety.allergies - UNDECLARED_ALLERGENS))
     filters = _preferred(query, person.facts) | ({"limit": MAX_VALUES} if hates else {})
     for name, values in excluded.items():
         in_query = getattr(query, f"without_{name}")
@@ -166,7 +166,7 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
     narrowed = WineQuery.model_validate(dict(query) | filters)
     return (
         _restrict_to_alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN)
-        if care.forbids_alcohol
+        if safety.forbids_alcohol
         else narrowed
     )
 
@@ -225,7 +225,7 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
         result = await search(narrow(query, replace(person, facts=without_budget)))
     result = _limit_to_query(result, query)
     is_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
-    if not person.care.is_cautious or query.like or is_alcohol_free:
+    if not person.safety.prefers_alcohol_free or query.like or is_alcohol_free:
         return result
     alcohol_free = await search(_restrict_to_alcohol_free(narrow(query, person), MAX_ABV))
     first = {wine.id: wine for wine in alcohol_free.wines[:OFFERED_FIRST]}
@@ -257,10 +257,11 @@ async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Perso
 
 def safety_rules(person: Person) -> str:
     """Return the lines of the prompt about this person, or an empty text."""
-    care, facts = person.care, person.facts
-    lines = [FORBIDDEN if care.forbids_alcohol else CAUTIOUS if care.is_cautious else ""]
-    if care.allergies:
-        lines.append(ALLERGIC.format(names=", ".join(sorted(care.allergies))))
+    safety, facts = person.safety, person.facts
+    cautious = CAUTIOUS if safety.prefers_alcohol_free else ""
+    lines = [FORBIDDEN if safety.forbids_alcohol else cautious]
+    if safety.allergies:
+        lines.append(ALLERGIC.format(names=", ".join(sorted(safety.allergies))))
     liked = (" ".join(*taste.values()) for taste in liked_by_ratings(facts))
     known = {
         "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agent.care import Help, read_care_in_talk
+from agent.care import Help, read_conversation_safety
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import ToolCall
@@ -32,7 +32,7 @@ from agent.sommelier.attachment import (
     find_ours,
 )
 from agent.sommelier.safety import (
-    care_in,
+    get_safety_state,
     is_without_alcohol,
     may_be_shown,
     person_in,
@@ -47,9 +47,9 @@ from agent.turn import (
     Change,
     Person,
     Reply,
-    deps_of,
-    error_types,
+    get_deps,
     guard_input,
+    list_error_types,
     with_person,
 )
 
@@ -112,18 +112,18 @@ class Sommelier:
     async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
         """Answer `message` with the prompt that is current when the turn starts.
 
-        The person is in the run's deps; if there is none, their care is read from their messages.
+        The person is in the run's deps; if it has none, their messages show their concerns.
         If a wine list is attached to this message, only its wines are recommended. If there is no
         message, the reply is the text that was read from the pictures, and no model is asked.
         """
-        person = deps_of(run).person
+        person = get_deps(run).person
         if person is None:
             texts = [*_texts_by("user", run), message]
-            person = Person(read_care_in_talk(texts, self._help.drinking_age))
-        if person.care.is_crisis:
-            text = self._help.in_crisis(person.care)
-            return Reply(text=text, outcome="care", concerns=person.care.stated)
-        run = replace(run, deps=replace(deps_of(run), person=person, ids_given_to_model=set()))
+            person = Person(read_conversation_safety(texts, self._help.drinking_age))
+        if person.safety.is_crisis:
+            text = self._help.crisis_help(person.safety)
+            return Reply(text=text, outcome="care", concerns=person.safety.stated)
+        run = replace(run, deps=replace(get_deps(run), person=person, ids_given_to_model=set()))
         message = guard_input(message, run.span)
         new_attachment = attachment if attachment and attachment.is_new else None
         is_chosen = is_language_chosen()
@@ -147,21 +147,21 @@ class Sommelier:
         person = person_in(run)
         # A small model names concerns at random.
         concern = "none" if self._is_small or not response.answer else response.answer.concern
-        care = person.care if concern == "none" else person.care.with_concern(concern)
-        if care != person.care:
+        safety = person.safety if concern == "none" else person.safety.with_concern(concern)
+        if safety != person.safety:
             with run.span.child("guard.care", "guardrail") as guard:
                 guard.update(output=[concern], metadata={"heard_by": "model"})
         # The model reported this crisis: `answer` offers help in those that the rules recognize.
-        if care.is_crisis:  # nothing else is told, proposed or changed
-            reply = Reply(text=self._help.in_crisis(care), outcome="care")
+        if safety.is_crisis:  # nothing else is told, proposed or changed
+            reply = Reply(text=self._help.crisis_help(safety), outcome="care")
         else:
-            run = with_person(run, replace(person, care=care))
+            run = with_person(run, replace(person, safety=safety))
             reply = await self._reply_to_response(message, run, response, attachment)
         return replace(
             reply,
-            concerns=care.stated - person.care.stated,
+            concerns=safety.stated - person.safety.stated,
             retries=response.retry_count,
-            error_types=error_types(response),
+            error_types=list_error_types(response),
             prompt=prompt.ref,
         )
 
@@ -199,7 +199,7 @@ class Sommelier:
     def _offered_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
         """Return the tools that are allowed and relevant in this turn: most need only a few."""
         person, user_texts = person_in(run), [*_texts_by("user", run), message]
-        is_sober, is_stored = person.care.forbids_alcohol, bool(person.user_id)
+        is_sober, is_stored = person.safety.forbids_alcohol, bool(person.user_id)
         is_list = attachment is not None and attachment.is_new_list
         allowed = {
             "search_wines": not is_list,
@@ -274,9 +274,9 @@ class Sommelier:
         if attachment and attachment.is_new and attachment.wines:
             return await self._describe_pictures(attachment, person_in(run))
         reply = make_reply(await self._look_up(message, run))
-        care = care_in(run)
-        if reply.wine_ids and (care.is_cautious or care.forbids_alcohol):
-            return replace(reply, text=f"{self._help.notice_for(care)}\n\n{reply.text}")
+        safety = get_safety_state(run)
+        if reply.wine_ids and (safety.prefers_alcohol_free or safety.forbids_alcohol):
+            return replace(reply, text=f"{self._help.notice_for(safety)}\n\n{reply.text}")
         return reply
 
     async def _look_up(self, message: str, run: Run) -> SearchOutcome:
@@ -310,8 +310,8 @@ class Sommelier:
 
     def _concern_notice(self, run: Run) -> str:
         """Return the notice of a new concern, shown above an answer; empty if shown before."""
-        care = care_in(run)
-        notice = self._help.notice_for(care) if care.new_concern else ""
+        safety = get_safety_state(run)
+        notice = self._help.notice_for(safety) if safety.new_concern else ""
         was_shown = any(notice in answer for answer in _texts_by("assistant", run))
         return "" if was_shown else notice
 
@@ -325,7 +325,7 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
     wines = [wine for wine in answer.wines if may_be_shown(facts[wine.wine_id], person)]
     if answer.wines and not wines:
         return None
-    if person.care.is_cautious:
+    if person.safety.prefers_alcohol_free:
         wines.sort(key=lambda wine: not is_without_alcohol(facts[wine.wine_id]))
     return answer.model_copy(update={"wines": wines})
 
@@ -336,7 +336,7 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
     # The calls look at the pictures of this message, or at the wines shown last; else they search.
     if attachment and (attachment.is_new or not shown):
         return (ToolCall("", READ_PICTURES, "{}"),)
-    if shown and not care_in(run).forbids_alcohol:
+    if shown and not get_safety_state(run).forbids_alcohol:
         arguments = json.dumps({"wine_ids": shown[:MAX_SHOWN_WINES]})
         return (ToolCall("", "get_wine", arguments),)
     if attachment or run.history:  # earlier messages may limit the search, by a price for example

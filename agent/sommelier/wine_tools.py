@@ -21,7 +21,7 @@ from agent.sommelier.wine import (
     wine_record,
 )
 from agent.tables import StrictModel
-from agent.turn import deps_of
+from agent.turn import get_deps
 
 SEARCH = (
     "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
@@ -58,7 +58,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         with run.span.child(name, "retriever", input=filters) as span:
             result = await find_wines(catalogue, query, person_in(run))
             span.update(output=list(wines_by_id(result.wines)), metadata={"found": result.total})
-        return _search_output(result, deps_of(run).ids_given_to_model)
+        return _search_output(result, get_deps(run).ids_given_to_model)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, person_in(run))

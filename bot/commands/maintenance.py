@@ -100,7 +100,7 @@ def forget(
 
     async def delete(sessions: Sessions) -> None:
         repositories = Repositories(sessions)
-        await repositories.turns.change([Change(user_id=user_id, forget=user)])
+        await repositories.turns.change([Change(user_id=user_id, forget_user_hash=user)])
         await forget_people(settings, repositories.personal)
 
     with_database(settings, delete)

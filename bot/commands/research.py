@@ -76,5 +76,5 @@ def _look_up(name: Name, words: str) -> Any:
     reply = asyncio.run(run_turn())
     if reply.outcome == "failed":
         fail(reply.text)
-    typer.echo(printable(rich_text(reply.shown).plain))
+    typer.echo(printable(rich_text(reply.full_text).plain))
     return reply.answer

@@ -22,7 +22,7 @@ from agent.i18n import set_language
 from agent.markdown import strip_invisible
 from agent.sommelier.service import Answerer
 from agent.tables import StrictModel
-from agent.turn import AnswerFunction, Outcome, Reply, deps_of, guard_input
+from agent.turn import AnswerFunction, Outcome, Reply, get_deps, guard_input
 from bot import look_ups
 from bot.http.server import UNAVAILABLE
 from bot.question import Kind, Question
@@ -100,7 +100,7 @@ class Api:
 
         async def work(run: Run) -> Reply:
             # Concerns that the user stated before are found in the whole conversation.
-            run = replace(run, history=earlier, deps=replace(deps_of(run), person=None))
+            run = replace(run, history=earlier, deps=replace(get_deps(run), person=None))
             return await self.answerer.answer(message, run)
 
         reply = await self._turn("chat", message, work)

@@ -11,12 +11,12 @@ from typing import Final
 
 from telegram import Message, MessageEntity, Update
 
-from agent.care import CONCERNS, gravest
+from agent.care import CONCERNS, gravest_concern
 from agent.engine.run import Run
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
-from agent.memory.taste import added_note, fact_of, in_words
+from agent.memory.taste import added_note, describe_fact, parse_suggested_fact
 from agent.sommelier.wine import Wine
 from agent.turn import Fact, Reply
 from bot.look_ups import run_proposal
@@ -143,7 +143,7 @@ def _shown_in(message: object) -> list[Proposal]:
 
 def _care_button(question: Question, reply: Reply) -> ButtonRows:
     """Return the button that takes back or confirms a concern that the turn noticed."""
-    concern = gravest(reply.concerns)
+    concern = gravest_concern(reply.concerns)
     if concern == "crisis":
         label, value = translate("care_misunderstood_button"), MISUNDERSTOOD
     elif concern and reply.outcome != "care":
@@ -157,7 +157,7 @@ def _memory_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the buttons that undo the changes of a turn, or remember a fact it suggests."""
     undo_id = next((change.undo_id for change in reply.changes if change.undo_id), 0)
     suggested = [
-        Button(translate("remember_fact", fact=in_words(fact))[:MAX_LABEL], data)
+        Button(translate("remember_fact", fact=describe_fact(fact))[:MAX_LABEL], data)
         for fact in reply.suggested_facts
         if len((data := _data(question.user_id, fact)).encode()) <= MAX_DATA
     ]
@@ -180,7 +180,7 @@ async def _undo(update: Update, conversation: Conversation) -> None:
     if await conversation.repositories.memory.undoable(user_id, undo_id) is None:
         await acknowledge(query, translate("nothing_to_undo"))
         return
-    await conversation.change_memory(update, undoes=undo_id)
+    await conversation.change_memory(update, reverts_id=undo_id)
     await acknowledge(query, translate("undone"))
     await remove_buttons(query)
 
@@ -189,7 +189,7 @@ async def _remember(update: Update, conversation: Conversation) -> None:
     """Remember a suggested fact."""
     query = press_of(update)
     owner, kind, value = parts_of(query, 3)
-    fact = fact_of(kind, value)
+    fact = parse_suggested_fact(kind, value)
     if await claim(query, owner if fact else None) and fact:
         await conversation.change_memory(update, added_facts=(fact,))
         await acknowledge(query, added_note([fact]))

@@ -15,7 +15,7 @@ from agent.sommelier.answer import to_history
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
-from agent.turn import Change, Fact, Reply, StoredMessage, settings_of
+from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
 from bot.question import Question, current_turn
 from bot.resources import Repositories, Resources
 from bot.telegram.messages import (
@@ -177,7 +177,7 @@ class Conversation:
         facts = await self.repositories.memory.facts(user.id)
         if (turn := current_turn()) is not None:
             turn.facts = facts
-        known = settings_of(facts)
+        known = get_chosen_settings(facts)
         written = language_written(update) or known.get(WRITTEN) or current_language()
         is_chosen = known.get(CHOSEN, AS_WRITTEN) != AS_WRITTEN
         set_language(known[CHOSEN] if is_chosen else written, is_chosen=is_chosen)
@@ -186,7 +186,7 @@ class Conversation:
 
     async def language_of(self, user_id: int) -> str | None:
         """Return the language of a user who does not write now; None if it is unknown."""
-        return language_in(settings_of(await self.repositories.memory.facts(user_id)))
+        return language_in(get_chosen_settings(await self.repositories.memory.facts(user_id)))
 
 
 def language_in(settings: Mapping[str, str]) -> str | None:

@@ -11,7 +11,7 @@ from telegram import BotCommand, Update
 from telegram.ext import filters
 
 from agent.i18n import ENGLISH, languages, translate, use_language
-from agent.turn import UNDER_AGE, Fact, settings_of
+from agent.turn import UNDER_AGE, Fact, get_chosen_settings
 from bot import look_ups
 from bot.question import is_retry
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
@@ -102,7 +102,7 @@ async def _undo_turn(update: Update, conversation: Conversation) -> bool:
 async def _start(update: Update, conversation: Conversation) -> None:
     """Answer /start with a greeting; in private ask for an age that is unknown."""
     age, buttons = conversation.resources.help.drinking_age, ButtonRows()
-    known = settings_of(await conversation.facts(update)).get("age")
+    known = get_chosen_settings(await conversation.facts(update)).get("age")
     if is_private(update) and known != str(age):
         older = Button(translate("start_older", age=age), f"{AGE}yes")
         buttons = ((older, Button(translate("start_younger", age=age), f"{AGE}no")),)

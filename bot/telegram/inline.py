@@ -40,9 +40,9 @@ async def _offer(limit: RateLimit, update: Update, conversation: Conversation) -
 
 async def _find(conversation: Conversation, query: InlineQuery) -> Sequence[Wine]:
     safety, user_id = conversation.turns.safety, query.from_user.id
-    care = await safety.find_care_in_any_chat(query.query, user_id)
-    person = await safety.read_person(0, user_id, care)
-    if person.care.forbids_alcohol or person.care.is_crisis:
+    state = await safety.find_state_in_any_chat(query.query, user_id)
+    person = await safety.read_person(0, user_id, state)
+    if person.safety.forbids_alcohol or person.safety.is_crisis:
         return ()
     request = parse_query(query.query).model_copy(update={"limit": MOST})
     found = await find_wines(conversation.repositories.wines, request, person)

@@ -19,9 +19,9 @@ from agent.senses.pictures import VISION, read_pictures
 from agent.senses.sent_files import TOO_LARGE, SentFiles, Unusable
 from agent.senses.speech import MAX_SECONDS, AudioServer, Heard, hear, read_aloud
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.safety import care_in, person_in
+from agent.sommelier.safety import get_safety_state, person_in
 from agent.sommelier.wine import Catalogue
-from agent.turn import Reply, deps_of, settings_of
+from agent.turn import Reply, get_chosen_settings, get_deps
 from bot.telegram.conversation import AnyHandler, Conversation, on_message
 from bot.telegram.messages import (
     id_of_replied_answer,
@@ -74,7 +74,7 @@ async def _answer_pictures(readers: SentFiles, update: Update, conversation: Con
     if not is_addressed(message):
         return
     words = without_mentions(message)
-    can_see = VISION in deps_of(conversation.turns.base_run).models
+    can_see = VISION in get_deps(conversation.turns.base_run).models
     files = files_of(message) or files_of(message.reply_to_message)
     if not (words or can_see):
         await conversation.reply(update, translate("text_only"))
@@ -85,9 +85,9 @@ async def _answer_pictures(readers: SentFiles, update: Update, conversation: Con
     history = await conversation.load_history(question, id_of_replied_answer(message))
 
     async def work(run: Run) -> Reply:
-        if (care := care_in(run)).forbids_alcohol:
-            return Reply(text=conversation.turns.safety.help.notice_for(care), outcome="care")
-        if VISION not in deps_of(run).models:
+        if (safety := get_safety_state(run)).forbids_alcohol:
+            return Reply(text=conversation.turns.safety.help.notice_for(safety), outcome="care")
+        if VISION not in get_deps(run).models:
             reply = await conversation.ask_agent(text, run, history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
         bot, catalogue = message.get_bot(), conversation.repositories.wines
@@ -156,7 +156,7 @@ async def _answer_voice(update: Update, conversation: Conversation) -> None:
 
 async def _aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:
     """Return the answer as audio, for a user who chose so."""
-    is_chosen = settings_of(person_in(run).facts).get(ALOUD) == ON
+    is_chosen = get_chosen_settings(person_in(run).facts).get(ALOUD) == ON
     if speaker is None or not is_chosen or reply.outcome == "care":
         return b""
     return await read_aloud(parse(reply.text).text, run, speaker)

@@ -16,18 +16,24 @@ from telegram.ext import filters
 
 from agent.i18n import translate, use_language
 from agent.memory.cellar import (
-    bottles_in_stock,
     cellar,
-    due_fact,
-    due_in,
-    read_bottles,
-    take_bottles,
-    whole_cellar,
+    find_due_items,
+    find_removal,
+    format_cellar,
+    items_in_stock,
+    parse_cellar_item,
+    reminder_fact,
 )
-from agent.memory.taste import contradicted_facts, facts_in, in_words, new_facts, removed_note
+from agent.memory.taste import (
+    contradicted_facts,
+    describe_fact,
+    new_facts,
+    parse_facts,
+    removed_note,
+)
 from agent.memory.tools import change_notes
 from agent.sommelier.safety import format_taste, liked_by_ratings
-from agent.turn import STATED_KINDS, Bottles, Change, Fact, Person
+from agent.turn import STATED_KINDS, CellarItem, Change, Fact, Person
 from bot.question import Destination
 from bot.telegram.answer_buttons import undo_button
 from bot.telegram.buttons import acknowledge, remove_buttons
@@ -64,14 +70,14 @@ def memory_handlers() -> list[AnyHandler]:
 async def _taste(update: Update, conversation: Conversation) -> None:
     """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
     facts = await conversation.facts(update)
-    if stated := facts_in(behind_command(message_of(update))):
+    if stated := parse_facts(behind_command(message_of(update))):
         new = new_facts(stated, facts)
         gone = tuple(old for fact in new for old in contradicted_facts(fact, facts))
         await _change(update, conversation, added_facts=new, removed_facts=gone)
         return
     known = _listed(facts)
     rows = tuple(
-        (Button(f"✖ {in_words(fact)}"[:MAX_LABEL], _data(fact)),) for fact in known[:MAX_FACTS]
+        (Button(f"✖ {describe_fact(fact)}"[:MAX_LABEL], _data(fact)),) for fact in known[:MAX_FACTS]
     )
     await conversation.reply(update, translate("taste_known" if known else "taste_unknown"), rows)
 
@@ -91,15 +97,15 @@ async def _cellar(update: Update, conversation: Conversation) -> None:
     action, _, line = behind_command(message_of(update)).partition(" ")
     _, user_id = chat_and_user_ids(update)
     bottles = await conversation.repositories.memory.bottles(user_id)
-    if action == "add" and (bought := read_bottles(line)):
+    if action == "add" and (bought := parse_cellar_item(line)):
         await _change(update, conversation, bottles=(bought,))
     elif action == "remove":
-        asked = read_bottles(line)
-        gone = take_bottles(bottles, line, asked.count if asked else None)
+        asked = parse_cellar_item(line)
+        gone = find_removal(bottles, line, asked.count if asked else None)
         await _change(update, conversation, bottles=(gone,) if gone else ())
     else:
-        hint = f"\n\n{translate('cellar_hint')}" if bottles_in_stock(bottles) else ""
-        shown = whole_cellar(bottles, datetime.now(UTC).year)
+        hint = f"\n\n{translate('cellar_hint')}" if items_in_stock(bottles) else ""
+        shown = format_cellar(bottles, datetime.now(UTC).year)
         await conversation.reply(update, shown + hint)
 
 
@@ -107,7 +113,7 @@ async def _take_file(update: Update, conversation: Conversation) -> None:
     """Add the bottles of a CSV file to the cellar of the person who sends it."""
     document = message_of(update).document
     assert document is not None  # noqa: S101 - the handler lets nothing else through
-    bottles, left = list[Bottles](), 0
+    bottles, left = list[CellarItem](), 0
     if (document.file_size or 0) <= MAX_FILE_BYTES:
         file = await document.get_file()
         content = bytes(await file.download_as_bytearray())
@@ -163,12 +169,12 @@ async def remind(conversation: Conversation) -> None:
         return
     month = f"reminded={now:%Y-%m}"
     for user_id in await memory.owners(without=(OFF, month)):
-        due = due_in(await memory.bottles(user_id), await memory.facts(user_id), now.year)
+        due = find_due_items(await memory.bottles(user_id), await memory.facts(user_id), now.year)
         if not due:
             continue
         with use_language(await conversation.language_of(user_id)):
             text = cellar(due, now.year, translate("cellar_due"))
             no_more = Button(translate("cellar_remind_no_button"), NO_REMINDERS)
         messages = messages_of(Destination(user_id), [text], ((no_more,),))
-        facts = tuple(due_fact(bottles, now.year) for bottles in due)
+        facts = tuple(reminder_fact(bottles, now.year) for bottles in due)
         await memory.remind(user_id, Fact("setting", month), facts, messages)

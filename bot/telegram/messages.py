@@ -7,7 +7,7 @@ from telegram.constants import ChatType
 from telegram.ext import filters
 
 from agent import size_limits
-from agent.care import FORWARDED
+from agent.care import FORWARDED_HEADER
 from agent.language import detect_language
 from agent.text import Pattern, pattern
 from bot.question import Destination
@@ -120,7 +120,7 @@ def with_quotations(words: str, message: Message) -> str:
     of another bot, are quoted too. A reply to an answer of the bot is known from the conversation.
     """
     if not is_own(message):
-        return f"{FORWARDED}\n{_quoted(words)}"
+        return f"{FORWARDED_HEADER}\n{_quoted(words)}"
     replied = message.reply_to_message
     if message.quote is not None:
         return f"{words}\n\n{_quoted(message.quote.text)}".strip()

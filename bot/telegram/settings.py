@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from telegram import Update
 
 from agent.i18n import current_language, languages, set_language, translate, translate_into
-from agent.turn import settings_of
+from agent.turn import get_chosen_settings
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import (
     AS_WRITTEN,
@@ -67,7 +67,7 @@ def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
 
 async def _settings(update: Update, conversation: Conversation) -> None:
     """Answer /settings with a button for every choice."""
-    rows = _buttons(conversation, settings_of(await conversation.facts(update)))
+    rows = _buttons(conversation, get_chosen_settings(await conversation.facts(update)))
     said = f"{translate('settings')}\n\n{translate('setting_traces_ask')}"
     await conversation.reply(update, said, rows)
 
@@ -79,7 +79,7 @@ async def _choose(update: Update, conversation: Conversation) -> None:
     if value not in _values().get(name, ()):
         await acknowledge(query, translate("button_too_old"))
         return
-    chosen = settings_of(await conversation.facts(update))
+    chosen = get_chosen_settings(await conversation.facts(update))
     await conversation.store_setting(update, chosen, name, value)
     chosen[name], confirmation = value, "setting_kept"
     if name == CHOSEN:
@@ -151,4 +151,5 @@ async def _forget(privacy: Privacy, update: Update, conversation: Conversation) 
     stays = "forget_elsewhere" if privacy.is_deleted_there else "forget_not_elsewhere"
     where = translate(stays, where=privacy.elsewhere) if privacy.elsewhere else ""
     await conversation.reply(update, translate("forget_done", elsewhere=where))
-    await conversation.change_memory(update, forget=conversation.trace_name("user", user_id))
+    user_hash = conversation.trace_name("user", user_id)
+    await conversation.change_memory(update, forget_user_hash=user_hash)

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, case, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import strip_unstorable
-from agent.turn import Bottles, Change, Fact, FactKind, StoredMessage
+from agent.turn import CellarItem, Change, Fact, FactKind, StoredMessage
 from db.engine import SqlRepository, count_changed
 from db.models import (
     Base,
@@ -194,11 +194,11 @@ class MemoryRepository(SqlRepository):
         said = await self._first(select(FactRow.said).where(_is_undo(user_id, undo_id)))
         return None if said is None else CHANGE.validate_json(said)
 
-    async def bottles(self, user_id: int) -> list[Bottles]:
+    async def bottles(self, user_id: int) -> list[CellarItem]:
         """Return the wines that a user owns or owned; the last changed ones come last."""
         theirs = select(BottleRow.__table__).where(BottleRow.user_id == user_id)
         rows = await self._rows(theirs.order_by(BottleRow.at, BottleRow.id))
-        return [loaded(Bottles, row) for row in rows]
+        return [loaded(CellarItem, row) for row in rows]
 
     async def remind(
         self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]
@@ -224,7 +224,7 @@ class MemoryRepository(SqlRepository):
 async def apply_changes(session: AsyncSession, changes: Sequence[Change], now: datetime) -> None:
     """Apply the changes of a turn, in the transaction that stores the turn, so only once."""
     for wanted in changes:
-        made = await _undone(session, wanted) if wanted.undoes else wanted
+        made = await _undone(session, wanted) if wanted.reverts_id else wanted
         user_id = made.user_id
         for fact in made.removed_facts:
             # An allergy is stored for each chat where the user told it, too.
@@ -242,10 +242,11 @@ async def apply_changes(session: AsyncSession, changes: Sequence[Change], now: d
             undo = FactRow(user_id=user_id, kind=UNDO, value=value, said=said, at=now)
             undo.until = now + UNDOABLE
             await upsert(session, undo)
-        if made.forget:
-            await _forget(session, user_id, made.forget)
+        if made.forget_user_hash:
+            await _forget(session, user_id, made.forget_user_hash)
             # Their traces are deleted wherever else they are, from now on.
-            await upsert(session, DeletionRow(user=made.forget, at=now, due_at=now, tries=0))
+            user = made.forget_user_hash
+            await upsert(session, DeletionRow(user=user, at=now, due_at=now, tries=0))
 
 
 def _is_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
@@ -255,12 +256,12 @@ def _is_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
 
 async def _undone(session: AsyncSession, wanted: Change) -> Change:
     """Return the inverse of a stored change and delete it; an empty change if it is not stored."""
-    this = delete(FactRow).where(_is_undo(wanted.user_id, wanted.undoes)).returning(FactRow.said)
-    said = await session.scalar(this)
+    is_undo = _is_undo(wanted.user_id, wanted.reverts_id)
+    said = await session.scalar(delete(FactRow).where(is_undo).returning(FactRow.said))
     return CHANGE.validate_json(said).inverse if said else Change(user_id=wanted.user_id)
 
 
-async def _add(session: AsyncSession, user_id: int, bottles: Bottles, now: datetime) -> None:
+async def _add(session: AsyncSession, user_id: int, bottles: CellarItem, now: datetime) -> None:
     """Add bottles to a wine, or remove them; the count never falls below 0."""
     this = (BottleRow.user_id == user_id) & (BottleRow.key == strip_unstorable(bottles.key))
     new = BottleRow(user_id=user_id, key=strip_unstorable(bottles.key), count=0, wine={}, note="")

@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from agent.markdown import strip_invisible
-from agent.memory.cellar import YEARS, bottles_of, guess_wine
+from agent.memory.cellar import YEARS, guess_wine, to_cellar_item
 from agent.sommelier.wine import (
     Colour,
     Currency,
@@ -38,7 +38,7 @@ from agent.sommelier.wine import (
 )
 from agent.tables import read_toml
 from agent.text import pattern
-from agent.turn import Bottles
+from agent.turn import CellarItem
 from db.tables import Unreadable, decode, read_sheets
 
 SHOWN_PROBLEMS: Final = 20
@@ -164,7 +164,7 @@ def parse_catalogue(data: bytes, source: str = "") -> CatalogueFile:
     return CatalogueFile(tuple(wines.values()), tuple(problems), named, read_as, source)
 
 
-def read_cellar(data: bytes) -> tuple[list[Bottles], int]:
+def read_cellar(data: bytes) -> tuple[list[CellarItem], int]:
     """Return the bottles that a CSV file or workbook lists, and the number of unreadable rows.
 
     Raises:
@@ -174,7 +174,7 @@ def read_cellar(data: bytes) -> tuple[list[Bottles], int]:
     columns = _columns_of(titles, rows, CELLAR_FIELDS)
     if "name" not in columns:
         raise CatalogueFileError(Problem("no column of the file holds names of wines"))
-    found, unread = dict[str, Bottles](), max(0, len(rows) - MOST_WINES)
+    found, unread = dict[str, CellarItem](), max(0, len(rows) - MOST_WINES)
     for _, cells in rows[:MOST_WINES]:
         row = _filled(columns, cells)
         if "name" not in row:
@@ -185,7 +185,7 @@ def read_cellar(data: bytes) -> tuple[list[Bottles], int]:
     return list(found.values()), unread
 
 
-def _bottles_in(row: Mapping[str, str]) -> Bottles:
+def _bottles_in(row: Mapping[str, str]) -> CellarItem:
     """Return the bottles of a row; the name of the wine fills in for missing and odd cells."""
     known = {
         field: cell
@@ -203,7 +203,7 @@ def _bottles_in(row: Mapping[str, str]) -> Bottles:
         int(cell) if cell.isdecimal() and len(cell) <= len("9999") else None for cell in numbers
     )
     begin, end = (year if year in YEARS else None for year in years)
-    return bottles_of(
+    return to_cellar_item(
         wine.model_copy(update=unknown | guessed),
         1 if count is None else count,
         drink_from=begin,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.care import Care
+from agent.care import SafetyState
 from agent.engine.run import Limits
 from agent.sommelier.wine import Allergen
 from agent.turn import Fact, Person, Reply, StoredMessage
@@ -126,10 +126,10 @@ async def test_an_order_in_a_document_changes_nothing(model_server: ModelServer)
 
 
 MINORS = (
-    Person(care=Care(remembered=frozenset({"under_age"})), facts=(Fact("like", "styles=red"),)),
-    Person(care=Care(stated=frozenset({"dependence"}))),
+    Person(SafetyState(remembered=frozenset({"under_age"})), (Fact("like", "styles=red"),)),
+    Person(safety=SafetyState(stated=frozenset({"dependence"}))),
 )
-ALLERGIC = Person(care=Care(allergies=frozenset({"egg"})))
+ALLERGIC = Person(safety=SafetyState(allergies=frozenset({"egg"})))
 
 
 @pytest.mark.parametrize("person", MINORS)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from agent.care import Care, Concern, Help
+from agent.care import Concern, Help, SafetyState
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
 from agent.mcp import McpServers
-from agent.memory.cellar import bottles_of, guess_wine
+from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.memory.tools import memory_tools
-from agent.sommelier.safety import care_in
+from agent.sommelier.safety import get_safety_state
 from agent.sommelier.wine import Wine
 from agent.turn import Deps, Person, Reply
 from bot.care import SafetyService
@@ -74,7 +74,7 @@ async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
         )
         reply, _ = await answered("dziś prowadzę", server=model_server)
         assert (reply.wine_ids, [*reply.concerns]) == (wine_ids, [concern])
-        assert reply.text.startswith(Help().notice_for(Care(stated=frozenset({concern}))))
+        assert reply.text.startswith(Help().notice_for(SafetyState(stated=frozenset({concern}))))
 
 
 async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
@@ -110,12 +110,12 @@ class Chat:
     bot_api: BotApi
     sessions: Sessions
     notices: list[frozenset[Concern]] = field(default_factory=list)
-    cares: list[Care] = field(default_factory=list)
+    cares: list[SafetyState] = field(default_factory=list)
     tracer: RecordingTracer = field(default_factory=RecordingTracer)
     button: str = ""
 
     async def answer(self, message: str, run: Run, attachment: object = None) -> Reply:
-        self.cares.append(care_in(run))
+        self.cares.append(get_safety_state(run))
         return Reply(text="Well.", concerns=self.notices.pop() if self.notices else frozenset())
 
     def started(self) -> AbstractAsyncContextManager[Any]:
@@ -212,10 +212,10 @@ async def test_nothing_is_looked_up_for_who_must_not_drink(chat: Chat) -> None:
 
 async def test_a_model_is_told_what_the_guest_owns_unless_they_must_not_drink_it() -> None:
     call = ToolCall("call_1", "own_cellar", "{}")
-    barolo = replace(bottles_of(guess_wine("Barolo 2016", 45), 6), id=1)
+    barolo = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), id=1)
     owner = Person(bottles=(barolo,), user_id=7)
     told = await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=owner)))
     assert '"bottles":6' in told.text
-    minor = replace(owner, care=Care().with_remembered(["under_age"]))
+    minor = replace(owner, safety=SafetyState().with_remembered(["under_age"]))
     told = await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=minor)))
     assert told.error_type

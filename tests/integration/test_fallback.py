@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.care import Care
+from agent.care import SafetyState
 from agent.engine.messages import Message
 from agent.fallback.answering import Fallback, make_reply
 from agent.i18n import languages, translate_into, use_language
@@ -155,8 +155,8 @@ async def test_others_are_others_and_like_is_like(fallback: Fallback) -> None:
     assert Body.FULL not in {wine.body for wine in wines_of(lighter)}
 
 
-MINOR = Person(care=Care(stated=frozenset({"under_age"})))
-ALLERGIC = Person(care=Care(allergies=frozenset({"egg"})))
+MINOR = Person(safety=SafetyState(stated=frozenset({"under_age"})))
+ALLERGIC = Person(safety=SafetyState(allergies=frozenset({"egg"})))
 PATRIOT = Person(facts=(Fact("hate", "countries=France", "French"),))
 
 

@@ -1,11 +1,11 @@
-"""Certain phrases of care: what rings, what does not, and what help is named then."""
+"""Certain safety phrases: what rings, what does not, and what help is named then."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from agent.care import Help, help_texts, read_care
+from agent.care import Help, read_help_texts, read_safety_state
 
 EVALS = Path(__file__).parent.parent / "evals"
 
@@ -23,36 +23,37 @@ EVALS = Path(__file__).parent.parent / "evals"
     ],
 )
 def test_help_is_named_in_the_language_of_a_crisis(language: str, text: str, number: str) -> None:
-    care = read_care(text)
-    assert care.is_crisis
-    assert care.language == language
-    assert number in Help().in_crisis(care)
+    safety = read_safety_state(text)
+    assert safety.is_crisis
+    assert safety.language == language
+    assert number in Help().crisis_help(safety)
 
 
 def test_what_a_person_says_of_themselves_is_a_concern() -> None:
-    assert read_care("I can't stop drinking").stated == {"dependence"}
-    assert read_care("I'm 15, what may I drink?").stated == {"under_age"}
-    assert read_care("sono in gravidanza, uno senza alcol?").stated == {"pregnancy"}
-    assert read_care("devo guidare: un Barolo per il brasato?").stated == {"driving"}
+    assert read_safety_state("I can't stop drinking").stated == {"dependence"}
+    assert read_safety_state("I'm 15, what may I drink?").stated == {"under_age"}
+    assert read_safety_state("sono in gravidanza, uno senza alcol?").stated == {"pregnancy"}
+    assert read_safety_state("devo guidare: un Barolo per il brasato?").stated == {"driving"}
 
 
 @pytest.mark.parametrize("file", ["harmless_unseen", "care_near_unseen"])
 def test_talk_that_was_written_to_provoke_it_does_not_ring(file: str) -> None:
     lines = (EVALS / f"{file}.jsonl").read_text("utf-8").splitlines()
     harmless = [case for case in map(json.loads, lines) if case.get("label", "none") == "none"]
-    assert [case["text"] for case in harmless if read_care(case["text"]).stated] == []
+    assert [case["text"] for case in harmless if read_safety_state(case["text"]).stated] == []
 
 
 def test_an_allergy_counts_for_the_message_and_is_ones_own_in_the_first_person() -> None:
-    own, wifes = read_care("I'm allergic to eggs"), read_care("my wife has a milk allergy")
+    own = read_safety_state("I'm allergic to eggs")
+    wifes = read_safety_state("my wife has a milk allergy")
     assert own.allergies == own.own_allergies == {"egg"}
     assert wifes.allergies == {"milk"}
     assert not wifes.own_allergies
-    assert not read_care("ich bin nicht allergisch gegen Milch").allergies
+    assert not read_safety_state("ich bin nicht allergisch gegen Milch").allergies
 
 
 def test_an_admin_replaces_help_lines(tmp_path: Path) -> None:
-    care = read_care("ich will nicht mehr leben")
+    safety = read_safety_state("ich will nicht mehr leben")
     own = tmp_path / "own.toml"
     own.write_text('[de]\ncrisis = "{x}: {lines}"\n[de.lines]\nAT = "AT: 142"\nany = "Fragen"')
-    assert Help(texts=help_texts(own)).in_crisis(care) == "{x}: - AT: 142\n- Fragen"
+    assert Help(texts=read_help_texts(own)).crisis_help(safety) == "{x}: - AT: 142\n- Fragen"

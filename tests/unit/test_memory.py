@@ -10,21 +10,21 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
 from agent.memory.cellar import (
-    bottles_of,
     drinking_window,
+    find_removal,
+    get_drinking_state,
     guess_wine,
-    read_bottles,
-    state_of,
-    take_bottles,
-    wine_of,
+    parse_cellar_item,
+    to_cellar_item,
+    to_wine,
 )
-from agent.memory.taste import facts_in
+from agent.memory.taste import parse_facts
 from agent.memory.tools import memory_tools
 from agent.sommelier.wine import Currency, Style
 from agent.turn import Change, Deps, Fact, Person
 
-BAROLO = replace(bottles_of(guess_wine("Barolo 2016", 45), 6), id=1)
-CHABLIS = replace(bottles_of(guess_wine("Chablis 2021"), 2), id=2)
+BAROLO = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), id=1)
+CHABLIS = replace(to_cellar_item(guess_wine("Chablis 2021"), 2), id=2)
 HATE = Fact("hate", "grapes=Chardonnay", "Chardonnay")
 ADA = Person(user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO, CHABLIS))
 
@@ -36,29 +36,30 @@ def test_a_taste_is_read_by_tables_or_kept_word_for_word() -> None:
         ("up to 20 euros", "budget", "20 EUR"),
         ("call me Baz", "note", "call me Baz"),
     ):
-        assert [(fact.kind, fact.value) for fact in facts_in(text)] == [(kind, value)]
+        assert [(fact.kind, fact.value) for fact in parse_facts(text)] == [(kind, value)]
 
 
 def test_a_line_tells_bottles() -> None:
-    bottles = read_bottles("2 Chablis 2021 18,50 $")
+    bottles = parse_cellar_item("2 Chablis 2021 18,50 $")
     assert bottles is not None
-    wine = wine_of(bottles)
+    wine = to_wine(bottles)
     assert (wine.label, bottles.count) == ("Chablis 2021", 2)
     assert (wine.price, wine.currency) == (18.5, Currency.USD)
 
 
 def test_a_wine_is_drunk_in_its_window() -> None:
     assert drinking_window(BAROLO) == (2024, 2041)
-    assert [state_of(BAROLO, year) for year in (2020, 2030, 2050)] == ["young", "ready", "late"]
+    states = [get_drinking_state(BAROLO, year) for year in (2020, 2030, 2050)]
+    assert states == ["young", "ready", "late"]
     assert drinking_window(replace(BAROLO, drink_from=2028, drink_until=2035)) == (2028, 2035)
-    assert drinking_window(bottles_of(guess_wine("Barolo"), 1)) is None
-    assert wine_of(CHABLIS).style is Style.WHITE
+    assert drinking_window(to_cellar_item(guess_wine("Barolo"), 1)) is None
+    assert to_wine(CHABLIS).style is Style.WHITE
 
 
 def test_no_more_bottles_are_taken_than_there_are() -> None:
-    taken = [take_bottles(ADA.bottles, *of) for of in (("barolo", 9), ("Chablis 2021", None))]
+    taken = [find_removal(ADA.bottles, *of) for of in (("barolo", 9), ("Chablis 2021", None))]
     assert [change and change.count for change in taken] == [-6, -2]
-    assert take_bottles(ADA.bottles, "Merlot", 1) is None
+    assert find_removal(ADA.bottles, "Merlot", 1) is None
 
 
 async def called(name: str, person: Person = ADA, **arguments: Any) -> ToolResult:
@@ -66,31 +67,33 @@ async def called(name: str, person: Person = ADA, **arguments: Any) -> ToolResul
     return await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=person)))
 
 
-async def changed(name: str, **arguments: Any) -> Change:
+async def change_from_tool(name: str, **arguments: Any) -> Change:
     (change,) = (await called(name, **arguments)).sources.values()
     assert isinstance(change, Change)
     return change
 
 
 async def test_a_model_changes_what_is_known_of_the_guest() -> None:
-    hate = await changed("remember", kind="hate", value="Merlot")
+    hate = await change_from_tool("remember", kind="hate", value="Merlot")
     assert [fact.value for fact in hate.added_facts] == ["grapes=Merlot"]
-    budget = await changed("remember", kind="budget", value="up to 30 EUR")
+    budget = await change_from_tool("remember", kind="budget", value="up to 30 EUR")
     assert [fact.value for fact in (*budget.added_facts, *budget.removed_facts)] == [
         "30 EUR",
         "20 EUR",
     ]
-    allergy = await changed("remember", kind="allergy", value="eggs")
+    allergy = await change_from_tool("remember", kind="allergy", value="eggs")
     assert [fact.value for fact in allergy.added_facts] == ["egg"]
-    gone = await changed("forget", kind="hate", value="Chardonnay")
+    gone = await change_from_tool("forget", kind="hate", value="Chardonnay")
     assert gone.removed_facts == (HATE,)
-    bought = await changed("change_cellar", action="add", wine="Barolo 2016", count=3, price=40)
+    bought = await change_from_tool(
+        "change_cellar", action="add", wine="Barolo 2016", count=3, price=40
+    )
     assert [(item.key, item.count) for item in bought.bottles] == [(BAROLO.key, 3)]
-    more = await changed("change_cellar", action="add", wine="own:1", count=2)
+    more = await change_from_tool("change_cellar", action="add", wine="own:1", count=2)
     assert more.bottles == (replace(BAROLO, count=2),)
-    dearer = await changed("change_cellar", action="add", wine="own:1", price=50)
-    assert [wine_of(item).price for item in dearer.bottles] == [50]
-    drunk = await changed("change_cellar", action="remove", wine="own:1", count=2)
+    dearer = await change_from_tool("change_cellar", action="add", wine="own:1", price=50)
+    assert [to_wine(item).price for item in dearer.bottles] == [50]
+    drunk = await change_from_tool("change_cellar", action="remove", wine="own:1", count=2)
     assert [item.count for item in drunk.bottles] == [-2]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent.care import Care
+from agent.care import SafetyState
 from agent.engine.run import Limits, Run
 from agent.engine.tools import as_text
 from agent.i18n import use_language
@@ -99,8 +99,8 @@ VOUVRAY = SANCERRE.model_copy(update={"id": "ours", "allergens": (Allergen.EGG,)
     ("person", "left"),
     [
         (Person(), ["Chardonnay Aalto", "Vouvray"]),
-        (Person(Care(allergies=frozenset({"egg"}))), ["Chardonnay Aalto"]),
-        (Person(Care(stated=frozenset({"under_age"}))), []),
+        (Person(SafetyState(allergies=frozenset({"egg"}))), ["Chardonnay Aalto"]),
+        (Person(SafetyState(stated=frozenset({"under_age"}))), []),
         (Person(facts=(Fact("hate", "grapes=chardonnay", "no Chardonnay"),)), ["Vouvray"]),
     ],
 )
