@@ -21,8 +21,6 @@ LABELS: Final = {
     "telegram_sends_total": ("result", (SENT, *get_args(DeliveryError))),
 }
 """The label and the label values of each counter."""
-TURN_BUCKETS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, math.inf)
-"""The upper bounds of the histogram of turn times, in seconds."""
 MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -34,7 +32,6 @@ class Metrics:
 
     def __init__(self) -> None:
         self._counts = {name: dict.fromkeys(values, 0) for name, (_, values) in LABELS.items()}
-        self._turns_within = dict.fromkeys(TURN_BUCKETS, 0)
         self._turn_seconds = 0.0
         self._gauges = {"traces_dropped": 0.0}
         self.set_backlog(None)
@@ -47,8 +44,6 @@ class Metrics:
         """Count one turn and its time."""
         self._counts["turns_total"][outcome] += 1
         self._turn_seconds += seconds
-        for limit in TURN_BUCKETS:
-            self._turns_within[limit] += seconds <= limit
 
     def count_send(self, error: DeliveryError | None = None) -> None:
         """Count one message, which was sent unless there is an error."""
@@ -72,10 +67,6 @@ class Metrics:
             lines += [f'sommelier_{name}{{{label}="{value}"}} {n}' for value, n in counts.items()]
         for name, value in self._gauges.items():
             lines += [f"# TYPE sommelier_{name} gauge", f"sommelier_{name} {value}"]
-        name = "sommelier_turn_seconds"
-        lines.append(f"# TYPE {name} histogram")
-        lines += [f'{name}_bucket{{le="{limit}"}} {n}' for limit, n in self._turns_within.items()]
-        turn_count = self._turns_within[math.inf]
-        lines += [f"{name}_sum {self._turn_seconds}", f"{name}_count {turn_count}", ""]
-        # Python writes "inf" and "nan"; Prometheus reads "+Inf" and "NaN".
-        return "\n".join(lines).replace('"inf"', '"+Inf"').replace(" nan\n", " NaN\n")
+        name = "sommelier_turn_seconds_total"
+        lines += [f"# TYPE {name} counter", f"{name} {self._turn_seconds}", ""]
+        return "\n".join(lines).replace(" nan\n", " NaN\n")  # as Prometheus reads it
