@@ -218,7 +218,7 @@ class Sommelier:
             and (tool.name in always or is_tool_relevant(tool.name, user_texts))
         ]
         if attachment:
-            tools.insert(0, attachment.tool(self._catalogue))
+            tools.insert(0, attachment.make_tool(self._catalogue))
         # Results of MCP servers are not filtered for alcohol; only a known user confirms a call.
         servers = () if is_sober else self._servers.tools
         return tools + [tool for tool in servers if is_stored or not tool.needs_confirmation]

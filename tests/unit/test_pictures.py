@@ -132,7 +132,7 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
     async with open_model(model_server) as model:
         run = Run([model], deps=Deps(models={VISION: model}))
         read = await read_pictures([shown], run, FakeCatalogue(()))
-        told = await read.for_model(FakeCatalogue(()), Person())
+        told = await read.describe_for_model(FakeCatalogue(()), Person())
     assert (len(read.wines), read.unread) == (99, {"lines_unread": 1})
     assert [wine.price for wine in read.wines] == list(range(1, 100))
     assert len(as_text(told.content, 99_999)) < Limits().result_chars
@@ -140,7 +140,9 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
 
 async def test_of_a_label_that_was_hardly_read_a_model_is_told_so() -> None:
     read = ReadWine(id="label#1", line="x", name="Margaux")
-    told = await Attachment(shows="labels", wines=(read,)).for_model(FakeCatalogue(), Person())
+    told = await Attachment(shows="labels", wines=(read,)).describe_for_model(
+        FakeCatalogue(), Person()
+    )
     assert "too little was read" in as_text(told.content, 99_999)
 
 
