@@ -22,7 +22,7 @@ from agent.i18n import current_language, translate
 from agent.language import split_sentences
 from agent.markdown import escape, find_auto_links, format_link, unescape
 from agent.sommelier.attachment import AnyWine, ReadWine
-from agent.sommelier.grounding import PLACEHOLDER, Grounds
+from agent.sommelier.grounding import WINE_PLACEHOLDER, Grounds
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.sommelier.wine import CELLAR_PREFIX, VEGAN_WORD, Wine, canonical_name, format_money
 from agent.text import Match, pattern, split_words
@@ -68,7 +68,7 @@ def _in_markdown(text: str, evidence: Evidence) -> str:
         wine = _wine(placeholder[1].strip(), evidence)
         return wine.label if wine else ""
 
-    text = PLACEHOLDER.sub(name, text)
+    text = WINE_PLACEHOLDER.sub(name, text)
     parts, end, links = list[str](), 0, evidence.links
     for found in find_auto_links(text):
         if (address := text[found.start : found.end]) in links:
@@ -169,7 +169,7 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
 def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
     """Return the first path, address, wine or figures in a text that no evidence supports."""
     evidence = grounds.evidence
-    named = (found[1].strip() for found in PLACEHOLDER.finditer(text))
+    named = (found[1].strip() for found in WINE_PLACEHOLDER.finditer(text))
     problems = [unretrieved_path(text, evidence), _unknown_address(text, evidence)]
     problems += [_wrong_id(named_id, evidence) for named_id in named]
     if problem := next(filter(None, problems), None):
