@@ -1,6 +1,6 @@
-"""Talk in a terminal: every line is a command or a turn of one conversation.
+"""Talk to the sommelier in a terminal or through a pipe, one line at a time.
 
-In a terminal there is a prompt, and the answer as it forms; in a pipe only the text of the answers.
+A terminal has a prompt and shows the answer while it is written. A pipe gets only plain answers.
 """
 
 import asyncio
@@ -35,36 +35,38 @@ from bot.tracing import send_traces
 from bot.turn import TurnRunner
 from config import Settings
 
-QUIT: Final = ("/quit", "/exit")
-LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.Name)}
+QUIT_COMMANDS: Final = ("/quit", "/exit")
+LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}
 ONLY_IN_TELEGRAM: Final = ("/taste", "/cellar", "/settings", "/privacy", "/export", "/forget")
-SENTENCES: Final = {
+MESSAGE_NAMES: Final = {
     **{"/start": "greeting", "/help": "help", "/stop": "nothing_to_stop"},
     **dict.fromkeys(ONLY_IN_TELEGRAM, "only_in_telegram"),
 }
-"""The names of the sentences that answer commands without a turn."""
+"""The commands that are answered with a fixed message, and its name in the translations."""
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
+"""The style of each HTML tag of Telegram's."""
 DRAFT_SECONDS: Final = 0.1
+"""The time between two updates of the answer that is being written."""
 
 
 def is_terminal() -> bool:
-    """Tell whether a user types here, and reads."""
+    """Return whether standard input and output are a terminal."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def chat(settings: Settings) -> None:
-    """Talk until the input ends, /quit, Ctrl-C or Ctrl-D; the conversation is forgotten then."""
+    """Talk until the input ends or the user leaves by /quit, Ctrl-C or Ctrl-D."""
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     language = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG")
-    leaving = contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError, EOFError)
-    with use_language(language), leaving:
-        asyncio.run(_converse(settings, Console(highlight=False) if is_terminal() else None))
+    ignore_exit = contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError, EOFError)
+    with use_language(language), ignore_exit:
+        asyncio.run(_run_chat(settings, Console(highlight=False) if is_terminal() else None))
 
 
-async def _converse(settings: Settings, console: Console | None) -> None:
-    """Answer every line, then forget the conversation: the next user may be somebody else."""
+async def _run_chat(settings: Settings, console: Console | None) -> None:
+    """Answer every line, then delete the conversation: the next user may be another person."""
     if console:
         console.print(f"[bold]Sommelier[/] [dim]· {translate('terminal_leave')}[/]")
     if settings.server is None:
@@ -75,49 +77,53 @@ async def _converse(settings: Settings, console: Console | None) -> None:
         send_traces(settings, resources.sessions),
         open_servers(settings.mcp_servers) as servers,
     ):
-        chat = TerminalChat(resources, servers, console)
+        conversation = TerminalConversation(resources, servers, console)
         await forget_old(settings, resources.repositories)
-        for server in servers.connections:  # they cannot connect while a line is awaited
+        # Reading a line blocks the event loop, so the servers must connect before that.
+        for server in servers.connections:
             await server.settled.wait()
-        # The event loop is blocked while a line is awaited: let Ctrl-C end that.
+        # For the same reason, let Ctrl-C raise KeyboardInterrupt instead of waiting for the loop.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            for line in _lines(console):
-                await chat.answer(line)
+            for line in _read_lines(console):
+                await conversation.answer(line)
         finally:
             # A second Ctrl-C must not interrupt the clean-up.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            await run_shutdown_step("forgetting the user", chat.forget)
+            await run_shutdown_step("forgetting the user", conversation.forget)
 
 
-def _lines(console: Console | None) -> Iterator[str]:
-    """Yield the lines of standard input until /quit; at a terminal greet, and prompt for them."""
-    typed = iter(sys.stdin or ())
+def _read_lines(console: Console | None) -> Iterator[str]:
+    """Yield the lines of standard input until /quit. At a terminal, greet and show a prompt."""
+    lines = iter(sys.stdin or ())
     if console:
         with contextlib.suppress(ImportError):
-            import readline  # noqa: F401, PLC0415 - importing it is what turns editing on
+            import readline  # noqa: F401, PLC0415 - the import makes `input` editable
         console.print("", rich_text(translate("greeting")), "", sep="\n")
-        typed = iter(lambda: input(translate("terminal_prompt")), "/quit")
-    for text in typed:
+        lines = iter(lambda: input(translate("terminal_prompt")), "/quit")
+    for text in lines:
         line = text.strip("\ufeff\r\n\t ")
-        if line in QUIT:
+        if line in QUIT_COMMANDS:
             return
         if line:
             yield line
 
 
-class TerminalChat:
-    """The conversation of one user, in this process alone; at a `console` with drafts.
+class TerminalConversation:
+    """The conversation of one user. Without a `console`, only plain answers are printed.
 
-    `id` stands for the user and their chat. It is above every id of Telegram's (52 bits), so that
-    a conversation here never mixes with one there.
+    `id` identifies both the user and the chat. Telegram's ids have at most 52 bits, so this one is
+    larger and never matches a conversation in Telegram.
     """
 
     def __init__(self, resources: Resources, servers: McpServers, console: Console | None) -> None:
-        self.id, self.console = (1 << 52) + os.getpid(), console
-        self.resources, self.servers = resources, servers
+        self.id = (1 << 52) + os.getpid()
+        self.console = console
+        self.resources = resources
+        self.servers = servers
         self.sommelier = sommelier_of(resources, servers)
-        self.messages, self.memory = resources.repositories.messages, resources.repositories.memory
+        self.messages = resources.repositories.messages
+        self.memory = resources.repositories.memory
         self.turns = TurnRunner(
             base_run=resources.run,
             safety=SafetyService(help=resources.help, memory=self.memory),
@@ -125,28 +131,33 @@ class TerminalChat:
         )
 
     async def answer(self, line: str) -> None:
-        """Answer a command, or a message to the sommelier; raise CancelledError to leave."""
-        command, _, words = line.partition(" ")
+        """Answer a command, or a message to the sommelier.
+
+        Raises:
+            CancelledError: the user pressed Ctrl-C twice.
+        """
+        command, _, arguments = line.partition(" ")
         if not command.startswith("/"):
-            await self._recommend(line)
+            await self._answer_message(line)
             return
         if name := LOOK_UPS.get(command):
-            found = look_ups.read_look_up(name, words, self.resources)
-            if isinstance(found, look_ups.LookUp):
-                await self._run_turn(self._question(found.question, name), found.work)
+            look_up = look_ups.parse_look_up(name, arguments, self.resources)
+            if isinstance(look_up, look_ups.LookUp):
+                await self._run_turn(self._question(look_up.question, name), look_up.make_reply)
                 return
-            sentence = found
+            text = look_up
         elif command == "/new":
             count = await self.messages.forget(self.id)
             await self.turns.safety.forget(self.id)
-            sentence = translate("forgotten" if count else "nothing_to_forget")
+            text = translate("forgotten" if count else "nothing_to_forget")
         else:
-            sentence = translate(SENTENCES.get(command, "unknown_command"))
-        help_offered = await self.turns.offer_help(self._question(line))
-        self._show(help_offered.full_text if help_offered else sentence)
+            text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
+        # Commands may contain any text, so a crisis in it must not go unnoticed.
+        help_reply = await self.turns.offer_help(self._question(line))
+        self._print(help_reply.full_text if help_reply else text)
 
-    async def _recommend(self, message: str) -> None:
-        """Show the sommelier's answer; run the tool calls that it proposes if the user agrees."""
+    async def _answer_message(self, message: str) -> None:
+        """Print the sommelier's answer, then run the tool calls it proposes if the user agrees."""
         history = to_history(await self.messages.recent(self.id))
         proposals = await self._run_turn(
             self._question(message),
@@ -155,8 +166,8 @@ class TerminalChat:
         for proposal in proposals if self.console else ():
             title = f"▶ {proposal.tool}"
             if Confirm.ask(title, console=self.console, default=False):
-                work = partial(look_ups.run_proposal, proposal, servers=self.servers)
-                await self._run_turn(self._question(title), work)
+                make_reply = partial(look_ups.run_proposal, proposal, servers=self.servers)
+                await self._run_turn(self._question(title), make_reply)
 
     def _question(self, text: str, kind: Kind = "chat") -> Question:
         name = f"terminal {self.id}"
@@ -164,31 +175,31 @@ class TerminalChat:
             text=text, chat_id=self.id, user_id=self.id, session=name, user=name, kind=kind
         )
 
-    async def _run_turn(self, question: Question, work: AnswerFunction) -> Sequence[Proposal]:
-        """Run a turn and show its reply; return the tool calls that it proposes.
+    async def _run_turn(self, question: Question, make_reply: AnswerFunction) -> Sequence[Proposal]:
+        """Run a turn, print its reply, and return the tool calls that it proposes.
 
-        Ctrl-C stops the answer, a second one leaves.
+        The first Ctrl-C stops the answer, the second one cancels the conversation.
         """
-        stop, drafts = question.state.stop, list[Callable[[], str]]()
-        loop, turn = asyncio.get_running_loop(), asyncio.current_task()
+        loop, task, stop = asyncio.get_running_loop(), asyncio.current_task(), question.state.stop
+        drafts = list[Callable[[], str]]()
 
-        def press_ctrl_c() -> None:
-            if stop.is_asked and turn:
-                turn.cancel()
+        def handle_ctrl_c() -> None:
+            if stop.is_asked and task:
+                task.cancel()
             stop.ask()
 
-        loop.add_signal_handler(signal.SIGINT, press_ctrl_c)
+        loop.add_signal_handler(signal.SIGINT, handle_ctrl_c)
         try:
             async with in_background(partial(_show_drafts, drafts, self.console)):
                 reply = await self.turns.run_turn(
-                    question, lambda run: work(replace(run, show_draft=drafts.append))
+                    question, lambda run: make_reply(replace(run, show_draft=drafts.append))
                 )
         finally:
             loop.remove_signal_handler(signal.SIGINT)
-        self._show(reply.full_text)
+        self._print(reply.full_text)
         return reply.proposals
 
-    def _show(self, markdown: str) -> None:
+    def _print(self, markdown: str) -> None:
         text = rich_text(markdown)
         if self.console:
             self.console.print("", text, "", sep="\n")
@@ -196,13 +207,16 @@ class TerminalChat:
             print(text.plain, end="\n\n", flush=True)
 
     async def forget(self) -> None:
-        """Forget the messages, and everything that the user told of themselves."""
+        """Delete the messages and the user's stored facts."""
         await self.messages.forget(self.id)
         await self.memory.forget(self.id)
 
 
 async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | None) -> None:
-    """Show the end of the newest draft at a terminal until cancelled; then it is gone."""
+    """Show the end of the current draft at a terminal until cancelled, then erase it.
+
+    The turn appends a function that returns the draft whenever another draft begins.
+    """
     if console is None:
         return
     with Live(console=console, transient=True, auto_refresh=False) as live:
@@ -215,12 +229,13 @@ async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | N
 
 
 def rich_text(markdown: str) -> Text:
-    """Return Markdown as text for a terminal; a link is followed by its address in brackets."""
-    shown = Text()
-    for marks, styled in groupby(zip(*parse(markdown), strict=True), key=itemgetter(1)):
+    """Return Markdown as styled text for a terminal, with the address of a link in brackets."""
+    rendered = Text()
+    # Pairs of a character and its marks, grouped into runs with equal marks.
+    for marks, pairs in groupby(zip(*parse(markdown), strict=True), key=itemgetter(1)):
         style = " ".join(STYLES.get(mark.tag, "") for mark in marks)
-        shown.append("".join(char for char, _ in styled), style)
+        rendered.append("".join(char for char, _ in pairs), style)
         for mark in marks:
             if mark.tag == "a":
-                shown.append(f" ({mark.value})")
-    return shown
+                rendered.append(f" ({mark.value})")
+    return rendered

@@ -1,6 +1,6 @@
-"""/ask, /quotes, /find and proposed tool calls: their arguments, work and messages in Markdown.
+"""Run /ask, /quotes, /find and approved tool calls, and render their results in Markdown.
 
-Titles, passages, snippets and queries come from documents, models and the web: they are escaped.
+Text that comes from documents, models or the web is always escaped.
 """
 
 from collections.abc import Sequence
@@ -25,114 +25,124 @@ from agent.text import pattern
 from agent.turn import AnswerFunction, Reply, guard_input
 from bot.resources import Resources
 
-SHOWN_PLACES: Final = 10
-SNIPPET_CHARS: Final = 200
-RESULT_CHARS: Final = 1_500
-"""Characters of a tool's result that the user is shown."""
+MAX_PLACES: Final = 10
+MAX_SNIPPET_CHARS: Final = 200
+MAX_TOOL_RESULT_CHARS: Final = 1_500
+MAX_CATEGORY_WORDS: Final = 6
 REFINE_FLAG: Final = pattern(r"(?i)(?:\A|\s)(?:--|[—–])refine(?:\s|\Z)")
-"""`--refine`; telephones make a dash of two hyphens."""
-BEFORE_PLACE: Final = pattern(r"(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+")
-LONGEST_CATEGORY: Final = 6
-"""Words in the longest name of a category."""
+"""The flag `--refine`. Phones turn `--` into a dash."""
+PREPOSITION: Final = pattern(r"(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+")
+"""A preposition before a place, in several languages."""
 
-Name = Literal["ask", "quotes", "find"]
+CommandName = Literal["ask", "quotes", "find"]
 
 
 class LookUp(NamedTuple):
-    """A look-up: its question as the conversation stores it, and its work."""
+    """A valid look-up: its text for the conversation's history, and its function."""
 
     question: str
-    work: AnswerFunction
+    make_reply: AnswerFunction
 
 
-def read_look_up(name: Name, words: str, resources: Resources) -> LookUp | str:
-    """Return the look-up that a command asks for, or a sentence about what its words lack."""
+def parse_look_up(name: CommandName, arguments: str, resources: Resources) -> LookUp | str:
+    """Return the look-up for a command, or a usage message if its arguments are not valid."""
     if name == "find":
-        return _find_look_up(*read_find(words), resources)
-    question, refine = read_question(words) if name == "ask" else (words.strip(), False)
+        return _parse_find_look_up(arguments, resources)
+    question, refine = parse_ask(arguments) if name == "ask" else (arguments.strip(), None)
     if len(question) > LONGEST_QUESTION:
         return translate("question_too_long")
-    if not any(map(str.isalnum, question)):
+    if not _has_letters_or_digits(question):
         return translate("ask_usage" if name == "ask" else "quotes_usage")
     if name == "ask":
-        work = partial(ask, question, resources=resources, refine=refine or None)
-        return LookUp(question, work)
-    return LookUp(f"/quotes {question}", partial(quote, question, resources=resources))
+        return LookUp(question, partial(run_ask, question, resources=resources, refine=refine))
+    return LookUp(f"/quotes {question}", partial(run_quotes, question, resources=resources))
 
 
-def _find_look_up(category: str | None, place: str, resources: Resources) -> LookUp | str:
+def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
+    category, place = parse_find(arguments)
     if category is None:
         return translate("find_usage")
-    if not any(map(str.isalnum, place)):
-        return translate("find_where", what=label(category).lower())
+    if not _has_letters_or_digits(place):
+        return translate("find_where", what=category_label(category).lower())
     if len(place) > MAX_PLACE_CHARS:
         return translate("place_too_long")
-    work = partial(find, category, place, resources=resources)
-    return LookUp(f"/find {category} {place}", work)
+    make_reply = partial(run_find, category, place, resources=resources)
+    return LookUp(f"/find {category} {place}", make_reply)
 
 
-def read_question(text: str) -> tuple[str, bool]:
-    """Return the question of /ask, and whether it is to be refined."""
-    flag = REFINE_FLAG.search(text)
+def _has_letters_or_digits(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def parse_ask(arguments: str) -> tuple[str, bool | None]:
+    """Return the question of /ask, and True if it has the flag `--refine`, else None."""
+    flag = REFINE_FLAG.search(arguments)
     if flag is None:
-        return text.strip(), False
-    return f"{text[: flag.start()]} {text[flag.end() :]}".strip(), True
+        return arguments.strip(), None
+    return f"{arguments[: flag.start()]} {arguments[flag.end() :]}".strip(), True
 
 
-def read_find(text: str) -> tuple[str | None, str]:
-    """Return the category and the place of /find: "WINE_BAR Lyon", "wine bars in Lyon".
+def parse_find(arguments: str) -> tuple[str | None, str]:
+    """Return the category and the place of /find, for example of "wine bars in Lyon".
 
-    The category is None if there is none of that name.
+    The category is the longest one that the arguments begin with, or None if there is none.
     """
-    parts = text.replace(",", " , ").split()
-    for count in range(min(len(parts), LONGEST_CATEGORY), 0, -1):
-        with suppress(ValueError):
-            category = category_named(" ".join(parts[:count]))
-            place = " ".join(parts[count:]).replace(" ,", ",").strip(" ,")
-            before = BEFORE_PLACE.match(place)
-            return category, place[before.end() if before else 0 :]
-    return None, text.strip()
+    words = arguments.replace(",", " , ").split()
+    for count in range(min(len(words), MAX_CATEGORY_WORDS), 0, -1):
+        with suppress(ValueError):  # these words are not a category: try fewer
+            category = category_named(" ".join(words[:count]))
+            place = " ".join(words[count:]).replace(" ,", ",").strip(" ,")
+            preposition = PREPOSITION.match(place)
+            return category, place[preposition.end() if preposition else 0 :]
+    return None, arguments.strip()
 
 
 async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Reply:
-    """Make a tool call that the user consented to, and return its result for the user."""
-    name, tool = escape(proposal.tool), servers.confirmed(proposal.tool)
+    """Make a tool call that the user approved, and return its result as a reply."""
+    name = escape(proposal.tool)
+    tool = servers.confirmed(proposal.tool)
     if tool is None:
         return Reply(text=translate("tool_down", tool=name), outcome="failed")
-    result = await Toolbox([tool]).call(ToolCall("pressed", proposal.tool, proposal.arguments), run)
-    text = truncate_at_boundary(result.text.removeprefix(ERROR_PREFIX), RESULT_CHARS)
+    call = ToolCall("pressed", proposal.tool, proposal.arguments)
+    result = await Toolbox([tool]).call(call, run)
+    text = result.text.removeprefix(ERROR_PREFIX)
+    text = escape(truncate_at_boundary(text, MAX_TOOL_RESULT_CHARS))
     if result.error_type is None:
-        return Reply(text=f"{translate('tool_done', tool=name)}\n\n{escape(text)}")
-    return Reply(text=f"{translate('tool_failed', tool=name)}\n\n{escape(text)}", outcome="failed")
+        return Reply(text=f"{translate('tool_done', tool=name)}\n\n{text}")
+    return Reply(text=f"{translate('tool_failed', tool=name)}\n\n{text}", outcome="failed")
 
 
-async def ask(question: str, run: Run, resources: Resources, *, refine: bool | None) -> Reply:
-    """Answer a question from the documents, each statement cited; see `refinement_wanted`."""
-    text = guard_input(question, run.span)
-    is_refined = refinement_wanted(resources.refinement, refine)
-    answer = await answer_question(text, documents=resources.documents, run=run, refine=is_refined)
-    return await _reply(answer, [answer_text(answer)], resources)
+async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool | None) -> Reply:
+    """Answer a question from the documents, with a citation for every statement.
+
+    `refine` says whether to search for a rewritten question too; if None, the server's setting
+    decides.
+    """
+    question = guard_input(question, run.span)
+    refine = refinement_wanted(resources.refinement, refine)
+    answer = await answer_question(question, documents=resources.documents, run=run, refine=refine)
+    return await _reply(answer, [render_answer(answer)], resources)
 
 
-async def quote(query: str, run: Run, resources: Resources) -> Reply:
-    """Find passages that answer a query, word for word."""
-    text = guard_input(query, run.span)
-    documents, cache = resources.documents, resources.cache
-    found = await find_quotes(text, documents=documents, run=run, cache=cache)
-    return await _reply(found, quote_texts(found), resources)
+async def run_quotes(query: str, run: Run, resources: Resources) -> Reply:
+    """Find passages of the documents that answer a query, word for word."""
+    query = guard_input(query, run.span)
+    quotes = await find_quotes(query, documents=resources.documents, run=run, cache=resources.cache)
+    return await _reply(quotes, render_quotes(quotes), resources)
 
 
-async def _reply(found: LookupResult, messages: Sequence[str], resources: Resources) -> Reply:
-    if not found.chunks and not await resources.documents.count():
+async def _reply(result: LookupResult, messages: Sequence[str], resources: Resources) -> Reply:
+    """Return the reply with these messages; if there are no documents at all, say so instead."""
+    if not result.chunks and not await resources.documents.count():
         return Reply(text=translate("no_documents"))
-    return found.reply(*messages)
+    return result.reply(*messages)
 
 
-async def find(category: str, place: str, run: Run, resources: Resources) -> Reply:
-    """Find places of a category, or ten searches for them."""
+async def run_find(category: str, place: str, run: Run, resources: Resources) -> Reply:
+    """Find places of a category, or return links to web searches for them."""
     place = guard_input(place, run.span)
     try:
-        found = await find_places(category, place, run=run, search=resources.search)
+        places = await find_places(category, place, run=run, search=resources.search)
     except QueryGenerationFailed as error:
         return Reply(
             text=translate("no_queries"),
@@ -140,78 +150,90 @@ async def find(category: str, place: str, run: Run, resources: Resources) -> Rep
             retries=error.retry_count,
             error_types=error.error_types,
         )
-    return found.reply(*place_texts(found))
+    return places.reply(*render_places(places))
 
 
-def answer_text(answer: Answer) -> str:
-    """Return an answer, its numbered sources, and first the refined question if there is one.
+def render_answer(answer: Answer) -> str:
+    """Return the refined question if one was used, the answer, and its numbered sources.
 
-    Passages are folded. An answer without a model consists of them and does not repeat them.
+    Passages are collapsed below their sources. Without a model the answer itself consists of the
+    passages, which are not repeated.
     """
-    parts = [escape(answer.footnoted)]
+    parts = []
     if answer.refinement.used:
-        parts.insert(0, translate("also_searched", question=_line(answer.refinement.refined)))
+        refined = _escape_line(answer.refinement.refined)
+        parts.append(translate("also_searched", question=refined))
+    parts.append(escape(answer.footnoted))
     if answer.citations:
         sources = [f"**{translate('sources')}**"]
-        for cited in answer.citations:
-            sources.append(cited.source_line)
+        for citation in answer.citations:
+            sources.append(citation.source_line)
             if answer.by_model:
-                sources.append(quoted(cited.passage, "**>"))
+                sources.append(_to_blockquote(citation.passage, "**>"))
         parts.append("\n".join(sources))
     return "\n\n".join(filter(None, parts))
 
 
-def quote_texts(found: Quotes) -> list[str]:
-    """Return each quote with its source, then the summary; the model's words are marked as such."""
-    shown = [_quote(number, quote) for number, quote in enumerate(found.quotes, start=1)]
-    summary = _in_model_words(found.summary) if found.by_model else escape(found.summary)
-    return [*shown, summary] if summary else shown
+def render_quotes(quotes: Quotes) -> list[str]:
+    """Return a message for each quote with its source, then a message with the summary."""
+    messages = [_render_quote(number, quote) for number, quote in enumerate(quotes.quotes, start=1)]
+    summary = quotes.summary
+    summary = _mark_as_model_words(summary) if quotes.by_model else escape(summary)
+    return [*messages, summary] if summary else messages
 
 
-def _quote(number: int, found: Quote) -> str:
-    source = f"**{number}. {_line(found.source_title)}** · {_line(found.source_location)}"
-    parts = [source, quoted(found.content), _in_model_words(found.relevance)]
+def _render_quote(number: int, quote: Quote) -> str:
+    title, location = _escape_line(quote.source_title), _escape_line(quote.source_location)
+    source = f"**{number}. {title}** · {location}"
+    parts = [source, _to_blockquote(quote.content), _mark_as_model_words(quote.relevance)]
     return "\n".join(filter(None, parts))
 
 
-def _in_model_words(text: str) -> str:
-    """Return a text marked as the model's own words; empty if it is."""
-    return f"_{translate('model_words', text=_line(text))}_" if text.strip() else ""
+def _mark_as_model_words(text: str) -> str:
+    """Return a text marked as the model's own words, or "" if the text is blank."""
+    return f"_{translate('model_words', text=_escape_line(text))}_" if text.strip() else ""
 
 
-def place_texts(found: Places) -> list[str]:
-    """Return the places as links in their sources' words, if there are any, then the searches."""
-    head = f"**{label(found.queries.category)} · {_line(found.queries.place)}**"
-    lead = found.note or translate("searches")
+def render_places(places: Places) -> list[str]:
+    """Return a message with the places as links, if any were found, and one with the searches."""
+    category, place = category_label(places.queries.category), _escape_line(places.queries.place)
+    heading = f"**{category} · {place}**"
+    introduction = places.note or translate("searches")
     searches = "\n".join(
-        f"{number}. {_line(search.query)} · {format_link(search.url)}"
-        for number, search in enumerate(found.links, start=1)
+        f"{number}. {_escape_line(link.query)} · {format_link(link.url)}"
+        for number, link in enumerate(places.links, start=1)
     )
-    if not found.results:
-        return ["\n\n".join([head, lead, searches])]
-    shown = [_place(number, place, found) for number, place in enumerate(found.results, start=1)]
-    return ["\n\n".join([head, *shown[:SHOWN_PLACES]]), f"{lead}\n\n{searches}"]
+    if not places.results:
+        return ["\n\n".join([heading, introduction, searches])]
+    entries = [
+        _render_place(number, result, query_count=len(places.queries.queries))
+        for number, result in enumerate(places.results[:MAX_PLACES], start=1)
+    ]
+    return ["\n\n".join([heading, *entries]), f"{introduction}\n\n{searches}"]
 
 
-def _place(number: int, place: Place, found: Places) -> str:
+def _render_place(number: int, place: Place, *, query_count: int) -> str:
+    snippet = truncate_at_boundary(" ".join(place.snippet.split()), MAX_SNIPPET_CHARS)
     lines = [
-        f"{number}. {_line(place.title)} · {format_link(place.url)}",
-        escape(truncate_at_boundary(" ".join(place.snippet.split()), SNIPPET_CHARS)),
-        translate("found_by", count=len(place.queries), all=len(found.queries.queries)),
+        f"{number}. {_escape_line(place.title)} · {format_link(place.url)}",
+        escape(snippet),
+        translate("found_by", count=len(place.queries), all=query_count),
     ]
     return "\n".join(filter(None, lines))
 
 
-def label(category: str) -> str:
-    """Return a category's name in the user's language, capitalised."""
-    named = name_in(current_language(), category)
-    return named[0].upper() + named[1:]
+def category_label(category: str) -> str:
+    """Return the name of a category in the user's language, capitalised."""
+    name = name_in(current_language(), category)
+    return name[0].upper() + name[1:]
 
 
-def quoted(text: str, mark: str = ">") -> str:
-    """Return a text as a quote; `**>` marks a folded one."""
-    return "\n".join(f"{mark} {escape(line)}" for line in text.strip().splitlines() if line.strip())
+def _to_blockquote(text: str, marker: str = ">") -> str:
+    """Return an escaped text as a blockquote. The marker `**>` makes it collapsed."""
+    lines = text.strip().splitlines()
+    return "\n".join(f"{marker} {escape(line)}" for line in lines if line.strip())
 
 
-def _line(text: str) -> str:
+def _escape_line(text: str) -> str:
+    """Return an escaped text on one line."""
     return escape(" ".join(text.split()))

@@ -10,7 +10,7 @@ from agent.turn import Reply
 from bot.care import SafetyService
 from bot.commands.output import fail, open_settings, printable, write_file
 from bot.console import rich_text
-from bot.look_ups import Name, read_look_up
+from bot.look_ups import CommandName, parse_look_up
 from bot.question import Question
 from bot.resources import open_resources
 from bot.tracing import send_traces
@@ -51,7 +51,7 @@ def find(
         typer.echo(f"Saved the queries to {save}.", err=True)
 
 
-def _look_up(name: Name, words: str) -> Any:
+def _look_up(name: CommandName, words: str) -> Any:
     """Run a traced turn, print its answer, and return it; None in a crisis."""
     settings = open_settings()
 
@@ -60,7 +60,7 @@ def _look_up(name: Name, words: str) -> Any:
             open_resources(settings) as resources,
             send_traces(settings, resources.sessions),
         ):
-            look_up = read_look_up(name, words, resources)
+            look_up = parse_look_up(name, words, resources)
             if isinstance(look_up, str):
                 fail(look_up, 2)
             turns = TurnRunner(
@@ -71,7 +71,7 @@ def _look_up(name: Name, words: str) -> Any:
             question = Question(
                 text=look_up.question, kind=name, session=SESSION, user=SESSION, in_history=False
             )
-            return await turns.run_turn(question, look_up.work)
+            return await turns.run_turn(question, look_up.make_reply)
 
     reply = asyncio.run(run_turn())
     if reply.outcome == "failed":

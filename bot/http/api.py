@@ -133,7 +133,7 @@ class Api:
 
         `refine_prompt`: whether to search for a rewritten question too; null: as the server is set.
         """
-        work = partial(look_ups.ask, question, resources=self.resources, refine=refine_prompt)
+        work = partial(look_ups.run_ask, question, resources=self.resources, refine=refine_prompt)
         reply = await self._turn("ask", question, work)
         if reply.outcome != "care":
             found: Answer = _answer_of(reply)
@@ -152,7 +152,7 @@ class Api:
         The response holds server-sent events: a `result` for each passage, then `done`. They come
         when all passages are checked.
         """
-        work = partial(look_ups.quote, query, resources=self.resources)
+        work = partial(look_ups.run_quotes, query, resources=self.resources)
         reply = await self._turn("quotes", query, work)
         found: Quotes | None = None if reply.outcome == "care" else _answer_of(reply)
         quotes, summary = (found.quotes, found.summary) if found else ((), reply.text)

@@ -64,7 +64,7 @@ def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
         on_command(
             PRIVATE_COMMANDS, partial(_reply_with, "only_in_private"), ~filters.ChatType.PRIVATE
         ),
-        *(on_command(name, partial(_look_up, name)) for name in get_args(look_ups.Name)),
+        *(on_command(name, partial(_look_up, name)) for name in get_args(look_ups.CommandName)),
         *additional,
         on_press("", _reject_old_button),
         on_message(TYPED_BY_USER & filters.COMMAND, _explain_no_answer),
@@ -146,17 +146,17 @@ async def _reply_with(name: str, update: Update, conversation: Conversation) -> 
     await conversation.reply(update, translate(name))
 
 
-async def _look_up(name: look_ups.Name, update: Update, conversation: Conversation) -> None:
+async def _look_up(name: look_ups.CommandName, update: Update, conversation: Conversation) -> None:
     """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
     message = message_of(update)
-    found = look_ups.read_look_up(name, behind_command(message), conversation.resources)
-    if isinstance(found, str):
+    look_up = look_ups.parse_look_up(name, behind_command(message), conversation.resources)
+    if isinstance(look_up, str):
         question = conversation.build_question(update, message.text or "")
         if not await conversation.turns.offer_help(question):
-            await conversation.reply(update, found)
+            await conversation.reply(update, look_up)
         return
-    question = conversation.build_question(update, found.question, kind=name)
-    await conversation.turns.run_turn(question, found.work)
+    question = conversation.build_question(update, look_up.question, kind=name)
+    await conversation.turns.run_turn(question, look_up.make_reply)
 
 
 async def _reject_old_button(update: Update, conversation: Conversation) -> None:

@@ -1,26 +1,26 @@
-"""The arguments of /ask and /find, and how texts of others are shown."""
+"""Parse the arguments of /ask and /find, and render texts from documents and models."""
 
 from agent.documents.quotes import Quote, Quotes
-from bot.look_ups import quote_texts, read_find, read_question
+from bot.look_ups import parse_ask, parse_find, render_quotes
 from bot.telegram.render import parse
 
-NASTY = "**5** [x](https://evil.example) <b> `c` _i_ # > - 1. \\ ~"
+MARKUP = "**5** [x](https://evil.example) <b> `c` _i_ # > - 1. \\ ~"
 
 
-def test_a_question_and_the_wish_to_refine_it() -> None:
-    assert read_question("what is tannin?") == ("what is tannin?", False)
-    assert read_question("--refine what is tannin?") == ("what is tannin?", True)
+def test_ask_takes_a_question_and_a_flag() -> None:
+    assert parse_ask("what is tannin?") == ("what is tannin?", None)
+    assert parse_ask("--refine what is tannin?") == ("what is tannin?", True)
 
 
-def test_category_and_place() -> None:
-    assert read_find("WINE_BAR Lyon") == ("WINE_BAR", "Lyon")
-    assert read_find("bar à vins à Lyon") == ("WINE_BAR", "Lyon")
-    assert read_find("butcher Lyon") == (None, "butcher Lyon")
+def test_find_takes_a_category_and_a_place() -> None:
+    assert parse_find("WINE_BAR Lyon") == ("WINE_BAR", "Lyon")
+    assert parse_find("bar à vins à Lyon") == ("WINE_BAR", "Lyon")
+    assert parse_find("butcher Lyon") == (None, "butcher Lyon")
 
 
-def test_texts_of_others_are_shown_as_they_are_written() -> None:
+def test_untrusted_texts_appear_literally() -> None:
     quote = Quote(
-        content=NASTY,
+        content=MARKUP,
         source_id="doc",
         source_title="T*tle",
         source_location="A > B",
@@ -28,7 +28,7 @@ def test_texts_of_others_are_shown_as_they_are_written() -> None:
         path="a.md",
         chunk_id="c1",
     )
-    found = Quotes(query="q", quotes=(quote,), summary=NASTY, outcome="answered", by_model=True)
-    shown, summary = (parse(text).text for text in quote_texts(found))
-    assert shown == f"1. T*tle · A > B\n{NASTY}\nThe model's words: says why"
-    assert summary == f"The model's words: {NASTY}"
+    quotes = Quotes(query="q", quotes=(quote,), summary=MARKUP, outcome="answered", by_model=True)
+    quote_text, summary = (parse(text).text for text in render_quotes(quotes))
+    assert quote_text == f"1. T*tle · A > B\n{MARKUP}\nThe model's words: says why"
+    assert summary == f"The model's words: {MARKUP}"
