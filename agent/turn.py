@@ -1,4 +1,4 @@
-"""One turn: the user, what tools need of it, the reply, and signs of an attack in a message."""
+"""Data of one turn (user, dependencies, reply), and the detection of prompt injections."""
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -20,31 +20,34 @@ from agent.mcp import Proposal
 from agent.tables import read_toml
 from agent.text import Pattern, pattern
 
-Outcome = Literal["answered", "salvaged", "refused", "fallback", "failed", "care", "stopped"]
-"""A valid answer (without a model: by rules); what was valid of one; the model declined; the
-fallback or the best passages because the model failed; an apology; help, and no model asked; what
-was written until the person stopped it."""
+Outcome = Literal[
+    "answered",  # a valid answer, from rules if there is no model
+    "salvaged",  # the valid part of an answer
+    "refused",  # the model declined
+    "fallback",  # the model failed: an answer from rules, or the best passages
+    "failed",  # an apology
+    "care",  # help or a safety notice; no model was asked
+    "stopped",  # the text written until the user stopped it
+]
 
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
-"""The kind of a fact. `rated` comes from verdicts, `setting` from a choice."""
+"""The kind of a fact. `rated`: the user rated a wine; `setting`: the user chose a setting."""
 STATED_KINDS: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
 """The kinds of facts that users state in words."""
 UNDER_AGE: Final = "age=under"
-"""The setting of a user who said that they are too young."""
+"""The setting of a user who said that they are below the legal age."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A stored fact of a person; its value is in the words of the catalogue.
-
-    The value of a taste is written by `agent.sommelier.safety`. That of an allergy is an allergen,
-    that of a budget a range (`40 EUR` at most, `15-30 EUR`, `60- EUR` at least). `original_text`
-    holds the person's own words, or "+" or "-" for a wine that they `rated`.
-    """
+    """A stored fact about a user."""
 
     kind: FactKind
     value: str
+    """In the catalogue's vocabulary: an allergen; search filters as `agent.sommelier.safety` writes
+    them (like, hate, rated); a price range (at most `40 EUR`, `15-30 EUR`, at least `60- EUR`)."""
     original_text: str = ""
+    """The user's words; "+" or "-" for a rated wine."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -54,41 +57,40 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellarItem:
-    """Bottles of one wine that a person owns; `wine` holds its facts, `key` its folded label.
-
-    `drink_from` and `drink_until` are years that the person stated.
-    """
+    """The bottles of one wine in a user's cellar."""
 
     key: str
+    """The normalised label of the wine."""
     wine: Mapping[str, Any]
+    """The fields of a `Wine` that are not at their defaults."""
     count: int
     id: int = 0
     drink_from: int | None = None
+    """A year that the user stated, as `drink_until`."""
     drink_until: int | None = None
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a person's stored data, applied by the commit that ends a turn.
-
-    The counts of `bottles` are added to those in the cellar. The change can be undone once, by its
-    `undo_id`; a change with `undoes` reverts the one with that id. With `forget`, the person's hash
-    in traces, all their data is deleted.
-    """
+    """A change of a user's stored data, applied by the commit that ends a turn."""
 
     user_id: int
     added_facts: tuple[Fact, ...] = ()
     removed_facts: tuple[Fact, ...] = ()
     bottles: tuple[CellarItem, ...] = ()
+    """Their counts are added to those in the cellar; a negative count removes bottles."""
     undo_id: int = 0
+    """The id by which the change can be undone, once; 0 if it cannot."""
     reverts_id: int = 0
+    """The `undo_id` of an earlier change that this one reverts."""
     forget_user_hash: str = ""
+    """The user's hash in traces, if all their data is to be deleted."""
 
     @property
     def inverse(self) -> "Change":
         """Return the change that reverts this one."""
-        bottles = tuple(replace(owned, count=-owned.count) for owned in self.bottles)
+        bottles = tuple(replace(item, count=-item.count) for item in self.bottles)
         return Change(
             user_id=self.user_id,
             added_facts=self.removed_facts,
@@ -99,7 +101,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The user, with their care, facts and bottles. Without a `user_id` no data is stored."""
+    """The user: safety state, facts and cellar. Without a `user_id`, no data is stored."""
 
     safety: SafetyState = NO_CONCERNS
     facts: tuple[Fact, ...] = ()
@@ -111,67 +113,66 @@ NOBODY: Final = Person()
 
 
 def apply_change(person: Person, change: Change) -> Person:
-    """Return a person after a change; a count of bottles never falls below 0."""
-    gone = {fact.key for fact in (*change.removed_facts, *change.added_facts)}
-    facts = (*(fact for fact in person.facts if fact.key not in gone), *change.added_facts)
-    owned = {bottles.key: bottles for bottles in person.bottles}
+    """Return the person after a change; the count of an item never falls below 0."""
+    changed_keys = {fact.key for fact in (*change.removed_facts, *change.added_facts)}
+    remaining = (fact for fact in person.facts if fact.key not in changed_keys)
+    cellar = {item.key: item for item in person.bottles}
     for new in change.bottles:
-        before = owned.pop(new.key, None) or replace(new, count=0, id=len(owned) + 1)
-        count, note = max(0, before.count + new.count), new.note or before.note
-        owned[new.key] = replace(before, wine=new.wine, count=count, note=note)
-    return replace(person, facts=facts, bottles=tuple(owned.values()))
+        # The id is free, as items stay in a cellar at count 0; the database assigns its own.
+        old = cellar.pop(new.key, None) or replace(new, count=0, id=len(cellar) + 1)
+        count, note = max(0, old.count + new.count), new.note or old.note
+        cellar[new.key] = replace(old, wine=new.wine, count=count, note=note)
+    facts = (*remaining, *change.added_facts)
+    return replace(person, facts=facts, bottles=tuple(cellar.values()))
 
 
 def get_chosen_settings(facts: Iterable[Fact]) -> dict[str, str]:
-    """Return the settings that a person chose, by name."""
+    """Return the values of the settings that the user chose, by name."""
     chosen = (fact.value.partition("=") for fact in facts if fact.kind == "setting")
     return {name: value for name, _, value in chosen}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The reply of a turn.
-
-    `text` is Markdown: it is stored in the conversation and in the trace. `notes` are shown below
-    it: why no model answered, or how much of a budget remains. `wines` are the facts of the wines
-    that it shows, `wine_ids` the ids of those in the catalogue. `answer` is the value from which
-    the text was rendered, `prompt` the prompt for it, if any.
-
-    `concerns` are those that this turn noticed: the user may confirm or retract them. `changes`
-    of the user's data are applied when the turn ends. `lead` is a line above the text: the
-    transcript of a voice message. `attachment` is the content of pictures, as JSON, to be stored
-    with the question; `audio` is the answer read aloud. `suggested_facts` are facts that a button
-    offers to store, `proposals` tool calls that a button offers to run. `parts` are the messages
-    that the text consists of, if they are several. `spent` and `seconds` are filled in when the
-    turn ends.
-    """
+    """The reply of a turn. Its texts are Markdown."""
 
     text: str
+    """The answer, as it is stored in the conversation."""
     outcome: Outcome = "answered"
     notes: tuple[str, ...] = ()
+    """Shown below the text: why no model answered, how much of a budget remains."""
     wine_ids: tuple[str, ...] = ()
+    """The ids of the catalogue's wines that the text shows."""
     wines: tuple[Any, ...] = ()
+    """The records of all wines that the text shows."""
     retries: int = 0
     error_types: tuple[str, ...] = ()
     answer: Any = None
+    """The value from which the text was rendered."""
     prompt: PromptRef | None = None
     concerns: frozenset[Concern] = frozenset()
+    """Concerns detected in this turn, which the user may confirm or retract."""
     changes: tuple[Change, ...] = ()
+    """Changes of the user's data, applied when the turn ends."""
     lead: str = ""
+    """A line above the text: the transcript of a voice message."""
     attachment: str = ""
+    """The content of the user's pictures as JSON, to be stored with the question."""
     suggested_facts: tuple[Fact, ...] = ()
+    """Facts that buttons offer to store."""
     proposals: tuple[Proposal, ...] = ()
+    """Tool calls that buttons offer to run."""
     audio: bytes = field(default=b"", repr=False)
+    """The answer read aloud."""
     parts: tuple[str, ...] = ()
+    """The messages into which the text is divided; empty for one message."""
     spent: Spent = NOTHING_SPENT
+    """The usage of the turn, set when it ends, as `seconds` is."""
     seconds: float = 0.0
 
     @property
     def messages(self) -> list[str]:
-        """Return the messages that show the reply, in Markdown.
-
-        The notes are in the last, marked by a sign that no other text has.
-        """
+        """Return the messages to send; the notes end the last, each marked by `NOTE_SYMBOL`."""
         *others, last = self.parts or ("\n\n".join(filter(None, (self.lead, self.text))),)
         for note in self.notes:
             # Italics cannot span lines.
@@ -181,16 +182,15 @@ class Reply:
 
     @property
     def full_text(self) -> str:
-        """Return the text with its lead above and its notes below it, in Markdown."""
+        """Return the lead, the text and the notes as one text."""
         return "\n\n".join(self.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """One message of a conversation as it is stored: text, and the wines it recommended.
+    """A stored message of a conversation, with the ids of the wines that it recommends.
 
-    `turn_id` and `user_id` are those of its turn, if they are known. `thread_id` is the topic of
-    the chat, 0 without topics. `attachment` is the content of its pictures, as JSON.
+    `thread_id` is the chat's topic, or 0. `attachment` is the content of its pictures, as JSON.
     """
 
     role: Literal["user", "assistant"]
@@ -204,59 +204,61 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """The user of a turn, the prompts in use, and models for special tasks (pictures, …).
-
-    If `person` is None, only the user's messages are known. A prompt that is not among `prompts` is
-    that of the repository. `ids_given_to_model` are the ids of excerpts and wines that the model
-    was given in this turn.
-    """
+    """The dependencies of a turn."""
 
     person: Person | None = None
+    """The user; None if nothing but their messages is known."""
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
+    """Prompts that replace the built-in ones of the same names."""
     models: Mapping[str, LLM] = field(default_factory=dict)
+    """Models for special tasks, as reading pictures."""
     ids_given_to_model: set[str] = field(default_factory=set)
+    """Ids of excerpts and wines that tools returned; tools add to the set during the turn."""
 
 
 def get_deps(run: Run) -> Deps:
-    """Return the deps of a run, empty ones if it has none."""
+    """Return the dependencies of a run; empty ones if it has none."""
     return run.deps if isinstance(run.deps, Deps) else Deps()
 
 
 def with_person(run: Run, person: Person) -> Run:
-    """Return the run with `person` as the user in its deps."""
+    """Return the run with `person` as its user."""
     return replace(run, deps=replace(get_deps(run), person=person))
 
 
 AnswerFunction = Callable[[Run], Awaitable[Reply]]
-"""Makes the reply of a turn, with the models and within the limits of its run."""
+"""Makes the reply of a turn, with the models and within the limits of a run."""
 
 
-async def answer_turn(run: Run, work: AnswerFunction) -> Reply:
-    """Do the work of a turn, and record the reply on its root span, the run's."""
-    reply = await answer_or_apologize(run, work)
+async def answer_turn(run: Run, make_reply: AnswerFunction) -> Reply:
+    """Return the reply of a turn, and record it on `run.span`, the turn's root span."""
+    reply = await answer_or_apologize(run, make_reply)
     record_turn(run.span, reply)
     return reply
 
 
-async def answer_or_apologize(run: Run, work: AnswerFunction) -> Reply:
-    """Return the reply that `work` makes; an apology if it fails or says nothing."""
+async def answer_or_apologize(run: Run, make_reply: AnswerFunction) -> Reply:
+    """Return the reply of `make_reply`; an apology if it fails or its text is empty."""
     try:
-        reply = await work(run)
+        reply = await make_reply(run)
     except Exception as error:
-        # The type and the place alone: the text of an error may hold what was asked.
-        kind = log_failure("A turn failed", error)
-        return Reply(text=translate("apology"), outcome="failed", error_types=(kind,))
+        error_type = log_failure("A turn failed", error)
+        return Reply(text=translate("apology"), outcome="failed", error_types=(error_type,))
     finally:
+        # Also runs if the turn is cancelled.
         ledger = run.ledger
-        used = {"llm_calls": ledger.spent.requests, "tool_calls": ledger.tool_calls}
-        cost = round(ledger.spent.cost_usd, 6)
-        # Also of a turn that was cancelled.
-        run.span.update(metadata=used | {"tool_errors": ledger.tool_errors} | {"cost_usd": cost})
+        usage = {
+            "llm_calls": ledger.spent.requests,
+            "tool_calls": ledger.tool_calls,
+            "tool_errors": ledger.tool_errors,
+            "cost_usd": round(ledger.spent.cost_usd, 6),
+        }
+        run.span.update(metadata=usage)
     return reply if reply.text.strip() else Reply(text=translate("apology"), outcome="failed")
 
 
 def record_turn(span: Span, reply: Reply) -> None:
-    """Record the reply of a turn on its root span, as the list of traces shows and filters it."""
+    """Record the reply of a turn on its root span, in the form that the trace list needs."""
     metadata: dict[str, Any] = {
         "outcome": reply.outcome,
         "retried": "yes" if reply.retries else "no",
@@ -272,39 +274,44 @@ def record_turn(span: Span, reply: Reply) -> None:
 
 
 def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
-    """List the errors of the attempts, in order, and that of the turn itself if it broke off."""
+    """Return the error types of all attempts, in order, and the one that ended the turn, if any."""
+    # The outcome of a response without a text is the type of the error that ended the turn.
     if response.has_text or response.outcome in response.error_types:
         return response.error_types
     return (*response.error_types, response.outcome)
 
 
 @cache
-def _attacks() -> Mapping[str, Pattern]:
-    """Return a pattern for every sign of an attempt to steer the model, in folded text."""
+def _injection_patterns() -> Mapping[str, Pattern]:
+    """Return patterns of prompt injections in lower case, by the flag that they set."""
     file = Path(__file__).with_name("guard.toml")
     languages = read_toml(dict[Language, dict[str, list[str]]], file).values()
     kinds = ("ignore", "instructions", "prompt", "role")
-    signs = {kind: "|".join("|".join(words[kind]) for words in languages) for kind in kinds}
-    override = rf"(?s)\b(?:{signs['ignore']})\W(?:.{{0,38}}\W)?(?:{signs['instructions']})\b"
+    any_of = {kind: "|".join("|".join(words[kind]) for words in languages) for kind in kinds}
+    override = rf"(?s)\b(?:{any_of['ignore']})\W(?:.{{0,38}}\W)?(?:{any_of['instructions']})\b"
     speaker = r"^[ \t]*(?:system|assistant)\s*:"
     return {
         "instruction_override": pattern(override),
-        "prompt_probe": pattern(rf"\b(?:{signs['prompt']})\b"),
-        "role_play": pattern(rf"(?m)(?:^|\W)(?:{signs['role']})(?:\W|$)|{speaker}"),
+        "prompt_probe": pattern(rf"\b(?:{any_of['prompt']})\b"),
+        "role_play": pattern(rf"(?m)(?:^|\W)(?:{any_of['role']})(?:\W|$)|{speaker}"),
     }
 
 
 def find_security_flags(message: str) -> list[str]:
-    """Return the names of the signs of an attempt to steer the model: a hint, no defence."""
-    folded = unicodedata.normalize("NFKC", strip_invisible(message)).lower()
-    return [name for name, attack in _attacks().items() if attack.search(folded)]
+    """Return the names of the injection patterns in a message: a hint, not a defence."""
+    normalized = unicodedata.normalize("NFKC", strip_invisible(message)).lower()
+    return [flag for flag, attack in _injection_patterns().items() if attack.search(normalized)]
 
 
 def guard_input(message: str, span: Span) -> str:
-    """Return a message without invisible characters; record signs of an injection on the span."""
+    """Return a message cut to `MESSAGE_CHARS`, without invisible characters.
+
+    Record injection patterns on the span.
+    """
+    message = message[: size_limits.MESSAGE_CHARS]
     with span.child("guard.input", "guardrail") as guard:
-        flags = find_security_flags(message[: size_limits.MESSAGE_CHARS])
+        flags = find_security_flags(message)
         guard.update(output=flags, level="WARNING" if flags else None)
         if flags:
             span.update(metadata={"security_flags": ",".join(flags)})
-        return strip_invisible(message[: size_limits.MESSAGE_CHARS]).strip()
+    return strip_invisible(message).strip()
