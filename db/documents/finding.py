@@ -103,10 +103,13 @@ class WordIndex:
 class VectorIndex:
     """Finds chunks by vectors of length 1, which have 4 bytes a value."""
 
-    def __init__(self, vectors: Mapping[int, bytes]) -> None:
-        matrix = np.frombuffer(b"".join(vectors.values()), np.float32)
-        self._numbers = np.fromiter(vectors, np.int64, len(vectors))
-        self._matrix = matrix.reshape(len(vectors), -1 if vectors else 0)
+    def __init__(self, vectors: dict[int, bytes]) -> None:
+        # A model may have changed under its name: then vectors of another length are old.
+        size = len(next(reversed(vectors.values()), b""))
+        current = {number: vector for number, vector in vectors.items() if len(vector) == size}
+        matrix = np.frombuffer(b"".join(current.values()), np.float32)
+        self._numbers = np.fromiter(current, np.int64, len(current))
+        self._matrix = matrix.reshape(len(current), size // matrix.itemsize)
 
     def search(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the chunks whose vectors are nearest to `vector`, with cosines, nearest first."""
@@ -187,7 +190,7 @@ class ChunkIndex:
         def add(rows: Sequence[Any]) -> None:
             for *chunk, vector in rows:
                 by_words.add(*chunk)
-                if vector and len(vector) == len(next(iter(vectors.values()), vector)):
+                if vector:
                     vectors[chunk[0]] = vector
 
         async with self._sessions() as session:
