@@ -196,7 +196,7 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
     """Do what only one process does: forget, remind, send broadcasts, and poll for updates."""
     await lanes.ready.wait()
     conversation = lanes.dispatcher.conversation
-    personal = conversation.repositories.personal
+    memory = conversation.repositories.memory
 
     async def forget() -> None:
         unsent = await forget_old(settings, conversation.repositories)
@@ -204,7 +204,7 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
 
     rounds: tuple[tuple[float, str, AsyncFunction], ...] = (
         (FORGET_SECONDS, "forgetting old data", forget),
-        (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, personal)),
+        (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, memory)),
         (REMIND_SECONDS, "reminding", partial(remind, conversation)),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
     )

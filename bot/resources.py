@@ -46,12 +46,7 @@ from db.engine import (
 )
 from db.models import ScoreRow, TraceRow
 from db.repositories.inbox import Broadcasts, Inbox
-from db.repositories.people import (
-    ChatRepository,
-    MemoryRepository,
-    MessageRepository,
-    SqlPersonalData,
-)
+from db.repositories.people import ChatRepository, MemoryRepository, MessageRepository
 from db.repositories.traces import LOCAL_TRACES, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import TurnRepository
 from db.wines.catalogue import SqlCatalogue, load_starter
@@ -72,7 +67,6 @@ class Repositories:
         self.chats = ChatRepository(sessions)
         self.turns = TurnRepository(sessions, rows=rows)
         self.memory = MemoryRepository(sessions)
-        self.personal = SqlPersonalData(sessions)
         self.broadcasts = Broadcasts(sessions)
         self.traces = SqlTraceStore(sessions, rows=rows)
         self.trace_queue = RowQueue(sessions, TraceRow)

@@ -25,7 +25,7 @@ from bot.tasks import in_background, run_shutdown_step
 from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, utc_now
-from db.repositories.people import SqlPersonalData
+from db.repositories.people import MemoryRepository
 from db.repositories.traces import RowQueue, Rows, unpacked
 
 if TYPE_CHECKING:
@@ -231,14 +231,14 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, Unavailable) else type(error).__name__
 
 
-async def forget_people(settings: Settings, personal: SqlPersonalData) -> None:
+async def forget_people(settings: Settings, memory: MemoryRepository) -> None:
     """Delete the remaining traces of users of whom the database has deleted everything.
 
     They are those that unfinished turns stored since, and those in Langfuse. What failed, or found
     something, is due again.
     """
-    for deletion in await personal.due():
-        found = await personal.sweep(deletion)
+    for deletion in await memory.due():
+        found = await memory.sweep(deletion)
         if settings.langfuse_keys:
             try:
                 async with aclosing(await langfuse_api(settings)) as api:
@@ -247,6 +247,6 @@ async def forget_people(settings: Settings, personal: SqlPersonalData) -> None:
                 log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
                 found += 1
         if found or datetime.now(UTC) - deletion.at < SETTLED:
-            await personal.postpone(deletion, DELETE_AGAIN.draw_wait(deletion.tries + 1))
+            await memory.postpone(deletion, DELETE_AGAIN.draw_wait(deletion.tries + 1))
         else:
-            await personal.finish(deletion)
+            await memory.finish(deletion)

@@ -20,7 +20,7 @@ from bot.tracing import forget_people, masking_of, trace_link
 from config import Settings
 from db.engine import REVISION, Sessions, schema_revision, upgrade_schema
 from db.repositories.inbox import Inbox
-from db.repositories.people import SqlPersonalData
+from db.repositories.people import MemoryRepository
 
 db_app = typer.Typer(no_args_is_help=True, add_completion=False)
 updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -79,7 +79,7 @@ def export(user_id: UserId) -> None:
     settings = open_settings()
     user = keyed_hash("user", user_id, settings.trace_user_key)
     found = with_database(
-        settings, lambda sessions: SqlPersonalData(sessions).export(user_id, user)
+        settings, lambda sessions: MemoryRepository(sessions).export(user_id, user)
     )
     typer.echo(to_json(found, indent=2).decode())
 
@@ -101,7 +101,7 @@ def forget(
     async def delete(sessions: Sessions) -> None:
         repositories = Repositories(sessions)
         await repositories.turns.change([Change(user_id=user_id, forget_user_hash=user)])
-        await forget_people(settings, repositories.personal)
+        await forget_people(settings, repositories.memory)
 
     with_database(settings, delete)
     typer.echo("Deleted. The bot that runs looks for what may be left in Langfuse.")

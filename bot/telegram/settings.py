@@ -125,7 +125,7 @@ async def _export(update: Update, conversation: Conversation) -> None:
     """Answer /export with all that is stored of a user, as one JSON document."""
     _, user_id = chat_and_user_ids(update)
     user = conversation.trace_name("user", user_id)
-    found = to_json(await conversation.repositories.personal.export(user_id, user), indent=2)
+    found = to_json(await conversation.repositories.memory.export(user_id, user), indent=2)
     await conversation.reply(update, translate("export_ready"))
     await conversation.sender.send_file(destination(update), EXPORT_FILE, found)
 

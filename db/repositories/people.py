@@ -141,7 +141,7 @@ def _is_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
 
 
 class MemoryRepository(SqlRepository):
-    """Stores the facts and the bottles of users, and the concerns that they told in a chat."""
+    """Stores the facts, the bottles and the concerns of users; exports and forgets their data."""
 
     async def concerns(self, chat_id: int | None, user_id: int) -> frozenset[str]:
         """Return the concerns and allergies of a user that hold in a chat; None: in any."""
@@ -220,6 +220,54 @@ class MemoryRepository(SqlRepository):
         owning = (BottleRow.count > 0) & BottleRow.user_id.not_in(others)
         return await self._all(select(BottleRow.user_id).where(owning).distinct())
 
+    async def export(self, user_id: int, user: str) -> dict[str, list[dict[str, object]]]:
+        """Return all rows of a user, by table; traces as they were sent, with the hash `user`.
+
+        In groups these are their messages, the answers to them, and their feedback.
+        """
+        found = dict[str, list[dict[str, object]]]()
+        async with self.sessions() as session:
+            for model, is_theirs in (await _owned(session, user_id, user)).items():
+                rows = await session.execute(select(model.__table__).where(is_theirs))
+                found[model.__table__.name] = [
+                    {name: _readable(value) for name, value in row.items()}
+                    for row in rows.mappings()
+                ]
+        return found
+
+    async def due(self) -> Sequence[DeletionRow]:
+        """Return users who are to be forgotten now wherever traces of them are."""
+        return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self.now()))
+
+    async def sweep(self, deletion: DeletionRow) -> int:
+        """Delete what turns stored that were under way then; return how many rows."""
+        traces = (TraceRow.user == deletion.user) & (TraceRow.started_at < deletion.at)
+        ids = select(TraceRow.trace_id).where(traces)
+        turns = select(TurnRow.turn_id).where(TurnRow.trace_id.in_(ids))
+        found = (
+            delete(MessageRow).where(MessageRow.turn_id.in_(turns)),
+            delete(TurnRow).where(TurnRow.turn_id.in_(turns)),
+            delete(ScoreRow).where(ScoreRow.trace_id.in_(ids)),
+            delete(TraceRow).where(traces),
+        )
+        async with self.sessions.begin() as session:
+            count = sum([await count_changed(session, statement) for statement in found])
+        if count or not deletion.tries:
+            await self.sessions.checkpoint()
+        return count
+
+    async def postpone(self, deletion: DeletionRow, seconds: float) -> None:
+        """Have a deletion be due again after so many seconds."""
+        later = self.now() + timedelta(seconds=seconds)
+        this = update(DeletionRow).where(DeletionRow.user == deletion.user)
+        await self._write(this.values(due_at=later, tries=deletion.tries + 1))
+
+    async def finish(self, deletion: DeletionRow) -> None:
+        """End a deletion, unless it was asked for again meanwhile."""
+        this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
+        await self._write(delete(DeletionRow).where(this))
+        await self.sessions.checkpoint()
+
 
 async def apply_changes(session: AsyncSession, changes: Sequence[Change], now: datetime) -> None:
     """Apply the changes of a turn, in the transaction that stores the turn, so only once."""
@@ -276,59 +324,6 @@ async def _add(session: AsyncSession, user_id: int, bottles: CellarItem, now: da
     row.note = strip_unstorable(bottles.note) or row.note
     row.count, row.at = max(0, row.count + bottles.count), now
     await session.flush()
-
-
-class SqlPersonalData(SqlRepository):
-    """Everything that is stored of a user, in private chats and in groups.
-
-    In groups that is their messages, the answers to them, and their feedback. `user` is their hash
-    in traces.
-    """
-
-    async def export(self, user_id: int, user: str) -> dict[str, list[dict[str, object]]]:
-        """Return all rows of a user, by table; traces as they were sent."""
-        found = dict[str, list[dict[str, object]]]()
-        async with self.sessions() as session:
-            for model, is_theirs in (await _owned(session, user_id, user)).items():
-                rows = await session.execute(select(model.__table__).where(is_theirs))
-                found[model.__table__.name] = [
-                    {name: _readable(value) for name, value in row.items()}
-                    for row in rows.mappings()
-                ]
-        return found
-
-    async def due(self) -> Sequence[DeletionRow]:
-        """Return users who are to be forgotten now wherever traces of them are."""
-        return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self.now()))
-
-    async def sweep(self, deletion: DeletionRow) -> int:
-        """Delete what turns stored that were under way then; return how many rows."""
-        traces = (TraceRow.user == deletion.user) & (TraceRow.started_at < deletion.at)
-        ids = select(TraceRow.trace_id).where(traces)
-        turns = select(TurnRow.turn_id).where(TurnRow.trace_id.in_(ids))
-        found = (
-            delete(MessageRow).where(MessageRow.turn_id.in_(turns)),
-            delete(TurnRow).where(TurnRow.turn_id.in_(turns)),
-            delete(ScoreRow).where(ScoreRow.trace_id.in_(ids)),
-            delete(TraceRow).where(traces),
-        )
-        async with self.sessions.begin() as session:
-            count = sum([await count_changed(session, statement) for statement in found])
-        if count or not deletion.tries:
-            await self.sessions.checkpoint()
-        return count
-
-    async def postpone(self, deletion: DeletionRow, seconds: float) -> None:
-        """Have a deletion be due again after so many seconds."""
-        later = self.now() + timedelta(seconds=seconds)
-        this = update(DeletionRow).where(DeletionRow.user == deletion.user)
-        await self._write(this.values(due_at=later, tries=deletion.tries + 1))
-
-    async def finish(self, deletion: DeletionRow) -> None:
-        """End a deletion, unless it was asked for again meanwhile."""
-        this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
-        await self._write(delete(DeletionRow).where(this))
-        await self.sessions.checkpoint()
 
 
 async def _forget(session: AsyncSession, user_id: int, user: str) -> None:
