@@ -21,7 +21,7 @@ from agent.fallback.words import DATA_FOLDER, find_phrases, tokenize
 from agent.i18n import current_language, translate
 from agent.language import common_words, stem, stop_words
 from agent.markdown import escape
-from agent.sommelier.answer import wine_text
+from agent.sommelier.answer import render_wine
 from agent.sommelier.safety import get_wines
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Catalogue, Wine
@@ -199,7 +199,7 @@ def _shown(intro: str, wines: Sequence[Wine], request: Request, closing: str = "
         text = describe_wine(wine, request)
         described.append(WineRecommendation(wine_id=wine.id, description=text))
         notes = f"\n{wine.notes}" if wine.notes and current_language() == "en" else ""
-        cards.append(wine_text(wine, escape(text + notes), f"{number}. ", asked=request.text))
+        cards.append(render_wine(wine, escape(text + notes), f"{number}. ", user_text=request.text))
     return Reply(
         text="\n\n".join(filter(None, (intro, *cards, closing))),
         wine_ids=tuple(wine.id for wine in wines),

@@ -6,7 +6,7 @@ from typing import Any, Final
 from agent.fallback.request import LISTS, Request
 from agent.fallback.words import get_display_name, get_food_name, names
 from agent.i18n import current_language, translate
-from agent.sommelier.answer import country_name
+from agent.sommelier.answer import translate_country
 from agent.sommelier.wine import Currency, Style, Wine, format_money
 
 MOST_FOODS: Final = 3
@@ -54,7 +54,7 @@ def _name(field: str, value: str) -> str:
     """Return what a value of a field is called; its own name if nothing else is known."""
     language = current_language()
     if field == "countries":
-        return country_name(value)
+        return translate_country(value)
     if field == "styles" and value == Style.SWEET:
         return translate("fallback_sweet_wine")
     if field == "grapes" or (field == "regions" and language == "en"):

@@ -1,8 +1,8 @@
-"""The sommelier's answer: its contract, its rendering, and how a rendered one is read again.
+"""The contract of the sommelier's answer, its rendering, and the history as a model reads it.
 
-The answer names wines by ids that a tool returned; they are shown as cards from the catalogue, in
-the language of the turn. Links and cited paths must come from tools, and figures in prose must be
-in the evidence (`grounding.py`).
+An answer names wines by ids that a tool returned; they are shown as cards with facts from the
+catalogue, in the language of the turn. Links and cited paths must come from tools, and figures in
+prose must be in the evidence (`grounding.py`).
 """
 
 import json
@@ -29,11 +29,11 @@ from agent.text import Match, pattern, split_words
 from agent.turn import StoredMessage
 
 SEPARATOR: Final = "\n\ue000\n"
-"""Joins the texts of an answer; none of them contains it."""
+"""Joins the texts of an answer, which never contain this private-use character."""
 MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
-"""Text that looks like an address: a sentence end without a space after it, or an abbreviation."""
+"""Text that only looks like an address: `dry.It` lacks a space, `U.S.A` is an abbreviation."""
 MAX_NAMED_IDS: Final = 12
-"""The most allowed ids that the feedback to a model names."""
+"""The most allowed ids that feedback to a model lists."""
 CARD_TITLE: Final = pattern(r"\A\*\*[0-9]{1,2}\. .+\*\*\n")
 """The title of a card, with its number."""
 
@@ -41,74 +41,77 @@ CARD_TITLE: Final = pattern(r"\A\*\*[0-9]{1,2}\. .+\*\*\n")
 def render(response: SommelierResponse, evidence: Evidence) -> str:
     """Return an answer as Markdown: the model's plain text, and a card for each wine.
 
-    An answer that reports a crisis is not shown: its text is replaced by help.
+    An answer that reports a crisis is never shown; a text of the safety rules replaces it.
     """
     if response.concern == "crisis":
         return response.concern
-    found = ((_wine(wine.wine_id, evidence), wine.description) for wine in response.wines)
-    cards = [(wine, description) for wine, description in found if wine]
+    described = ((_find_wine(wine.wine_id, evidence), wine.description) for wine in response.wines)
+    cards = [(wine, description) for wine, description in described if wine]
     texts = [response.intro, *(description for _, description in cards), response.closing]
-    numbered, notes = _with_footnotes(texts, evidence)
-    intro, *descriptions, closing = (_in_markdown(text, evidence) for text in numbered)
-    asked = " ".join(evidence.user_texts)
-    shown = (
-        wine_text(wine, description, f"{number}. ", asked=asked)
-        for number, ((wine, _), description) in enumerate(zip(cards, descriptions, strict=True), 1)
+    texts, footnote_lines = _with_footnotes(texts, evidence)
+    intro, *descriptions, closing = (_to_markdown(text, evidence) for text in texts)
+    user_text = " ".join(evidence.user_texts)
+    numbered = enumerate(zip(cards, descriptions, strict=True), start=1)
+    wines = (
+        render_wine(wine, description, f"{number}. ", user_text=user_text)
+        for number, ((wine, _), description) in numbered
     )
-    return "\n\n".join(part for part in (intro, *shown, closing, notes) if part)
+    return "\n\n".join(part for part in (intro, *wines, closing, footnote_lines) if part)
 
 
-def _in_markdown(text: str, evidence: Evidence) -> str:
-    """Return a model's text as Markdown that shows it as it is; addresses of sources are links.
+def _to_markdown(text: str, evidence: Evidence) -> str:
+    """Escape a model's text as Markdown, and link the addresses that are links of sources.
 
     `{wine:ID}` is replaced by the wine's name, or removed if the wine is unknown.
     """
 
-    def name(placeholder: Match) -> str:
-        wine = _wine(placeholder[1].strip(), evidence)
+    def replace_placeholder(placeholder: Match) -> str:
+        wine = _find_wine(placeholder[1].strip(), evidence)
         return wine.label if wine else ""
 
-    text = WINE_PLACEHOLDER.sub(name, text)
-    parts, end, links = list[str](), 0, evidence.links
+    text = WINE_PLACEHOLDER.sub(replace_placeholder, text)
+    links = evidence.links
+    parts, end = list[str](), 0
     for found in find_auto_links(text):
-        if (address := text[found.start : found.end]) in links:
+        address = text[found.start : found.end]
+        if address in links:
             parts += [escape(text[end : found.start]), format_link(address)]
             end = found.end
     return "".join([*parts, escape(text[end:])])
 
 
-def _with_footnotes(texts: Sequence[str], evidence: Evidence) -> tuple[Sequence[str], str]:
-    """Replace cited paths by numbers; return the texts, and the documents' titles as Markdown."""
-    chunks = [found for found in evidence.sources.values() if isinstance(found, Chunk)]
+def _with_footnotes(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
+    """Return the texts with numbers for cited paths, and the footnotes as Markdown."""
+    chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
     if not chunks:
         return texts, ""
     numbered, notes = footnotes(SEPARATOR.join(texts), chunks)
     return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)
 
 
-def wine_text(wine: AnyWine, description: str, number: str = "", *, asked: str = "") -> str:
-    """Write a wine as Markdown; say whether it is vegan if the user `asked` for such wines."""
-    facts = facts_line(wine)
-    if any(word.startswith(VEGAN_WORD) for word in split_words(asked)):
+def render_wine(wine: AnyWine, description: str, number: str = "", *, user_text: str = "") -> str:
+    """Return a wine as Markdown. If `user_text` asks for vegan wines, state whether it is vegan."""
+    facts = format_facts(wine)
+    if any(word.startswith(VEGAN_WORD) for word in split_words(user_text)):
         facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"
     return f"**{number}{escape(wine.label)}**\n{escape(facts)}\n{description}".strip()
 
 
-def facts_line(wine: AnyWine) -> str:
-    """Write where a wine comes from, what it costs, and that it is not in stock."""
+def format_facts(wine: AnyWine) -> str:
+    """Return the origin, price and availability of a wine on one line."""
     if isinstance(wine, ReadWine):
-        return _read_line(wine)
-    place, country = wine.appellation or wine.region, country_name(wine.country)
+        return _format_read_facts(wine)
+    place, country = wine.appellation or wine.region, translate_country(wine.country)
     origin = ", ".join(filter(None, ("" if place == wine.country else place, country)))
     if wine.id.startswith(CELLAR_PREFIX):
         facts = [origin, translate("cellar_own")]
     else:
-        facts = [origin, price_text(wine), "" if wine.in_stock else translate("not_in_stock")]
+        facts = [origin, format_price(wine), "" if wine.in_stock else translate("not_in_stock")]
     return " · ".join(filter(None, facts))
 
 
-def _read_line(wine: ReadWine) -> str:
-    """Write that a wine was read, what the list asks for it, and what it costs here."""
+def _format_read_facts(wine: ReadWine) -> str:
+    """Return the source of a wine that was read, how sure it is, its prices, and our price."""
     facts = [translate("of_list" if wine.is_listed else "of_label")]
     if wine.sure != "certain":
         facts.append(translate(f"read_{wine.sure}"))
@@ -117,18 +120,19 @@ def _read_line(wine: ReadWine) -> str:
         facts.append(format_money(wine.price, wine.currency))
     if wine.glass_price is not None:
         facts.append(translate("by_the_glass", price=format_money(wine.glass_price, wine.currency)))
-    if wine.is_listed and wine.known and (ours := price_text(wine.known)):
-        facts.append(translate("in_cellar", price=ours))
+    our_price = format_price(wine.known) if wine.is_listed and wine.known else ""
+    if our_price:
+        facts.append(translate("in_cellar", price=our_price))
     return " · ".join(filter(None, facts))
 
 
-def price_text(wine: Wine) -> str:
-    """Write an indicative price, hence the sign: `≈ €18`; empty if none is known."""
+def format_price(wine: Wine) -> str:
+    """Format an indicative price: `≈ €18`; empty if it is unknown."""
     return "" if wine.price is None else f"≈ {format_money(wine.price, wine.currency)}"
 
 
-def country_name(country: str) -> str:
-    """Return the name of a country in the language of the turn; its own if it has none there."""
+def translate_country(country: str) -> str:
+    """Return the name of a country in the current language, or unchanged if it is unknown."""
     if current_language() == "en":
         return country
     return _countries(current_language()).get(canonical_name("countries", country), country)
@@ -136,23 +140,24 @@ def country_name(country: str) -> str:
 
 @cache
 def _countries(language: str) -> Mapping[str, str]:
-    """Return the names of countries in a language, by their canonical names."""
+    """Return country names in a language, by canonical name."""
     from babel import Locale  # noqa: PLC0415 - 70 ms
 
-    english, own = (Locale.parse(code).territories for code in ("en", language))
-    named = {
-        canonical_name("countries", name): own.get(code, name) for code, name in english.items()
+    english, translated = (Locale.parse(code).territories for code in ("en", language))
+    names = {
+        canonical_name("countries", name): translated.get(code, name)
+        for code, name in english.items()
     }
-    return named | {"england": own["GB"]}
+    return names | {"england": translated["GB"]}
 
 
 def wine_ids(response: SommelierResponse) -> list[str]:
-    """Return the ids of the wines that a response shows."""
+    """Return the ids of the wines in a response."""
     return [wine.wine_id for wine in response.wines]
 
 
 def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | None:
-    """Return feedback on the parts of a response that no evidence supports, or None."""
+    """Return feedback on the parts of a response without evidence, or None."""
     if response.concern == "crisis":
         return None
     for position, wine in enumerate(response.wines):
@@ -161,20 +166,22 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
     grounds = Grounds(evidence, wine_ids(response))
     described = ((wine.description, wine.wine_id) for wine in response.wines)
     texts = [(response.intro, ""), *described, (response.closing, "")]
-    found = (_problem(text, wine_id, grounds) for text, wine_id in texts if text)
-    problems = dict.fromkeys(problem for problem in found if problem)
-    return "; ".join(problems) or None
+    problems = (_find_problem(text, wine_id, grounds) for text, wine_id in texts if text)
+    return "; ".join(dict.fromkeys(filter(None, problems))) or None
 
 
-def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
-    """Return the first path, address, wine or figures in a text that no evidence supports."""
+def _find_problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
+    """Return feedback on the first path, address, wine or figures without evidence, or None.
+
+    `wine_id` is empty if the text is not the description of a wine.
+    """
     evidence = grounds.evidence
-    named = (found[1].strip() for found in WINE_PLACEHOLDER.finditer(text))
+    ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
     problems = [unretrieved_path(text, evidence), _unknown_address(text, evidence)]
-    problems += [_wrong_id(named_id, evidence) for named_id in named]
+    problems += [_wrong_id(named_id, evidence) for named_id in ids]
     if problem := next(filter(None, problems), None):
         return problem
-    wine = _wine(wine_id, evidence)
+    wine = _find_wine(wine_id, evidence)
     if figures := grounds.wrong_figures(text, wine):
         source = f"{wine.label} has no such figure" if wine else "no tool returned them"
         return f"leave out {', '.join(map(quoted, figures))}: {source}"
@@ -182,18 +189,15 @@ def _problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
 
 
 def _wrong_id(wine_id: str, evidence: Evidence) -> str | None:
-    """Return why a wine may not be named: no tool returned it, or it is not on the guest's list."""
-    wines = {
-        found_id: found
-        for found_id, found in evidence.sources.items()
-        if isinstance(found, AnyWine)
-    }
-    listed = [
-        found_id
-        for found_id, wine in wines.items()
-        if isinstance(wine, ReadWine) and wine.is_listed
+    """Return why a wine may not be named, or None if it may.
+
+    A tool must have returned it. If the guest sent a wine list, it must be on the list.
+    """
+    sources = evidence.sources.values()
+    listed = [source.id for source in sources if isinstance(source, ReadWine) and source.is_listed]
+    allowed = listed or [
+        key for key, source in evidence.sources.items() if isinstance(source, AnyWine)
     ]
-    allowed = listed or [*wines]
     if wine_id in allowed:
         return None
     advice = "call search_wines first and recommend only wines it returns"
@@ -204,83 +208,88 @@ def _wrong_id(wine_id: str, evidence: Evidence) -> str | None:
 
 
 def _unknown_address(text: str, evidence: Evidence) -> str | None:
-    """Return a problem with the first address in `text` that is in no source, or None.
+    """Return feedback on the first address in `text` that is in no source, or None.
 
-    An address that is only in a source's text, not its link, is shown but is no link.
+    An address in the text of a source is allowed, though only links of sources become links.
     """
-    addresses = _addresses(unicodedata.normalize("NFKC", text))
+    addresses = _find_addresses(unicodedata.normalize("NFKC", text))
     if not addresses:
         return None
-    paths = (found.path for found in evidence.sources.values() if isinstance(found, Chunk))
-    shown = map(unescape, evidence.assistant_texts)
-    known = evidence.links.union(paths, *map(_addresses, (*evidence.texts, *shown)))
+    paths = (source.path for source in evidence.sources.values() if isinstance(source, Chunk))
+    answers = map(unescape, evidence.assistant_texts)
+    known = evidence.links.union(paths, *map(_find_addresses, (*evidence.texts, *answers)))
     for address in addresses:
         if address not in known and not MISSING_SPACE.search(address):
             return f"the text has the address {quoted(address)}, which no tool found; leave it out"
     return None
 
 
-def _addresses(text: str) -> list[str]:
-    return [
-        text[found.start : found.end] for found in find_auto_links(text) if found.kind == "address"
-    ]
+def _find_addresses(text: str) -> list[str]:
+    return [text[link.start : link.end] for link in find_auto_links(text) if link.kind == "address"]
 
 
-def _wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
-    found = evidence.sources.get(wine_id)
-    return found if isinstance(found, AnyWine) else None
+def _find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
+    source = evidence.sources.get(wine_id)
+    return source if isinstance(source, AnyWine) else None
 
 
 def _grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
-    """Return a response without wines and sentences that no evidence supports."""
+    """Return a response without the wines and sentences that lack evidence."""
     wines = [wine for wine in response.wines if not _wrong_id(wine.wine_id, evidence)]
     grounds = Grounds(evidence, [wine.wine_id for wine in wines])
 
-    def supported(text: str, wine_id: str = "") -> str:
-        if not _problem(text, wine_id, grounds):
+    def keep_grounded(text: str, wine_id: str = "") -> str:
+        if not _find_problem(text, wine_id, grounds):
             return text
         lines = (
-            " ".join(part for part in split_sentences(line) if not _problem(part, wine_id, grounds))
+            " ".join(
+                sentence
+                for sentence in split_sentences(line)
+                if not _find_problem(sentence, wine_id, grounds)
+            )
             for line in text.splitlines()
         )
         return "\n".join(lines).strip()
 
     described = [
-        wine.model_copy(update={"description": supported(wine.description, wine.wine_id)})
+        wine.model_copy(update={"description": keep_grounded(wine.description, wine.wine_id)})
         for wine in wines
     ]
-    texts = {"intro": supported(response.intro), "closing": supported(response.closing)}
+    texts = {"intro": keep_grounded(response.intro), "closing": keep_grounded(response.closing)}
     return response.model_copy(update={**texts, "wines": described})
 
 
 def _prose(response: SommelierResponse) -> str:
-    """Return the prose of a response: its intro, descriptions and closing."""
+    """Return the intro, descriptions and closing of a response."""
     texts = (response.intro, *(wine.description for wine in response.wines), response.closing)
     return " ".join(text for text in texts if text)
 
 
 def _trim(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return a response without ungrounded sentences; None if a wine or half its prose would go."""
-    rest = _grounded_part(response, evidence)
-    is_enough = 2 * len(_prose(rest)) >= len(_prose(response))
-    return rest if is_enough and len(rest.wines) == len(response.wines) else None
+    """Return the grounded part of a response; None if it lacks a wine or half of the prose."""
+    part = _grounded_part(response, evidence)
+    is_enough = 2 * len(_prose(part)) >= len(_prose(response))
+    return part if is_enough and len(part.wines) == len(response.wines) else None
 
 
 def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return the grounded part of a response; None if no wine would remain."""
-    rest = _grounded_part(response, evidence)
-    return rest if rest.wines or not response.wines else None
+    """Return the grounded part of a response; None if it lost all its wines."""
+    part = _grounded_part(response, evidence)
+    return part if part.wines or not response.wines else None
 
 
 def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
-    """Return the part of an unfinished response that may be shown, None if there is none."""
-    listed = written.get("wines")
-    wines = [wine for wine in listed if isinstance(wine, dict)] if isinstance(listed, list) else []
-    named = [wine for wine in wines if wine.get("wine_id") or wine.get("id")]
-    known = {name: value for name, value in written.items() if value is not None}
-    parts = {"response_type": "informational"} | known | {"wines": named}  # the type may come last
+    """Return the part of an unfinished response that may be shown, or None.
+
+    `written` is the JSON object that the model has written so far, with None for unfinished values.
+    """
+    items = written.get("wines")
+    wines = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    fields: dict[str, Any] = {"response_type": "informational"}  # the model may write it last
+    fields |= {name: value for name, value in written.items() if value is not None}
+    fields["wines"] = [wine for wine in wines if wine.get("wine_id") or wine.get("id")]
     try:
-        response = SommelierResponse.model_validate(parts)
+        response = SommelierResponse.model_validate(fields)
     except ValidationError:
         return None
     return _grounded_part(response, evidence) if response.concern == "none" else None
@@ -299,9 +308,9 @@ SOMMELIER: Final = OutputContract(
 
 
 def to_history(stored: Sequence[StoredMessage]) -> list[Message]:
-    """Return stored messages as the history of a run: answers have the `wine_ids` that they show.
+    """Return stored messages as the history of a run; answers have the `wine_ids` that they show.
 
-    Blank messages are left out: an empty content is a 400 with some servers.
+    Blank messages are left out, because some servers respond to them with an error.
     """
     return [
         {"role": message.role, "content": message.content}
@@ -312,20 +321,20 @@ def to_history(stored: Sequence[StoredMessage]) -> list[Message]:
 
 
 def to_model_message(message: Message) -> Message:
-    """Return a message of the history; an answer as the JSON that a model is to write.
+    """Return a message of the history for a model, with answers as the JSON that it must write.
 
-    Of a card only the id of its wine is kept; cards of wines that were read stay as text.
+    Cards of the catalogue's wines are reduced to wine ids. Cards of wines that were read remain.
     """
     if message["role"] != "assistant":
         return message
-    shown, parts = message.get("wine_ids", ()), str(message["content"]).split("\n\n")
-    cards = [at for at, part in enumerate(parts) if shown and CARD_TITLE.search(part)]
-    first, behind = (cards[0], cards[-1] + 1) if cards else (len(parts), len(parts))
-    texts = (unescape("\n\n".join(part)) for part in (parts[:first], parts[behind:]))
+    shown_ids, parts = message.get("wine_ids", ()), str(message["content"]).split("\n\n")
+    cards = [number for number, part in enumerate(parts) if shown_ids and CARD_TITLE.search(part)]
+    start, end = (cards[0], cards[-1] + 1) if cards else (len(parts), len(parts))
+    texts = (unescape("\n\n".join(part)) for part in (parts[:start], parts[end:]))
     intro, closing = (text.replace("**", "").strip() for text in texts)
     answer: dict[str, object] = {"response_type": "informational", "intro": intro}
-    if shown:
-        wines = [{"wine_id": wine_id} for wine_id in shown]
+    if shown_ids:
+        wines = [{"wine_id": wine_id} for wine_id in shown_ids]
         answer |= {"response_type": "recommendation", "wines": wines}
     if closing:
         answer["closing"] = closing

@@ -21,7 +21,7 @@ from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, is_tool_relevant, render, research_rules
 from agent.sommelier.answer import (
     SOMMELIER,
-    facts_line,
+    format_facts,
     to_model_message,
     wine_ids,
 )
@@ -294,7 +294,7 @@ class Sommelier:
         if not read:
             return Reply(text=translate("nothing_read"))
         if attachment.shows != "labels":
-            lines = [f"- {escape(wine.label)} · {escape(facts_line(wine))}" for wine in read]
+            lines = [f"- {escape(wine.label)} · {escape(format_facts(wine))}" for wine in read]
             if more := len(lines[MAX_LISTED:]):
                 lines[MAX_LISTED:] = [translate("further_wines", count=more)]
             count = translate("list_read", count=len(read))
@@ -302,8 +302,8 @@ class Sommelier:
         texts, ids = list[str](), list[str]()
         for wine in read:
             standing, ours = await find_ours(wine, self._catalogue, person)
-            lines = [f"**{escape(wine.label)}**", escape(facts_line(wine)), translate(standing)]
-            lines += [f"- **{escape(own.label)}** · {escape(facts_line(own))}" for own in ours]
+            lines = [f"**{escape(wine.label)}**", escape(format_facts(wine)), translate(standing)]
+            lines += [f"- **{escape(own.label)}** · {escape(format_facts(own))}" for own in ours]
             texts.append("\n".join(lines))
             ids += [own.id for own in ours]
         return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))

@@ -10,7 +10,7 @@ import typer
 from rich.table import Column, Table
 
 from agent.documents.passages import best_passage
-from agent.sommelier.answer import price_text
+from agent.sommelier.answer import format_price
 from agent.sommelier.wine import Wine
 from bot.commands.output import fail, open_settings, printable, show, table, with_database
 from bot.resources import open_embedder
@@ -122,7 +122,7 @@ def _problem_table(problems: Sequence[Problem]) -> Table:
 
 def _wine_table(wines: Iterable[Wine]) -> Table:
     rows = (
-        (wine.label, wine.style.value, f"{wine.region} {wine.country}", price_text(wine), wine.id)
+        (wine.label, wine.style.value, f"{wine.region} {wine.country}", format_price(wine), wine.id)
         for wine in wines
     )
     dim = Column("Id", overflow="fold", style="dim")

@@ -9,7 +9,7 @@ from telegram.ext import InlineQueryHandler
 
 from agent.fallback.searching import parse_query
 from agent.markdown import escape
-from agent.sommelier.answer import facts_line, wine_text
+from agent.sommelier.answer import format_facts, render_wine
 from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline
@@ -53,6 +53,6 @@ def _article(number: int, wine: Wine) -> InlineQueryResultArticle:
     return InlineQueryResultArticle(
         str(number),
         wine.label,
-        InputTextMessageContent(split_messages(wine_text(wine, escape(wine.notes)))[0]),
-        description=facts_line(wine),
+        InputTextMessageContent(split_messages(render_wine(wine, escape(wine.notes)))[0]),
+        description=format_facts(wine),
     )

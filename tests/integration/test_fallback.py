@@ -9,7 +9,7 @@ from agent.care import SafetyState
 from agent.engine.messages import Message
 from agent.fallback.answering import Fallback, make_reply
 from agent.i18n import languages, translate_into, use_language
-from agent.sommelier.answer import country_name
+from agent.sommelier.answer import translate_country
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
 from bot.telegram.answer_buttons import FOLLOW_UPS
@@ -56,7 +56,7 @@ def wines_of(reply: Reply) -> list[Wine]:
 
 def country_in(language: str, country: str) -> str:
     with use_language(language):
-        return country_name(country)
+        return translate_country(country)
 
 
 CONVERSATIONS = {

@@ -6,7 +6,7 @@ import pytest
 
 from agent.engine.contract import Evidence
 from agent.i18n import use_language
-from agent.sommelier.answer import facts_line, grounding_problem, render, salvage, wine_text
+from agent.sommelier.answer import format_facts, grounding_problem, render, render_wine, salvage
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Currency
 from agent.sommelier.wine_tools import wines_by_id
@@ -155,9 +155,9 @@ def test_the_grounded_part_keeps_what_is_true() -> None:
 def test_a_card_is_in_the_language_of_the_answer(language: str, country: str) -> None:
     gone = CHINON.model_copy(update={"in_stock": False})
     with use_language(language):
-        shown = facts_line(CHINON)
+        shown = format_facts(CHINON)
         assert shown == f"Chinon, {country} · ≈ €16.50"
-        assert facts_line(gone).startswith(f"{shown} · ")
+        assert format_facts(gone).startswith(f"{shown} · ")
     own = CHINON.model_copy(update={"id": "own:1", "country": ""})
-    assert facts_line(own) == "Chinon · your own cellar"
-    assert "· vegan: not known" in wine_text(CHINON, "", asked="a vegan red")
+    assert format_facts(own) == "Chinon · your own cellar"
+    assert "· vegan: not known" in render_wine(CHINON, "", user_text="a vegan red")

@@ -19,7 +19,7 @@ from agent.senses.pictures import (
     without_guesses,
 )
 from agent.senses.sent_files import LONGEST_SIDE, Unusable, as_shown
-from agent.sommelier.answer import facts_line
+from agent.sommelier.answer import format_facts
 from agent.sommelier.attachment import Attachment, ReadWine
 from agent.sommelier.wine import Allergen
 from agent.turn import Deps, Fact, Person
@@ -149,4 +149,4 @@ async def test_of_a_label_that_was_hardly_read_a_model_is_told_so() -> None:
 def test_a_line_says_that_it_was_read_and_how_surely() -> None:
     wine = ReadWine(id="list#1", line="x", name="Chablis", price=48, glass_price=9, sure="unsure")
     with use_language("de"):
-        assert facts_line(wine) == "von der Weinkarte · schwer zu lesen · 48 · 9 im Glas"
+        assert format_facts(wine) == "von der Weinkarte · schwer zu lesen · 48 · 9 im Glas"
