@@ -1,9 +1,10 @@
-"""Tell who should be offered no alcohol, who is allergic, and where help is to be had. Pure.
+"""Detect users who should not drink alcohol, and allergies; write notices and help texts. No I/O.
 
-The phrases of `care_phrases.toml`, which do not occur in ordinary talk, are the first of three
-layers, and the only one without a model. The model adds the concerns that it notices, and every
-search is narrowed for them; neither removes a concern that is found here. Notices and help lines
-are in `care_help.toml`; an admin's own file replaces any of them.
+Three layers protect a user. First, a message is matched against the phrases of `care_phrases.toml`,
+which do not occur in ordinary messages; this needs no model. Second, the model adds the concerns
+that it detects. Third, every search is restricted accordingly. The last two never remove a concern
+that the first detected. Notices and help lines are in `care_help.toml`; an admin's file can replace
+them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,93 +21,96 @@ from agent.tables import StrictModel, WordSet, read_toml
 from agent.text import Match, Pattern, fold, pattern
 
 Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
-"""Why somebody is offered no alcohol, the gravest first."""
+"""The reasons not to offer alcohol, the gravest first."""
 CONCERNS: Final[tuple[Concern, ...]] = get_args(Concern)
-FORBIDDING: Final[frozenset[Concern]] = frozenset(
+FORBIDDING_CONCERNS: Final[frozenset[Concern]] = frozenset(
     {"crisis", "dependence", "under_age", "pregnancy"}
 )
-"""Concerns that forbid alcohol; for all others alcohol-free wines come first."""
-RETRACTABLE: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
+"""Concerns that forbid alcohol; with any other, alcohol-free wines are offered first."""
+RETRACTABLE_CONCERNS: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
 """Concerns that the button "I was misunderstood" removes."""
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes"]
 ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
 
 DRINKING_AGE: Final = 18
-YOUNGEST: Final = 8
-"""From how many years on a number may be the age of somebody who writes."""
+MIN_AGE: Final = 8
+"""Smaller numbers are not taken as the user's age."""
 MAX_CHARS: Final = 4096
+"""Phrases are searched for in this many characters of a message."""
 MAX_HELP_CHARS: Final = 2_000
-"""The longest sentence or help line of an admin; a longer one fills a message of Telegram."""
+"""The maximum length of a sentence or help line, so that all fit into one Telegram message."""
 FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
-"""The line above a forwarded message: for models, and no word of the sender."""
+"""The line that the bot puts above a forwarded message, for the model."""
 _TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,!?;:\n]")
 _I_AM: Final = "(?:i am|i m|im)"
 
 
 @dataclass(frozen=True, slots=True)
 class SafetyState:
-    """The concerns of a person, and their allergies.
+    """The concerns and allergies of a user."""
 
-    `stated` are the concerns of this turn: those that the message states, and those that a model
-    added; `remembered` are those of earlier turns. `own_allergies` are allergies that the message
-    states in the first person: only these are stored. `language` is that of the phrase that states
-    the gravest concern.
-    """
-
-    stated: frozenset[Concern] = frozenset()
-    remembered: frozenset[Concern] = frozenset()
+    turn_concerns: frozenset[Concern] = frozenset()
+    """Concerns that this turn's message states, or that the model detected in it."""
+    earlier_concerns: frozenset[Concern] = frozenset()
+    """Stored concerns of earlier turns."""
     allergies: frozenset[Allergy] = frozenset()
+    """All allergies, including those that the message states of somebody else."""
     own_allergies: frozenset[Allergy] = frozenset()
+    """Allergies that the message states in the first person; only these are stored."""
     language: str = ""
+    """The language of the phrase that states the gravest concern."""
 
     @property
     def concerns(self) -> frozenset[Concern]:
-        """Return every concern, whenever it was stated."""
-        return self.stated | self.remembered
+        """Return the concerns of this turn and of earlier ones."""
+        return self.turn_concerns | self.earlier_concerns
 
     @property
     def is_crisis(self) -> bool:
-        """Return whether the message states a crisis: then the reply is help, and nothing else."""
-        return "crisis" in self.stated
+        """Return whether this turn reveals a crisis, so that the reply is only help."""
+        return "crisis" in self.turn_concerns
 
     @property
     def forbids_alcohol(self) -> bool:
         """Return whether no wine with alcohol may be offered."""
-        return bool(self.concerns & FORBIDDING)
+        return bool(self.concerns & FORBIDDING_CONCERNS)
 
     @property
     def forbids_look_ups(self) -> bool:
-        """Return whether no documents or places may be looked up either."""
-        return bool(self.concerns & FORBIDDING - {"pregnancy"})
+        """Return whether looking up documents and places is forbidden, too."""
+        return bool(self.concerns & (FORBIDDING_CONCERNS - {"pregnancy"}))
 
     @property
     def prefers_alcohol_free(self) -> bool:
-        """Return whether wines without alcohol come first."""
+        """Return whether alcohol-free wines are offered first."""
         return bool(self.concerns) and not self.forbids_alcohol
 
     @property
     def new_concern(self) -> Concern | None:
-        """Return the gravest concern that was not known before this turn, or None."""
-        return gravest_concern(self.stated - self.remembered)
+        """Return the gravest concern of this turn that is not an earlier one, or None."""
+        return gravest_concern(self.turn_concerns - self.earlier_concerns)
 
     def with_concern(self, concern: Concern) -> "SafetyState":
-        """Return the care with a concern that a model noticed added to those of this turn."""
-        known = self.stated if concern == "crisis" else self.concerns
-        return self if concern in known else replace(self, stated=self.stated | {concern})
+        """Return the state with a concern that the model detected in this turn."""
+        # A crisis is answered with help each time, so an earlier one does not count.
+        known = self.turn_concerns if concern == "crisis" else self.concerns
+        if concern in known:
+            return self
+        return replace(self, turn_concerns=self.turn_concerns | {concern})
 
-    def with_remembered(self, names: Iterable[str]) -> "SafetyState":
-        """Return the care with concerns and allergies of earlier turns; ignore unknown names."""
+    def with_earlier(self, names: Iterable[str]) -> "SafetyState":
+        """Return the state with concerns and allergies of earlier turns; ignore unknown names."""
         names = frozenset(names)
-        remembered = self.remembered | {concern for concern in CONCERNS if concern in names}
+        earlier = self.earlier_concerns | {concern for concern in CONCERNS if concern in names}
         allergies = self.allergies | {allergy for allergy in ALLERGIES if allergy in names}
-        return replace(self, remembered=remembered, allergies=allergies)
+        return replace(self, earlier_concerns=earlier, allergies=allergies)
 
 
 NO_CONCERNS: Final = SafetyState()
 
 
 def gravest_concern(concerns: Collection[Concern]) -> Concern | None:
-    """Return the gravest of some concerns, None if there are none."""
+    """Return the gravest of the concerns, or None."""
     return next((concern for concern in CONCERNS if concern in concerns), None)
 
 
@@ -114,61 +118,63 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
     """Return the concerns and allergies that a message states; `drinking_age` is the legal age."""
     phrases = _phrases()
     tokens = " ".join(_TOKEN.findall(fold(text[:MAX_CHARS].replace(FORWARDED_HEADER, ""))))
-    clauses = f" . {tokens} . "
-    found = {
+    # Patterns begin and end with a space, and a full stop may stand for either end of the text.
+    sentence = f" . {tokens} . "
+    languages = {
         concern: language
         for concern, language, phrase in phrases.patterns
-        for match in phrase.finditer(clauses)
+        for match in phrase.finditer(sentence)
         if not match["denied"] and (concern != "under_age" or _is_minor(match, drinking_age))
     }
     allergies = {
-        allergy: bool(match["first"])
+        allergy: bool(match["first_person"])
         for allergy, allergic in phrases.allergy_patterns.items()
-        for match in allergic.finditer(clauses)
+        for match in allergic.finditer(sentence)
         if phrases.denials.isdisjoint(match[0].split())
     }
     return SafetyState(
-        stated=frozenset(found),
+        turn_concerns=frozenset(languages),
         allergies=frozenset(allergies),
         own_allergies=frozenset(allergy for allergy, is_own in allergies.items() if is_own),
-        language=next(iter(found.values()), ""),
+        # The patterns, and so the keys, are in order of gravity.
+        language=next(iter(languages.values()), ""),
     )
 
 
 def read_conversation_safety(
     messages: Iterable[str], drinking_age: int = DRINKING_AGE
 ) -> SafetyState:
-    """Return the care of a person's last message, with the concerns of those before it."""
-    care = NO_CONCERNS
+    """Return the safety state after the last of a user's messages, in order of time."""
+    state = NO_CONCERNS
     for text in messages:
-        care = read_safety_state(text, drinking_age).with_remembered(care.concerns | care.allergies)
-    return care
+        state = read_safety_state(text, drinking_age).with_earlier(state.concerns | state.allergies)
+    return state
 
 
 def _is_minor(match: Match, drinking_age: int) -> bool:
-    """Return whether the age of a match, if it names one, is below the legal age."""
-    named = [int(word) for word in match[0].split() if word.isdecimal() and len(word) <= 2]
-    named += [age for word, age in _phrases().ages.items() if f" {word} " in match[0]]
-    return not named or any(YOUNGEST <= age < drinking_age for age in named)
+    """Return whether a matched phrase names an age below the legal one, or no age."""
+    ages = [int(word) for word in match[0].split() if word.isdecimal() and len(word) <= 2]
+    ages += [age for word, age in _phrases().ages.items() if f" {word} " in match[0]]
+    return not ages or any(MIN_AGE <= age < drinking_age for age in ages)
 
 
 class _Phrases(StrictModel):
-    """The content of `care_phrases.toml`: words that count everywhere, and the phrases."""
+    """The content of `care_phrases.toml`: words shared by all phrases, and the phrases."""
 
     fillers: WordSet
     clauses: WordSet
     numbers: str
     denials: WordSet
-    allergies: dict[Allergy | Literal["allergic", "first"], str]
+    allergies: dict[Allergy | Literal["allergic", "first_person"], str]
     concerns: dict[Concern, dict[DetectedLanguage, list[str]]]
 
     @cached_property
     def ages(self) -> Mapping[str, int]:
-        """Return the numbers that are written as words, from eight to twenty."""
+        """Return the numbers from eight to twenty, by their words in each language."""
         return {
             word.replace("_", " "): number
             for line in self.numbers.strip().splitlines()
-            for number, word in enumerate(line.split(), start=YOUNGEST)
+            for number, word in enumerate(line.split(), start=MIN_AGE)
         }
 
     @cached_property
@@ -176,42 +182,44 @@ class _Phrases(StrictModel):
         """Return a pattern for each concern and language, the gravest concern first."""
         denied = f"(?P<denied> (?:{_any(self.denials)}))?"
         return [
-            (concern, language, pattern(f"{denied} (?:{_any(map(self._expanded, phrases))}) "))
+            (concern, language, pattern(f"{denied} (?:{_any(map(self._expand, phrases))}) "))
             for concern in CONCERNS
             for language, phrases in self.concerns[concern].items()
         ]
 
-    def _expanded(self, phrase: str) -> str:
-        """Return a phrase as a pattern; the file tells what its signs stand for."""
-        mark, ends = "[.,!?;:\n]", _any(self.clauses)
-        signs = {
-            ".. ": "..",
+    def _expand(self, phrase: str) -> str:
+        """Return a phrase as a pattern; `care_phrases.toml` explains its placeholders."""
+        punctuation, clause_start = "[.,!?;:\n]", _any(self.clauses)
+        placeholders = {
+            ".. ": "..",  # must be first: the pattern of ".." ends with a space of its own
             "..": r"(?:\w+ ){0,3}",
             "~": f"(?:(?:{_any(self.fillers)}) ){{0,2}}",
-            "{end}": f"(?:{mark}|{ends})",
-            "{next}": f"(?:{ends})",
-            "{start}": f"{mark} ",
+            "{end}": f"(?:{punctuation}|{clause_start})",
+            "{next}": f"(?:{clause_start})",
+            "{start}": f"{punctuation} ",
             "{age}": f"(?:[0-9]{{1,2}}|{_any(self.ages)})",
             "{im}": _I_AM,
         }
-        for sign, source in signs.items():
-            phrase = phrase.replace(sign, source)
+        for placeholder, source in placeholders.items():
+            phrase = phrase.replace(placeholder, source)
         return phrase
 
     @cached_property
     def allergy_patterns(self) -> Mapping[Allergy, Pattern]:
-        """Return a pattern for each allergen."""
-        first = self.allergies["first"].replace("{im}", _I_AM)
-        before = rf" (?:(?:(?P<first>{first})|{_any(self.denials)}) (?:\w+ ){{0,2}}?)?"
-        told = self.allergies["allergic"]
-        return {
-            name: pattern(rf"{before}(?:(?:{told}) (?:\w+ ){{0,3}}?(?:{of})|(?:{of}) ?(?:{told})) ")
-            for name, of in ((name, self.allergies[name]) for name in ALLERGIES)
-        }
+        """Return a pattern for each allergen: "allergic to eggs", "egg allergy"."""
+        first_person = self.allergies["first_person"].replace("{im}", _I_AM)
+        subject = rf"(?:(?P<first_person>{first_person})|{_any(self.denials)}) (?:\w+ ){{0,2}}?"
+        allergic = f"(?:{self.allergies['allergic']})"
+
+        def allergy_pattern(allergen: str) -> Pattern:
+            phrase = rf"{allergic} (?:\w+ ){{0,3}}?(?:{allergen})|(?:{allergen}) ?{allergic}"
+            return pattern(f" (?:{subject})?(?:{phrase}) ")
+
+        return {allergy: allergy_pattern(self.allergies[allergy]) for allergy in ALLERGIES}
 
 
 def _any(words: Iterable[str]) -> str:
-    """Return the source of a pattern that matches any of these."""
+    """Return the source of a pattern that matches any of the words."""
     return "|".join(sorted(words))
 
 
@@ -220,9 +228,9 @@ def _phrases() -> _Phrases:
     return read_toml(_Phrases, Path(__file__).with_name("care_phrases.toml"))
 
 
-def _with_lines(text: str) -> str:
+def _require_lines_placeholder(text: str) -> str:
     if "{lines}" not in text:
-        raise ValueError("crisis must hold {lines}: where help is to be had")
+        raise ValueError("crisis must contain {lines}, the place of the help lines")
     return text
 
 
@@ -232,9 +240,9 @@ Sentence = Annotated[
 
 
 class HelpTexts(StrictModel):
-    """The sentences of one language, and its help lines by country (ISO 3166) or `any`."""
+    """The texts of one language; `lines` are help lines by country (ISO 3166 code or `any`)."""
 
-    crisis: Annotated[Sentence, AfterValidator(_with_lines)]
+    crisis: Annotated[Sentence, AfterValidator(_require_lines_placeholder)]
     after_crisis: Sentence
     dependence: Sentence
     under_age: Sentence
@@ -246,43 +254,43 @@ class HelpTexts(StrictModel):
 
 @cache
 def read_help_texts(file: Path | None = None) -> Mapping[str, HelpTexts]:
-    """Return the sentences of every language; those in `file` replace ours.
+    """Return the built-in texts by language; those in the admin's `file` replace them.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is no TOML, or not of the form of `care_help.toml`.
+        ValueError: it is not valid TOML, or does not have the form of `care_help.toml`.
     """
-    ours = Path(__file__).with_name("care_help.toml")
-    texts = read_toml(dict[str, dict[str, Any]], ours)
-    for language, own in (read_toml(dict[str, Any], file) if file else {}).items():
-        if language not in texts or not isinstance(own, dict):
-            raise ValueError(f"{language} is none of the languages {', '.join(texts)}")
-        texts[language] |= own
+    texts = read_toml(dict[str, dict[str, Any]], Path(__file__).with_name("care_help.toml"))
+    admin_texts = read_toml(dict[str, Any], file) if file else {}
+    for language, replacements in admin_texts.items():
+        if language not in texts or not isinstance(replacements, dict):
+            raise ValueError(f"{language} is not one of the languages {', '.join(texts)}")
+        texts[language] |= replacements
     return TypeAdapter(dict[str, HelpTexts]).validate_python(texts)
 
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """The texts of care, and the legal age."""
+    """Writes notices and help texts; `drinking_age` is the legal age."""
 
     drinking_age: int = DRINKING_AGE
     texts: Mapping[str, HelpTexts] = field(default_factory=read_help_texts)
 
-    def crisis_help(self, care: SafetyState) -> str:
-        """Return where help is to be had, as Markdown."""
-        texts = self._texts_for(care)
+    def crisis_help(self, safety: SafetyState) -> str:
+        """Return the text that says where to get help, as Markdown."""
+        texts = self._texts_for(safety)
         lines = "\n".join(f"- {line}" for line in texts.lines.values())
         return texts.crisis.replace("{lines}", lines)
 
-    def notice_for(self, care: SafetyState) -> str:
-        """Return the notice why no alcohol is offered, or comes last; empty without a concern."""
-        concern = care.new_concern or gravest_concern(care.concerns)
+    def notice_for(self, safety: SafetyState) -> str:
+        """Return why alcohol is not offered, or only last; empty if there is no concern."""
+        concern = safety.new_concern or gravest_concern(safety.concerns)
         if concern is None:
             return ""
-        # A crisis that was told before is not spoken of again.
+        # In the turn of the crisis itself the reply is `crisis_help`; later, do not mention it.
         name = "after_crisis" if concern == "crisis" else concern
-        text: str = getattr(self._texts_for(care), name)
+        text: str = getattr(self._texts_for(safety), name)
         return text.replace("{age}", str(self.drinking_age))
 
-    def _texts_for(self, care: SafetyState) -> HelpTexts:
-        return self.texts.get(care.language or current_language(), self.texts["en"])
+    def _texts_for(self, safety: SafetyState) -> HelpTexts:
+        return self.texts.get(safety.language or current_language(), self.texts["en"])

@@ -112,7 +112,7 @@ def needs_no_alcohol(message: Request, person: Person) -> bool:
     """
     safety = person.safety
     if safety.forbids_alcohol and message.is_empty:
-        return bool(safety.stated) or not message.is_question
+        return bool(safety.turn_concerns) or not message.is_question
     is_open = message.is_empty and message.is_about_wine and not message.is_question
     return is_open and safety.prefers_alcohol_free
 

@@ -122,7 +122,7 @@ class Sommelier:
             person = Person(read_conversation_safety(texts, self._help.drinking_age))
         if person.safety.is_crisis:
             text = self._help.crisis_help(person.safety)
-            return Reply(text=text, outcome="care", concerns=person.safety.stated)
+            return Reply(text=text, outcome="care", concerns=person.safety.turn_concerns)
         run = replace(run, deps=replace(get_deps(run), person=person, ids_given_to_model=set()))
         message = guard_input(message, run.span)
         new_attachment = attachment if attachment and attachment.is_new else None
@@ -159,7 +159,7 @@ class Sommelier:
             reply = await self._reply_to_response(message, run, response, attachment)
         return replace(
             reply,
-            concerns=safety.stated - person.safety.stated,
+            concerns=safety.turn_concerns - person.safety.turn_concerns,
             retries=response.retry_count,
             error_types=list_error_types(response),
             prompt=prompt.ref,

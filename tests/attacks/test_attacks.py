@@ -126,8 +126,8 @@ async def test_an_order_in_a_document_changes_nothing(model_server: ModelServer)
 
 
 MINORS = (
-    Person(SafetyState(remembered=frozenset({"under_age"})), (Fact("like", "styles=red"),)),
-    Person(safety=SafetyState(stated=frozenset({"dependence"}))),
+    Person(SafetyState(earlier_concerns=frozenset({"under_age"})), (Fact("like", "styles=red"),)),
+    Person(safety=SafetyState(turn_concerns=frozenset({"dependence"}))),
 )
 ALLERGIC = Person(safety=SafetyState(allergies=frozenset({"egg"})))
 

@@ -74,7 +74,9 @@ async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
         )
         reply, _ = await answered("dziś prowadzę", server=model_server)
         assert (reply.wine_ids, [*reply.concerns]) == (wine_ids, [concern])
-        assert reply.text.startswith(Help().notice_for(SafetyState(stated=frozenset({concern}))))
+        assert reply.text.startswith(
+            Help().notice_for(SafetyState(turn_concerns=frozenset({concern})))
+        )
 
 
 async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
@@ -105,17 +107,17 @@ async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
 
 @dataclass
 class Chat:
-    """A chat with the bot; its answerer keeps the care of each turn, and `notices` concerns."""
+    """A chat with the bot; its answerer records each safety state, and `notices` concerns."""
 
     bot_api: BotApi
     sessions: Sessions
     notices: list[frozenset[Concern]] = field(default_factory=list)
-    cares: list[SafetyState] = field(default_factory=list)
+    states: list[SafetyState] = field(default_factory=list)
     tracer: RecordingTracer = field(default_factory=RecordingTracer)
     button: str = ""
 
     async def answer(self, message: str, run: Run, attachment: object = None) -> Reply:
-        self.cares.append(get_safety_state(run))
+        self.states.append(get_safety_state(run))
         return Reply(text="Well.", concerns=self.notices.pop() if self.notices else frozenset())
 
     def started(self) -> AbstractAsyncContextManager[Any]:
@@ -151,7 +153,7 @@ class Chat:
     @property
     def remembered(self) -> list[list[str]]:
         """Return the concerns that were remembered at the beginning of each turn."""
-        return [sorted(care.remembered) for care in self.cares]
+        return [sorted(state.earlier_concerns) for state in self.states]
 
 
 @pytest.fixture
@@ -200,7 +202,7 @@ async def test_help_is_said_without_the_answerer(chat: Chat) -> None:
     lines = ("0800 111 0 111", "988", "988", "988", "02 2327 2327")
     for line, sent in zip(lines, chat.bot_api.sent(), strict=True):
         assert line in sent
-    assert chat.cares == []
+    assert chat.states == []
     assert {turn.trace.scores["outcome"].value for turn in chat.tracer.turns} == {"care"}
 
 
@@ -216,6 +218,6 @@ async def test_a_model_is_told_what_the_guest_owns_unless_they_must_not_drink_it
     owner = Person(bottles=(barolo,), user_id=7)
     told = await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=owner)))
     assert '"bottles":6' in told.text
-    minor = replace(owner, safety=SafetyState().with_remembered(["under_age"]))
+    minor = replace(owner, safety=SafetyState().with_earlier(["under_age"]))
     told = await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=minor)))
     assert told.error_type

@@ -155,7 +155,7 @@ async def test_others_are_others_and_like_is_like(fallback: Fallback) -> None:
     assert Body.FULL not in {wine.body for wine in wines_of(lighter)}
 
 
-MINOR = Person(safety=SafetyState(stated=frozenset({"under_age"})))
+MINOR = Person(safety=SafetyState(turn_concerns=frozenset({"under_age"})))
 ALLERGIC = Person(safety=SafetyState(allergies=frozenset({"egg"})))
 PATRIOT = Person(facts=(Fact("hate", "countries=France", "French"),))
 

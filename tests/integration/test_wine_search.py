@@ -274,7 +274,7 @@ async def test_bubbles_and_colours_without_alcohol_are_found_in_one_search(
 
 
 async def test_who_must_not_drink_is_told_what_misses_their_wish(bubbles: SqlCatalogue) -> None:
-    minor = Person(safety=SafetyState(stated=frozenset({"under_age"})))
+    minor = Person(safety=SafetyState(turn_concerns=frozenset({"under_age"})))
     query = WineQuery(styles=(Style.SPARKLING,), colours=(Colour.ROSE,), limit=3)
     result = await find_wines(bubbles, query, minor)
     assert [wine.id for wine in result.wines] == ["f", "g", "i"]
@@ -328,7 +328,7 @@ async def test_hates_are_left_out_and_likes_come_first(catalogue: SqlCatalogue) 
 async def test_who_had_better_not_drink_is_shown_wines_without_alcohol_first(
     catalogue: SqlCatalogue, concern: str
 ) -> None:
-    person = Person(SafetyState().with_remembered([concern]))
+    person = Person(SafetyState().with_earlier([concern]))
     found = await find_wines(catalogue, WineQuery(styles=(Style.RED,), limit=3), person)
     styles = [wine.style for wine in found.wines]
     assert styles == [Style.ALCOHOL_FREE, Style.RED, Style.RED]

@@ -1,4 +1,4 @@
-"""Certain safety phrases: what rings, what does not, and what help is named then."""
+"""Safety phrases: which messages match them, which do not, and the help that is named."""
 
 import json
 from pathlib import Path
@@ -29,21 +29,23 @@ def test_help_is_named_in_the_language_of_a_crisis(language: str, text: str, num
     assert number in Help().crisis_help(safety)
 
 
-def test_what_a_person_says_of_themselves_is_a_concern() -> None:
-    assert read_safety_state("I can't stop drinking").stated == {"dependence"}
-    assert read_safety_state("I'm 15, what may I drink?").stated == {"under_age"}
-    assert read_safety_state("sono in gravidanza, uno senza alcol?").stated == {"pregnancy"}
-    assert read_safety_state("devo guidare: un Barolo per il brasato?").stated == {"driving"}
+def test_a_phrase_in_the_first_person_states_a_concern() -> None:
+    assert read_safety_state("I can't stop drinking").turn_concerns == {"dependence"}
+    assert read_safety_state("I'm 15, what may I drink?").turn_concerns == {"under_age"}
+    assert read_safety_state("sono in gravidanza, uno senza alcol?").turn_concerns == {"pregnancy"}
+    assert read_safety_state("devo guidare: un Barolo per il brasato?").turn_concerns == {"driving"}
 
 
 @pytest.mark.parametrize("file", ["harmless_unseen", "care_near_unseen"])
-def test_talk_that_was_written_to_provoke_it_does_not_ring(file: str) -> None:
+def test_harmless_messages_that_resemble_the_phrases_do_not_match(file: str) -> None:
     lines = (EVALS / f"{file}.jsonl").read_text("utf-8").splitlines()
     harmless = [case for case in map(json.loads, lines) if case.get("label", "none") == "none"]
-    assert [case["text"] for case in harmless if read_safety_state(case["text"]).stated] == []
+    assert [
+        case["text"] for case in harmless if read_safety_state(case["text"]).turn_concerns
+    ] == []
 
 
-def test_an_allergy_counts_for_the_message_and_is_ones_own_in_the_first_person() -> None:
+def test_any_allergy_counts_but_only_the_first_person_makes_it_ones_own() -> None:
     own = read_safety_state("I'm allergic to eggs")
     wifes = read_safety_state("my wife has a milk allergy")
     assert own.allergies == own.own_allergies == {"egg"}

@@ -100,7 +100,7 @@ VOUVRAY = SANCERRE.model_copy(update={"id": "ours", "allergens": (Allergen.EGG,)
     [
         (Person(), ["Chardonnay Aalto", "Vouvray"]),
         (Person(SafetyState(allergies=frozenset({"egg"}))), ["Chardonnay Aalto"]),
-        (Person(SafetyState(stated=frozenset({"under_age"}))), []),
+        (Person(SafetyState(turn_concerns=frozenset({"under_age"}))), []),
         (Person(facts=(Fact("hate", "grapes=chardonnay", "no Chardonnay"),)), ["Vouvray"]),
     ],
 )
