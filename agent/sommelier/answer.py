@@ -281,7 +281,7 @@ def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierRespons
 def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
     """Return the part of an unfinished response that may be shown, or None.
 
-    `written` is the JSON object that the model has written so far, with None for unfinished values.
+    `written` is parsed from the JSON that the model has written so far.
     """
     items = written.get("wines")
     wines = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

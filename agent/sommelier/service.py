@@ -54,10 +54,10 @@ from agent.turn import (
 )
 
 MAX_SHOWN_WINES: Final = 8
-"""At most so many of the wines shown last are looked up for the model before it answers."""
+"""The most wines of the last answer that are looked up before the first request."""
 MAX_LISTED: Final = 15
-"""Wines of a list that a person reads."""
-# Lines of the prompt: for a user who chose a language, and below a notice.
+"""The most wines of a wine list that a reply shows."""
+# Lines of the prompt: if the user chose a language, and if a notice is shown.
 LANGUAGE_RULE: Final = (
     "- Answer in {language}, as the guest chose, whatever language they write in."
 )
@@ -70,26 +70,26 @@ PROGRESS: Final[Mapping[str, str]] = {
     "search_documents": "reading",
     READ_PICTURES: "reading_pictures",
 }
-"""The names of the progress texts, by the tools that they describe."""
+"""The names of the progress texts, by tool."""
 
 Response = AgenticResponse[SommelierResponse]
 
 
 class Answerer(Protocol):
-    """The interface by which handlers ask the agent."""
+    """The interface of the agent for message handlers."""
 
     async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
-        """Answer `message` within the limits of `run`, with the wines read from pictures."""
+        """Answer `message` within the limits of `run`."""
         ...
 
 
 class Sommelier:
-    """Answer messages from a catalogue, by a model or by rules.
+    """An agent that answers messages from a catalogue, by a model or by rules.
 
-    `research_tools` are offered beside those of the catalogue: documents, places, memory. The
-    `fallback` answers if there is no model or no model answers. `help` holds the texts for people
-    who should not drink. If the model is `small`, the search comes before its request (`small.py`).
-    The tools of `servers` are offered only to people who may drink.
+    `research_tools` are added to the tools of the catalogue. The `fallback` answers if there is no
+    model, or if the models fail. `help` has the texts for people who should not drink. With
+    `small`, the search runs before the request to the model (`small.py`). The tools of `servers`
+    are only offered to people who may drink.
     """
 
     def __init__(
@@ -112,9 +112,9 @@ class Sommelier:
     async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
         """Answer `message` with the prompt that is current when the turn starts.
 
-        The person is in the run's deps; if it has none, their messages show their concerns.
-        If a wine list is attached to this message, only its wines are recommended. If there is no
-        message, the reply is the text that was read from the pictures, and no model is asked.
+        If the run has no person, their concerns are read from the conversation. If the message has
+        a wine list, only its wines are recommended. If the message is empty, the reply lists what
+        was read from the pictures, without a model.
         """
         person = get_deps(run).person
         if person is None:
@@ -127,8 +127,7 @@ class Sommelier:
         message = guard_input(message, run.span)
         new_attachment = attachment if attachment and attachment.is_new else None
         is_chosen = is_language_chosen()
-        language = nullcontext() if is_chosen else use_language(_language_of(message, run))
-        with language:
+        with nullcontext() if is_chosen else use_language(_detect_language(message, run)):
             if new_attachment and not message:
                 reply = await self._describe_pictures(new_attachment, person)
             else:
@@ -142,17 +141,18 @@ class Sommelier:
         response = await self._ask_model(message, run, attachment, prompt) if run.models else None
         if response is None:
             reply = await self._answer_by_rules(message, run, attachment)
-            is_told_before = run.history or run.models
-            return reply if is_told_before else replace(reply, notes=(translate("no_model"),))
+            if run.models or run.history:  # the note about a missing model is shown once
+                return reply
+            return replace(reply, notes=(translate("no_model"),))
         person = person_in(run)
-        # A small model names concerns at random.
+        # Small models report concerns at random.
         concern = "none" if self._is_small or not response.answer else response.answer.concern
         safety = person.safety if concern == "none" else person.safety.with_concern(concern)
         if safety != person.safety:
             with run.span.child("guard.care", "guardrail") as guard:
                 guard.update(output=[concern], metadata={"heard_by": "model"})
-        # The model reported this crisis: `answer` offers help in those that the rules recognize.
-        if safety.is_crisis:  # nothing else is told, proposed or changed
+        # Only the model recognized this crisis; the rules recognize theirs in `answer`.
+        if safety.is_crisis:  # no answer, proposals or changes
             reply = Reply(text=self._help.crisis_help(safety), outcome="care")
         else:
             run = with_person(run, replace(person, safety=safety))
@@ -168,14 +168,14 @@ class Sommelier:
     async def _ask_model(
         self, message: str, run: Run, attachment: Attachment | None, prompt: Prompt
     ) -> Response | None:
-        """Ask the run's models, with the data of the pictures or of the wines shown last.
+        """Return the response of the run's models, or None if a small model lacks search results.
 
-        Return None if a small model has nothing to write about: it sees no pictures either.
+        Small models do not answer messages with pictures.
         """
         if self._is_small:
-            is_picture = attachment is not None and attachment.is_new
-            look_up = None if is_picture else await self._look_up(message, run)
-            return await ask_small_model(message, run, look_up) if look_up else None
+            if attachment is not None and attachment.is_new:
+                return None
+            return await ask_small_model(message, run, await self._look_up(message, run))
         tools = self._offered_tools(message, run, attachment)
         lines = [research_rules([tool.name for tool in tools]), safety_rules(person_in(run))]
         if notice := self._concern_notice(run):
@@ -197,9 +197,9 @@ class Sommelier:
         )
 
     def _offered_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
-        """Return the tools that are allowed and relevant in this turn: most need only a few."""
+        """Return the tools that are allowed and relevant in this turn."""
         person, user_texts = person_in(run), [*_texts_by("user", run), message]
-        is_sober, is_stored = person.safety.forbids_alcohol, bool(person.user_id)
+        is_alcohol_free, is_stored = person.safety.forbids_alcohol, bool(person.user_id)
         is_list = attachment is not None and attachment.is_new_list
         allowed = {
             "search_wines": not is_list,
@@ -208,7 +208,7 @@ class Sommelier:
             "remember": is_stored,
             "change_cellar": is_stored,
             "forget": is_stored and any(fact.kind in STATED_KINDS for fact in person.facts),
-            "find_places": not is_sober,
+            "find_places": not is_alcohol_free,
         }
         always = {"change_cellar"} if person.bottles else set()
         tools = [
@@ -219,8 +219,8 @@ class Sommelier:
         ]
         if attachment:
             tools.insert(0, attachment.make_tool(self._catalogue))
-        # Results of MCP servers are not filtered for alcohol; only a known user confirms a call.
-        servers = () if is_sober else self._servers.tools
+        # Results of MCP servers are not filtered for alcohol. Only stored users can confirm a call.
+        servers = () if is_alcohol_free else self._servers.tools
         return tools + [tool for tool in servers if is_stored or not tool.needs_confirmation]
 
     async def _reply_to_response(
@@ -228,8 +228,8 @@ class Sommelier:
     ) -> Reply:
         """Convert a response to a reply; answer by rules if the model gave no usable answer.
 
-        Changes are made even if the answer failed: the user has asked for them, and can undo them.
-        Proposals are only shown below an answer, which explains them.
+        Changes are reported even if the answer failed: they were requested, and can be undone.
+        Proposals are only shown with an answer, which explains them.
         """
         sources = response.sources
         answer = _allowed_part(response, person_in(run))
@@ -242,17 +242,17 @@ class Sommelier:
         else:
             reply = await self._answer_by_rules(message, run, attachment)
             reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
-        shown = sources.values() if response.has_text else ()
-        proposals = tuple(found for found in shown if isinstance(found, Proposal))
+        explained = sources.values() if response.has_text else ()
+        proposals = tuple(source for source in explained if isinstance(source, Proposal))
         return replace(
             reply,
             notes=(*reply.notes, *map(_proposal_note, proposals)),
             proposals=proposals,
-            changes=tuple(found for found in sources.values() if isinstance(found, Change)),
+            changes=tuple(source for source in sources.values() if isinstance(source, Change)),
         )
 
     def _reply_showing(self, run: Run, response: Response, answer: SommelierResponse) -> Reply:
-        """Return the reply that shows the allowed part of a response, with notices and notes."""
+        """Return the reply with the allowed part of a response, a notice and notes."""
         sources, shown_ids, text = response.sources, wine_ids(answer), response.text
         if answer != response.answer:
             text = SOMMELIER.render(answer, Evidence(sources=dict(sources)))
@@ -270,7 +270,7 @@ class Sommelier:
     async def _answer_by_rules(
         self, message: str, run: Run, attachment: Attachment | None
     ) -> Reply:
-        """Return the wines read from this message's pictures, else the answer of the fallback."""
+        """Return the wines read from this message's pictures, or the answer of the fallback."""
         if attachment and attachment.is_new and attachment.wines:
             return await self._describe_pictures(attachment, person_in(run))
         reply = make_reply(await self._look_up(message, run))
@@ -280,7 +280,7 @@ class Sommelier:
         return reply
 
     async def _look_up(self, message: str, run: Run) -> SearchOutcome:
-        """Return the wines or the passage that the rules of the fallback find for a message."""
+        """Return the wines or the passage that the fallback finds for a message."""
         return await self._fallback.look_up(
             [*run.history, {"role": "user", "content": message}],
             person=person_in(run),
@@ -289,7 +289,7 @@ class Sommelier:
         )
 
     async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
-        """Return a reply with the wines read, and for a label what we have of it or close to it."""
+        """Return a reply with the wines that were read, and for labels our closest wines."""
         read = await attachment.wines_for(person, self._catalogue)
         if not read:
             return Reply(text=translate("nothing_read"))
@@ -301,15 +301,16 @@ class Sommelier:
             return Reply(text="\n\n".join([count, "\n".join(lines)]))
         texts, ids = list[str](), list[str]()
         for wine in read:
-            standing, ours = await find_ours(wine, self._catalogue, person)
-            lines = [f"**{escape(wine.label)}**", escape(format_facts(wine)), translate(standing)]
-            lines += [f"- **{escape(own.label)}** · {escape(format_facts(own))}" for own in ours]
+            availability, ours = await find_ours(wine, self._catalogue, person)
+            facts = escape(format_facts(wine))
+            lines = [f"**{escape(wine.label)}**", facts, translate(availability)]
+            lines += [f"- **{escape(our.label)}** · {escape(format_facts(our))}" for our in ours]
             texts.append("\n".join(lines))
-            ids += [own.id for own in ours]
+            ids += [our.id for our in ours]
         return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))
 
     def _concern_notice(self, run: Run) -> str:
-        """Return the notice of a new concern, shown above an answer; empty if shown before."""
+        """Return the notice of a new concern, or an empty text if it was shown before."""
         safety = get_safety_state(run)
         notice = self._help.notice_for(safety) if safety.new_concern else ""
         was_shown = any(notice in answer for answer in _texts_by("assistant", run))
@@ -317,11 +318,11 @@ class Sommelier:
 
 
 def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
-    """Return an answer with the wines that a person may be shown, as they suit; None without."""
+    """Return an answer with only the wines that a person may be shown, or None if none remains."""
     answer, sources = response.answer, response.sources
     if answer is None or not response.has_text:
         return None
-    facts = {id: found.facts for id, found in sources.items() if isinstance(found, AnyWine)}
+    facts = {id: source.facts for id, source in sources.items() if isinstance(source, AnyWine)}
     wines = [wine for wine in answer.wines if may_be_shown(facts[wine.wine_id], person)]
     if answer.wines and not wines:
         return None
@@ -332,14 +333,14 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
 
 def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before the first request, as if the model had made them."""
-    shown = next((sent["wine_ids"] for sent in reversed(run.history) if "wine_ids" in sent), ())
-    # The calls look at the pictures of this message, or at the wines shown last; else they search.
-    if attachment and (attachment.is_new or not shown):
+    answers = (message for message in reversed(run.history) if "wine_ids" in message)
+    shown_ids = next(answers, {}).get("wine_ids", ())
+    if attachment and (attachment.is_new or not shown_ids):
         return (ToolCall("", READ_PICTURES, "{}"),)
-    if shown and not get_safety_state(run).forbids_alcohol:
-        arguments = json.dumps({"wine_ids": shown[:MAX_SHOWN_WINES]})
+    if shown_ids and not get_safety_state(run).forbids_alcohol:
+        arguments = json.dumps({"wine_ids": shown_ids[:MAX_SHOWN_WINES]})
         return (ToolCall("", "get_wine", arguments),)
-    if attachment or run.history:  # earlier messages may limit the search, by a price for example
+    if attachment or run.history:  # earlier messages may limit the search
         return ()
     query = unambiguous_query(message, current_language())
     if query is None:
@@ -349,7 +350,7 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
 
 
 def _progress(calls: Sequence[ToolCall]) -> str:
-    """Return a progress text of our own: the text beside the calls is not validated yet."""
+    """Return a progress text. The model's own text next to the calls is not validated."""
     return f"_{translate(PROGRESS.get(calls[0].name, 'at_work'))} …_"
 
 
@@ -358,8 +359,8 @@ def _proposal_note(proposal: Proposal) -> str:
     return f"{translate('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
 
 
-def _language_of(message: str, run: Run) -> str:
-    """Return the language of a message, or of the messages before it if it is unclear."""
+def _detect_language(message: str, run: Run) -> str:
+    """Return the language of a message, or of earlier messages if it is unclear."""
     language = current_language()
     for text in [*_texts_by("user", run), message]:  # an unclear text keeps the language before it
         language = detect_message_language(text, language)
@@ -367,5 +368,5 @@ def _language_of(message: str, run: Run) -> str:
 
 
 def _texts_by(role: str, run: Run) -> list[str]:
-    """Return the messages of the user, or the answers, earlier in this conversation."""
-    return [str(sent["content"]) for sent in run.history if sent["role"] == role]
+    """Return the texts of the `user` or the `assistant` in the history."""
+    return [str(message["content"]) for message in run.history if message["role"] == role]

@@ -1,4 +1,4 @@
-"""The sommelier's answer: its type, and the rules that a schema cannot hold."""
+"""The type of the sommelier's answer, and the rules that its schema cannot express."""
 
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -9,33 +9,33 @@ from agent.language import truncate_at_boundary
 from agent.markdown import strip_invisible
 from agent.text import pattern
 
-INTRO_CHARS: Final = 1500
-"""The longest intro of an answer to a question; longer texts are cut at a sentence."""
-INTRO_BESIDE_WINES_CHARS: Final = 600
-DESCRIPTION_CHARS: Final = 240
-CLOSING_CHARS: Final = 200
+MAX_INTRO_CHARS: Final = 1500
+"""The longest intro without wines. Longer texts are cut at a sentence end."""
+MAX_INTRO_CHARS_WITH_WINES: Final = 600
+MAX_DESCRIPTION_CHARS: Final = 240
+MAX_CLOSING_CHARS: Final = 200
 MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
-MARKED_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
+MARKDOWN_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
 
 ResponseType = Literal["recommendation", "informational", "off_topic"]
-HeardConcern = Literal["none", Concern]
+ReportedConcern = Literal["none", Concern]
 
 
-def _cut(limit: int) -> BeforeValidator:
-    """Return a validator that makes plain text of at most `limit` characters of a string."""
+def _plain_text(limit: int) -> BeforeValidator:
+    """Return a validator that removes markup and truncates to `limit` characters."""
 
-    def cut(text: object) -> object:
+    def to_plain_text(text: object) -> object:
         if not isinstance(text, str):
             return text
         unmarked = MARKUP.sub("", strip_invisible(text))
-        plain = MARKED_LINK.sub(lambda link: f"{link[1]} ({link[2]})", unmarked)
+        plain = MARKDOWN_LINK.sub(lambda link: f"{link[1]} ({link[2]})", unmarked)
         return truncate_at_boundary(plain.strip(), limit)
 
-    return BeforeValidator(cut)
+    return BeforeValidator(to_plain_text)
 
 
-def heard_concern(value: object) -> str:
-    """Read the concern that a model wrote; other words mean none, and spoil no answer."""
+def parse_concern(value: object) -> str:
+    """Parse the concern that a model wrote; other words mean "none" and are no error."""
     text = str(value).lower() if isinstance(value, str | list) else ""
     if {"no", "not"} & set(text.split()):
         return "none"
@@ -43,7 +43,7 @@ def heard_concern(value: object) -> str:
 
 
 def compact_schema(schema: dict[str, Any]) -> None:
-    """Leave out of a schema what tells a model nothing."""
+    """Remove the parts of a schema that do not inform a model."""
     schema.pop("description", None)
     for part in (schema, *schema["properties"].values()):
         part.pop("title", None)
@@ -51,12 +51,12 @@ def compact_schema(schema: dict[str, Any]) -> None:
 
 
 def _inline(schema: dict[str, Any]) -> None:
-    """Write the type of a list's items where it is used."""
+    """Replace the reference to the type of a list's items by its schema."""
     schema["items"] = WineRecommendation.model_json_schema()
 
 
 class WineRecommendation(BaseModel):
-    """One wine of an answer; facts are shown from the catalogue, never from the model."""
+    """A wine in an answer; its facts are shown from the catalogue, never from the model."""
 
     model_config = ConfigDict(json_schema_extra=compact_schema)
 
@@ -64,7 +64,7 @@ class WineRecommendation(BaseModel):
         validation_alias=AliasChoices("wine_id", "id"),
         description="As a tool returned it.",
     )
-    description: Annotated[str, _cut(DESCRIPTION_CHARS)] = Field(
+    description: Annotated[str, _plain_text(MAX_DESCRIPTION_CHARS)] = Field(
         default="", description="One or two sentences."
     )
 
@@ -78,39 +78,39 @@ class SommelierResponse(BaseModel):
         description="recommendation: wines to choose from, or one asked about; informational: an "
         "answer or a question back; off_topic: not about wine, food or drink."
     )
-    concern: Annotated[HeardConcern, BeforeValidator(heard_concern)] = Field(
+    concern: Annotated[ReportedConcern, BeforeValidator(parse_concern)] = Field(
         default="none",
         description="Only what the guest who writes says of themselves, none for anybody else. "
         "crisis: wants to die or hurt themselves; dependence: cannot stop drinking, or is sober "
         "after that; under_age; pregnancy: or nursing; medication; driving: will drive.",
     )
-    intro: Annotated[str, _cut(INTRO_CHARS)] = Field(
+    intro: Annotated[str, _plain_text(MAX_INTRO_CHARS)] = Field(
         default="",
-        description=f"The answer, or at most {INTRO_BESIDE_WINES_CHARS} characters beside wines.",
+        description=f"The answer, or at most {MAX_INTRO_CHARS_WITH_WINES} characters beside wines.",
     )
     wines: list[WineRecommendation] = Field(
         default_factory=list,
         description="Best first, at most 6; or none.",
         json_schema_extra=_inline,
     )
-    closing: Annotated[str, _cut(CLOSING_CHARS)] = Field(
+    closing: Annotated[str, _plain_text(MAX_CLOSING_CHARS)] = Field(
         default="", description="A short last sentence, or empty."
     )
 
     @model_validator(mode="after")
     def _tidy(self) -> Self:
-        """Show no wine twice, and cut the intro beside wines."""
+        """Remove repeated wines, and shorten the intro of an answer with wines."""
         if self.wines:
             self.wines = [*{wine.wine_id: wine for wine in self.wines}.values()]
-            self.intro = truncate_at_boundary(self.intro, INTRO_BESIDE_WINES_CHARS)
+            self.intro = truncate_at_boundary(self.intro, MAX_INTRO_CHARS_WITH_WINES)
         return self
 
 
 def validate_semantic_content(response: SommelierResponse) -> str | None:
-    """Return the problem of a response that says nothing, or None.
+    """Return the problem of an incomplete response, or None.
 
-    An answer that reports a crisis is never shown: it may be empty. Source of the other rules:
-    R-005 of the structured-output research.
+    An answer that reports a crisis may be empty, because it is never shown. The other rules come
+    from R-005 of the structured-output research.
     """
     if response.concern == "crisis":
         return None
