@@ -90,8 +90,14 @@ class Observations:
         return bytes(request.SerializeToString())
 
 
-observations_of: Final = cache(Observations)
-"""Return the observations of a project: one object in a process, as Langfuse's client is one."""
+OPENING: Final = Lock()
+_opened: Final = cache(Observations)
+
+
+def observations_of(project: Project) -> Observations:
+    """Return the observations of a project: one object, as Langfuse's client is one."""
+    with OPENING:  # threads that both opened one would share a client, and one would see no spans
+        return _opened(project)
 
 
 def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:

@@ -1,5 +1,6 @@
 """Traces as Langfuse, or another backend, gets them: made by its client, decoded here."""
 
+import asyncio
 import json
 from contextlib import aclosing
 from datetime import datetime
@@ -12,12 +13,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agent.tracing.delivery import observations_of
 from agent.tracing.langfuse_project import Unavailable
 from bot.tracing import otlp_backend
 from config import load_settings
 from db.engine import Sessions
 from tests.doubles.otlp import OtlpReceiver
-from tests.traces import api_of, deliver, retried_trace
+from tests.traces import api_of, deliver, project_of, retried_trace
+
+
+async def test_threads_that_need_a_client_at_once_share_one(otlp_receiver: OtlpReceiver) -> None:
+    project = project_of(otlp_receiver)
+    opened = [asyncio.to_thread(observations_of, project) for _ in range(8)]
+    assert len(set(await asyncio.gather(*opened))) == 1
 
 
 async def test_a_turn_arrives_as_the_tree_an_admin_reads(
