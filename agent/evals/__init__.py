@@ -1,1 +1,1 @@
-"""Evaluate models and prompts by conversations: datasets, evaluators, reports."""
+"""Evaluation of models and prompts: datasets of conversations, evaluators, reports."""

@@ -1,7 +1,7 @@
-"""Datasets: conversations with what their last answer must keep to.
+"""Datasets: conversations with expectations of their last answer.
 
 `docs/evaluation.md` explains the format. Unknown fields of a conversation are ignored, but an
-unknown expectation is an error: a misspelt one would never fail.
+unknown expectation is an error, because a misspelt one would never fail.
 """
 
 from pathlib import Path
@@ -18,21 +18,21 @@ from agent.tracing.records import trace_id_of
 from agent.turn import StoredMessage
 
 STARTER_CONVERSATIONS: Final = Path(__file__).with_name("conversations.jsonl")
-"""Conversations that are answered from the starter wines."""
+"""Conversations for the starter wines."""
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
 class DatasetError(AgentError):
-    """A dataset cannot be read; the message names its place and what is wrong there."""
+    """A dataset cannot be read. The message names the location and the problem."""
 
 
 class Expectation(StrictModel):
-    """Rules for the last answer of a conversation; an absent rule is not checked.
+    """Expectations of the last answer of a conversation; absent ones are not checked.
 
-    A list of wine properties means any of its values; every wine of the answer is checked.
-    `without_notes` are words that a wine's notes in the catalogue must not have ("oak").
-    `cheaper_than` and `about` count the wines of the previous answer from 1.
+    Every wine of the answer must have one of the values of each list of wine properties, and none
+    of those of a list `without_…`; `without_notes` are words like "oak". `cheaper_than` and `about`
+    are numbers of wines in the previous answer, counted from 1.
     """
 
     types: tuple[ResponseType, ...] = ()
@@ -70,9 +70,10 @@ class Expectation(StrictModel):
 
 
 class Conversation(BaseModel):
-    """Messages of a user in order, each answered before the next; `history` is given.
+    """The messages of a user, each of which is answered before the next one is sent.
 
-    `item_id` is that of the item of Langfuse that it was read from.
+    `history` are messages and answers before them. `item_id` is the id of the item in Langfuse that
+    the conversation was read from, empty for a file.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -87,18 +88,18 @@ class Conversation(BaseModel):
 
     @property
     def title(self) -> str:
-        """Return the messages in one line."""
+        """Return the messages on one line."""
         return " / ".join(self.messages)
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """Read the conversations of a JSONL file, in order; blank lines are skipped.
+    """Read the conversations of a JSONL file in order. Blank lines are skipped.
 
     Raises:
-        DatasetError: the file cannot be read, or a line of it is not a conversation.
+        DatasetError: the file cannot be read, or a line is not a conversation.
     """
     try:
-        # Not `splitlines`: other line ends may be part of a message.
+        # `splitlines` would also split at other line endings, which a message may contain.
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
@@ -113,11 +114,11 @@ def read_conversations(path: Path) -> list[Conversation]:
     return [*by_id.values()]
 
 
-def parse_conversation(value: object, place: str) -> Conversation:
-    """Make a conversation of plain data, or of JSON.
+def parse_conversation(value: object, location: str) -> Conversation:
+    """Parse a conversation from plain data or JSON.
 
     Raises:
-        DatasetError: it is not a conversation; the message names the place, the field and why.
+        DatasetError: it is not a conversation. The message has the location, field and problem.
     """
     try:
         if isinstance(value, str):
@@ -126,14 +127,14 @@ def parse_conversation(value: object, place: str) -> Conversation:
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, problem["loc"]))
-        raise DatasetError(": ".join(filter(None, (place, field, problem["msg"])))) from None
+        raise DatasetError(": ".join(filter(None, (location, field, problem["msg"])))) from None
 
 
-def to_item(dataset: str, case: Conversation) -> dict[str, Any]:
-    """Return a conversation as an item of a data set in Langfuse, with an id fixed by both."""
-    data = case.model_dump(mode="json", exclude_defaults=True)
+def to_item(dataset: str, conversation: Conversation) -> dict[str, Any]:
+    """Return a conversation as a Langfuse item, with the same id every time."""
+    data = conversation.model_dump(mode="json", exclude_defaults=True)
     return {
-        "id": trace_id_of(dataset, case.id),
+        "id": trace_id_of(dataset, conversation.id),
         "expected_output": data.pop("expect", {}),
         "metadata": {name: data.pop(name) for name in ("id", "language", "kind") if name in data},
         "input": data,
@@ -141,16 +142,16 @@ def to_item(dataset: str, case: Conversation) -> dict[str, Any]:
 
 
 def from_item(item: Any, dataset: str) -> Conversation:
-    """Read an item of Langfuse's client: one that was recorded here, or a text.
+    """Parse an item of Langfuse's client, which was made by `to_item` or has a text as input.
 
     Raises:
-        DatasetError: it is neither, or its expectations are unknown.
+        DatasetError: it is neither, or it has unknown expectations.
     """
-    place = f"item {item.id} of {dataset}"
+    location = f"item {item.id} of {dataset}"
     conversation = {"messages": [item.input]} if isinstance(item.input, str) else item.input
     if not isinstance(conversation, dict):
-        raise DatasetError(f"{place} has no messages as its input")
+        raise DatasetError(f"{location} has no messages as its input")
     fields = {"id": item.id, **(item.metadata or {}), **conversation, "item_id": item.id}
     if isinstance(item.expected_output, dict):
         fields["expect"] = item.expected_output
-    return parse_conversation(fields, place)
+    return parse_conversation(fields, location)

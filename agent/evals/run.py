@@ -1,6 +1,6 @@
-"""Answer the conversations of a dataset with every variant; mark the answers, and report them.
+"""Answer the conversations of a dataset with every variant, mark the answers, and report them.
 
-Results are yielded as they come, so that an interrupted run keeps what is done.
+Results are yielded one by one, so that an interrupted run keeps those that it has.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Any, Final
 from agent.engine.errors import log_failure
 from agent.engine.run import NOTHING_SPENT, Run
 from agent.evals.dataset import Conversation
-from agent.evals.evaluators import METRICS, Mark, Observed, mark_answer
+from agent.evals.evaluators import METRICS, Mark, Observed, compute_marks
 from agent.sommelier.answer import to_history
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
@@ -24,7 +24,7 @@ from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of
 from agent.turn import Reply, StoredMessage, answer_turn
 
 USER: Final = "eval"
-MAX_WORST: Final = 10
+MAX_WORST_CASES: Final = 10
 MAX_REASON_CHARS: Final = 160
 FIGURES: Final = {
     "by_model": "{:.0%} of turns",
@@ -34,16 +34,16 @@ FIGURES: Final = {
     "tokens": "{:,.0f}",
     "cost_usd": "${:.4f}",
 }
-"""Numbers beside the marks and their format: percentiles, or averages over the cases."""
+"""The formats of numbers that are reported in addition to marks: percentiles or averages."""
 PERCENTILES: Final = {"seconds p50": 0.50, "seconds p95": 0.95}
 
 
 @dataclass(slots=True)
 class Result:
-    """The answers of a variant to a case, with their marks and traces.
+    """The answers of a variant to a case, with the marks of the last answer, and traces.
 
-    `figures` are numbers beside the marks, averaged in reports. `failure` is the type of the
-    exception that ended it, empty without one.
+    `figures` are numbers that reports average in addition to marks. `failure` is the type of the
+    exception that ended the conversation, empty if there was none.
     """
 
     variant: str
@@ -57,18 +57,18 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Return whether every metric that applies is at its best."""
+        """Return whether every metric that applies has a perfect score."""
         return not self.failure and all(mark.passed for mark in self.marks.values())
 
     @property
     def seconds(self) -> list[float]:
-        """Return the seconds of every turn."""
+        """Return the duration of every turn in seconds."""
         return [trace.root.seconds for trace in self.traces]
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The sommelier with a model and a prompt, which the label names."""
+    """A sommelier with a model and a prompt. The label names both."""
 
     label: str
     answerer: Answerer
@@ -76,9 +76,9 @@ class Variant:
     run: Run
 
     async def attempt(self, case: Conversation, run: str) -> Result:
-        """Send every message after the answer to the previous one, and mark the last answer.
+        """Answer the messages of a case one after another, and mark the last answer.
 
-        An exception is the failure of the case, and ends nothing else.
+        An exception is a failure of this case only.
         """
         result = Result(self.label, case)
         try:
@@ -93,7 +93,8 @@ class Variant:
 
     async def _converse(self, result: Result, run: str) -> None:
         case = result.case
-        history, replies, spent = [*case.history], list[Reply](), NOTHING_SPENT
+        history, replies = [*case.history], list[Reply]()
+        spent = NOTHING_SPENT
         for message in case.messages:
             reply = await self._answer(result, run, message, history)
             replies.append(reply)
@@ -107,7 +108,8 @@ class Variant:
             reply.spent.requests > 0 and reply.outcome in ("answered", "salvaged")
             for reply in replies
         ]
-        result.marks, result.texts = mark_answer(observed, case), observed.texts
+        result.marks = compute_marks(observed, case)
+        result.texts = observed.texts
         result.wine_ids = tuple(wine.id for wine in observed.wines)
         result.figures = {
             "by_model": fmean(by_model),
@@ -130,7 +132,7 @@ class Variant:
         return replace(reply, spent=turn.ledger.spent)
 
     async def _observe(self, case: Conversation, replies: Sequence[Reply]) -> Observed:
-        """Return the last reply with its wines as the catalogue has them."""
+        """Return the last reply, with its wines and earlier ones from the catalogue."""
         last = replies[-1]
         wines = await self.catalogue.get(last.wine_ids)
         earlier = [message.wine_ids for message in case.history if message.role == "assistant"]
@@ -139,14 +141,14 @@ class Variant:
             reply=last,
             texts=tuple(reply.full_text for reply in replies),
             wines=tuple(wines),
-            unknown=tuple({*last.wine_ids} - {wine.id for wine in wines}),
-            previous=tuple(await self.catalogue.get(earlier[-1])) if earlier else (),
-            shown_before=frozenset(wine_id for wine_ids in earlier for wine_id in wine_ids),
+            unknown_ids=tuple({*last.wine_ids} - {wine.id for wine in wines}),
+            previous_wines=tuple(await self.catalogue.get(earlier[-1])) if earlier else (),
+            earlier_ids=frozenset(wine_id for wine_ids in earlier for wine_id in wine_ids),
         )
 
 
 def _scores(result: Result) -> list[ScoreRecord]:
-    """Return the scores of the last turn of a case; a turn has scores of its own too."""
+    """Return the scores of a case, which are stored in the trace of its last turn."""
     figures = {"seconds": fmean(result.seconds), "cost_usd": result.figures.get("cost_usd", 0.0)}
     return [
         *(
@@ -177,57 +179,59 @@ async def evaluate(
 
 
 def _by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:
-    found = defaultdict[str, list[Result]](list)
+    by_variant = defaultdict[str, list[Result]](list)
     for result in results:
-        found[result.variant].append(result)
-    return found
+        by_variant[result.variant].append(result)
+    return by_variant
 
 
 def table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
-    """Yield the rows of the table: a metric or figure, then its value for each variant."""
-    variants = _by_variant(results)
-    lists = variants.values()
-    yield ["Metric", *variants]
+    """Yield the rows of a table: a header, then a metric and its value for each variant."""
+    by_variant = _by_variant(results)
+    lists = by_variant.values()
+    yield ["Metric", *by_variant]
     for name in (*METRICS, *FIGURES):
-        cells = [_cell(name, found) for found in lists]
+        cells = [_cell(name, results) for results in lists]
         if {*cells} != {"–"}:
             yield [name, *cells]
-    passed = (sum(one.passed for one in found) for found in lists)
-    failed = (sum(bool(one.failure) for one in found) for found in lists)
-    costs = (sum(one.figures.get("cost_usd", 0.0) for one in found) for found in lists)
-    yield ["all passed", *(f"{n} of {len(found)}" for n, found in zip(passed, lists, strict=True))]
+    passed = (sum(result.passed for result in results) for results in lists)
+    failed = (sum(bool(result.failure) for result in results) for results in lists)
+    costs = (sum(result.figures.get("cost_usd", 0.0) for result in results) for results in lists)
+    counts = zip(passed, map(len, lists), strict=True)
+    yield ["all passed", *(f"{passes} of {total}" for passes, total in counts)]
     yield ["failed", *map(str, failed)]
     yield ["cost in all", *(f"${cost:.2f}" for cost in costs)]
 
 
 def _cell(name: str, results: Sequence[Result]) -> str:
-    """Return the mean of a metric or figure as text; a dash if it never applied."""
+    """Return the mean or percentile of a metric or figure as text, a dash if it never applied."""
     if name in METRICS:
         scores = [result.marks[name].score for result in results if name in result.marks]
         return f"{fmean(scores):.0%} of {len(scores)}" if scores else "–"
     numbers = [result.figures[name] for result in results if name in result.figures]
-    seconds = sorted(taken for result in results for taken in result.seconds)
+    seconds = sorted(duration for result in results for duration in result.seconds)
     if seconds and name in PERCENTILES:
         numbers = [seconds[ceil(PERCENTILES[name] * len(seconds)) - 1]]
     return FIGURES[name].format(fmean(numbers)) if numbers else "–"
 
 
-def worst(results: Sequence[Result]) -> list[Result]:
-    """Return the cases that did not pass, the lowest scores first."""
+def find_worst(results: Sequence[Result]) -> list[Result]:
+    """Return the cases that did not pass: failures first, then the lowest scores."""
 
     def rank(result: Result) -> tuple[bool, float]:
         scores = [mark.score for mark in result.marks.values()]
         return not result.failure, fmean(scores) if scores else 0.0
 
-    return sorted((result for result in results if not result.passed), key=rank)[:MAX_WORST]
+    return sorted((result for result in results if not result.passed), key=rank)[:MAX_WORST_CASES]
 
 
 def worst_lines(results: Sequence[Result]) -> Iterator[str]:
-    """Yield the worst cases of each variant as lines of text, with the reasons."""
-    for label, found in _by_variant(results).items():
-        wrong = worst(found)
-        yield from [f"\nWorst cases of {label}:"] if wrong else []
-        for result in wrong:
+    """Yield lines of text with the worst cases of each variant and the reasons."""
+    for label, variant_results in _by_variant(results).items():
+        cases = find_worst(variant_results)
+        if cases:
+            yield f"\nWorst cases of {label}:"
+        for result in cases:
             yield f"  {result.case.id}: {result.case.title}"
             for name, mark in result.marks.items():
                 if not mark.passed:
@@ -235,13 +239,13 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
 
 
 def report_data(run: str, results: Sequence[Result]) -> dict[str, Any]:
-    """Return the table and all results, as data that pydantic can write as JSON."""
-    saved = ("variant", "case", "passed", "failure", "marks", "figures", "texts", "wine_ids")
+    """Return the table and all results as data for JSON."""
+    fields = ("variant", "case", "passed", "failure", "marks", "figures", "texts", "wine_ids")
     return {
         "run": run,
         "table": [*table_rows(results)],
         "results": [
-            {name: getattr(result, name) for name in (*saved, "seconds")}
+            {name: getattr(result, name) for name in (*fields, "seconds")}
             | {"trace_ids": [trace.trace_id for trace in result.traces]}
             for result in results
         ],

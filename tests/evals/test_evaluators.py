@@ -13,8 +13,8 @@ from agent.evals.dataset import (
     parse_conversation,
     read_conversations,
 )
-from agent.evals.evaluators import Mark, Observed, broken_filters, mark_answer
-from agent.evals.run import Result, table_rows, worst, worst_lines
+from agent.evals.evaluators import Mark, Observed, broken_filters, compute_marks
+from agent.evals.run import Result, find_worst, table_rows, worst_lines
 from agent.language import detect_language
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Allergen, Wine
@@ -55,7 +55,7 @@ def observed(*wines: Wine, text: str = "", **other: Any) -> Observed:
 
 
 def score(name: str, seen: Observed, **expect: Any) -> float | None:
-    mark = mark_answer(seen, conversation(**expect)).get(name)
+    mark = compute_marks(seen, conversation(**expect)).get(name)
     return mark.score if mark else None
 
 
@@ -108,7 +108,7 @@ def test_a_wrong_line_is_named(text: str, said: str, tmp_path: Path) -> None:
 def test_every_filter_catches_a_wine_that_breaks_it(
     broken: dict[str, Any], kept: dict[str, Any]
 ) -> None:
-    found = mark_answer(observed(OAKED), conversation(**broken))["filters"]
+    found = compute_marks(observed(OAKED), conversation(**broken))["filters"]
     assert found.score == 0
     assert found.reason.startswith(f"{OAKED.label}: ")
     assert score("filters", observed(OAKED), **kept) == 1
@@ -134,5 +134,5 @@ def test_the_report_is_one_table_and_the_worst_cases() -> None:
     assert table["all passed"] == ["1 of 3", "0 of 1"]
     assert table["failed"] == ["0", "1"]
     assert table["cost in all"] == ["$0.03", "$0.00"]
-    assert [found.case.id for found in worst(results[:3])] == ["three", "two"]
+    assert [result.case.id for result in find_worst(results[:3])] == ["three", "two"]
     assert "      filters 50%: over the budget" in [*worst_lines(results)]
