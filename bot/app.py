@@ -221,20 +221,22 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
         CannotListen: the address is taken.
     """
     # FastAPI takes a while to load, and a terminal needs none of it.
+    from bot.http import server  # noqa: PLC0415
     from bot.http.admin_page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415
-    from bot.http.server import http_app, listen, pages, serve_http, webhook  # noqa: PLC0415
 
     conversation, routers, routes = lanes.dispatcher.conversation, [], []
     turns, resources = conversation.turns, conversation.resources
     async with AsyncExitStack() as stack:
         if settings.webhook_url is not None:
-            routers.append(webhook(lanes.accept, SecretStr(settings.webhook_secret)))
+            routers.append(
+                server.build_webhook_router(lanes.accept, SecretStr(settings.webhook_secret))
+            )
         if settings.api_token is not None:
             token = settings.api_token.get_secret_value()
             user = keyed_hash("api", token, settings.trace_user_key)
             api = Api(resources=resources, turns=turns, answerer=conversation.answerer, user=user)
-            routers.append(api.router())
+            routers.append(api.build_router())
             mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
             tools = mcp.served_tools(resources)
             route = mcp.http_route(tools, partial(api.call_tool, tools))
@@ -242,7 +244,8 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
         if settings.admin_token is not None:
             hide, link = masking_of(settings).words, trace_link(settings)
             page = AdminPage(resources.sessions, hide, settings.admin_token, link)
-            routers.append(page.router())
-        routers.append(pages(turns.metrics, lanes.inbox.backlog))
-        server = http_app(routers, routes, settings.api_token)
-        await serve_http(server, listen(settings.http_host, settings.http_port or 0))
+            routers.append(page.build_router())
+        routers.append(server.build_monitoring_router(turns.metrics, lanes.inbox.backlog))
+        app = server.build_app(routers, routes, settings.api_token)
+        listener = server.listen(settings.http_host, settings.http_port or 0)
+        await server.serve_http(app, listener)

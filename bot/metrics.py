@@ -1,4 +1,4 @@
-"""Count updates, turns and sends, and measure their times, in Prometheus' text format.
+"""Count updates, turns and sends in Prometheus' text format.
 
 Label values come from small fixed sets, never from ids or texts of users. Every series exists from
 the start, at zero, so that an alert on a rate notices even the first event.

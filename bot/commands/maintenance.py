@@ -13,7 +13,7 @@ from agent.tracing.records import keyed_hash
 from agent.turn import Change
 from bot.commands.output import fail, open_settings, with_database
 from bot.http.admin_page import PATH, AdminPage
-from bot.http.server import http_app, listen, serve_http
+from bot.http.server import build_app, listen, serve_http
 from bot.resources import Repositories, open_engine, require_newest_schema
 from bot.tasks import run_until, stop_on_signals
 from bot.tracing import forget_people, masking_of, trace_link
@@ -124,5 +124,5 @@ async def _serve(settings: Settings, port: int) -> None:
         listener = listen("127.0.0.1", port)
         port = listener.getsockname()[1]
         typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
-        serve = partial(serve_http, http_app([page.router()]), listener)
+        serve = partial(serve_http, build_app([page.build_router()]), listener)
         await run_until(stop_on_signals(), serve)

@@ -1,7 +1,7 @@
-"""Show admins what happened, what it cost and what people disliked, on a page and in /stats.
+"""Serve the admin page: usage, cost, failed and disliked turns, and the traces of turns.
 
-A browser asks for the token as the password of any user name, and nothing of the page is cached.
-Everything on it may have been written by anybody: the template escapes what it is given.
+A browser sends the token as the password of any user name. Pages are never cached. They contain
+text by users, which the template escapes.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from functools import cache
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, HTTPException
 from fastapi.responses import HTMLResponse
@@ -25,10 +25,8 @@ from pydantic import SecretStr
 from bot.commands.traces import cost_text, trace_text
 from bot.resources import Repositories
 from db.engine import Sessions
+from db.models import TurnRow
 from db.repositories.turns import exported_turns
-
-Turns = Sequence[Any]
-"""Turns with the columns that are counted."""
 
 PATH: Final = "/admin"
 PASSWORD: Final = HTTPBasic(realm="Sommelier, ADMIN_TOKEN is the password")
@@ -42,12 +40,12 @@ HEADERS: Final = {
 }
 DAYS: Final = 7
 MAX_TURNS: Final = 10
-"""The most failed turns, and the most disliked ones, that are listed."""
+"""The maximum number of failed turns, and of disliked ones, on the page."""
 
 
 @cache
-def template() -> Template:
-    """Return the template of the page, which escapes what it is given."""
+def load_template() -> Template:
+    """Return the template of the page."""
     folder = FileSystemLoader(Path(__file__).parent)
     environment = Environment(
         loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -57,9 +55,9 @@ def template() -> Template:
 
 @dataclass(frozen=True, slots=True)
 class AdminPage:
-    """The page below /admin over a database; `hide` masks the words of users.
+    """The page at /admin. `hide` masks the messages of users.
 
-    `link` makes the address of a trace in Langfuse, if traces go there.
+    `link` returns the address of a trace in Langfuse; it is None if traces are not sent there.
     """
 
     sessions: Sessions
@@ -67,75 +65,84 @@ class AdminPage:
     token: SecretStr
     link: Callable[[str], str] | None = None
 
-    def router(self) -> APIRouter:
-        """Return the routes for `bot.http.server.http_app`, for those who give the token."""
-        router = APIRouter(include_in_schema=False, dependencies=[Depends(self._check)])
+    def build_router(self) -> APIRouter:
+        """Return the routes of the page, which require the token."""
+        router = APIRouter(include_in_schema=False, dependencies=[Depends(self._require_token)])
         router.get(PATH)(self.show)
-        router.get(f"{PATH}/traces/{{trace_id}}")(self.trace)
+        router.get(f"{PATH}/traces/{{trace_id}}")(self.show_trace)
         return router
 
-    def _check(self, given: Annotated[HTTPBasicCredentials, Depends(PASSWORD)]) -> None:
+    def _require_token(
+        self, credentials: Annotated[HTTPBasicCredentials, Depends(PASSWORD)]
+    ) -> None:
         token = self.token.get_secret_value().encode()
-        if not hmac.compare_digest(given.password.encode(), token):
+        if not hmac.compare_digest(credentials.password.encode(), token):
             raise HTTPException(401, "Not ADMIN_TOKEN", {"WWW-Authenticate": "Basic"})
 
     async def show(self) -> HTMLResponse:
-        """Serve the page as it is now."""
-        now, repositories = datetime.now(UTC), Repositories(self.sessions)
+        """Return the page."""
+        repositories = Repositories(self.sessions)
+        now = datetime.now(UTC)
         since = now - timedelta(days=DAYS - 1)
         days = await repositories.turns.by_day(since)
+        failed = await repositories.traces.summaries(MAX_TURNS, since=since, failed=True)
         disliked = await exported_turns(self.sessions, self.hide, since, disliked=True)
-        shown = {
-            "failing": await repositories.traces.summaries(MAX_TURNS, since=since, failed=True),
-            "dislikes": disliked[::-1][:MAX_TURNS],
-            "backlog": await repositories.trace_queue.backlog(),
-        }
+        backlog = await repositories.trace_queue.backlog()
 
         def render() -> str:
-            table = numbers([*days.values(), [*chain(*days.values())]])
-            return template().render(trace=None, now=now, days=days, numbers=table, **shown)
+            return load_template().render(
+                trace=None,
+                now=now,
+                days=days,
+                statistics=statistics_rows([*days.values(), [*chain(*days.values())]]),
+                failed=failed,
+                disliked=disliked[::-1][:MAX_TURNS],  # the newest first
+                backlog=backlog,
+            )
 
         return HTMLResponse(await asyncio.to_thread(render), headers=HEADERS)
 
-    async def trace(self, trace_id: str) -> HTMLResponse:
-        """Serve one trace as a tree."""
+    async def show_trace(self, trace_id: str) -> HTMLResponse:
+        """Return a page with one trace as a tree."""
         try:
             trace = await Repositories(self.sessions).traces.get(trace_id)
         except LookupError:
             raise HTTPException(404, "There is no such trace") from None
         link = self.link(trace.trace_id) if self.link else None
-        page = template().render(trace=trace, tree=trace_text(trace), link=link)
+        page = load_template().render(trace=trace, tree=trace_text(trace), link=link)
         return HTMLResponse(page, headers=HEADERS)
 
 
-def numbers(columns: Sequence[Turns]) -> list[tuple[str, list[str]]]:
-    """Return the rows of a table: the name of a number, and that number of each column."""
-    counted = [*map(_count, columns)]
-    return [(name, [column[name] for column in counted]) for name in counted[0]]
+def statistics_rows(columns: Sequence[Sequence[TurnRow]]) -> list[tuple[str, list[str]]]:
+    """Return the rows of a table with a column for each group of turns: a name and its values."""
+    groups = [_statistics(turns) for turns in columns]
+    return [(name, [group[name] for group in groups]) for name in groups[0]]
 
 
-def stats_table(days: Mapping[date, Turns]) -> str:
-    """Return today beside all the days; at most 34 characters wide."""
+def statistics_table(days: Mapping[date, Sequence[TurnRow]]) -> str:
+    """Return a table of the last day and of all days together, at most 33 characters wide."""
     *_, today = days.values()
-    rows = [("", ["today", f"{len(days)} days"]), *numbers([today, [*chain(*days.values())]])]
-    return "\n".join(f"{name:<13}{today:>10}{all:>10}".rstrip() for name, (today, all) in rows)
+    rows = statistics_rows([today, [*chain(*days.values())]])
+    rows.insert(0, ("", ["today", f"{len(days)} days"]))
+    return "\n".join(f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows)
 
 
-def _count(turns: Turns) -> dict[str, str]:
-    """Return the numbers of turns by their names."""
+def _statistics(turns: Sequence[TurnRow]) -> dict[str, str]:
+    """Return the statistics of turns by their names."""
     outcomes = Counter(turn.outcome for turn in turns)
     verdicts = Counter(turn.verdict for turn in turns)
     seconds = sorted(turn.seconds for turn in turns) or [0.0]
 
-    def share(part: int) -> str:
-        return f"{part} {part / len(turns):4.0%}" if turns else "0"
+    def with_share(count: int) -> str:
+        return f"{count} {count / len(turns):4.0%}" if turns else "0"
 
+    outcome_names = ("failed", "salvaged", "fallback", "refused")
     return {
-        # The user of the HTTP API is 0, and nobody.
+        # The id 0 stands for the HTTP API, which is not a person.
         "people": f"{len({turn.user_id for turn in turns} - {0}):,}",
         "turns": f"{len(turns):,}",
-        "retried": share(sum(turn.retries > 0 for turn in turns)),
-        **{name: share(outcomes[name]) for name in ("failed", "salvaged", "fallback", "refused")},
+        "retried": with_share(sum(turn.retries > 0 for turn in turns)),
+        **{name: with_share(outcomes[name]) for name in outcome_names},
         "cost": cost_text(sum(turn.cost_usd for turn in turns)),
         "median": f"{seconds[ceil(0.5 * len(seconds)) - 1]:.1f} s",
         "95 % within": f"{seconds[ceil(0.95 * len(seconds)) - 1]:.1f} s",

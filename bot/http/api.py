@@ -1,4 +1,4 @@
-"""The HTTP API: the sommelier, answers from documents and quotes, for those who have the token."""
+"""Serve the HTTP API: the sommelier, and answers and quotes from the documents."""
 
 import json
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from agent import size_limits
 from agent.documents.answer import Answer
 from agent.documents.passages import LONGEST_QUESTION
-from agent.documents.quotes import Quotes, Snippet
+from agent.documents.quotes import Quote, Quotes, Snippet
 from agent.documents.refine import Refinement, refine_question
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
@@ -31,20 +31,28 @@ from bot.turn import TurnRunner
 
 SESSION: Final = "api"
 MAX_HISTORY: Final = 50
-INTERNAL: Final = {"chunks", "retry_count", "error_types", "prompt"}
-"""The fields of an answer that are not sent."""
+INTERNAL_FIELDS: Final = {"chunks", "retry_count", "error_types", "prompt"}
+"""The fields of an answer that are not sent to clients."""
 
 
-def clean(text: str) -> str:
-    """Return the text without invisible characters; refuse it if nothing is left."""
-    cleaned = strip_invisible(text).strip()
-    if not cleaned:
+def remove_invisible(text: str) -> str:
+    """Return the text without invisible characters.
+
+    Raises:
+        ValueError: nothing else is left.
+    """
+    visible = strip_invisible(text).strip()
+    if not visible:
         raise ValueError("must hold some words")
-    return cleaned
+    return visible
 
 
-Message = Annotated[str, Field(max_length=size_limits.MESSAGE_CHARS), AfterValidator(clean)]
-Query = Annotated[str, Body(embed=True, max_length=LONGEST_QUESTION), AfterValidator(clean)]
+Message = Annotated[
+    str, Field(max_length=size_limits.MESSAGE_CHARS), AfterValidator(remove_invisible)
+]
+Query = Annotated[
+    str, Body(embed=True, max_length=LONGEST_QUESTION), AfterValidator(remove_invisible)
+]
 
 
 class ChatMessage(StrictModel):
@@ -55,38 +63,42 @@ class ChatMessage(StrictModel):
 
 
 class ChatResponse(BaseModel):
-    """The sommelier's answer, in Markdown, and the wines in it.
-
-    `note` says why no model answered, or what is left of a budget.
-    """
+    """The sommelier's answer."""
 
     answer: str
+    """The answer in Markdown."""
     wine_ids: tuple[str, ...]
+    """The wines that the answer recommends."""
     note: str
+    """The reason why no model answered, or a message about the budget; may be empty."""
     outcome: Outcome
 
 
 async def set_request_language(accept_language: Annotated[str | None, Header()] = None) -> None:
-    """Answer in the language that the request accepts."""
+    """Set the language of the answer from the request."""
     set_language(accept_language)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """Everything below /api; `user` stands for the holder of the token in traces."""
+    """The endpoints below /api. `user` is the hashed token, which identifies the client in traces.
+
+    `bot.http.server.build_app` checks the token before a request reaches them.
+    """
 
     resources: Resources
     turns: TurnRunner
     answerer: Answerer
     user: str
 
-    def router(self) -> APIRouter:
-        """Return the routes that `bot.http.server.http_app` serves."""
-        checks = [Depends(HTTPBearer(auto_error=False)), Depends(set_request_language)]
-        router = APIRouter(prefix="/api", dependencies=checks)
+    def build_router(self) -> APIRouter:
+        """Return the routes of the API."""
+        # HTTPBearer only documents the token in the OpenAPI schema.
+        dependencies = [Depends(HTTPBearer(auto_error=False)), Depends(set_request_language)]
+        router = APIRouter(prefix="/api", dependencies=dependencies)
         router.post("/chat")(self.chat)
         router.post("/rag/rewrite")(self.rewrite)
-        router.post("/rag/ask", response_model_exclude=INTERNAL)(self.ask)
+        router.post("/rag/ask", response_model_exclude=INTERNAL_FIELDS)(self.ask)
         router.post("/research/query", response_class=Response)(self.query)
         return router
 
@@ -95,15 +107,17 @@ class Api:
         message: Annotated[Message, Body()],
         history: Annotated[list[ChatMessage], Body(max_length=MAX_HISTORY)] = [],  # noqa: B006
     ) -> ChatResponse:
-        """Ask the sommelier; `history` is the conversation so far, oldest message first."""
-        earlier = [message.model_dump() for message in history]
+        """Ask the sommelier. `history` is the conversation so far, oldest message first."""
+        earlier_messages = [earlier.model_dump() for earlier in history]
 
-        async def work(run: Run) -> Reply:
-            # Concerns that the user stated before are found in the whole conversation.
-            run = replace(run, history=earlier, deps=replace(get_deps(run), person=None))
+        async def make_reply(run: Run) -> Reply:
+            # Clients of the API have no stored data. Without a person, the sommelier reads the
+            # user's safety concerns from the history.
+            deps = replace(get_deps(run), person=None)
+            run = replace(run, history=earlier_messages, deps=deps)
             return await self.answerer.answer(message, run)
 
-        reply = await self._turn("chat", message, work)
+        reply = await self._run_turn("chat", message, make_reply)
         if reply.outcome == "failed":
             raise HTTPException(503, UNAVAILABLE)
         note = " ".join(reply.notes)
@@ -112,79 +126,98 @@ class Api:
         )
 
     async def rewrite(self, question: Query) -> Refinement:
-        """Rewrite a question for the search; nothing is answered."""
+        """Rewrite a question for the search, without answering it."""
+        # The setting is True, False or None, which allows rewriting on request.
         enabled = self.resources.refinement is not False
 
-        async def work(run: Run) -> Reply:
+        async def make_reply(run: Run) -> Reply:
             text = guard_input(question, run.span)
-            found = await refine_question(text, run=run, enabled=enabled)
-            return Reply(text=found.refined, answer=found)
+            refinement = await refine_question(text, run=run, enabled=enabled)
+            return Reply(text=refinement.refined, answer=refinement)
 
-        reply = await self._turn("rewrite", question, work)
+        reply = await self._run_turn("rewrite", question, make_reply)
         if reply.outcome == "care":
             return Refinement(question, question, fallback_reason="refused")
-        found: Refinement = _answer_of(reply)
-        return found
+        refinement: Refinement = _get_answer(reply)
+        return refinement
 
     async def ask(
         self, question: Query, refine_prompt: Annotated[bool | None, Body()] = None
     ) -> Answer:
-        """Answer a question from the documents, each statement with its source.
+        """Answer a question from the documents, with a source for every statement.
 
-        `refine_prompt`: whether to search for a rewritten question too; null: as the server is set.
+        `refine_prompt`: whether to search for a rewritten question too; null for the server
+        default.
         """
-        work = partial(look_ups.run_ask, question, resources=self.resources, refine=refine_prompt)
-        reply = await self._turn("ask", question, work)
-        if reply.outcome != "care":
-            found: Answer = _answer_of(reply)
-            return replace(found, note=" ".join(reply.notes), outcome=reply.outcome)
-        return Answer(
-            question=question,
-            text=reply.text,
-            footnoted=reply.text,
-            refinement=Refinement(question, question, fallback_reason="refused"),
-            outcome="care",
+        reply = await self._run_turn(
+            "ask",
+            question,
+            partial(look_ups.run_ask, question, resources=self.resources, refine=refine_prompt),
         )
+        if reply.outcome == "care":
+            return Answer(
+                question=question,
+                text=reply.text,
+                footnoted=reply.text,
+                refinement=Refinement(question, question, fallback_reason="refused"),
+                outcome="care",
+            )
+        answer: Answer = _get_answer(reply)
+        return replace(answer, note=" ".join(reply.notes), outcome=reply.outcome)
 
     async def query(self, query: Query) -> Response:
-        """Find passages, word for word.
+        """Quote passages of the documents word for word.
 
-        The response holds server-sent events: a `result` for each passage, then `done`. They come
-        when all passages are checked.
+        The response consists of server-sent events: a `result` for each passage, then `done`. They
+        are sent only after all passages are verified.
         """
-        work = partial(look_ups.run_quotes, query, resources=self.resources)
-        reply = await self._turn("quotes", query, work)
-        found: Quotes | None = None if reply.outcome == "care" else _answer_of(reply)
-        quotes, summary = (found.quotes, found.summary) if found else ((), reply.text)
-        shown, milliseconds = set(Snippet.model_fields), round(reply.seconds * 1000)
-        events = [("result", quote.model_dump(by_alias=True, include=shown)) for quote in quotes]
-        summary = " ".join([summary, *reply.notes])
-        done = {"resultCount": len(quotes), "summary": summary, "processingTimeMs": milliseconds}
+        make_reply = partial(look_ups.run_quotes, query, resources=self.resources)
+        reply = await self._run_turn("quotes", query, make_reply)
+        quotes: tuple[Quote, ...] = ()
+        summary = reply.text
+        if reply.outcome != "care":
+            result: Quotes = _get_answer(reply)
+            quotes, summary = result.quotes, result.summary
+        fields = set(Snippet.model_fields)
+        events = [("result", quote.model_dump(by_alias=True, include=fields)) for quote in quotes]
+        done = {
+            "resultCount": len(quotes),
+            "summary": " ".join([summary, *reply.notes]),
+            "processingTimeMs": round(reply.seconds * 1000),
+        }
         content = b"".join(
-            # JSON in ASCII is one line for any reader.
+            # `json.dumps` escapes non-ASCII characters, some of which are line endings.
             format_sse_event(event=name, data_str=json.dumps(data))
             for name, data in (*events, ("done", done))
         )
         return Response(content, media_type="text/event-stream")
 
     async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
-        """Run a call of another program's agent as a turn; in a crisis the result is help."""
+        """Run a tool call from an external agent in a turn, and return its result.
+
+        If the safety rules prevent the call, the result is the text of their reply.
+        """
         results = list[ToolResult]()
 
-        async def work(run: Run) -> Reply:
+        async def make_reply(run: Run) -> Reply:
             results.append(await tools.call(call, run))
             return Reply(text=results[0].text)
 
-        reply = await self._turn("find", call.arguments, work)
+        reply = await self._run_turn("find", call.arguments, make_reply)
         return results[0] if results else ToolResult(reply.text, error_type=reply.outcome)
 
-    async def _turn(self, kind: Kind, text: str, work: AnswerFunction) -> Reply:
-        """Run a turn of no user: the budget of all holds, nothing is delivered."""
+    async def _run_turn(self, kind: Kind, text: str, make_reply: AnswerFunction) -> Reply:
+        """Run a turn without a user: only the global budget applies, and nothing is delivered."""
         question = Question(text=text, kind=kind, session=SESSION, user=self.user)
-        return await self.turns.run_turn(question, work)
+        return await self.turns.run_turn(question, make_reply)
 
 
-def _answer_of(reply: Reply) -> Any:
+def _get_answer(reply: Reply) -> Any:
+    """Return the structured answer of a reply.
+
+    Raises:
+        HTTPException: 503, there is none.
+    """
     if reply.answer is None:
         raise HTTPException(503, UNAVAILABLE if reply.outcome == "failed" else reply.text)
     return reply.answer

@@ -1,7 +1,7 @@
-"""The bot over HTTP: Telegram's webhook, health, metrics. TLS and limits are a proxy's in front.
+"""Serve HTTP: Telegram's webhook, health, metrics, and the routers of other modules.
 
-Errors are JSON whose `detail` says what to do. Nothing of a request is logged, neither its body nor
-its secret.
+A proxy in front is expected to provide TLS and rate limits. Errors are JSON whose `detail` says
+what to do. Neither bodies nor secrets of requests are logged.
 """
 
 import asyncio
@@ -34,26 +34,26 @@ SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the hea
 TOKEN_PATHS: Final = ("/api/", "/mcp")
 UNAUTHORIZED: Final = "send the token: Authorization: Bearer <API_TOKEN>"
 UNAVAILABLE: Final = "the request could not be worked on, try again later"
-CHECK_SECONDS: Final = 2
-"""Seconds for which /readyz and /metrics wait for the database."""
+BACKLOG_SECONDS: Final = 2
+"""The time limit for reading the backlog from the database."""
 MAX_CONNECTIONS: Final = 256
-"""Beyond these a request gets 503."""
+"""The limit of open connections, above which requests are answered with 503."""
 NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
-"""Calls are traced as turns; FastAPI's own records would hold what was asked."""
+"""Requests are traced as turns. FastAPI's own telemetry would contain the users' texts."""
 
 
 class CannotListen(Exception):
-    """The address of the HTTP server is taken or does not exist; its text says which and why."""
+    """The address of the HTTP server is taken or does not exist; the text says which and why."""
 
 
-def webhook(accept: Accept, secret: SecretStr) -> APIRouter:
-    """Return the route of Telegram's webhook: 200 says that `accept` has stored an update."""
+def build_webhook_router(accept: Accept, secret: SecretStr) -> APIRouter:
+    """Return the route of Telegram's webhook, which answers 200 once `accept` stored an update."""
     router = APIRouter(include_in_schema=False)
 
     @router.post(WEBHOOK_PATH)
     async def receive(request: Request) -> Response:
-        """Take one update. Nothing of the body is read before the secret is right."""
-        if not is_secret(request.headers.get(SECRET_HEADER, ""), secret):
+        """Accept an update. The body is not read unless the secret is right."""
+        if not matches_secret(request.headers.get(SECRET_HEADER, ""), secret):
             raise HTTPException(403, "the secret token is missing or wrong")
         update = read_update(await request.body())
         if update is None:
@@ -64,19 +64,21 @@ def webhook(accept: Accept, secret: SecretStr) -> APIRouter:
     return router
 
 
-def is_secret(given: str, secret: SecretStr) -> bool:
-    """Return whether a header's value, which Starlette reads as Latin-1, is the secret."""
-    return hmac.compare_digest(given.encode("latin-1"), secret.get_secret_value().encode())
+def matches_secret(value: str, secret: SecretStr) -> bool:
+    """Return whether the value of a header, which Starlette decodes as Latin-1, is the secret."""
+    return hmac.compare_digest(value.encode("latin-1"), secret.get_secret_value().encode())
 
 
-def pages(metrics: Metrics, read_backlog: Callable[[], Awaitable[Backlog]]) -> APIRouter:
-    """Return the routes of health and metrics."""
+def build_monitoring_router(
+    metrics: Metrics, read_backlog: Callable[[], Awaitable[Backlog]]
+) -> APIRouter:
+    """Return the routes for health and metrics."""
     router = APIRouter(include_in_schema=False)
 
-    async def backlog() -> Backlog | None:
-        """Return the backlog, None if it cannot be read in time."""
+    async def try_to_read_backlog() -> Backlog | None:
+        """Return the backlog, or None if it cannot be read in time."""
         try:
-            async with asyncio.timeout(CHECK_SECONDS):
+            async with asyncio.timeout(BACKLOG_SECONDS):
                 return await read_backlog()
         except Exception as error:
             log.warning("HTTP: the backlog could not be read (%s)", type(error).__name__)
@@ -84,31 +86,31 @@ def pages(metrics: Metrics, read_backlog: Callable[[], Awaitable[Backlog]]) -> A
 
     @router.get("/healthz")
     async def healthz() -> Response:
-        """Tell that the process is alive."""
+        """Answer 200 while the process is alive."""
         return PlainTextResponse("alive\n")
 
     @router.get("/readyz")
     async def readyz() -> Response:
-        """Tell whether updates can be taken: 200, else 503."""
-        if await backlog() is None:
+        """Answer 200 if updates can be stored, else 503."""
+        if await try_to_read_backlog() is None:
             return PlainTextResponse("not ready\n", 503)
         return PlainTextResponse("ready\n")
 
     @router.get("/metrics")
     async def show_metrics() -> Response:
-        """Return the metrics, also when the backlog cannot be read, for then they matter most."""
-        metrics.set_backlog(await backlog())
+        """Return the metrics, even if the backlog cannot be read: then they matter most."""
+        metrics.set_backlog(await try_to_read_backlog())
         return Response(metrics.to_text(), media_type=MEDIA_TYPE)
 
     return router
 
 
-def http_app(
+def build_app(
     routers: Sequence[APIRouter], routes: Sequence[BaseRoute] = (), token: SecretStr | None = None
 ) -> FastAPI:
     """Return an app with these routes, which answers errors in JSON.
 
-    Everything in `TOKEN_PATHS` needs the `token`.
+    If there is a `token`, requests to `TOKEN_PATHS` must send it.
     """
     app = FastAPI(
         routes=[*routes],
@@ -118,7 +120,7 @@ def http_app(
         docs_url=None,
         redoc_url=None,
         telemetry=NO_TELEMETRY,
-        exception_handlers={Exception: show_failure},
+        exception_handlers={Exception: handle_error},
     )
     for router in routers:
         app.include_router(router)
@@ -129,29 +131,29 @@ def http_app(
 
 @dataclass(frozen=True, slots=True)
 class RequireToken:
-    """Refuses requests without the bearer token, before anything of their body is read."""
+    """Middleware that refuses requests without the bearer token before it reads their body."""
 
     app: ASGIApp
     token: SecretStr
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
+        """Pass a request on to the app, or answer 401."""
         app = self.app
         if scope["type"] == "http" and scope["path"].startswith(TOKEN_PATHS):
-            scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not is_secret(given.strip(), self.token):
+            scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not matches_secret(token.strip(), self.token):
                 app = JSONResponse({"detail": UNAUTHORIZED}, 401, {"www-authenticate": "Bearer"})
         await app(scope, receive, send)
 
 
-async def show_failure(request: Request, error: Exception) -> JSONResponse:
-    """Return 503; log the type alone, for the text of a database error holds what was asked."""
+async def handle_error(request: Request, error: Exception) -> JSONResponse:
+    """Answer 503, and log only the error's type: its text may contain the user's text."""
     log.error("%s failed with %s", request.url.path, type(error).__name__)
     return JSONResponse({"detail": UNAVAILABLE}, 503)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 takes any that is free.
+    """Return a listening socket. Port 0 selects a free port.
 
     Raises:
         CannotListen: the address is taken or does not exist.
@@ -167,10 +169,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: int = 4) -> None:
-    """Serve `app` on a listening socket until cancelled; the socket is closed then.
+    """Serve `app` on a listening socket until cancelled, then close the socket.
 
-    A cancelled server answers the requests that it has; those that take more than `finish_seconds`
-    are cut off with a 500. Signals are left to the caller.
+    On cancellation the server finishes its current requests; those that take longer than
+    `finish_seconds` are aborted with a 500. Signals are left to the caller.
     """
     server = Server(
         Config(
@@ -178,11 +180,11 @@ async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: i
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level="critical",  # tracebacks hold what was asked; our handler logs the type
+            log_level="critical",  # tracebacks contain users' texts; `handle_error` logs the type
             access_log=False,
             limit_concurrency=MAX_CONNECTIONS,
             server_header=False,
-            timeout_keep_alive=75,  # longer than a proxy's 60: who opens is to close
+            timeout_keep_alive=75,  # longer than the usual 60 of a proxy, so that the proxy closes
             timeout_graceful_shutdown=finish_seconds,
         )
     )
@@ -194,5 +196,5 @@ async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: i
     finally:
         server.should_exit = True
         await serving
-        # Uvicorn cancels what takes too long, but does not wait until it has ended.
+        # Uvicorn cancels the requests that take too long, but does not wait until they end.
         await asyncio.gather(*server.server_state.tasks, return_exceptions=True)

@@ -62,13 +62,13 @@ def admin_handlers(
 
 async def _stats(update: Update, conversation: Conversation) -> None:
     """/stats: show today and the last 7 days as a table; in private only."""
-    from bot.http.admin_page import stats_table  # noqa: PLC0415 - only for admins
+    from bot.http.admin_page import statistics_table  # noqa: PLC0415 - only for admins
 
     shown = translate("stats_in_private")
     if is_private(update):
         turns = conversation.repositories.turns
         days = await turns.by_day(turns.now() - timedelta(days=DAYS - 1))
-        shown = as_block(await asyncio.to_thread(stats_table, days))
+        shown = as_block(await asyncio.to_thread(statistics_table, days))
     await conversation.reply(update, shown)
 
 

@@ -1,4 +1,4 @@
-"""The page of admins and the table of /stats: who sees them, and what they show."""
+"""The admin page: its access and its content."""
 
 import re
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ TOKEN = "a-token-of-the-admin-0123456789"
 ADMIN = ("anybody", TOKEN)
 SCRIPT = "<script>alert(1)</script>"
 CELL = re.compile("<td>(.*?)</td>")
-KEPT: tuple[tuple[Outcome, str], ...] = (
+TURNS: tuple[tuple[Outcome, str], ...] = (
     ("answered", "a red for lamb, under 25 euros"),
     ("answered", f"what does sur lie mean? {SCRIPT}"),
     ("fallback", "something dry and sparkling for oysters"),
@@ -29,10 +29,11 @@ KEPT: tuple[tuple[Outcome, str], ...] = (
 )
 
 
-async def fill(sessions: Sessions) -> None:
-    """A turn of each outcome today, the second of them disliked."""
-    turns, now = TurnRepository(sessions), datetime.now(UTC)
-    for number, (outcome, question) in enumerate(KEPT, 1):
+async def store_turns(sessions: Sessions) -> None:
+    """Store one turn of today for each of `TURNS`, the second of them disliked."""
+    turns = TurnRepository(sessions)
+    now = datetime.now(UTC)
+    for number, (outcome, question) in enumerate(TURNS, 1):
         reply = Reply(text="Try the Guigal.", outcome=outcome, error_types=("schema",))
         trace = TraceRecord(f"{number:032x}", "5e55", "0f0f")
         with trace.open_root(question) as span:
@@ -49,14 +50,14 @@ async def fill(sessions: Sessions) -> None:
             trace_id=trace.trace_id,
             root_id=trace.root.span_id,
         )
-        said = StoredMessage("user", question), StoredMessage("assistant", reply.text)
-        await turns.save(EndedTurn(record, said, trace))
+        messages = StoredMessage("user", question), StoredMessage("assistant", reply.text)
+        await turns.save(EndedTurn(record, messages, trace))
     await turns.rate(2, "disliked")
     await turns.explain(2, "reason", "wrong_wine")
     await turns.explain(2, "comment", "I wanted a Rioja, not this. ada@example.org")
 
 
-def page_of(settings: Settings, sessions: Sessions) -> AdminPage:
+def admin_page(settings: Settings, sessions: Sessions) -> AdminPage:
     hide, link = masking_of(settings).words, trace_link(settings)
     return AdminPage(sessions, hide, SecretStr(TOKEN), link)
 
@@ -64,16 +65,16 @@ def page_of(settings: Settings, sessions: Sessions) -> AdminPage:
 @pytest.fixture
 async def served(sqlite_sessions: Sessions) -> AsyncIterator[Running]:
     settings = load_settings(None, {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"})
-    async with serving(routers=[page_of(settings, sqlite_sessions).router()]) as running:
+    async with serving(routers=[admin_page(settings, sqlite_sessions).build_router()]) as running:
         yield running
 
 
-async def test_only_who_has_the_token_sees_anything(served: Running) -> None:
+async def test_without_the_token_nothing_is_shown(served: Running) -> None:
     for path in ("/admin", f"/admin/traces/{1:032x}"):
-        asked = await served.client.get(path)
-        assert asked.status_code == 401
-        assert asked.headers["www-authenticate"].startswith("Basic ")
-        assert "turns" not in asked.text
+        response = await served.client.get(path)
+        assert response.status_code == 401
+        assert response.headers["www-authenticate"].startswith("Basic ")
+        assert "turns" not in response.text
         for wrong in (("admin", "wrong"), ("admin", ""), (TOKEN, "")):
             assert (await served.client.get(path, auth=wrong)).status_code == 401
         for header in (f"Bearer {TOKEN}", "Basic", "Basic é", f"Basic {TOKEN}"):
@@ -86,18 +87,18 @@ async def test_only_who_has_the_token_sees_anything(served: Running) -> None:
     assert "Nobody disliked an answer." in page.text
 
 
-async def test_the_page_tells_numbers_and_leads_from_a_dislike_to_its_trace(
+async def test_the_page_shows_numbers_and_links_a_dislike_to_its_trace(
     served: Running, sqlite_sessions: Sessions
 ) -> None:
-    await fill(sqlite_sessions)
+    await store_turns(sqlite_sessions)
     page = (await served.client.get("/admin", auth=ADMIN)).text
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert "wrong_wine: I wanted a Rioja, not this. [email]" in page
     numbers = {row[0]: row[1:] for row in map(CELL.findall, page.splitlines()) if row}
-    nothing = ["0"] * 6
-    assert numbers["turns"] == [*nothing, "4", "4"]
-    assert numbers["failed"] == [*nothing, "1  25%", "1  25%"]
+    earlier_days = ["0"] * 6
+    assert numbers["turns"] == [*earlier_days, "4", "4"]
+    assert numbers["failed"] == [*earlier_days, "1  25%", "1  25%"]
     assert numbers["cost"] == [*["–"] * 6, "$1.00", "$1.00"]
     assert numbers["👍 / 👎"] == [*["0 / 0"] * 6, "0 / 1", "0 / 1"]
     failed = page.partition("What went wrong")[2]
@@ -111,10 +112,10 @@ async def test_the_page_tells_numbers_and_leads_from_a_dislike_to_its_trace(
     assert (await served.client.get("/admin/traces/ffff", auth=ADMIN)).status_code == 404
 
 
-async def test_with_no_content_no_words_of_people_are_shown(sqlite_sessions: Sessions) -> None:
+async def test_without_trace_content_no_messages_are_shown(sqlite_sessions: Sessions) -> None:
     settings = load_settings(None, {"TRACE_CONTENT": "none"})
-    await fill(sqlite_sessions)
-    async with serving(routers=[page_of(settings, sqlite_sessions).router()]) as running:
+    await store_turns(sqlite_sessions)
+    async with serving(routers=[admin_page(settings, sqlite_sessions).build_router()]) as running:
         page = (await running.client.get("/admin", auth=ADMIN)).text
     assert "Rioja" not in page
     assert "Guigal" not in page

@@ -1,4 +1,4 @@
-"""The HTTP API on real sockets: what it answers, what it refuses, and that bad input is told."""
+"""The HTTP API on real sockets: its answers, and the requests that it refuses."""
 
 import json
 import logging
@@ -30,17 +30,17 @@ from tests.running import RecordingTracer, Sources
 from tests.serving import serving as serve
 
 TOKEN = "a-long-random-token-5c1f"
-GOOD = {"authorization": f"Bearer {TOKEN}"}
+AUTHORIZATION = {"authorization": f"Bearer {TOKEN}"}
 JSON = {"content-type": "application/json"}
 QUESTION = "What does sur lie mean?"
-SENTENCE = "the request could not be worked on, try again later"
+UNAVAILABLE = "the request could not be worked on, try again later"
 PATHS = ("/api/rag/rewrite", "/api/rag/ask", "/api/research/query")
 ANSWER = "Sur lie means that a wine rests on its fine lees [methods/sur-lie.md]."
 QUOTED = snippet("Sur lie means that a wine rests on its fine lees.")
 
 
 class DatabaseGone(Exception):
-    """Its text holds what was asked, as that of database errors does."""
+    """An error whose text contains the question, like the errors of databases."""
 
 
 class BrokenLibrary(FakeLibrary):
@@ -57,7 +57,7 @@ class BrokenAnswerer:
 async def serving(
     *models: LLM, turns: TurnRunner | None = None, answerer: Answerer | None = None, **parts: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that is let in to the API over these models."""
+    """Serve the API with these models, and yield a client that has the token."""
     sources = Sources(documents=parts.pop("documents", FakeLibrary()), models=models, **parts)
     api = Api(
         turns=replace(turns or TurnRunner(), base_run=sources.run),
@@ -65,20 +65,20 @@ async def serving(
         resources=sources.resources(),
         user="ab12",
     )
-    async with serve(routers=[api.router()], token=SecretStr(TOKEN)) as running:
-        running.client.headers.update(GOOD)
+    async with serve(routers=[api.build_router()], token=SecretStr(TOKEN)) as running:
+        running.client.headers.update(AUTHORIZATION)
         yield running.client
 
 
 @asynccontextmanager
-async def asking(server: ModelServer, **parts: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the API that asks the model of `server`."""
+async def serving_model(server: ModelServer, **parts: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve the API with the model of `server`, and yield a client."""
     async with open_model(server) as model, serving(model, **parts) as client:
         yield client
 
 
 def events(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """Server-sent events as name and data, without comments."""
+    """Return server-sent events as pairs of name and data, without comments."""
     assert text.endswith("\n\n")
     blocks = text.removesuffix("\n\n").split("\n\n")
     lines = [block.split("\n") for block in blocks if not block.startswith(":")]
@@ -90,7 +90,7 @@ def events(text: str) -> list[tuple[str, dict[str, Any]]]:
 
 LAMB = {"message": "A red for lamb with Gugelhupf, please"}
 ASKED = {"question": QUESTION}
-BEFORE = [
+HISTORY = [
     {"role": "user", "content": "I am pregnant. A red?"},
     {"role": "assistant", "content": "Gladly."},
 ]
@@ -100,14 +100,14 @@ async def test_the_sommelier_answers_with_the_history_that_is_sent(
     model_server: ModelServer,
 ) -> None:
     model_server.script(search(), valid(), answer_json(INFORMATIONAL))
-    async with asking(model_server) as client:
+    async with serving_model(model_server) as client:
         answered = (await client.post("/api/chat", json=LAMB)).json()
-        pregnant = (await client.post("/api/chat", json=LAMB | {"history": BEFORE})).json()
+        pregnant = (await client.post("/api/chat", json=LAMB | {"history": HISTORY})).json()
     assert answered.pop("answer").count(CHINON.label) == 1
     assert answered == {"wine_ids": [CHINON.id], "note": "", "outcome": "answered"}
     before, reply, asked = (message["content"] for message in sent(model_server, 2)["messages"][1:])
-    assert (before, asked) == (BEFORE[0]["content"], LAMB["message"])
-    assert BEFORE[1]["content"] in reply
+    assert (before, asked) == (HISTORY[0]["content"], LAMB["message"])
+    assert HISTORY[1]["content"] in reply
     assert pregnant["outcome"] == "answered"
     first, _, last = (sent(model_server, at)["messages"][0]["content"] for at in range(3))
     assert "No alcohol for this guest" in last
@@ -118,7 +118,7 @@ async def test_an_answer_comes_with_the_passages_of_its_citations(
     model_server: ModelServer,
 ) -> None:
     model_server.script(answer(ANSWER))
-    async with asking(model_server) as client:
+    async with serving_model(model_server) as client:
         answered = await client.post("/api/rag/ask", json=ASKED)
     citation = {
         "number": 1,
@@ -127,12 +127,12 @@ async def test_an_answer_comes_with_the_passages_of_its_citations(
         "location": "What the lees are",
         "passage": SUR_LIE.text.split("\n\n", maxsplit=1)[0],
     }
-    answer_ = answered.json()
-    assert (answer_["text"], answer_["citations"]) == (ANSWER, [citation])
-    assert answer_["footnoted"] == ANSWER.replace("methods/sur-lie.md", "1")
-    assert (answer_["outcome"], answer_["enough_information"]) == ("answered", True)
-    assert answer_["refinement"]["fallback_reason"] == "disabled"
-    assert "chunks" not in answer_
+    body = answered.json()
+    assert (body["text"], body["citations"]) == (ANSWER, [citation])
+    assert body["footnoted"] == ANSWER.replace("methods/sur-lie.md", "1")
+    assert (body["outcome"], body["enough_information"]) == ("answered", True)
+    assert body["refinement"]["fallback_reason"] == "disabled"
+    assert "chunks" not in body
 
 
 async def test_the_refined_question_is_searched_for_and_the_original_answered(
@@ -140,7 +140,7 @@ async def test_the_refined_question_is_searched_for_and_the_original_answered(
 ) -> None:
     model_server.script(answer_json(REFINED), answer(ANSWER))
     library = FakeLibrary()
-    async with asking(model_server, documents=library) as client:
+    async with serving_model(model_server, documents=library) as client:
         answered = await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})
     refinement = answered.json()["refinement"]
     assert refinement["refined"] == REFINED["refined_query"]
@@ -149,13 +149,13 @@ async def test_the_refined_question_is_searched_for_and_the_original_answered(
     assert sent(model_server)["messages"][-1]["content"].endswith(f"QUESTION: {QUESTION}")
 
 
-async def test_passages_come_as_events_and_end_with_their_number_and_a_summary(
+async def test_quotes_are_sent_as_events_followed_by_their_number_and_a_summary(
     model_server: ModelServer,
 ) -> None:
     model_server.script(
         answer_json({"snippets": [QUOTED], "summary": "A definition.", "noResults": False})
     )
-    async with asking(model_server) as client:
+    async with serving_model(model_server) as client:
         streamed = await client.post("/api/research/query", json={"query": "lees"})
     assert streamed.headers["content-type"].startswith("text/event-stream")
     result, (name, done) = events(streamed.text)
@@ -165,26 +165,26 @@ async def test_passages_come_as_events_and_end_with_their_number_and_a_summary(
 
 
 @pytest.mark.parametrize(
-    ("told", "help_"), [("I want to kill myself", "988"), ("I am 15", "under 18")]
+    ("stated", "expected_help"), [("I want to kill myself", "988"), ("I am 15", "under 18")]
 )
-async def test_a_user_in_a_crisis_or_under_age_is_helped_and_no_model_is_asked(
-    model_server: ModelServer, told: str, help_: str
+async def test_in_a_crisis_or_under_age_the_user_gets_help_and_no_model_is_asked(
+    model_server: ModelServer, stated: str, expected_help: str
 ) -> None:
-    said = f"{told}, what does sur lie mean?"
-    async with asking(model_server) as client:
-        answered = (await client.post("/api/rag/ask", json={"question": said})).json()
-        streamed = await client.post("/api/research/query", json={"query": said})
-        rewritten = (await client.post("/api/rag/rewrite", json={"question": said})).json()
-    assert help_ in answered["text"]
+    question = f"{stated}, what does sur lie mean?"
+    async with serving_model(model_server) as client:
+        answered = (await client.post("/api/rag/ask", json={"question": question})).json()
+        streamed = await client.post("/api/research/query", json={"query": question})
+        rewritten = (await client.post("/api/rag/rewrite", json={"question": question})).json()
+    assert expected_help in answered["text"]
     assert (answered["outcome"], answered["citations"]) == ("care", [])
     ((name, done),) = events(streamed.text)
     assert (name, done["resultCount"]) == ("done", 0)
-    assert help_ in done["summary"]
-    assert (rewritten["refined"], rewritten["fallback_reason"]) == (said, "refused")
+    assert expected_help in done["summary"]
+    assert (rewritten["refined"], rewritten["fallback_reason"]) == (question, "refused")
     assert model_server.requests == []
 
 
-async def test_a_failure_inside_is_one_sentence_and_no_question_is_logged(
+async def test_an_internal_error_is_one_sentence_and_no_question_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -192,12 +192,12 @@ async def test_a_failure_inside_is_one_sentence_and_no_question_is_logged(
     async with serving(documents=BrokenLibrary(), answerer=BrokenAnswerer()) as client:
         for path, field in bodies.items():
             failed = await client.post(path, json={field: "Gevrey for Aunt Rosalind"})
-            assert (failed.status_code, failed.json()) == (503, {"detail": SENTENCE})
+            assert (failed.status_code, failed.json()) == (503, {"detail": UNAVAILABLE})
     assert "A turn failed: DatabaseGone" in caplog.text
     assert "Rosalind" not in caplog.text
 
 
-async def test_nobody_without_the_token_is_answered() -> None:
+async def test_requests_without_the_token_are_refused() -> None:
     library = FakeLibrary()
     wrong = ["", "Bearer", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", "Bearer tökén"]
     async with serving(documents=library) as client:
@@ -211,7 +211,7 @@ async def test_nobody_without_the_token_is_answered() -> None:
     assert library.searched == []
 
 
-async def test_bad_input_is_told_by_field() -> None:
+async def test_invalid_input_is_reported_by_field() -> None:
     bodies = {
         b"{}": "Field required",
         b'{"question": "\\u202e\\u200b"}': "must hold some words",
@@ -222,8 +222,8 @@ async def test_bad_input_is_told_by_field() -> None:
         for body, message in bodies.items():
             refused = await client.post("/api/rag/ask", content=body, headers=JSON)
             assert refused.status_code == 422
-            (told,) = refused.json()["detail"]
-            assert message in told["msg"]
+            (problem,) = refused.json()["detail"]
+            assert message in problem["msg"]
         for body in (b"[" * 100_000, b'{"question": "\xff"}', b"\x00"):
             refused = await client.post("/api/rag/ask", content=body, headers=JSON)
             assert refused.status_code in {400, 422}
@@ -237,12 +237,12 @@ async def test_a_question_is_rewritten_or_answered_and_each_call_is_a_turn_in_th
 ) -> None:
     model_server.script(answer_json(REFINED), answer(ANSWER))
     tracer = RecordingTracer()
-    async with asking(model_server, turns=TurnRunner(open_root=tracer)) as client:
+    async with serving_model(model_server, turns=TurnRunner(open_root=tracer)) as client:
         response = await client.post("/api/rag/rewrite", json=ASKED)
         await client.post("/api/rag/ask", json=ASKED)
-    told = {name: value for name, value in REFINED.items() if name != "refined_query"}
-    told |= {"original": QUESTION, "refined": REFINED["refined_query"], "fallback_reason": None}
-    assert response.json() == told
+    expected = {name: value for name, value in REFINED.items() if name != "refined_query"}
+    expected |= {"original": QUESTION, "refined": REFINED["refined_query"], "fallback_reason": None}
+    assert response.json() == expected
     rewritten, answered = tracer.turns
     assert rewritten.output == REFINED["refined_query"]
     assert "fine lees [1]" in str(answered.output)
@@ -250,13 +250,15 @@ async def test_a_question_is_rewritten_or_answered_and_each_call_is_a_turn_in_th
     assert (tracer.inputs, tracer.sessions) == ([QUESTION] * 2, [("api", "ab12")] * 2)
 
 
-async def test_when_the_budget_of_all_is_used_up_no_model_is_asked_and_the_note_says_so(
+async def test_when_the_global_budget_is_used_up_no_model_is_asked_and_the_note_says_so(
     model_server: ModelServer, sqlite_sessions: Sessions
 ) -> None:
     store = TurnRepository(sqlite_sessions)
     budgets = Budgets(turns=store, total_cost_usd=0.0001)
     model_server.script(answer(ANSWER, usage=(900, 100)))
-    async with asking(model_server, turns=TurnRunner(budgets=budgets, store=store)) as client:
+    async with serving_model(
+        model_server, turns=TurnRunner(budgets=budgets, store=store)
+    ) as client:
         first = (await client.post("/api/rag/ask", json=ASKED)).json()
         second = (await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})).json()
         streamed = await client.post("/api/research/query", json={"query": "lees"})

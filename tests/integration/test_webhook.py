@@ -1,4 +1,4 @@
-"""The bot over HTTP, on real sockets: what it takes, what it refuses, and how it stops."""
+"""The HTTP server on real sockets: what it accepts, what it refuses, and how it stops."""
 
 import asyncio
 import json
@@ -10,25 +10,31 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from bot.http.server import SECRET_HEADER, WEBHOOK_PATH, CannotListen, listen, webhook
+from bot.http.server import (
+    SECRET_HEADER,
+    WEBHOOK_PATH,
+    CannotListen,
+    build_webhook_router,
+    listen,
+)
 from bot.telegram.connection import Accept
 from db.repositories.inbox import Backlog, Payload
 from tests.serving import Running
 from tests.serving import serving as serve
 
 PATIENCE = 30
-"""Seconds after which what never comes is given up; nothing is to take that long."""
+"""Seconds after which what never comes is given up; nothing should take that long."""
 
 SECRET = "right-secret-5c1f"
 PRIVATE = "Gevrey for Aunt Rosalind"
 UPDATE: dict[str, object] = {"update_id": 7, "message": {"text": PRIVATE}}
 BODY = json.dumps(UPDATE).encode()
 JSON = {"content-type": "application/json"}
-GOOD = {**JSON, SECRET_HEADER: SECRET}
+HEADERS = {**JSON, SECRET_HEADER: SECRET}
 
 
 class Inbox:
-    """Takes updates once `go` is set."""
+    """Accepts updates once `go` is set."""
 
     def __init__(self) -> None:
         self.updates: list[Payload] = []
@@ -41,7 +47,7 @@ class Inbox:
 
 
 class DatabaseGone(Exception):
-    """Its text holds what was to be stored, as that of database errors does."""
+    """An error whose text contains the update, like the errors of databases."""
 
 
 async def fail(updates: Sequence[Payload]) -> None:
@@ -51,25 +57,28 @@ async def fail(updates: Sequence[Payload]) -> None:
 @asynccontextmanager
 async def serving(accept: Accept = fail, **others: Any) -> AsyncIterator[Running]:
     """Serve the app with a webhook."""
-    async with serve(routers=[webhook(accept, SecretStr(SECRET))], **others) as running:
+    router = build_webhook_router(accept, SecretStr(SECRET))
+    async with serve(routers=[router], **others) as running:
         yield running
 
 
 async def post(running: Running) -> httpx.Response:
-    return await running.client.post(WEBHOOK_PATH, content=BODY, headers=GOOD)
+    return await running.client.post(WEBHOOK_PATH, content=BODY, headers=HEADERS)
 
 
 REFUSED = {
     "no secret": (JSON, BODY, 403),
     "wrong secret": (JSON | {SECRET_HEADER: "wrong-secret-9d2e"}, BODY, 403),
     "non-ASCII secret": (JSON | {SECRET_HEADER: "sécret-ключ"}, BODY, 403),
-    "endless nesting": (GOOD, b"[" * 500_000, 400),
-    "update_id true": (GOOD, b'{"update_id": true}', 400),
-    "not to be stored": (GOOD, BODY, 503),
+    "endless nesting": (HEADERS, b"[" * 500_000, 400),
+    "update_id true": (HEADERS, b'{"update_id": true}', 400),
+    "not to be stored": (HEADERS, BODY, 503),
 }
 
 
-async def test_the_webhook_refuses_and_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_webhook_refuses_requests_and_reveals_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(1)
     async with serving(fail) as running:
         for headers, body, status in REFUSED.values():
@@ -81,7 +90,7 @@ async def test_the_webhook_refuses_and_tells_nothing(caplog: pytest.LogCaptureFi
     assert f"{WEBHOOK_PATH} failed with DatabaseGone" in caplog.text
 
 
-async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
+async def test_a_request_without_the_secret_is_refused_before_the_body_is_read() -> None:
     async with serving() as running:
         lines = ["host: localhost", f"content-length: {10**12}", "", ""]
         request = "\r\n".join([f"POST {WEBHOOK_PATH} HTTP/1.1", *lines])
@@ -91,7 +100,7 @@ async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
         writer.close()
 
 
-async def test_health_and_metrics_are_there_when_the_database_is_not(
+async def test_health_and_metrics_are_served_without_a_database(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     waiting = Backlog(unfinished=3, oldest_seconds=12.5)
@@ -127,7 +136,7 @@ async def test_health_and_metrics_are_there_when_the_database_is_not(
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(60, 200), (1, 500)])
-async def test_while_the_bot_stops_200_comes_only_for_an_update_that_is_accepted(
+async def test_during_shutdown_only_an_accepted_update_is_answered_with_200(
     seconds: int, status: int
 ) -> None:
     inbox = Inbox()
@@ -144,7 +153,7 @@ async def test_while_the_bot_stops_200_comes_only_for_an_update_that_is_accepted
     assert inbox.updates == [UPDATE] * (status == 200)
 
 
-def test_a_port_that_is_taken_is_said_in_one_line() -> None:
+def test_a_port_in_use_is_reported_in_one_line() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CannotListen, match=rf"127\.0\.0\.1 port {port}: Address already"):
