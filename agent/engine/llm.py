@@ -36,8 +36,7 @@ OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 UNSENT: Final = {"UnsupportedProtocol", "LocalProtocolError", "InvalidURL", "UnicodeEncodeError"}
 """Errors of the client for a request that it could not send."""
 FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
-NO_CALL: Final = "does not match the expected"
-"""Words of llama.cpp about an answer in JSON that is no call of a tool."""
+NO_CALL: Final = "does not match the expected"  # llama.cpp of JSON that is no call of a tool
 TOO_LONG: Final = pattern("context[ _](?:length|size|window)|prompt is too long|too many tokens")
 """Words about a request's length, as servers write them."""
 TRANSIENT: Final = frozenset({408, 409, 425, 429})

@@ -39,8 +39,7 @@ from agent.text import pattern
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT_SECONDS: Final = 20.0
-TOKEN_CHARS: Final = 4
-"""Characters of a token, about: a request that was cut off is counted so."""
+TOKEN_CHARS: Final = 4  # about, to count a request that was cut off
 VERSION: Final = pattern(r"(?s)(?:-(?:v?\d|latest).*)?")
 """The rest of a name that is still the same model: nothing, a date or a version."""
 LOCAL_HOSTS: Final = (".local", ".internal", ".lan", ".home.arpa", ".localhost")

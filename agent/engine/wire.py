@@ -29,8 +29,7 @@ from agent.text import pattern, strip_unstorable
 
 FORMAT_WORDS: Final = pattern(r"response_format|json_|grammar|schema")
 STREAM_WORDS: Final = pattern(r"\bstream")
-TOO_MUCH: Final = pattern(r"too large|context length|at most")
-"""Words of a complaint about a value; the parameter itself is known."""
+TOO_MUCH: Final = pattern(r"too large|context length|at most")  # a value, not the parameter
 FINISH_REASONS: Final = {"max_tokens": "length", "safety": "content_filter", "error": "interrupted"}
 """Finish reasons of other servers, in the words of OpenAI; `interrupted` is ours."""
 
