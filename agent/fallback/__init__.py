@@ -1,1 +1,1 @@
-"""The rules that answer when there is no language model, or none that answers."""
+"""Rule-based answers, used if no language model is configured or available."""

@@ -1,4 +1,4 @@
-"""One message as a request: what it wants of a wine, what it rules out, what it points at."""
+"""The wine request that a message makes: its filters, dishes, exclusions and references."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 from agent import size_limits
 from agent.fallback.words import (
     Dish,
-    Span,
+    Phrase,
     Token,
     detect_message_language,
-    dishes,
     find_phrases,
+    load_dishes,
     tokenize,
 )
 from agent.numerals import parse_number
@@ -26,136 +26,146 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
     "tannins": [*Level],
     "acidities": [*Level],
 }
-"""The steps of each scale, from the least to the most."""
-LISTS: Final = ("styles", "colours", *SCALES, "grapes", "countries", "regions", "text")
-"""The fields of what a wine is to be, in the order in which they are described."""
-WITH_COLOURS: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
-"""Styles that have a colour besides."""
-OF_KIND: Final = frozenset({"styles", "grapes", "regions", "colour"})
-"""Fields of what a wine is: no ice wine is no word against sweet ones."""
-EITHER: Final = frozenset("or oder ou o of u".split())
-EITHERS: Final = EITHER | frozenset("nor noch ni".split())
-LINKS: Final = EITHERS | frozenset(
+"""The steps of each scale, from the lowest to the highest."""
+LIST_FIELDS: Final = ("styles", "colours", *SCALES, "grapes", "countries", "regions", "text")
+"""The filters that are lists of values, in the order in which they are described to the user."""
+COLOURED_STYLES: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
+"""Styles with wines of several colours."""
+KIND_FIELDS: Final = frozenset({"styles", "grapes", "regions", "colour"})
+"""Fields that name a kind of wine: excluding ice wine does not exclude other sweet wines."""
+OR_WORDS: Final = frozenset("or oder ou o of u".split())
+OR_NOR_WORDS: Final = OR_WORDS | frozenset("nor noch ni".split())
+LINK_WORDS: Final = OR_NOR_WORDS | frozenset(
     "and und et y e en ne nem neither , / a an the le la les l un une de du des d der "
     "die das den el los las il lo gli i een het uma um os as any auch also other andere anderen "
     "autre altri altre otro outro vin wine wein vino vinho wijn".split()
 )
-"""Text that is allowed between two things that one negator excludes."""
-STOPS: Final = frozenset(".;!?\n()")
-REACH: Final = 5
-"""Words between a negator and what it rules out."""
-LEADING: Final = frozenset(
+"""The tokens that may stand between two things excluded by one negation."""
+CLAUSE_ENDS: Final = frozenset(".;!?\n()")
+MAX_NEGATION_DISTANCE: Final = 5
+"""The maximum number of tokens between a negation and what it excludes."""
+DISH_PREPOSITIONS: Final = frozenset(
     "with for zu zum zur für fur mit bei beim pour avec au aux para con a per con col alla al voor "
     "bij met com".split()
 )
-"""Words before a dish."""
-SHORTEST_UNKNOWN: Final = 4
-NOT_SWEET: Final = ("bone_dry", "dry", "off_dry")
-MOST_VALUES: Final = 6
-REMEMBERED: Final = 256
-FEW_WORDS: Final = 4
-"""Words of a message that asks to know, or is no more than the name of a wine."""
+MIN_UNKNOWN_LETTERS: Final = 4
+"""Shorter unknown words are ignored."""
+DRY_STEPS: Final = ("bone_dry", "dry", "off_dry")
+MAX_VALUES: Final = 6
+CACHED_REQUESTS: Final = 256
+MAX_NAME_WORDS: Final = 4
+"""The longest message that may consist of the name of a wine only."""
+MIN_QUESTION_WORDS: Final = 4
 
-PRICE: Final = frozenset({"min_price", "max_price", "currency"})
-UNKNOWN: Final = "?"
-"""A currency that cannot be converted."""
-MOST: Final = 100_000
+PRICE_FIELDS: Final = frozenset({"min_price", "max_price", "currency"})
+UNKNOWN_CURRENCY: Final = "?"
+"""Any currency that cannot be converted."""
+MAX_AMOUNT: Final = 100_000
 YEARS: Final = range(1900, 2101)
-AROUND: Final = 0.7, 1.3
-"""The limits of an approximate price, as factors."""
-BETWEEN: Final = frozenset(
+APPROXIMATE_FACTORS: Final = 0.7, 1.3
+"""Factors from an approximate price to its lower and upper limit."""
+FILLER_WORDS: Final = frozenset(
     "d de di of van the a an i ai le la les l los las der die den das dem il lo is my o um uns so "
     "como tipo ist est es e c ma mein meine mi mio mijn het non mehr als que than".split()
 )
-"""Text that is allowed between an amount and its limit or its currency."""
-LIMITS: Final = ("max", "min", "about", "between")
+"""The words that may stand between an amount and its limit or its currency."""
+LIMIT_ROLES: Final = ("max", "min", "about", "between")
 RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
 AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
-"""A price as signs: `N` is a number, `C` a currency, `K` something else that is counted, `_` a word
-in between. `L` limits the number after it, `A` the one before, `B` either; `J` joins two, `T`
-("till") also limits.
+"""Patterns of prices, in which a message is written with one symbol for each phrase or token:
+
+- `N` a number, `C` a currency, `K` a unit other than money (so the number is not a price)
+- `L` a limit of the number after it, `A` of the number before it, `B` of either
+- `J` joins two numbers to a range, `T` ("till") also limits the number after it
+- `_` a filler word, `.` anything else
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Hold what a user asks for; a field is empty if the message does not mention it.
-
-    `filters` are named as those of a search; `text` and `without_text` are tastes of its notes, and
-    the currency may be UNKNOWN. `dishes` are named as the person wrote them. `cues` are said of the
-    wines that were shown: cheaper, dearer, lighter, fuller, drier, sweeter, other, like, why.
-    `ordinals` count them from 1, -1 is the last. `unknown` are the words that no table knows and
-    that may be a dish or a name, `unread` counts all longer words that no table knows.
-    """
+    """A request for wine; fields that the message does not mention are empty."""
 
     text: str = ""
     language: str = "en"
     filters: Mapping[str, Any] = field(default_factory=dict)
+    """Named as in `WineQuery`, but `text` and `without_text` are lists of tastes, and the currency
+    may be UNKNOWN_CURRENCY."""
     dishes: Mapping[str, Dish] = field(default_factory=dict)
+    """The dishes by their names in the message."""
     cues: frozenset[str] = frozenset()
+    """Relations to the wines shown before: cheaper, dearer, lighter, fuller, drier, sweeter, other,
+    like or why."""
     ordinals: tuple[int, ...] = ()
+    """Positions of wines shown before, from 1 on; -1 is the last."""
     name: str = ""
-    unknown: tuple[str, ...] = ()
-    unread: int = 0
+    """The name of a wine or a producer, if the message has nothing else to search for."""
+    unknown_words: tuple[str, ...] = ()
+    """Words that are in no table but may be a dish or a name."""
+    unknown_count: int = 0
+    """The number of all longer words that are in no table."""
     is_question: bool = False
     is_about_wine: bool = False
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the message names nothing by which wines can be found."""
+        """Return whether the message contains nothing to search for."""
         return not (self.describes_wine or self.cues or self.ordinals)
 
     @property
     def describes_wine(self) -> bool:
-        """Return whether the message describes the wine itself."""
+        """Return whether the message describes a wine independently of those shown before."""
         return bool(self.filters or self.dishes or self.name)
 
     @property
-    def wanted(self) -> dict[str, tuple[str, ...]]:
-        """Return the fields that a wine is to have one of these values of."""
-        return {name: self.filters[name] for name in LISTS if name in self.filters}
+    def inclusions(self) -> dict[str, tuple[str, ...]]:
+        """Return the filters in `LIST_FIELDS`, of which a wine should have one of the values."""
+        return {name: self.filters[name] for name in LIST_FIELDS if name in self.filters}
 
     def values(self, name: str) -> tuple[str, ...]:
-        """Return the values that a field is to have."""
+        """Return the values of a list filter, or an empty tuple."""
         return tuple(self.filters.get(name, ()))
 
 
-def read_request(text: str, default: str = "en") -> Request:
-    """Return what a message asks for; `default` is its language if nothing in it tells."""
-    return _read(text[: size_limits.MESSAGE_CHARS], default)
+def read_request(text: str, default_language: str = "en") -> Request:
+    """Return the request of a message; its language is the default one unless clearly another."""
+    return _read_request(text[: size_limits.MESSAGE_CHARS], default_language)
 
 
-@lru_cache(REMEMBERED)
-def _read(text: str, default: str) -> Request:
-    return replace(_Reader(text, detect_message_language(text, default)).request(), text=text)
+@lru_cache(CACHED_REQUESTS)
+def _read_request(text: str, default_language: str) -> Request:
+    language = detect_message_language(text, default_language)
+    return replace(_MessageReader(text, language).read(), text=text)
 
 
 class _Unit(NamedTuple):
-    """A phrase of the message or a word that belongs to none, and its sign in a price."""
+    """A phrase, or a token outside of phrases, with its symbol in a price pattern."""
 
-    sign: str
-    places: range
-    value: float = 0
+    symbol: str
+    indices: range
+    number: float = 0
     currency: str = ""
     limit: str = ""
 
 
-def read_price(words: Sequence[Token], spans: Sequence[Span]) -> tuple[dict[str, Any], set[int]]:
-    """Return the filters for the price that a message names, and the places of the words for it.
+def read_price(
+    tokens: Sequence[Token], phrases: Sequence[Phrase]
+) -> tuple[dict[str, Any], set[int]]:
+    """Return the price filters of a message, and the indices of the tokens that express them.
 
-    If the currency cannot be converted, the only filter is that it is UNKNOWN.
+    An amount in an unconvertible currency gives the filter UNKNOWN_CURRENCY only.
     """
-    units = list(_units(words, spans))
-    signs = "".join(unit.sign for unit in units)
-    for kind in (RANGE, AMOUNT):
+    units = list(_units(tokens, phrases))
+    symbols = "".join(unit.symbol for unit in units)
+    # Single amounts are only considered if there is no range.
+    for price_pattern in (RANGE, AMOUNT):
         price, used = dict[str, Any](), set[int]()
-        for found in kind.finditer(signs):
-            part = units[found.start() : found.end()]
-            if limits := _limits(part):
-                price |= limits
-                used.update(*(unit.places for unit in part))
-        if price.get("currency") == UNKNOWN:
-            return {"currency": UNKNOWN}, used
+        for match in price_pattern.finditer(symbols):
+            matched_units = units[match.start() : match.end()]
+            if filters := _price_filters(matched_units):
+                price |= filters
+                used.update(*(unit.indices for unit in matched_units))
+        if price.get("currency") == UNKNOWN_CURRENCY:
+            return {"currency": UNKNOWN_CURRENCY}, used
         if {"min_price", "max_price"} <= price.keys():
             low, high = sorted((price["min_price"], price["max_price"]))
             return price | {"min_price": low, "max_price": high}, used
@@ -164,75 +174,95 @@ def read_price(words: Sequence[Token], spans: Sequence[Span]) -> tuple[dict[str,
     return price, used
 
 
-def _units(words: Sequence[Token], spans: Sequence[Span]) -> Iterator[_Unit]:
-    """Yield the phrases of a message and its other words, in order."""
-    starts, place = {span.start: span for span in spans}, 0
-    while place < len(words):
-        if (span := starts.get(place)) is not None:
-            yield _unit(span)
-            place = span.end
-            continue
-        word, places = words[place], range(place, place + 1)
-        worth = parse_number(word.written) if word.written[0].isdecimal() else MOST + 1
-        sign = "N" if worth <= MOST else "_" if word.stem in BETWEEN else "."
-        yield _Unit(sign, places, worth)
-        place += 1
+def _units(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Iterator[_Unit]:
+    """Yield the phrases of a message and the tokens outside of them, in order."""
+    phrases_by_start = {phrase.start: phrase for phrase in phrases}
+    index = 0
+    while index < len(tokens):
+        phrase = phrases_by_start.get(index)
+        unit = _phrase_unit(phrase) if phrase else _token_unit(tokens[index], index)
+        yield unit
+        index = unit.indices.stop
 
 
-def _unit(span: Span) -> _Unit:
-    if numbers := span.values("number"):
-        number, _, code = numbers[0].partition(" ")
-        return _Unit("N", span.places, float(number), code)
-    if code := next(iter(span.values("currency")), UNKNOWN if span.has("unconverted") else ""):
-        return _Unit("C", span.places, currency=code)
-    if span.has("counted") or span.has("percent"):
-        return _Unit("K", span.places)
-    first = next((limit for limit in LIMITS if span.has(limit)), "")
-    behind = next((limit for limit in LIMITS if span.has(f"{limit}_after")), "")
-    sign = "B" if first and behind else "L" if first else "A" if behind else "."
-    if span.has("joined"):
-        sign = "T" if first else "J"
-    return _Unit(sign, span.places, limit=first or behind)
+def _token_unit(token: Token, index: int) -> _Unit:
+    indices = range(index, index + 1)
+    if token.written[0].isdecimal():
+        number = parse_number(token.written)
+        if number <= MAX_AMOUNT:
+            return _Unit("N", indices, number)
+    return _Unit("_" if token.stem in FILLER_WORDS else ".", indices)
 
 
-def _limits(part: Sequence[_Unit]) -> dict[str, Any]:
-    """Return the filters for one or two amounts; none without a currency and a limit."""
-    low, *others = sorted(unit.value for unit in part if unit.sign == "N")
-    code = next((unit.currency for unit in part if unit.currency), "")
-    # The last limit counts: "around 120 at most".
-    limit = next((unit.limit for unit in reversed(part) if unit.limit), "")
-    counts_other = not others and (low in YEARS or part[-1].sign == "K")
-    if not code and (not limit or counts_other):
-        return {}
-    if others:
-        limits = {} if code == UNKNOWN else {"min_price": low, "max_price": others[-1]}
-    elif limit == "about":
-        limits = {"min_price": round(low * AROUND[0], 2), "max_price": round(low * AROUND[1], 2)}
+def _phrase_unit(phrase: Phrase) -> _Unit:
+    if numbers := phrase.values("number"):
+        number, _, currency = numbers[0].partition(" ")
+        return _Unit("N", phrase.indices, float(number), currency)
+    if currencies := phrase.values("currency"):
+        return _Unit("C", phrase.indices, currency=currencies[0])
+    if phrase.has_role("unknown_currency"):
+        return _Unit("C", phrase.indices, currency=UNKNOWN_CURRENCY)
+    if phrase.has_role("other_unit") or phrase.has_role("percent"):
+        return _Unit("K", phrase.indices)
+    limit_before = next((role for role in LIMIT_ROLES if phrase.has_role(role)), "")
+    limit_after = next((role for role in LIMIT_ROLES if phrase.has_role(f"{role}_after")), "")
+    if phrase.has_role("range_joint"):
+        symbol = "T" if limit_before else "J"
+    elif limit_before:
+        symbol = "B" if limit_after else "L"
     else:
-        limits = {"min_price" if limit == "min" else "max_price": low}
-    return limits | ({"currency": code} if code and limits else {})
+        symbol = "A" if limit_after else "."
+    return _Unit(symbol, phrase.indices, limit=limit_before or limit_after)
 
 
-class _Reader:
-    """Reads one message, phrase by phrase; `denied` are the phrases that it rules out."""
+def _price_filters(units: Sequence[_Unit]) -> dict[str, Any]:
+    """Return the filters of one or two amounts; empty without both a currency and a limit."""
+    low, *higher = sorted(unit.number for unit in units if unit.symbol == "N")
+    currency = next((unit.currency for unit in units if unit.currency), "")
+    # The last limit counts: "around 120 at most".
+    limit = next((unit.limit for unit in reversed(units) if unit.limit), "")
+    is_no_price = not higher and (low in YEARS or units[-1].symbol == "K")
+    if not currency and (not limit or is_no_price):
+        return {}
+    filters: dict[str, Any]
+    if higher:
+        is_known = currency != UNKNOWN_CURRENCY
+        filters = {"min_price": low, "max_price": higher[-1]} if is_known else {}
+    elif limit == "about":
+        lower, upper = (round(low * factor, 2) for factor in APPROXIMATE_FACTORS)
+        filters = {"min_price": lower, "max_price": upper}
+    else:
+        filters = {"min_price" if limit == "min" else "max_price": low}
+    return filters | ({"currency": currency} if currency and filters else {})
+
+
+class _MessageReader:
+    """Reads the request of one message from its known phrases."""
 
     def __init__(self, text: str, language: str) -> None:
         self.text = text.replace("n't", " not").replace("n’t", " not")
-        self.language, self.words = language, tokenize(self.text)
-        spans = find_phrases(self.words, language)
-        self.price, used = read_price(self.words, spans)
-        self.spans = [span for span in spans if span.has("not") or used.isdisjoint(span.places)]
-        self.covered = used.union(*(span.places for span in self.spans))
-        self.denied = [*self._ruled_out_spans()]
-        self.wanted = [span for span in self.spans if span not in self.denied]
-        self.marks = {mark for span in self.spans for mark in span.values("mark")}
+        self.language = language
+        self.tokens = tokenize(self.text)
+        phrases = find_phrases(self.tokens, language)
+        self.price, used = read_price(self.tokens, phrases)
+        self.phrases = [
+            phrase
+            for phrase in phrases
+            if phrase.has_role("not") or used.isdisjoint(phrase.indices)
+        ]
+        self.understood = used.union(*(phrase.indices for phrase in self.phrases))
+        self.negated = [*self._find_negated()]
+        self.positive = [phrase for phrase in self.phrases if phrase not in self.negated]
+        self.roles = {role for phrase in self.phrases for role in phrase.values("role")}
 
-    def request(self) -> Request:
-        """Return the request that the message makes."""
-        unread = [
-            at
-            for at, word in enumerate(self.words)
-            if at not in self.covered and word.is_word and word.stem not in LEADING
+    def read(self) -> Request:
+        """Return the request of the message."""
+        unknown = [
+            index
+            for index, token in enumerate(self.tokens)
+            if index not in self.understood
+            and token.is_alphanumeric
+            and token.stem not in DISH_PREPOSITIONS
         ]
         request = Request(
             language=self.language,
@@ -240,171 +270,188 @@ class _Reader:
             dishes=self._dishes(),
             cues=frozenset(self._values("cue")),
             ordinals=tuple(map(int, self._values("ordinal"))),
-            unknown=tuple(dict.fromkeys(self._names(unread)))[:MOST_VALUES],
-            unread=sum(len(self._word(at)) >= SHORTEST_UNKNOWN for at in unread),
-            is_about_wine=bool({"wine", "wish"} & self.marks),
+            unknown_words=tuple(dict.fromkeys(self._possible_names(unknown)))[:MAX_VALUES],
+            unknown_count=sum(len(self._stem(index)) >= MIN_UNKNOWN_LETTERS for index in unknown),
+            is_about_wine=bool({"wine", "wish"} & self.roles),
         )
-        request = replace(request, name=self._name(request))
+        request = replace(request, name=self._wine_name(request))
         return replace(request, is_question=self._is_question(request))
 
     def _filters(self) -> dict[str, Any]:
-        """Return the filters of a search for what the message says."""
-        filters = drop_empty(self._tastes() | {"without_allergens": self._allergens()}) | self.price
-        if not self.price and (caps := self._values("cap")):
-            filters["max_price"] = min(map(float, caps))
+        """Return the filters, named as in `Request.filters`."""
+        lists = self._list_filters() | {"without_allergens": self._allergens()}
+        filters = drop_empty(lists) | self.price
+        if not self.price and (prices := self._values("usual_max_price")):
+            filters["max_price"] = min(map(float, prices))
         if strengths := self._values("max_abv"):
             filters["max_abv"] = min(map(float, strengths))
         if orders := self._values("order"):
             filters["order"] = orders[0]
         return filters
 
-    def _values(self, name: str) -> list[str]:
-        """Return the values of a field in what is wanted, each once."""
-        return list(dict.fromkeys(value for span in self.wanted for value in span.values(name)))
+    def _values(self, field: str) -> list[str]:
+        """Return the values of a field in the positive phrases, without duplicates."""
+        values = (value for phrase in self.positive for value in phrase.values(field))
+        return list(dict.fromkeys(values))
 
-    def _word(self, place: int) -> str:
-        """Return the stem of the word at a place; empty outside of the message."""
-        return self.words[place].stem if 0 <= place < len(self.words) else ""
+    def _stem(self, index: int) -> str:
+        """Return the stem of a token, or an empty string outside of the message."""
+        return self.tokens[index].stem if 0 <= index < len(self.tokens) else ""
 
-    def _ruled_out_spans(self) -> Iterator[Span]:
-        """Yield the phrases that a negator rules out: behind it, or else right before it."""
-        ends = {place + 1 for place, word in enumerate(self.words) if word.stem in STOPS}
-        buts = {span.start for span in self.spans if span.has("but")}
-        for start, end in pairwise(sorted({0, len(self.words), *ends, *buts})):
-            clause = [span for span in self.spans if start <= span.start < end]
-            for place, span in enumerate(clause):
-                found = self._ruled_out(span, clause[place + 1 :]) if span.has("not") else []
-                if not found and (span.has("not") or span.has("not_behind")):
-                    found = self._ruled_out(span, clause[:place][::-1])
-                yield from found
+    def _find_negated(self) -> Iterator[Phrase]:
+        """Yield the phrases that a negation excludes: those after it, or else directly before it."""
+        ends = {index + 1 for index, token in enumerate(self.tokens) if token.stem in CLAUSE_ENDS}
+        buts = {phrase.start for phrase in self.phrases if phrase.has_role("but")}
+        for start, end in pairwise(sorted({0, len(self.tokens), *ends, *buts})):
+            clause = [phrase for phrase in self.phrases if start <= phrase.start < end]
+            for index, phrase in enumerate(clause):
+                is_negation = phrase.has_role("not")
+                negated = self._negated_by(phrase, clause[index + 1 :]) if is_negation else []
+                if not negated and (is_negation or phrase.has_role("not_after")):
+                    negated = self._negated_by(phrase, clause[:index][::-1])
+                yield from negated
 
-    def _ruled_out(self, negator: Span, spans: Sequence[Span]) -> list[Span]:
-        """Return the nearest thing within reach, and those that are linked to it."""
-        found: list[Span] = []
-        for span in spans:
-            if not _kinds(span):
-                if span.has("not") or span.has("wish"):
+    def _negated_by(self, negation: Phrase, candidates: Sequence[Phrase]) -> list[Phrase]:
+        """Return the nearest candidate with a named thing, and those that are linked to it.
+
+        The candidates are the other phrases of the clause, the nearest first.
+        """
+        negated: list[Phrase] = []
+        for phrase in candidates:
+            if not _named_fields(phrase):
+                if phrase.has_role("not") or phrase.has_role("wish"):
                     break
                 continue
-            last = found[-1] if found else negator
-            first, second = sorted((last, span), key=lambda one: one.start)
-            between = [word.stem for word in self.words[first.end : second.start]]
-            is_alike = not EITHERS.isdisjoint(between) or _kinds(last) & _kinds(span)
-            is_linked = LINKS.issuperset(between) and is_alike
-            is_near = len(between) <= REACH and "," not in between
-            if not (is_linked if found else is_near):
+            nearer = negated[-1] if negated else negation
+            first, second = sorted((nearer, phrase), key=lambda phrase: phrase.start)
+            between = {token.stem for token in self.tokens[first.end : second.start]}
+            if negated:
+                is_alike = OR_NOR_WORDS & between or _named_fields(nearer) & _named_fields(phrase)
+                is_negated = bool(is_alike) and between <= LINK_WORDS
+            else:
+                distance = second.start - first.end
+                is_negated = distance <= MAX_NEGATION_DISTANCE and "," not in between
+            if not is_negated:
                 break
-            found.append(span)
-        return found
+            negated.append(phrase)
+        return negated
 
-    def _tastes(self) -> dict[str, list[str]]:
-        """Return the wanted and the excluded values of each field."""
-        wanted = {name: self._values(name) for name in LISTS} | {"colours": list[str]()}
-        is_free = "alcohol_free" in wanted["styles"]
-        if is_free:
-            wanted["styles"] = ["alcohol_free"]
-        has_own = bool(WITH_COLOURS & {*wanted["styles"]})
-        # A colour is a style by itself, but of a sparkling wine its colour.
-        for span in self.wanted:
-            is_other = EITHER & {self._word(span.start - 1), self._word(span.end)}
-            is_besides = has_own and (is_free or not is_other)
-            wanted["colours" if is_besides else "styles"] += span.values("colour")
-        without = {name: list[str]() for name in LISTS}
-        for span in self.denied:
-            is_named = span.values("regions") or span.values("grapes")
-            names = ("regions", "grapes") if is_named else ("styles", "countries", "text")
+    def _list_filters(self) -> dict[str, list[str]]:
+        """Return the included and the excluded values of each field in `LIST_FIELDS`."""
+        included, excluded = self._included_values(), self._excluded_values()
+        opposites = _opposite_steps(self.negated)
+        for name, values in included.items():
+            values[:0] = opposites.get(name, ())
+            included[name] = [value for value in values if value not in excluded[name]]
+        return included | {f"without_{name}": values for name, values in excluded.items()}
+
+    def _included_values(self) -> dict[str, list[str]]:
+        included = {name: self._values(name) for name in LIST_FIELDS}
+        is_alcohol_free = "alcohol_free" in included["styles"]
+        if is_alcohol_free:
+            included["styles"] = ["alcohol_free"]
+        has_coloured_style = bool(COLOURED_STYLES & {*included["styles"]})
+        # "red" is a style by itself, but a colour in "red sparkling", unlike in "red or sparkling".
+        for phrase in self.positive:
+            neighbours = {self._stem(phrase.start - 1), self._stem(phrase.end)}
+            is_style = not has_coloured_style or (OR_WORDS & neighbours and not is_alcohol_free)
+            included["styles" if is_style else "colours"] += phrase.values("colour")
+        return included
+
+    def _excluded_values(self) -> dict[str, list[str]]:
+        excluded = {name: list[str]() for name in LIST_FIELDS}
+        for phrase in self.negated:
+            # "No Chablis" excludes the region, not also its country and its colour.
+            is_specific = phrase.values("regions") or phrase.values("grapes")
+            names = ("regions", "grapes") if is_specific else ("styles", "countries", "text")
             for name in names:
-                without[name] += span.values(name)
-            if not any(map(span.values, names)):
-                without["styles"] += span.values("colour")
-        opposites = _opposites(self.denied)
-        return {
-            **{
-                name: [
-                    one
-                    for one in (*opposites.get(name, ()), *wanted[name])
-                    if one not in without[name]
-                ]
-                for name in LISTS
-            },
-            **{f"without_{name}": values for name, values in without.items()},
-        }
+                excluded[name] += phrase.values(name)
+            if not any(map(phrase.values, names)):
+                excluded["styles"] += phrase.values("colour")
+        return excluded
 
     def _dishes(self) -> dict[str, Dish]:
-        """Return the dishes that are named; a side dish counts where nothing else is."""
-        found = {
-            self.text[self.words[span.start].start : self.words[span.end - 1].end]: dishes()[
-                int(number)
-            ]
-            for span in self.wanted
-            for number in span.values("dish")[:1]
-            if not (span.values("allergen") and "allergy" in self.marks)
-        }
-        mains = {name: dish for name, dish in found.items() if not dish.side} or found
-        return dict([*mains.items()][:MOST_VALUES])
+        """Return the dishes by their names in the message; sides only if there is no main dish."""
+        dishes: dict[str, Dish] = {}
+        for phrase in self.positive:
+            is_allergy = phrase.values("allergen") and "allergy" in self.roles
+            if phrase.values("dish") and not is_allergy:
+                first, last = self.tokens[phrase.start], self.tokens[phrase.end - 1]
+                dish = load_dishes()[int(phrase.values("dish")[0])]
+                dishes[self.text[first.start : last.end]] = dish
+        mains = {name: dish for name, dish in dishes.items() if not dish.is_side}
+        return dict([*(mains or dishes).items()][:MAX_VALUES])
 
     def _allergens(self) -> list[str]:
-        found = [value for span in self.spans for value in span.values("without_allergens")]
-        denied = [span for span in self.denied if not span.values("dish")]
-        spans = self.spans if "allergy" in self.marks else denied
-        return found + [value for span in spans for value in span.values("allergen")]
+        """Return the allergens to avoid: all if an allergy is mentioned, else the negated ones."""
+        negated = [phrase for phrase in self.negated if not phrase.values("dish")]
+        phrases = self.phrases if "allergy" in self.roles else negated
+        allergens = [
+            value for phrase in self.phrases for value in phrase.values("without_allergens")
+        ]
+        return allergens + [value for phrase in phrases for value in phrase.values("allergen")]
 
-    def _names(self, unread: Sequence[int]) -> Iterator[str]:
-        """Yield the unread words that are where a dish is, or are written as names.
+    def _possible_names(self, unknown: Sequence[int]) -> Iterator[str]:
+        """Yield the unknown words that may be dishes, by their prepositions, or proper names."""
+        for index in unknown:
+            token, word_before = self.tokens[index], self._stem(index - 1)
+            may_be_dish = bool(DISH_PREPOSITIONS & {word_before, self._stem(index - 2)})
+            # In German every noun is capitalised.
+            has_capital = token.is_capitalised and not token.written.isupper()
+            is_name = has_capital and self.language != "de"
+            starts_sentence = index == 0 or word_before in CLAUSE_ENDS
+            is_long = len(token.stem) >= MIN_UNKNOWN_LETTERS
+            if (is_name and not starts_sentence) or (may_be_dish and is_long):
+                yield token.written
 
-        In German any noun is.
-        """
-        for at in unread:
-            word, before = self.words[at], self._word(at - 1)
-            is_dish = not LEADING.isdisjoint((before, self._word(at - 2)))
-            is_title = word.is_title and not word.written.isupper() and self.language != "de"
-            is_name = is_title and at > 0 and before not in STOPS
-            if is_name or (is_dish and len(word.stem) >= SHORTEST_UNKNOWN):
-                yield word.written
-
-    def _name(self, request: Request) -> str:
-        """Return the name of a wine or a producer, if the message asks for nothing else."""
-        is_wanted = request.is_about_wine or len(self.words) <= FEW_WORDS
-        if not (request.is_empty and is_wanted):
+    def _wine_name(self, request: Request) -> str:
+        """Return the longest run of capitalised unknown words as a name, if there is no filter."""
+        may_be_name = request.is_about_wine or len(self.tokens) <= MAX_NAME_WORDS
+        if not (request.is_empty and may_be_name):
             return ""
-        places = range(len(self.words))
-        runs = groupby(places, lambda at: at not in self.covered and self.words[at].is_title)
-        longest = max(([*run] for is_named, run in runs if is_named), key=len, default=[])
-        names = [self.words[at].written for at in longest]
-        is_name = len(names) > 1 or not {*names}.isdisjoint(request.unknown)
-        return " ".join(names) if is_name else ""
+        runs = groupby(
+            enumerate(self.tokens),
+            lambda item: item[0] not in self.understood and item[1].is_capitalised,
+        )
+        names = ([token.written for _, token in run] for is_name, run in runs if is_name)
+        longest = max(names, key=len, default=[])
+        is_name = len(longest) > 1 or not {*longest}.isdisjoint(request.unknown_words)
+        return " ".join(longest) if is_name else ""
 
     def _is_question(self, request: Request) -> bool:
-        """Return whether the message asks to know something rather than for a wine."""
-        is_bought = bool(request.dishes or PRICE & request.filters.keys())
-        if "explain" in self.marks:
-            return not (is_bought or ("wish" in self.marks and request.wanted))
-        opens = bool(self.spans) and self.spans[0].start == 0 and self.spans[0].has("opens")
-        is_asked = "?" in self.text or (opens and not is_bought)
-        is_wish = "wish" in self.marks or is_bought or bool(request.cues or request.ordinals)
-        return is_asked and sum(word.is_word for word in self.words) >= FEW_WORDS and not is_wish
+        """Return whether the message asks for knowledge rather than for a wine."""
+        names_dish_or_price = bool(request.dishes or PRICE_FIELDS & request.filters.keys())
+        is_wish = "wish" in self.roles
+        if "explain" in self.roles:
+            return not (names_dish_or_price or (is_wish and request.inclusions))
+        if is_wish or names_dish_or_price or request.cues or request.ordinals:
+            return False
+        first = self.phrases[0] if self.phrases else None
+        has_opening = first and first.start == 0 and first.has_role("question_opening")
+        word_count = sum(token.is_alphanumeric for token in self.tokens)
+        return bool("?" in self.text or has_opening) and word_count >= MIN_QUESTION_WORDS
 
 
-def drop_empty(values: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the fields that have values, each value once."""
+def drop_empty(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the fields that have values, without duplicates and with MAX_VALUES at most."""
     return {
-        name: tuple(dict.fromkeys(found))[:MOST_VALUES] for name, found in values.items() if found
+        name: tuple(dict.fromkeys(values))[:MAX_VALUES] for name, values in fields.items() if values
     }
 
 
-def _kinds(span: Span) -> set[str]:
-    """Return the fields of a search, the dish or the allergen that a phrase names."""
-    found = {*LISTS, "colour", "max_abv", "dish", "allergen"} & span.meanings.keys()
-    return found | ({"styles"} if "colour" in found else set())
+def _named_fields(phrase: Phrase) -> set[str]:
+    """Return the fields of a phrase that name something in a wine, a dish or an allergen."""
+    fields = {*LIST_FIELDS, "colour", "max_abv", "dish", "allergen"} & phrase.meanings.keys()
+    return fields | ({"styles"} if "colour" in fields else set())
 
 
-def _opposites(denied: Sequence[Span]) -> dict[str, list[str]]:
-    """Return what "not sweet" wants: the other steps of the scale."""
-    tastes = [span for span in denied if not span.meanings.keys() & OF_KIND]
-    found = dict[str, list[str]]()
+def _opposite_steps(negated: Sequence[Phrase]) -> dict[str, list[str]]:
+    """Return the steps of each scale that negated phrases leave: the dry ones for "not sweet"."""
+    tastes = [phrase for phrase in negated if not phrase.meanings.keys() & KIND_FIELDS]
+    opposites: dict[str, list[str]] = {}
     for name, scale in SCALES.items():
-        values = {value for span in tastes for value in span.values(name)}
-        steps = NOT_SWEET if name == "sweetness" and "sweet" in values else scale
-        if values:
-            found[name] = [str(step) for step in steps if step not in values]
-    return found
+        excluded = {value for phrase in tastes for value in phrase.values(name)}
+        steps = DRY_STEPS if name == "sweetness" and "sweet" in excluded else scale
+        if excluded:
+            opposites[name] = [str(step) for step in steps if step not in excluded]
+    return opposites

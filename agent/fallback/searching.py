@@ -1,7 +1,8 @@
-"""From a request to the wines that fit it: the query, and what is given up where nothing fits.
+"""Search wines for a request, with fewer hard filters if nothing matches.
 
-Prices, allergens and what is ruled out always exclude. Kind, sweetness, grape and place exclude
-unless nothing would be left; body and the like, and what suits a dish, only rank.
+Prices, allergens and exclusions are always hard filters. Kind, sweetness, grape and place become
+soft if no wine matches. Body, tannin, acidity and the pairing of a dish are always soft: they only
+rank.
 """
 
 from dataclasses import dataclass, replace
@@ -9,8 +10,8 @@ from typing import Any, Final
 
 from agent import size_limits
 from agent.fallback.merging import Context
-from agent.fallback.request import UNKNOWN, Request, read_request
-from agent.fallback.words import pairings, profiles
+from agent.fallback.request import UNKNOWN_CURRENCY, Request, read_request
+from agent.fallback.words import load_pairings, load_profiles
 from agent.sommelier.safety import find_wines, matches
 from agent.sommelier.wine import (
     Body,
@@ -23,143 +24,163 @@ from agent.sommelier.wine import (
 )
 from agent.turn import NOBODY, Person
 
-LIMIT: Final = 12
-MOST_UNREAD: Final = 2
-"""Words that a wish may have which no table knows, if it is certain what is wished for."""
-MOST_TEXT: Final = 290
-MOST_IDS: Final = 100
-MOST_FOODS: Final = 6
-RANKING: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
-"""Filters that rank from the start."""
-GIVEN_UP: Final = (
+MAX_RESULTS: Final = 12
+MAX_UNKNOWN_WORDS: Final = 2
+"""The maximum number of unknown words in an unambiguous request."""
+MAX_QUERY_CHARS: Final = 290
+MAX_EXCLUDED_IDS: Final = 100
+MAX_FOODS: Final = 6
+BEST_WINES: Final = 3
+"""The number of wines that decide which requested fields are unmet."""
+SOFT_FIELDS: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
+"""Filters that are soft from the start."""
+RELAXATION_STEPS: Final = (
     ("regions", "grapes", "bodies"),
     ("countries", "sweetness", "colours"),
     ("styles",),
 )
-"""The filters that are given up if no wine fits, in this order."""
-SWEET: Final = frozenset({"sweet", "luscious"})
+"""The filters that become soft, step by step, while no wine matches."""
+SWEET_STEPS: Final = frozenset({"sweet", "luscious"})
 OAKY: Final = "oaky"
-HEAVY: Final = (Style.SWEET, Style.FORTIFIED)
-"""Styles that a dish excludes unless its pairing names them."""
+"""The taste that is searched by the `oak` of a wine instead of by text."""
+DESSERT_STYLES: Final = (Style.SWEET, Style.FORTIFIED)
+"""Styles that a dish excludes unless its pairing contains them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundWines:
-    """The wines found for a request.
-
-    `missed` are the fields that the first search excluded by and that had to rank instead. `like`
-    is the wine that the others are like.
-    """
+    """The wines found for a request."""
 
     wines: tuple[Wine, ...] = ()
-    missed: tuple[str, ...] = ()
-    like: Wine | None = None
+    unmet_fields: tuple[str, ...] = ()
+    """The requested fields that none of the best wines meets."""
+    similar_to: Wine | None = None
+    """The wine to which similar ones were requested."""
 
 
 async def search_wines(
     catalogue: Catalogue, request: Request, context: Context, person: Person = NOBODY
 ) -> FoundWines:
-    """Search for what a request asks; where nothing fits, again with less that excludes."""
+    """Return the wines that match a request; while none does, relax the search step by step."""
     query = build_query(request, context)
-    liked = (context.meant(request) or context.shown)[:1] if "like" in request.cues else ()
-    like = liked[0] if liked else None
-    if like:
-        query = query.model_copy(update={"like": like.id})
+    similar_to = None
+    if "like" in request.cues:
+        candidates = context.find_referenced(request) or context.last_shown
+        similar_to = candidates[0] if candidates else None
+    if similar_to:
+        query = query.model_copy(update={"like": similar_to.id})
     result = await find_wines(catalogue, query, person)
-    wines = _fitting(result, request, query)
-    for names in () if like else GIVEN_UP:
-        asked = [name for name in names if getattr(query, name) and name not in query.soft]
-        if asked and not wines:
-            query = query.model_copy(update={"soft": (*query.soft, *asked)})
+    wines = _matching_wines(result, request, query)
+    for fields in () if similar_to else RELAXATION_STEPS:
+        hard = [name for name in fields if getattr(query, name) and name not in query.soft]
+        if hard and not wines:
+            query = query.model_copy(update={"soft": (*query.soft, *hard)})
             result = await find_wines(catalogue, query, person)
-            wines = _fitting(result, request, query)
-    asked = [*request.wanted, *["foods"][: len(request.dishes)]]
-    missed = [result.unmet_filters.get(wine.id, ()) for wine in wines[:3]]
-    by_all = [name for name in asked if missed and all(name in names for names in missed)]
-    return FoundWines(wines=wines, missed=tuple(by_all), like=like)
+            wines = _matching_wines(result, request, query)
+    requested = (*request.inclusions, *(["foods"] if request.dishes else []))
+    missed_by_wine = [result.missed.get(wine.id, ()) for wine in wines[:BEST_WINES]]
+    unmet = (
+        name
+        for name in requested
+        if missed_by_wine and all(name in missed for missed in missed_by_wine)
+    )
+    return FoundWines(wines=wines, unmet_fields=tuple(unmet), similar_to=similar_to)
 
 
-def _fitting(result: WineSearchResult, request: Request, query: WineQuery) -> tuple[Wine, ...]:
-    """Return the wines of a result that nothing speaks against, alcohol-free ones if asked for."""
-    tastes = request.values("without_text")
-    denied = {"text": tuple(taste for taste in tastes if taste != OAKY)}
+def _matching_wines(
+    result: WineSearchResult, request: Request, query: WineQuery
+) -> tuple[Wine, ...]:
+    """Return the wines of a result without excluded tastes and with the requested name.
+
+    Alcohol-free wines are only returned if requested, or if there are no others.
+    """
+    tastes = (taste for taste in request.values("without_text") if taste != OAKY)
+    excluded = {"text": tuple(tastes)}
     wines = [
         wine
         for wine in result.wines
-        if not matches(wine, denied) and (not request.name or _is_called(wine, request.name))
+        if not is_of(wine, excluded) and (not request.name or _has_name(wine, request.name))
     ]
-    stronger = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
-    return tuple(wines if Style.ALCOHOL_FREE in query.styles else stronger or wines)
+    if Style.ALCOHOL_FREE in query.styles:
+        return tuple(wines)
+    return tuple(wine for wine in wines if wine.style != Style.ALCOHOL_FREE) or tuple(wines)
 
 
-def _is_called(wine: Wine, name: str) -> bool:
-    """Return whether most words of a name are on the label of a wine."""
-    words, label = normalize(name).split(), normalize(f"{wine.label} {wine.region}").split()
-    return 2 * len(set(words) & set(label)) > len(words)
+def _has_name(wine: Wine, name: str) -> bool:
+    """Return whether most words of a name are in the label or the region of a wine."""
+    words = folded(name).split()
+    label_words = folded(f"{wine.label} {wine.region}").split()
+    return 2 * len(set(words) & set(label_words)) > len(words)
 
 
 def build_query(request: Request, context: Context) -> WineQuery:
-    """Return the search that a request means: what must be, what ranks, what must not be."""
+    """Return the query for a request, with its hard and soft filters."""
     filters = dict(request.filters)
-    tastes, denied = filters.pop("text", ()), filters.pop("without_text", ())
-    if OAKY in tastes or OAKY in denied:
-        filters["oak"] = OAKY not in denied
-    if filters.get("currency") == UNKNOWN:
+    tastes, excluded_tastes = filters.pop("text", ()), filters.pop("without_text", ())
+    if OAKY in tastes or OAKY in excluded_tastes:
+        filters["oak"] = OAKY not in excluded_tastes
+    if filters.get("currency") == UNKNOWN_CURRENCY:
         del filters["currency"]
-    named = (request.name, *(taste for taste in tastes if taste != OAKY))
-    filters |= {"text": " ".join(filter(None, named))[:MOST_TEXT], "limit": LIMIT}
+    texts = (request.name, *(taste for taste in tastes if taste != OAKY))
+    filters["text"] = " ".join(filter(None, texts))[:MAX_QUERY_CHARS]
+    filters["limit"] = MAX_RESULTS
     if request.cues:
-        filters["not_ids"] = context.seen[:MOST_IDS]
-    soft = RANKING & filters.keys()
+        filters["not_ids"] = context.shown_ids[:MAX_EXCLUDED_IDS]
+    soft = SOFT_FIELDS & filters.keys()
     if request.cues & {"lighter", "fuller"}:
         soft -= {"bodies"}
     soft |= _add_pairing(filters, request)
-    soft |= _add_kin(filters)
+    soft |= _add_profile(filters)
     return WineQuery.model_validate(filters | {"soft": sorted(soft)})
 
 
 def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
-    """Add the foods of the dishes and what suits the first; return the fields that only rank."""
+    """Add the foods of the dishes and the pairing to the filters; return those that are soft."""
     if not request.dishes:
         return set()
     foods = dict.fromkeys(food for dish in request.dishes.values() for food in dish.foods)
-    filters["foods"] = tuple(foods)[:MOST_FOODS]
-    soft, is_named = {"foods"}, bool({"grapes", "regions"} & filters.keys())
-    pairing = pairings().get(get_pairing(request), {})
-    if pairing and not ("styles" in filters or is_named):
-        heavy = [style for style in HEAVY if style not in pairing.get("styles", ())]
-        denied = (*heavy, *filters.get("without_styles", ()))
-        filters["without_styles"] = tuple(dict.fromkeys(denied))
+    filters["foods"] = tuple(foods)[:MAX_FOODS]
+    soft = {"foods"}
+    has_grape_or_region = bool({"grapes", "regions"} & filters.keys())
+    pairing = load_pairings().get(get_pairing(request), {})
+    if pairing and not ("styles" in filters or has_grape_or_region):
+        dessert = [style for style in DESSERT_STYLES if style not in pairing.get("styles", ())]
+        excluded = (*dessert, *filters.get("without_styles", ()))
+        filters["without_styles"] = tuple(dict.fromkeys(excluded))
     for name, values in pairing.items():
-        if name not in filters and not (is_named and name == "styles"):
+        if name not in filters and not (has_grape_or_region and name == "styles"):
             filters[name] = values
             soft.add(name)
     return soft
 
 
 def get_pairing(request: Request) -> str:
-    """Return the name of the pairing of the first dish that has one; empty if none has."""
+    """Return the name of the pairing of the first dish that has one, or an empty string."""
     names = (dish.pairing for dish in request.dishes.values())
-    return next((name for name in names if name in pairings()), "")
+    return next((name for name in names if name in load_pairings()), "")
 
 
-def _add_kin(filters: dict[str, Any]) -> set[str]:
-    """Let wines rank by how a named grape or region tastes, for where there is none of it."""
+def _add_profile(filters: dict[str, Any]) -> set[str]:
+    """Add the typical style and body of the requested grape or region; return the soft filters.
+
+    They rank similar wines first if the catalogue has none of that grape or region.
+    """
     names = (*filters.get("grapes", ()), *filters.get("regions", ()))
-    profile = next((profiles()[name] for name in names if name in profiles()), None)
-    if profile is None or not SWEET.isdisjoint(filters.get("sweetness", ())):
+    profiles = load_profiles()
+    profile = next((profiles[name] for name in names if name in profiles), None)
+    if profile is None or not SWEET_STEPS.isdisjoint(filters.get("sweetness", ())):
         return set()
     if not {"styles", "colours"} & filters.keys():
-        filters["styles"] = (profile.colour,)
+        filters["styles"] = (profile.style,)
     if "bodies" in filters:
         return set()
-    place = [*map(str, Body)].index(profile.body)
-    filters["bodies"] = tuple([*Body][max(0, place - 1) : place + 2])
+    index = [*map(str, Body)].index(profile.body)
+    filters["bodies"] = tuple([*Body][max(0, index - 1) : index + 2])
     return {"bodies"}
 
 
 def parse_query(text: str, language: str = "en") -> WineQuery:
-    """Return the query that one message states; its words are the query's text if none is clear."""
+    """Return the query for a single message; a text search if no filter was recognised."""
     request = read_request(text, language)
     query = build_query(replace(request, cues=frozenset()), Context())
     if request.describes_wine:
@@ -168,33 +189,44 @@ def parse_query(text: str, language: str = "en") -> WineQuery:
 
 
 def unambiguous_query(text: str, language: str) -> WineQuery | None:
-    """Return the search for a request for wine if almost all of it was parsed; else None."""
+    """Return the query for a message that was understood almost completely, or None."""
     request = read_request(text, language)
-    is_unclear = request.unknown or request.unread > MOST_UNREAD or request.is_question
-    refers_back = request.cues or request.ordinals
-    is_by_taste = "without_text" in request.filters
-    is_odd = is_unclear or refers_back or is_by_taste or request.filters.get("currency") == UNKNOWN
-    if is_odd or not (request.wanted or request.dishes):
+    if request.unknown_words or request.unknown_count > MAX_UNKNOWN_WORDS or request.is_question:
         return None
-    return build_query(request, Context())
+    refers_to_wines_shown = request.cues or request.ordinals
+    # The query cannot express these two.
+    excludes_taste = "without_text" in request.filters
+    has_unknown_currency = request.filters.get("currency") == UNKNOWN_CURRENCY
+    if refers_to_wines_shown or excludes_taste or has_unknown_currency:
+        return None
+    return build_query(request, Context()) if request.inclusions or request.dishes else None
 
 
-def wine_from_name(name: str, id: str, style: Style | None = None, **known: Any) -> Wine | None:
-    """Return a wine as far as its name tells; None if that, and `style`, tell not even its kind."""
-    request, label = read_request(name), f" {normalize(name)} "
-    named = [one for one in profiles() if f" {normalize(one)} " in label]
-    names = (*request.values("regions"), *request.values("grapes"), *named)
-    profile = next((profiles()[one] for one in names if one in profiles()), None)
-    kind = style or next(iter(request.values("styles")), profile.colour if profile else None)
-    if kind is None:
+def wine_from_name(
+    name: str, id: str, style: Style | None = None, **attributes: Any
+) -> Wine | None:
+    """Return a wine with the attributes that its name implies, or None if its style is unknown.
+
+    `style` and `attributes` override what the name implies.
+    """
+    request, label = read_request(name), f" {folded(name)} "
+    profiles = load_profiles()
+    in_label = [known for known in profiles if f" {folded(known)} " in label]
+    names = (*request.values("regions"), *request.values("grapes"), *in_label)
+    profile = next((profiles[known] for known in names if known in profiles), None)
+    style_value = style or next(iter(request.values("styles")), profile.style if profile else None)
+    if style_value is None:
         return None
-    if profile and profile.colour == kind:
-        known = {"body": profile.body, "tannin": profile.tannin, "acidity": profile.acidity} | known
-    facts = {
+    implied: dict[str, Any] = {
+        "id": id,
+        "producer": "",
+        "name": name,
+        "style": Style(style_value),
         "country": next(iter(request.values("countries")), ""),
         "region": next(iter(request.values("regions")), ""),
-        "grapes": request.values("grapes") or (profile.of if profile else ()),
+        "grapes": request.values("grapes") or (profile.grapes if profile else ()),
         "sweetness": next(iter(request.values("sweetness")), None),
     }
-    own = {"id": id, "producer": "", "name": name, "style": Style(kind)}
-    return Wine(**{**own, **facts, **known})
+    if profile and profile.style == style_value:
+        implied |= {"body": profile.body, "tannin": profile.tannin, "acidity": profile.acidity}
+    return Wine(**{**implied, **attributes})

@@ -1,57 +1,58 @@
-"""Requests and wines in words, in the language that is spoken."""
+"""Descriptions of requests and wines in the current language."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from agent.fallback.request import LISTS, Request
-from agent.fallback.words import get_display_name, get_food_name, names
+from agent.fallback.request import LIST_FIELDS, Request
+from agent.fallback.words import get_display_name, get_food_name, load_display_names
 from agent.i18n import current_language, translate
 from agent.sommelier.answer import translate_country
 from agent.sommelier.wine import Currency, Style, Wine, format_money
 
-MOST_FOODS: Final = 3
-COLOURS: Final = frozenset({"red", "white", "rose", "orange"})
-BODIES: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
-DRY: Final = frozenset({"bone_dry", "dry"})
-PLACES: Final = ("grapes", "regions", "countries")
+MAX_FOODS: Final = 3
+COLOUR_VALUES: Final = frozenset({"red", "white", "rose", "orange"})
+BODY_GROUPS: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
+DRY_STEPS: Final = frozenset({"bone_dry", "dry"})
+NAME_FIELDS: Final = ("grapes", "regions", "countries")
 
 
 def describe_request(request: Request) -> str:
-    """Return what was understood of a request: `red · lamb · up to €20 · without Merlot`."""
+    """Return a description such as `Red · lamb · up to €20 · without Merlot`."""
     filters, values = request.filters, request.values
-    styles = _either(_name("styles", style) for style in values("styles"))
+    styles = _join_or(_name("styles", style) for style in values("styles"))
     colours = (_name("styles", name) for name in values("colours") if name not in values("styles"))
-    out = [_name(name, value) for name in LISTS for value in values(f"without_{name}")]
-    out += [_name("allergen", allergen) for allergen in values("without_allergens")]
-    return _joined(
+    excluded = [_name(name, value) for name in LIST_FIELDS for value in values(f"without_{name}")]
+    excluded += [_name("allergen", allergen) for allergen in values("without_allergens")]
+    return _join_parts(
         [
             " ".join(filter(None, (styles, *colours))),
-            *_tastes(request),
-            *(_either(_name(name, value) for value in values(name)) for name in PLACES),
+            *_describe_tastes(request),
+            *(_join_or(_name(name, value) for value in values(name)) for name in NAME_FIELDS),
             ", ".join(request.dishes),
-            _price(filters),
+            _describe_price(filters),
             f"≤ {filters['max_abv']:g} % vol" if "max_abv" in filters else "",
             request.name,
             translate(f"fallback_{filters['order']}") if "order" in filters else "",
             translate("fallback_other") if "other" in request.cues else "",
-            translate("fallback_without", names=_either(out)) if out else "",
+            translate("fallback_without", names=_join_or(excluded)) if excluded else "",
         ]
     )
 
 
-def _joined(parts: Iterable[str]) -> str:
-    """Return the parts that say something in one line, with a capital letter."""
+def _join_parts(parts: Iterable[str]) -> str:
+    """Return the non-empty parts in one line that begins with a capital letter."""
     line = " · ".join(filter(None, parts))
     return line[:1].upper() + line[1:]
 
 
-def _either(names: Iterable[str]) -> str:
-    *first, last = list(dict.fromkeys(filter(None, names))) or [""]
-    return f"{', '.join(first)} {translate('fallback_or')} {last}" if first else last
+def _join_or(names: Iterable[str]) -> str:
+    """Return the names joined as in "red, white or rosé"; empty without names."""
+    *others, last = list(dict.fromkeys(filter(None, names))) or [""]
+    return f"{', '.join(others)} {translate('fallback_or')} {last}" if others else last
 
 
 def _name(field: str, value: str) -> str:
-    """Return what a value of a field is called; its own name if nothing else is known."""
+    """Return the display name of a value of a field, or else the value itself."""
     language = current_language()
     if field == "countries":
         return translate_country(value)
@@ -59,36 +60,39 @@ def _name(field: str, value: str) -> str:
         return translate("fallback_sweet_wine")
     if field == "grapes" or (field == "regions" and language == "en"):
         return value
-    field = "colour" if value in COLOURS else field
-    # A phrase may mean the value only together with others.
-    known = names().get((field, language), {})
-    partly = next((name for meant, name in known.items() if value in meant), "")
-    return get_display_name(field, (value,), language) or partly or value.replace("_", " ")
+    field = "colour" if value in COLOUR_VALUES else field
+    # Some values only have a name together with others: "dry" stands for two steps.
+    names = load_display_names().get((field, language), {})
+    shared_name = next((name for values, name in names.items() if value in values), "")
+    return get_display_name(field, (value,), language) or shared_name or value.replace("_", " ")
 
 
-def _tastes(request: Request) -> Iterator[str]:
-    """Yield the sweetness, the body and the like that are wanted."""
+def _describe_tastes(request: Request) -> Iterator[str]:
+    """Yield the requested sweetness, body, tannin, acidity and other tastes."""
     bodies = request.values("bodies")
-    yield _scale("sweetness", request.values("sweetness"))
-    yield _either(_scale("bodies", group) for group in BODIES if set(group) & set(bodies))
-    for field, opinion in (("tannins", "tannin"), ("acidities", "acidity")):
+    yield _describe_steps("sweetness", request.values("sweetness"))
+    groups = (group for group in BODY_GROUPS if set(group) & set(bodies))
+    yield _join_or(_describe_steps("bodies", group) for group in groups)
+    for field, noun in (("tannins", "tannin"), ("acidities", "acidity")):
         if values := request.values(field):
-            yield translate(f"fallback_{opinion}_{'high' if 'high' in values else 'low'}")
+            yield translate(f"fallback_{noun}_{'high' if 'high' in values else 'low'}")
     for taste in request.values("text"):
         yield _name("text", taste)
 
 
-def _scale(field: str, values: Sequence[str]) -> str:
-    """Return what these values are called together, or else one by one."""
-    together = get_display_name(field, values, current_language()) if values else ""
-    return together or _either(_name(field, value) for value in values)
+def _describe_steps(field: str, values: Sequence[str]) -> str:
+    """Return the common name of some steps of a scale, or else their names."""
+    common_name = get_display_name(field, values, current_language()) if values else ""
+    return common_name or _join_or(_name(field, value) for value in values)
 
 
-def _price(filters: Mapping[str, Any]) -> str:
-    """Return the limits of a price; empty if there are none."""
-    ends = (filters.get("min_price"), filters.get("max_price"))
+def _describe_price(filters: Mapping[str, Any]) -> str:
+    """Return the price limits, or an empty string without limits."""
+    limits = (filters.get("min_price"), filters.get("max_price"))
     currency = filters.get("currency", Currency.EUR)
-    low, high = (None if end is None else format_money(end, Currency(currency)) for end in ends)
+    low, high = (
+        None if limit is None else format_money(limit, Currency(currency)) for limit in limits
+    )
     if low and high:
         return f"{low}–{high}"
     if high:
@@ -96,27 +100,27 @@ def _price(filters: Mapping[str, Any]) -> str:
     return translate("fallback_from", price=low) if low else ""
 
 
-def field_in_words(name: str, request: Request) -> str:
-    """Return what was asked of a field that no wine meets."""
+def describe_field(name: str, request: Request) -> str:
+    """Return a description of the requested values of one field."""
     if name == "foods":
         return ", ".join(request.dishes)
-    words = describe_request(Request(filters={name: request.values(name)}))
-    return words if name in PLACES else words.lower()
+    description = describe_request(Request(filters={name: request.values(name)}))
+    return description if name in NAME_FIELDS else description.lower()
 
 
 def describe_wine(wine: Wine, request: Request) -> str:
-    """Return what kind of wine it is and what it goes with: the foods asked for, if it does."""
-    asked = {food for dish in request.dishes.values() for food in dish.foods}
-    foods = [food for food in wine.foods if food in asked] or wine.foods
-    named = ", ".join(get_food_name(food, current_language()) for food in foods[:MOST_FOODS])
-    body = next((group for group in BODIES if wine.body in group), ())
-    is_told = wine.sweetness and wine.sweetness not in DRY and wine.style != Style.SWEET
-    return _joined(
+    """Return the kind of a wine and the foods it suits: the requested ones, or else all."""
+    requested = {food for dish in request.dishes.values() for food in dish.foods}
+    foods = [food for food in wine.foods if food in requested] or wine.foods
+    food_names = ", ".join(get_food_name(food, current_language()) for food in foods[:MAX_FOODS])
+    body = next((group for group in BODY_GROUPS if wine.body in group), ())
+    is_off_dry = wine.sweetness and wine.sweetness not in DRY_STEPS and wine.style != Style.SWEET
+    return _join_parts(
         [
             _name("styles", wine.style),
-            _scale("bodies", body),
-            _scale("sweetness", (str(wine.sweetness),)) if is_told else "",
+            _describe_steps("bodies", body),
+            _describe_steps("sweetness", (str(wine.sweetness),)) if is_off_dry else "",
             ", ".join(wine.grapes),
-            translate("fallback_suits", foods=named) if named else "",
+            translate("fallback_suits", foods=food_names) if food_names else "",
         ]
     )

@@ -1,7 +1,8 @@
-"""Words of a message, and what the known phrases among them mean.
+"""Known phrases in messages, and their meanings.
 
-A phrase is looked up by the stems of its words, the longest first. Names of dishes, grapes, places
-and kinds of wine are understood in any language, words of grammar in the message's own alone.
+Phrases are compared by the stems of their words, and the longest match wins. Names of dishes,
+grapes, places and kinds of wine are understood in every language, grammatical words only in the
+language of the message.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -15,83 +16,90 @@ from agent.tables import read_toml
 from agent.text import fold, pattern
 
 DATA_FOLDER: Final = Path(__file__).parent / "data"
-LONGEST_TEXT: Final = 2000
-"""Characters of a message that are read."""
-LONGEST_PHRASE: Final = 7
-"""Words of a phrase."""
-SHORTEST_STEMMED: Final = 4
-SHORTEST_PART: Final = 4
-"""Letters of a part of a compound word."""
-SHORTEST_FOREIGN: Final = 4
-"""Letters of a word that is understood in another language than the message's."""
-LEAST_LEAD: Final = 1.3
-"""A language must score this many times more than the language of the user."""
-LEAST_EVIDENCE: Final = 0.4
-GRAMMAR: Final = frozenset({"mark", "cue", "ordinal", "order", "cap", "number", "allergen"})
-"""Fields whose words count in the message's own language alone."""
-COMPOUNDED: Final = frozenset({"dish", "colour", "styles", "countries", "regions", "grapes"})
-"""Fields whose words stand at the end of compound words: "Zwiebelrostbraten"."""
-COMPOUNDING: Final = ("de", "nl")
-LANGUAGES: Final = (*DETECTED_LANGUAGES, "any")
-"""The languages of phrases; `any` is all of them."""
+MAX_TEXT_CHARS: Final = 2000
+"""The rest of a message is ignored."""
+MAX_PHRASE_WORDS: Final = 7
+MIN_PLURAL_LETTERS: Final = 4
+"""Shorter words are not taken for plurals."""
+MIN_PART_LETTERS: Final = 4
+"""The minimum length of a part of a compound word."""
+MIN_FOREIGN_LETTERS: Final = 4
+"""The minimum length of a phrase that is understood in other languages than its own."""
+MIN_SCORE_RATIO: Final = 1.3
+"""The minimum ratio of the score of a detected language to that of the user's language."""
+MIN_SCORE: Final = 0.4
+"""The minimum score of a detected language."""
+OWN_LANGUAGE_FIELDS: Final = frozenset(
+    {"role", "cue", "ordinal", "order", "usual_max_price", "number", "allergen"}
+)
+"""Fields whose phrases are understood only in messages in their language."""
+COMPOUND_FIELDS: Final = frozenset({"dish", "colour", "styles", "countries", "regions", "grapes"})
+"""Fields whose phrases occur in compound words, such as "Braten" in "Zwiebelrostbraten"."""
+COMPOUND_LANGUAGES: Final = ("de", "nl")
+PHRASE_LANGUAGES: Final = (*DETECTED_LANGUAGES, "any")
+"""The language keys in the tables; phrases under `any` belong to every language."""
 TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{M}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
 DASHES: Final = "-–—"
 
-Key = tuple[str, ...]
-"""The stems of a phrase."""
+PhraseKey = tuple[str, ...]
+"""The stems of the words of a phrase."""
 Meanings = Mapping[str, tuple[str, ...]]
-"""The meaning of a phrase: fields of a request with their values, or a mark of grammar."""
+"""The meaning of a phrase: values by field of a request; the field `role` is a grammatical role."""
 
 
 class Dish(NamedTuple):
-    """The foods of a dish and its pairing; a `side` does not count beside another dish."""
+    """The foods in a dish and the name of its pairing; a side is ignored next to a main dish."""
 
     foods: tuple[str, ...]
     pairing: str = ""
-    side: bool = False
+    is_side: bool = False
 
 
 class Profile(NamedTuple):
-    """The grapes that a region is `of`, and the build of the wines of a grape or a region."""
+    """The typical wine of a grape or a region; `grapes` are those of the region."""
 
-    of: tuple[str, ...]
-    colour: str
+    grapes: tuple[str, ...]
+    style: str
     body: str
     tannin: str
     acidity: str
 
 
 @cache
-def _table(name: str) -> Mapping[str, Any]:
+def _load_table(name: str) -> Mapping[str, Any]:
     return read_toml(dict[str, Any], DATA_FOLDER / f"{name}.toml")
 
 
 @cache
-def dishes() -> tuple[Dish, ...]:
-    """Return every dish; a phrase means its place here."""
+def load_dishes() -> tuple[Dish, ...]:
+    """Return all dishes; phrases refer to them by their index."""
     return tuple(
         Dish(tuple(row["foods"]), row.get("pairing", row["foods"][0]), row.get("side", False))
-        for row in _table("dishes")["dish"]
+        for row in _load_table("dishes")["dish"]
     )
 
 
-def pairings() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """Return every pairing by its name: filters for the wines that suit a food, the best first."""
-    return _table("pairings")
+def load_pairings() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """Return the pairings by name: filters for the wines that suit a food, best values first."""
+    return _load_table("pairings")
 
 
 @cache
-def profiles() -> Mapping[str, Profile]:
-    """Return every grape and region whose build is known, by its name."""
-    rows = (row for kind in _table("grapes").values() for row in kind.items())
-    return {name: Profile(_phrases(row.get("of", "")), *row["build"].split()) for name, row in rows}
+def load_profiles() -> Mapping[str, Profile]:
+    """Return the profiles of grapes and regions by name."""
+    tables = _load_table("grapes").values()
+    return {
+        name: Profile(_split_phrases(row.get("grapes", "")), *row["profile"].split())
+        for table in tables
+        for name, row in table.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a number or a sign: as written, as compared, and where it is in the text."""
+    """A word, a number or a punctuation mark: `text[start:end]` of a message."""
 
     written: str
     stem: str
@@ -99,191 +107,214 @@ class Token:
     end: int
 
     @property
-    def is_word(self) -> bool:
+    def is_alphanumeric(self) -> bool:
         """Return whether this is a word or a number."""
         return self.written[0].isalnum()
 
     @property
-    def is_title(self) -> bool:
+    def is_capitalised(self) -> bool:
         """Return whether this begins with a capital letter."""
         return self.written[0].isupper()
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A known phrase: from which token to before which, and what it means."""
+class Phrase:
+    """A known phrase in a message: the tokens from index `start` up to `end`, exclusive."""
 
     start: int
     end: int
     meanings: Meanings
 
     @property
-    def places(self) -> range:
-        """Return the places of its tokens."""
+    def indices(self) -> range:
+        """Return the indices of its tokens."""
         return range(self.start, self.end)
 
     def values(self, field: str) -> tuple[str, ...]:
-        """Return the values of a field, none if it is not spoken of."""
+        """Return its values of a field, empty if it has none."""
         return self.meanings.get(field, ())
 
-    def has(self, mark: str) -> bool:
-        """Return whether the phrase is of a kind of grammar."""
-        return mark in self.values("mark")
+    def has_role(self, role: str) -> bool:
+        """Return whether the phrase has a grammatical role."""
+        return role in self.values("role")
 
 
 def strip_plural(word: str) -> str:
-    """Return a folded word without the commonest plural endings."""
-    if len(word) < SHORTEST_STEMMED or not word.endswith("s") or word.endswith("ss"):
+    """Return a folded word without the most common plural endings."""
+    if len(word) < MIN_PLURAL_LETTERS or not word.endswith("s") or word.endswith("ss"):
         return word
-    if word.endswith("ies") and len(word) > SHORTEST_STEMMED:
+    if word.endswith("ies") and len(word) > MIN_PLURAL_LETTERS:
         return word[:-3] + "y"
     return word[:-2] if word.endswith(("shes", "ches", "xes", "zes", "oes")) else word[:-1]
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the words and signs of a text; a dash counts before a number alone."""
-    text = text[:LONGEST_TEXT]
+    """Return the words, numbers and punctuation of a text; dashes only directly before amounts."""
+    text = text[:MAX_TEXT_CHARS]
     return [
-        Token(found[0], strip_plural(fold(found[0])), *found.span())
-        for found in TOKEN.finditer(text)
-        if found[0] not in DASHES or text[found.end() : found.end() + 1] in "0123456789€$£"
+        Token(match[0], strip_plural(fold(match[0])), *match.span())
+        for match in TOKEN.finditer(text)
+        if match[0] not in DASHES or text[match.end() : match.end() + 1] in "0123456789€$£"
     ]
 
 
-def _key(phrase: str) -> Key:
-    """Return a phrase as it is looked up; signs count if it has nothing else."""
-    found = tokenize(phrase)
-    words = [token for token in found if token.is_word]
-    return tuple(token.stem for token in words or found)
+def _phrase_key(phrase: str) -> PhraseKey:
+    """Return the key of a phrase; punctuation is part of it only if there are no words."""
+    tokens = tokenize(phrase)
+    words = [token for token in tokens if token.is_alphanumeric]
+    return tuple(token.stem for token in words or tokens)
 
 
-def _phrases(row: str) -> tuple[str, ...]:
-    """Split the phrases of a table, which commas part."""
+def _split_phrases(row: str) -> tuple[str, ...]:
     return tuple(phrase.strip() for phrase in row.split(",") if phrase.strip())
 
 
-@cache
-def _entries() -> list[tuple[Meanings, Mapping[str, tuple[str, ...]]]]:
-    """Return what each row of the tables means, and its phrases by language."""
-    rows = [({"dish": [str(at)]}, row) for at, row in enumerate(_table("dishes")["dish"])]
-    rows += [(row, row) for name in ("words", "places") for row in _table(name)["word"]]
-    rows += [
-        ({"grapes": [name]}, {"any": f"{name}, {row.get('any', '')}"})
-        for name, row in _table("grapes")["grape"].items()
-    ]
-    return [
-        (
-            {field: tuple(meant[field]) for field in meant if field not in LANGUAGES},
-            {language: _phrases(row[language]) for language in LANGUAGES if language in row},
-        )
-        for meant, row in rows
-    ]
+class _Entry(NamedTuple):
+    """A row of a table: its meanings, and the phrases that have them by language."""
+
+    meanings: Meanings
+    phrases: Mapping[str, tuple[str, ...]]
+
+
+def _make_entry(meanings: Mapping[str, Sequence[str]], row: Mapping[str, str]) -> _Entry:
+    return _Entry(
+        {field: tuple(values) for field, values in meanings.items()},
+        {code: _split_phrases(row[code]) for code in PHRASE_LANGUAGES if code in row},
+    )
 
 
 @cache
-def lexicon() -> Mapping[Key, Mapping[str, Meanings]]:
-    """Return the meanings of every phrase by language, read when the first message comes."""
-    found: dict[Key, dict[str, dict[str, tuple[str, ...]]]] = {}
-    for meanings, phrases in _entries():
-        for language, phrase in ((name, phrase) for name in phrases for phrase in phrases[name]):
-            known = found.setdefault(_key(phrase), {}).setdefault(language, {})
-            for field, values in meanings.items():
-                known[field] = (*(known.get(field, ()) if field == "mark" else ()), *values)
-    return found
+def _load_entries() -> list[_Entry]:
+    """Return the rows of the tables of dishes, words, places and grapes."""
+    dish_rows = enumerate(_load_table("dishes")["dish"])
+    entries = [_make_entry({"dish": [str(index)]}, row) for index, row in dish_rows]
+    for row in (*_load_table("words")["word"], *_load_table("places")["word"]):
+        meanings = {field: row[field] for field in row if field not in PHRASE_LANGUAGES}
+        entries.append(_make_entry(meanings, row))
+    for name, row in _load_table("grapes")["grape"].items():
+        entries.append(_make_entry({"grapes": [name]}, {"any": f"{name}, {row.get('any', '')}"}))
+    return entries
 
 
 @cache
-def names() -> Mapping[tuple[str, str], Mapping[tuple[str, ...], str]]:
-    """Return the names of the values of a field in a language: the first phrase for them."""
-    found: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
-    for meanings, phrases in _entries():
-        if len(meanings) == 1:
-            ((field, values),) = meanings.items()
-            for language in phrases:
-                found.setdefault((field, language), {}).setdefault(values, phrases[language][0])
-    return found
+def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
+    """Return the meanings of all phrases by key and language."""
+    lexicon: dict[PhraseKey, dict[str, dict[str, tuple[str, ...]]]] = {}
+    for entry in _load_entries():
+        for language, phrases in entry.phrases.items():
+            for phrase in phrases:
+                meanings = lexicon.setdefault(_phrase_key(phrase), {}).setdefault(language, {})
+                # A phrase keeps the roles of all its rows; in other fields the last row wins.
+                roles = (*meanings.get("role", ()), *entry.meanings.get("role", ()))
+                meanings.update(entry.meanings)
+                if roles:
+                    meanings["role"] = roles
+    return lexicon
 
 
 @cache
-def _phrases_in(language: str) -> Mapping[Key, Meanings]:
-    """Return the phrases that a language has, with the names that are understood in it too."""
-    found: dict[Key, Meanings] = {}
-    for key, spoken in lexicon().items():
-        own: Meanings = {**spoken.get("any", {}), **spoken.get(language, {})}
-        if not own and len("".join(key)) >= SHORTEST_FOREIGN:
-            foreign = next(iter(spoken.values()))
-            own = {field: values for field, values in foreign.items() if field not in GRAMMAR}
-        if own:
-            found[key] = own
-    return found
+def load_display_names() -> Mapping[tuple[str, str], Mapping[tuple[str, ...], str]]:
+    """Return the display names of values, by field and language: the first phrase of a row."""
+    names: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
+    for entry in _load_entries():
+        if len(entry.meanings) == 1:
+            ((field, values),) = entry.meanings.items()
+            for language, phrases in entry.phrases.items():
+                names.setdefault((field, language), {}).setdefault(values, phrases[0])
+    return names
 
 
 @cache
-def _parts() -> Mapping[str, Meanings]:
-    """Return the words that compound words of German and Dutch are made of."""
-    found: dict[str, Meanings] = {}
-    for (word, *further), spoken in lexicon().items():
-        for language in ("any", *COMPOUNDING):
-            meanings = spoken.get(language, {})
-            own = {field: meanings[field] for field in COMPOUNDED & meanings.keys()}
-            if own and not further and len(word) >= SHORTEST_PART:
-                found.setdefault(word, own)
-    return found
+def _known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
+    """Return the phrases that are understood in a language, its own and foreign ones."""
+    known: dict[PhraseKey, Meanings] = {}
+    for key, by_language in load_lexicon().items():
+        meanings: Meanings = {**by_language.get("any", {}), **by_language.get(language, {})}
+        if not meanings and len("".join(key)) >= MIN_FOREIGN_LETTERS:
+            foreign = next(iter(by_language.values()))
+            meanings = {field: foreign[field] for field in foreign.keys() - OWN_LANGUAGE_FIELDS}
+        if meanings:
+            known[key] = meanings
+    return known
 
 
-def _compound(word: str) -> Meanings:
-    """Return what a compound word means by its last known part, or else by its first."""
-    parts = _parts()
-    tails = (word[at:] for at in range(2, len(word) - SHORTEST_PART + 1))
-    heads = (word[:at] for at in range(len(word) - 2, SHORTEST_PART - 1, -1))
-    return next((parts[part] for part in (*tails, *heads) if part in parts), {})
+@cache
+def _load_compound_parts() -> Mapping[str, Meanings]:
+    """Return the single words that are understood within compound words."""
+    parts: dict[str, Meanings] = {}
+    for (word, *other_words), by_language in load_lexicon().items():
+        for language in ("any", *COMPOUND_LANGUAGES):
+            meanings = by_language.get(language, {})
+            meanings = {field: meanings[field] for field in COMPOUND_FIELDS & meanings.keys()}
+            if meanings and not other_words and len(word) >= MIN_PART_LETTERS:
+                parts.setdefault(word, meanings)
+    return parts
 
 
-def _phrases_of(words: Sequence[Token], known: Container[Key]) -> Iterator[tuple[int, Key]]:
-    """Yield the longest known phrase from each place on, and no phrase for a word of none."""
-    stems, at = tuple(token.stem for token in words), 0
-    while at < len(stems):
-        keys = (stems[at : at + length] for length in range(LONGEST_PHRASE, 0, -1))
+def _compound_meanings(word: str) -> Meanings:
+    """Return the meanings of the longest known ending of a word, or else of its beginning."""
+    parts = _load_compound_parts()
+    endings = (word[start:] for start in range(2, len(word) - MIN_PART_LETTERS + 1))
+    beginnings = (word[:end] for end in range(len(word) - 2, MIN_PART_LETTERS - 1, -1))
+    return next((parts[part] for part in (*endings, *beginnings) if part in parts), {})
+
+
+def _match_phrases(
+    tokens: Sequence[Token], known: Container[PhraseKey]
+) -> Iterator[tuple[int, PhraseKey]]:
+    """Yield the longest known phrases with the index of their first token, from left to right.
+
+    A token that no phrase begins with is yielded with an empty key.
+    """
+    stems = tuple(token.stem for token in tokens)
+    index = 0
+    while index < len(stems):
+        keys = (stems[index : index + length] for length in range(MAX_PHRASE_WORDS, 0, -1))
         key = next((key for key in keys if key in known), ())
-        yield at, key
-        at += max(len(key), 1)
+        yield index, key
+        index += max(len(key), 1)
 
 
-def find_phrases(words: Sequence[Token], language: str) -> list[Span]:
-    """Return the known phrases of a text from left to right, the longest where several begin."""
-    known, found = _phrases_in(language), list[Span]()
-    for at, key in _phrases_of(words, known):
-        compound = _compound(words[at].stem) if not key and language in COMPOUNDING else {}
-        if meanings := known.get(key, compound):
-            found.append(Span(at, at + max(len(key), 1), meanings))
-    return found
+def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
+    """Return the known phrases of a message from left to right, without overlaps."""
+    known = _known_phrases(language)
+    phrases: list[Phrase] = []
+    for index, key in _match_phrases(tokens, known):
+        if key:
+            phrases.append(Phrase(index, index + len(key), known[key]))
+        elif language in COMPOUND_LANGUAGES and (
+            meanings := _compound_meanings(tokens[index].stem)
+        ):
+            phrases.append(Phrase(index, index + 1, meanings))
+    return phrases
 
 
 def detect_message_language(text: str, default: str) -> str:
-    """Return the language of a message by its common words and the phrases that it has.
+    """Return the language of a message by its common words and its known phrases.
 
-    `default` is the language of who writes: it counts where another is hardly likelier.
+    It is `default`, the user's language, unless another language clearly wins.
     """
-    scores = score_languages(text)
-    for _, key in _phrases_of(tokenize(text), lexicon()):
-        known = lexicon().get(key, {}) if len("".join(key)) >= SHORTEST_FOREIGN else {}
-        languages = [language for language in DETECTED_LANGUAGES if language in known]
-        for language in languages:
-            scores[language] += len(key) / len(languages)
+    lexicon, scores = load_lexicon(), score_languages(text)
+    for _, key in _match_phrases(tokenize(text), lexicon):
+        if len("".join(key)) >= MIN_FOREIGN_LETTERS:
+            languages = [language for language in DETECTED_LANGUAGES if language in lexicon[key]]
+            for language in languages:
+                scores[language] += len(key) / len(languages)
     best = max(scores, key=lambda language: scores[language])
-    own = sum(score for language, score in scores.items() if language == default)
-    return best if scores[best] > max(LEAST_EVIDENCE, LEAST_LEAD * own) else default
+    default_score = sum(score for language, score in scores.items() if language == default)
+    return best if scores[best] > max(MIN_SCORE, MIN_SCORE_RATIO * default_score) else default
 
 
 def get_display_name(field: str, values: Sequence[Any], language: str) -> str:
-    """Return what a language calls these values together; empty if it has no word for them."""
-    known = (names().get((field, spoken), {}) for spoken in (language, "any", "en"))
-    return next((named[key] for named in known if (key := tuple(map(str, values))) in named), "")
+    """Return the name of these values together in a language, or an empty string."""
+    key = tuple(map(str, values))
+    names = (load_display_names().get((field, code), {}) for code in (language, "any", "en"))
+    return next((names_by_values[key] for names_by_values in names if key in names_by_values), "")
 
 
 @cache
 def get_food_name(food: str, language: str) -> str:
-    """Return what a language calls a food of the catalogue."""
-    places = (str(at) for at, dish in enumerate(dishes()) if dish.foods == (food,))
-    names = (get_display_name("dish", (place,), language) for place in places if language != "en")
+    """Return the name of a food of the catalogue in a language, or else in English."""
+    indices = (str(index) for index, dish in enumerate(load_dishes()) if dish.foods == (food,))
+    names = (get_display_name("dish", (index,), language) for index in indices if language != "en")
     return next(filter(None, names), food.replace("_", " "))
