@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from agent.engine.llm import load_client
-from agent.fallback.words import lexicon
+from agent.fallback.words import load_lexicon
 from agent.mcp import McpServers, open_servers
 from agent.tracing.records import keyed_hash
 from bot.budgets import Budgets
@@ -86,7 +86,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
             await resources.repositories.score_queue.resume()
         if settings.server:
             await load_client()
-        await asyncio.to_thread(lexicon)
+        await asyncio.to_thread(load_lexicon)
         gc.freeze()  # these objects live until the end: the collector need not look at them
         work: list[AsyncFunction] = [
             lanes.watch,

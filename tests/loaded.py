@@ -21,10 +21,10 @@ import bot.http.server
 import db.documents.reading
 from agent.care import read_safety_state
 from agent.fallback.request import read_request
-from agent.fallback.words import lexicon
+from agent.fallback.words import load_lexicon
 from agent.i18n import languages, translate_into
 
-lexicon()
+load_lexicon()
 for language in languages():
     translate_into(language, "nothing_to_forget")
 for understand in (read_safety_state, read_request):

@@ -1,11 +1,11 @@
-"""Answers without a language model: wines for a request, a passage for a question.
+"""Rule-based answers: wines for a request, a document passage for a question.
 
-An answer says first how the request was read, so that a misreading is seen and put right, and at
-the end what was not understood. A question in another language finds English documents by the words
-of wine that it holds, which `terms.toml` tells in English.
+An answer begins with the interpretation of the request, so that the user can correct it, and ends
+with the words that were not understood. Documents are in English: questions in other languages are
+matched by their wine terms, which `terms.toml` translates.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
@@ -14,9 +14,9 @@ from agent.documents.passages import Chunk, DocumentStore, best_passage, source_
 from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.merging import Context, get_exchanges, merge_exchanges
-from agent.fallback.request import UNKNOWN, Request, read_request
+from agent.fallback.request import UNKNOWN_CURRENCY, Request, read_request
 from agent.fallback.searching import FoundWines, build_query, get_pairing, search_wines
-from agent.fallback.wording import describe_request, describe_wine, field_in_words
+from agent.fallback.wording import describe_field, describe_request, describe_wine
 from agent.fallback.words import DATA_FOLDER, find_phrases, tokenize
 from agent.i18n import current_language, translate
 from agent.language import common_words, stem, stop_words
@@ -29,46 +29,51 @@ from agent.tables import read_toml
 from agent.text import split_words
 from agent.turn import NOBODY, Person, Reply
 
-ENOUGH: Final = 3
-"""Wines that an answer shows."""
-COMPARING: Final = frozenset({"cheaper", "dearer", "lighter", "fuller", "drier", "sweeter", "like"})
-"""Cues that only mean something beside wines that were shown."""
-MOST_CHUNKS: Final = 8
-LONGEST: Final = 700
-"""Characters of a passage."""
-SHORTEST: Final = 3
-"""Letters of a word that tells what a question is about."""
-LEAST: Final = 0.5
-"""The share of a question's subjects that a passage has to name."""
-NAMES: Final = ("regions", "grapes", "countries")
+WINES_SHOWN: Final = 3
+COMPARISON_CUES: Final = frozenset(
+    {"cheaper", "dearer", "lighter", "fuller", "drier", "sweeter", "like"}
+)
+"""Cues that have a meaning only relative to wines already shown."""
+MAX_CHUNKS: Final = 8
+MAX_PASSAGE_CHARS: Final = 700
+MIN_TOPIC_LETTERS: Final = 3
+MIN_TOPIC_SHARE: Final = 0.5
+"""The minimum share of a question's topics that a passage must mention."""
+NAME_FIELDS: Final = ("regions", "grapes", "countries")
 
 Kind = Literal["why", "details", "question", "wines", "help"]
-"""The subject of a message: the reasons for the wines shown, one wine, knowledge, or wines."""
+"""The kind of a message:
+
+- why: asks for the reasons for the wines shown
+- details: asks for details of wines shown, by their positions
+- question: asks for knowledge
+- wines: asks for wines
+- help: nothing was understood
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """Hold the wines found for a message, or the passage that answers its question.
-
-    `request` is the message merged with those before it, `message` the message by itself. The
-    `passage` is a part of a document with the text that answers alone.
-    """
+    """The wines found for a message, or the passage that answers its question."""
 
     kind: Kind
     request: Request
-    message: Request
+    """The request of the message, merged with those of earlier messages."""
+    last_request: Request
+    """The request of the message by itself."""
     context: Context
-    found: FoundWines | None = None
+    found_wines: FoundWines | None = None
     passage: Chunk | None = None
+    """A chunk of a document, with only the part of its text that answers the question."""
 
 
 class Fallback:
-    """Answers from a catalogue and documents by rules, without a language model."""
+    """Answers by rules, from a catalogue and documents, without a language model."""
 
     def __init__(self, *, catalogue: Catalogue, documents: DocumentStore | None = None) -> None:
         self._catalogue, self._documents = catalogue, documents
 
-    async def look_up(
+    async def search(
         self,
         messages: Sequence[Message],
         *,
@@ -76,128 +81,142 @@ class Fallback:
         language: str = "",
         span: Span = NO_SPAN,
     ) -> SearchOutcome:
-        """Search for what the last of these messages asks, and return what was found.
+        """Search wines or documents for the last of these messages.
 
-        Every search is held to what `person` may be shown. `language` is the user's.
+        Results are limited to what `person` may be shown. `language` is the user's language; empty
+        means the current one.
         """
         exchanges = get_exchanges(messages)
-        ids = [wine_id for _, shown in exchanges for wine_id in shown]
-        known = await get_wines(self._catalogue, ids, person) if ids else []
-        wines = {wine.id: wine for wine in known}
+        shown_ids = [wine_id for _, wine_ids in exchanges for wine_id in wine_ids]
+        shown = await get_wines(self._catalogue, shown_ids, person) if shown_ids else []
+        wines = {wine.id: wine for wine in shown}
         request, context = merge_exchanges(exchanges, wines, language or current_language())
-        message = read_request(request.text, request.language)
-        if needs_no_alcohol(message, person):
+        last_request = read_request(request.text, request.language)
+        if should_offer_alcohol_free(last_request, person):
+            # A question counts as a request for wine here: "what should I drink?"
             filters = {"styles": ("alcohol_free",)}
-            request = message = replace(message, filters=filters, is_question=False)
-        look_up = SearchOutcome(kind_of(message, context), request, message, context)
-        if look_up.kind == "question" and self._documents is not None:
-            with span.child("retrieve.documents", "retriever", input=message.text) as retrieval:
-                passage = await passage_for(message.text, message.language, self._documents)
+            request = last_request = replace(last_request, filters=filters, is_question=False)
+        outcome = SearchOutcome(classify(last_request, context), request, last_request, context)
+        if outcome.kind == "question" and self._documents is not None:
+            text = last_request.text
+            with span.child("retrieve.documents", "retriever", input=text) as retrieval:
+                passage = await find_passage(text, last_request.language, self._documents)
                 retrieval.update(output=[passage.id] if passage else [])
-            return replace(look_up, passage=passage)
-        if look_up.kind == "wines":
-            query = build_query(request, context)
-            asked = query.model_dump(mode="json", exclude_defaults=True)
-            with span.child("retrieve.wines", "retriever", input=asked) as retrieval:
-                found = await search_wines(self._catalogue, request, context, person)
-                retrieval.update(output=[wine.id for wine in found.wines])
-            return replace(look_up, found=found)
-        return look_up
+            return replace(outcome, passage=passage)
+        if outcome.kind == "wines":
+            query = build_query(request, context).model_dump(mode="json", exclude_defaults=True)
+            with span.child("retrieve.wines", "retriever", input=query) as retrieval:
+                found_wines = await search_wines(self._catalogue, request, context, person)
+                retrieval.update(output=[wine.id for wine in found_wines.wines])
+            return replace(outcome, found_wines=found_wines)
+        return outcome
 
 
-def needs_no_alcohol(message: Request, person: Person) -> bool:
-    """Tell whether a user who had better not drink asks what to drink.
+def should_offer_alcohol_free(request: Request, person: Person) -> bool:
+    """Return whether a message without filters asks what to drink, and wine is not advisable.
 
-    A question without a concern asks for knowledge: "what does sur lie mean?"
+    A question without a new concern asks for knowledge: "what does sur lie mean?"
     """
     safety = person.safety
-    if safety.forbids_alcohol and message.is_empty:
-        return bool(safety.turn_concerns) or not message.is_question
-    is_open = message.is_empty and message.is_about_wine and not message.is_question
-    return is_open and safety.prefers_alcohol_free
+    if safety.forbids_alcohol and request.is_empty:
+        return bool(safety.turn_concerns) or not request.is_question
+    asks_for_any_wine = request.is_empty and request.is_about_wine and not request.is_question
+    return asks_for_any_wine and safety.prefers_alcohol_free
 
 
-def kind_of(message: Request, context: Context) -> Kind:
-    """Return what a message asks for, beside the wines that were shown."""
-    if "why" in message.cues and context.shown:
+def classify(request: Request, context: Context) -> Kind:
+    """Return the kind of a message from its own request and the wines shown before."""
+    if "why" in request.cues and context.last_shown:
         return "why"
-    points = bool(message.ordinals) and not message.cues & COMPARING
-    if points and (context.shown or not message.is_question):
+    refers_to_shown_wine = bool(request.ordinals) and not request.cues & COMPARISON_CUES
+    if refers_to_shown_wine and (context.last_shown or not request.is_question):
         return "details"
-    if message.is_question:
+    if request.is_question:
         return "question"
-    means_nothing = message.cues and not (message.describes_wine or context.shown)
-    return "help" if message.is_empty or means_nothing else "wines"
+    has_only_cues = request.cues and not request.describes_wine
+    if request.is_empty or (has_only_cues and not context.last_shown):
+        return "help"
+    return "wines"
 
 
-def make_reply(look_up: SearchOutcome) -> Reply:
-    """Return the answer to a message, from what was found for it."""
-    request, message, context = look_up.request, look_up.message, look_up.context
-    kind: ResponseType = "informational" if message.is_about_wine else "off_topic"
-    match look_up.kind:
+def make_reply(outcome: SearchOutcome) -> Reply:
+    """Return the reply to a message from the outcome of its search."""
+    request, context = outcome.request, outcome.context
+    last_request = outcome.last_request
+    match outcome.kind:
         case "wines":
-            return _found(look_up, look_up.found or FoundWines())
+            return _search_reply(outcome, outcome.found_wines or FoundWines())
         case "why":
-            return _shown(f"{_read(request)} {_why(request)}".strip(), context.shown, request)
-        case "details" if wines := context.meant(message):
-            return _shown(translate("fallback_details"), wines, message)
-        case "question" if (passage := look_up.passage) is not None:
-            lines = filter(str.strip, passage.text.splitlines())
-            quoted = "\n".join(f"> {escape(line)}" for line in lines)
-            source = source_line(1, passage.title, passage.location)
-            return _say("\n\n".join((translate("fallback_passage"), quoted, source)))
-        case "question":
-            text = translate("fallback_only")
-            kind = "informational" if message.describes_wine else kind
+            intro = f"{_interpretation(request)} {_pairing_reason(request)}".strip()
+            return _wine_reply(intro, context.last_shown, request)
+        case "details" if wines := context.find_referenced(last_request):
+            return _wine_reply(translate("fallback_details"), wines, last_request)
         case "details":
-            text = translate("fallback_which" if context.shown else "fallback_nothing_shown")
-            kind = "informational"
-        case "help":
-            lead = translate("fallback_nothing_shown") if message.cues & COMPARING else ""
-            text = f"{lead} {translate('fallback_help')}".strip()
-    return _say(text, kind)
+            shown = context.last_shown
+            return _text_reply(translate("fallback_which" if shown else "fallback_nothing_shown"))
+        case "question" if outcome.passage is not None:
+            return _text_reply(_quote(outcome.passage))
+    is_on_topic = last_request.is_about_wine
+    if outcome.kind == "question":
+        text = translate("fallback_only")
+        is_on_topic = is_on_topic or last_request.describes_wine
+    else:
+        is_comparison = last_request.cues & COMPARISON_CUES
+        lead = translate("fallback_nothing_shown") if is_comparison else ""
+        text = f"{lead} {translate('fallback_help')}".strip()
+    return _text_reply(text, "informational" if is_on_topic else "off_topic")
 
 
-def _read(request: Request) -> str:
-    """Say how a request was read."""
-    words = describe_request(request) or translate("fallback_any")
-    return translate("fallback_read", request=escape(words))
+def _quote(passage: Chunk) -> str:
+    lines = filter(str.strip, passage.text.splitlines())
+    quoted = "\n".join(f"> {escape(line)}" for line in lines)
+    source = source_line(1, passage.title, passage.location)
+    return "\n\n".join((translate("fallback_passage"), quoted, source))
 
 
-def _say(text: str, kind: ResponseType = "informational") -> Reply:
-    """Return an answer without wines."""
-    return Reply(text=text, answer=SommelierResponse(response_type=kind, intro=text))
+def _interpretation(request: Request) -> str:
+    """Return the sentence that describes how a request was understood."""
+    description = describe_request(request) or translate("fallback_any")
+    return translate("fallback_read", request=escape(description))
 
 
-def _found(look_up: SearchOutcome, found: FoundWines) -> Reply:
-    """Show the wines that were found, below how the request was read."""
-    request, read = look_up.request, _read(look_up.request)
-    notes = "\n\n".join(_notes(look_up.message))
+def _text_reply(text: str, response_type: ResponseType = "informational") -> Reply:
+    """Return a reply without wines."""
+    return Reply(text=text, answer=SommelierResponse(response_type=response_type, intro=text))
+
+
+def _search_reply(outcome: SearchOutcome, found: FoundWines) -> Reply:
+    """Return a reply with the wines found, after the interpretation of the request."""
+    request = outcome.request
+    interpretation = _interpretation(request)
+    caveats = "\n\n".join(_caveats(outcome.last_request))
     if not found.wines:
-        is_further = request.cues and look_up.context.seen
-        nothing = translate("fallback_all_shown" if is_further else "fallback_nothing")
+        all_were_shown = request.cues and outcome.context.shown_ids
+        nothing = translate("fallback_all_shown" if all_were_shown else "fallback_nothing")
         if request.name:
             nothing = translate("fallback_no_name", name=escape(request.name))
-        return _say("\n\n".join(filter(None, (read, nothing, notes))))
-    missed = ", ".join(escape(field_in_words(name, request)) for name in found.missed)
+        return _text_reply("\n\n".join(filter(None, (interpretation, nothing, caveats))))
+    unmet = ", ".join(escape(describe_field(name, request)) for name in found.unmet_fields)
+    similar_to = found.similar_to
     sentences = (
-        translate("fallback_similar", name=escape(found.like.label)) if found.like else "",
-        translate("fallback_relaxed", limits=missed) if missed else "",
-        "" if "foods" in found.missed else _why(request),
+        translate("fallback_similar", name=escape(similar_to.label)) if similar_to else "",
+        translate("fallback_relaxed", limits=unmet) if unmet else "",
+        "" if "foods" in found.unmet_fields else _pairing_reason(request),
     )
-    intro = "\n\n".join(filter(None, (read, " ".join(filter(None, sentences)))))
-    return _shown(intro, found.wines[:ENOUGH], request, notes)
+    intro = "\n\n".join(filter(None, (interpretation, " ".join(filter(None, sentences)))))
+    return _wine_reply(intro, found.wines[:WINES_SHOWN], request, caveats)
 
 
-def _shown(intro: str, wines: Sequence[Wine], request: Request, closing: str = "") -> Reply:
-    """Return an answer that shows wines, described for a request.
+def _wine_reply(intro: str, wines: Sequence[Wine], request: Request, closing: str = "") -> Reply:
+    """Return a reply with wines, described for a request.
 
-    The notes of a wine are added for English, in which they are written.
+    The catalogue's notes on a wine are in English, so only English replies contain them.
     """
-    described, cards = list[WineRecommendation](), list[str]()
+    recommendations: list[WineRecommendation] = []
+    cards: list[str] = []
     for number, wine in enumerate(wines, start=1):
         text = describe_wine(wine, request)
-        described.append(WineRecommendation(wine_id=wine.id, description=text))
+        recommendations.append(WineRecommendation(wine_id=wine.id, description=text))
         notes = f"\n{wine.notes}" if wine.notes and current_language() == "en" else ""
         cards.append(render_wine(wine, escape(text + notes), f"{number}. ", user_text=request.text))
     return Reply(
@@ -205,86 +224,96 @@ def _shown(intro: str, wines: Sequence[Wine], request: Request, closing: str = "
         wine_ids=tuple(wine.id for wine in wines),
         wines=tuple(wines),
         answer=SommelierResponse(
-            response_type="recommendation", intro=intro, wines=described, closing=closing
+            response_type="recommendation", intro=intro, wines=recommendations, closing=closing
         ),
     )
 
 
-def _why(request: Request) -> str:
-    """Return why such wines suit the dish, where a dish is named."""
+def _pairing_reason(request: Request) -> str:
+    """Return why the wines suit the dish, or an empty string without a known dish."""
     name = get_pairing(request)
     return translate(f"pairing_{name}") if name else ""
 
 
-def _notes(message: Request) -> Iterator[str]:
-    """Yield what was not understood, and a warning beside allergens."""
-    if message.filters.get("currency") == UNKNOWN:
+def _caveats(request: Request) -> Iterator[str]:
+    """Yield sentences about parts of a request that were not, or may not be, respected."""
+    if request.filters.get("currency") == UNKNOWN_CURRENCY:
         yield translate("fallback_currency")
-    if "without_allergens" in message.filters:
+    if "without_allergens" in request.filters:
         yield translate("fallback_allergens")
-    if message.unknown and not message.name:
-        words = ", ".join(f"“{escape(word)}”" for word in message.unknown)
+    if request.unknown_words and not request.name:
+        words = ", ".join(f"“{escape(word)}”" for word in request.unknown_words)
         yield translate("fallback_unknown", words=words)
 
 
 Topic = tuple[str, ...]
-"""The English words for something that a question is about."""
+"""Synonyms for a topic of a question; a text that contains one of them mentions the topic."""
 
 
-async def passage_for(question: str, language: str, documents: DocumentStore) -> Chunk | None:
-    """Return the passage that answers a question best; None if none speaks of what it asks."""
-    topics, others = _topics(question, language)
-    wanted = [*topics, *others]
-    if not wanted:
+async def find_passage(question: str, language: str, documents: DocumentStore) -> Chunk | None:
+    """Return the passage that answers a question best, or None if none mentions its topics."""
+    words = list(dict.fromkeys(_content_words(question, language)))
+    topics = _english_topics(question, language, words)
+    word_topics: list[Topic] = [(word,) for word in words]
+    all_topics = [*topics, *word_topics]
+    if not all_topics:
         return None
-    in_english = " ".join(word for topic in topics for word in topic)
-    chunks = await documents.search([question, in_english or question], limit=MOST_CHUNKS)
+    english = " ".join(word for topic in topics for word in topic)
+    chunks = await documents.search([question, english or question], limit=MAX_CHUNKS)
 
-    def about(chunk: Chunk) -> tuple[float, float]:
-        return _share(wanted, f"{chunk.title} {chunk.location}"), _share(wanted, chunk.title)
+    def relevance(chunk: Chunk) -> tuple[float, float]:
+        headings = f"{chunk.title} {chunk.location}"
+        return _topic_share(all_topics, headings), _topic_share(all_topics, chunk.title)
 
-    ranked = sorted(chunks, key=about, reverse=True)
-    least = LEAST if topics else 1
-    for chunk in ranked:
-        if _share(topics or others, chunk.source_text) >= least:
-            text = best_passage(chunk.text, f"{question} {in_english}", LONGEST)
+    # Without a topic in English, the passage must contain every word of the question.
+    min_share = MIN_TOPIC_SHARE if topics else 1
+    for chunk in sorted(chunks, key=relevance, reverse=True):
+        if _topic_share(topics or word_topics, chunk.source_text) >= min_share:
+            text = best_passage(chunk.text, f"{question} {english}", MAX_PASSAGE_CHARS)
             return replace(chunk, text=text)
     return None
 
 
-def _topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
-    """Return what a question is about in English, as far as that is known, and its other words."""
-    question_words = tokenize(question)
-    spans = find_phrases(question_words, language)
-    topics = [
-        tuple(split_words(name)) for span in spans for key in NAMES for name in span.values(key)
-    ]
-    grammar = [span for span in spans if "mark" in span.meanings and not span.has("serving")]
-    skipped = {place for span in grammar for place in span.places}
+def _content_words(question: str, language: str) -> Iterator[str]:
+    """Yield the words of a question without common words and words of grammar."""
+    tokens = tokenize(question)
+    grammar = {
+        index
+        for phrase in find_phrases(tokens, language)
+        if phrase.values("role") and not phrase.has_role("serving")
+        for index in phrase.indices
+    }
     common = common_words(language) | stop_words()
-    others: list[Topic] = []
-    for place, token in enumerate(question_words):
+    for index, token in enumerate(tokens):
         word = next(iter(split_words(token.written)), "")
-        if place not in skipped and len(word) >= SHORTEST and word not in common:
-            # `*` in the table is any ending.
-            heads = (f"{word[:length]}*" for length in range(len(word), 2, -1))
-            topics += [_terms()[key] for key in (word, *heads) if key in _terms()][:1]
-            others.append((word,))
-    return list(dict.fromkeys(topics)), list(dict.fromkeys(others))
+        if index not in grammar and len(word) >= MIN_TOPIC_LETTERS and word not in common:
+            yield word
 
 
-def _share(topics: Sequence[Topic], text: str) -> float:
-    """Return the share of the topics that a text speaks of."""
+def _english_topics(question: str, language: str, words: Iterable[str]) -> list[Topic]:
+    """Return the names in a question, and the topics of its words that are wine terms."""
+    phrases = find_phrases(tokenize(question), language)
+    names = (name for phrase in phrases for field in NAME_FIELDS for name in phrase.values(field))
+    topics = [tuple(split_words(name)) for name in names]
+    for word in words:
+        # In the table `*` stands for any ending: "reif*".
+        beginnings = (f"{word[:length]}*" for length in range(len(word), 2, -1))
+        topics += [_load_terms()[key] for key in (word, *beginnings) if key in _load_terms()][:1]
+    return list(dict.fromkeys(topics))
+
+
+def _topic_share(topics: Sequence[Topic], text: str) -> float:
+    """Return the share of the topics that a text mentions."""
     stems = {stem(word) for word in split_words(text)}
     return sum(not stems.isdisjoint(map(stem, topic)) for topic in topics) / len(topics)
 
 
 @cache
-def _terms() -> Mapping[str, Topic]:
-    """Return the words of wine in every language, with the English words for each."""
-    found: dict[str, Topic] = {}
+def _load_terms() -> Mapping[str, Topic]:
+    """Return the English words for each wine term, in any language."""
+    terms: dict[str, Topic] = {}
     for english, others in read_toml(dict[str, str], DATA_FOLDER / "terms.toml").items():
         topic = tuple(english.split())
         for word in (*topic, *others.split()):
-            found[word] = tuple(dict.fromkeys((*found.get(word, ()), *topic)))
-    return found
+            terms[word] = tuple(dict.fromkeys((*terms.get(word, ()), *topic)))
+    return terms

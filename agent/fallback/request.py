@@ -299,7 +299,7 @@ class _MessageReader:
         return self.tokens[index].stem if 0 <= index < len(self.tokens) else ""
 
     def _find_negated(self) -> Iterator[Phrase]:
-        """Yield the phrases that a negation excludes: those after it, or else directly before it."""
+        """Yield the phrases that a negation excludes: those after it, or else those before it."""
         ends = {index + 1 for index, token in enumerate(self.tokens) if token.stem in CLAUSE_ENDS}
         buts = {phrase.start for phrase in self.phrases if phrase.has_role("but")}
         for start, end in pairwise(sorted({0, len(self.tokens), *ends, *buts})):

@@ -78,11 +78,11 @@ async def search_wines(
             result = await find_wines(catalogue, query, person)
             wines = _matching_wines(result, request, query)
     requested = (*request.inclusions, *(["foods"] if request.dishes else []))
-    missed_by_wine = [result.missed.get(wine.id, ()) for wine in wines[:BEST_WINES]]
+    unmet_by_wine = [result.unmet_filters.get(wine.id, ()) for wine in wines[:BEST_WINES]]
     unmet = (
         name
         for name in requested
-        if missed_by_wine and all(name in missed for missed in missed_by_wine)
+        if unmet_by_wine and all(name in fields for fields in unmet_by_wine)
     )
     return FoundWines(wines=wines, unmet_fields=tuple(unmet), similar_to=similar_to)
 
@@ -99,7 +99,7 @@ def _matching_wines(
     wines = [
         wine
         for wine in result.wines
-        if not is_of(wine, excluded) and (not request.name or _has_name(wine, request.name))
+        if not matches(wine, excluded) and (not request.name or _has_name(wine, request.name))
     ]
     if Style.ALCOHOL_FREE in query.styles:
         return tuple(wines)
@@ -108,8 +108,8 @@ def _matching_wines(
 
 def _has_name(wine: Wine, name: str) -> bool:
     """Return whether most words of a name are in the label or the region of a wine."""
-    words = folded(name).split()
-    label_words = folded(f"{wine.label} {wine.region}").split()
+    words = normalize(name).split()
+    label_words = normalize(f"{wine.label} {wine.region}").split()
     return 2 * len(set(words) & set(label_words)) > len(words)
 
 
@@ -209,9 +209,9 @@ def wine_from_name(
 
     `style` and `attributes` override what the name implies.
     """
-    request, label = read_request(name), f" {folded(name)} "
+    request, label = read_request(name), f" {normalize(name)} "
     profiles = load_profiles()
-    in_label = [known for known in profiles if f" {folded(known)} " in label]
+    in_label = [known for known in profiles if f" {normalize(known)} " in label]
     names = (*request.values("regions"), *request.values("grapes"), *in_label)
     profile = next((profiles[known] for known in names if known in profiles), None)
     style_value = style or next(iter(request.values("styles")), profile.style if profile else None)

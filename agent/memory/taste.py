@@ -53,7 +53,7 @@ def contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]:
 
 
 def _likes(text: str) -> Iterator[Fact]:
-    named = read_request(text).wanted
+    named = read_request(text).inclusions
     wanted = {name: values for name, values in named.items() if name in SOFT_FILTERS}
     if wanted:
         yield Fact("like", format_taste(wanted), text)

@@ -281,7 +281,7 @@ class Sommelier:
 
     async def _look_up(self, message: str, run: Run) -> SearchOutcome:
         """Return the wines or the passage that the fallback finds for a message."""
-        return await self._fallback.look_up(
+        return await self._fallback.search(
             [*run.history, {"role": "user", "content": message}],
             person=person_in(run),
             language=current_language(),

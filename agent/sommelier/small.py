@@ -80,10 +80,10 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
 
 
 async def ask_small_model(
-    message: str, run: Run, look_up: SearchOutcome
+    message: str, run: Run, outcome: SearchOutcome
 ) -> AgenticResponse[SommelierResponse] | None:
     """Return the model's answer to `message` from a look-up, or None if nothing was found."""
-    passage = look_up.passage
+    passage = outcome.passage
     if passage is not None:
         lines = [message, "", "Passage:", passage.text]
         response = await _ask(lines, run, PASSAGE_PROMPT, {passage.id: passage})
@@ -91,11 +91,13 @@ async def ask_small_model(
         text = f"{response.text}\n\n{source}" if response.has_text else ""
         return replace(response, text=text)
     # "Why the first one?" finds nothing new: it is about wines that were shown.
-    shown = look_up.context.meant(look_up.message) or look_up.context.shown
-    wines = (look_up.found.wines if look_up.found else shown)[:MAX_WINES]
+    context = outcome.context
+    shown = context.find_referenced(outcome.last_request) or context.last_shown
+    found = outcome.found_wines
+    wines = (found.wines if found else shown)[:MAX_WINES]
     if not wines:
         return None
-    request = look_up.request
+    request = outcome.request
     wish = describe_request(request)
     lines = [message, f"({wish})\n" if wish else "", "Wines:"]
     lines += [f"{wine.id}: {describe_wine(wine, request)}. {wine.notes}".strip() for wine in wines]

@@ -31,9 +31,9 @@ class Conversation:
         reply = Reply(text="")
         for text in texts:
             self.messages.append({"role": "user", "content": text})
-            look_up = await self.fallback.look_up(self.messages, person=self.person)
-            with use_language(look_up.request.language):
-                reply = make_reply(look_up)
+            outcome = await self.fallback.search(self.messages, person=self.person)
+            with use_language(outcome.request.language):
+                reply = make_reply(outcome)
             answer = {"role": "assistant", "content": reply.text, "wine_ids": reply.wine_ids}
             self.messages.append(answer)
         return reply

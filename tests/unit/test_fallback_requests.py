@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from agent.fallback.merging import Context, merge
 from agent.fallback.request import read_request
 from agent.fallback.searching import parse_query
-from agent.fallback.words import detect_message_language, dishes, get_food_name, pairings, profiles
+from agent.fallback.words import (
+    detect_message_language,
+    get_food_name,
+    load_dishes,
+    load_pairings,
+    load_profiles,
+)
 from agent.sommelier.wine import Food, Style, WineQuery
 
 REQUESTS = {
@@ -31,7 +37,7 @@ def test_a_request_is_read_alike_in_every_language(language: str, text: str) -> 
     assert [dish.foods for dish in request.dishes.values()] == [("lamb",)]
     assert (request.filters["max_price"], request.filters["currency"]) == (20, "EUR")
     assert request.values("without_grapes") == ("Merlot",)
-    assert not request.unknown
+    assert not request.unknown_words
     query = parse_query(text)
     assert (query.styles, query.without_grapes) == ((Style.RED,), ("Merlot",))
     assert query.max_price == 20
@@ -117,20 +123,20 @@ def test_any_text_makes_a_search_and_what_is_ruled_out_is_never_wanted(text: str
     request = read_request(text)
     assert isinstance(parse_query(text), WineQuery)
     merged = merge(request, request, Context())
-    assert merged.wanted.keys() >= request.wanted.keys()
-    for name, values in request.wanted.items():
+    assert merged.inclusions.keys() >= request.inclusions.keys()
+    for name, values in request.inclusions.items():
         assert not set(values) & set(request.values(f"without_{name}"))
 
 
 def test_the_tables_hang_together() -> None:
-    for _, colour, *build in profiles().values():
+    for _, colour, *build in load_profiles().values():
         fields = dict(zip(("bodies", "tannins", "acidities"), build, strict=True))
         WineQuery.model_validate({"styles": colour} | fields)
-    for pairing in pairings().values():
+    for pairing in load_pairings().values():
         WineQuery.model_validate(pairing)
-    for dish in dishes():
-        assert not dish.pairing or dish.pairing in pairings()
-    assert {food for dish in dishes() for food in dish.foods} == set(Food)
-    assert {dish.foods[0] for dish in dishes() if len(dish.foods) == 1} == set(Food)
+    for dish in load_dishes():
+        assert not dish.pairing or dish.pairing in load_pairings()
+    assert {food for dish in load_dishes() for food in dish.foods} == set(Food)
+    assert {dish.foods[0] for dish in load_dishes() if len(dish.foods) == 1} == set(Food)
     for language in REQUESTS:
         assert {get_food_name(food, language) for food in Food}
