@@ -1,4 +1,4 @@
-"""`sommelier eval` and `prompts`: compare models and prompts, and manage prompts in Langfuse."""
+"""`sommelier eval` and `sommelier prompts`: compare models and prompts, and manage prompts."""
 
 import asyncio
 import logging
@@ -50,12 +50,14 @@ from db.wines.catalogue import SqlCatalogue
 
 FALLBACK: Final = "fallback"
 """The name of the variant that answers without a model."""
-STARTER_SET: Final = "starter"
-LANGFUSE: Final = "langfuse:"
-NO_KEYS: Final = "there are no keys of Langfuse: set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
-SOMMELIER: Final = "sommelier"
-IN_REPOSITORY: Final = "repository"
-INTERRUPTED: Final = 130
+STARTER_NAME: Final = "starter"
+LANGFUSE_PREFIX: Final = "langfuse:"
+NO_KEYS_ERROR: Final = (
+    "there are no keys of Langfuse: set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
+)
+SOMMELIER_PROMPT: Final = "sommelier"
+REPOSITORY: Final = "repository"
+INTERRUPTED_STATUS: Final = 130
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +82,7 @@ def run(
         typer.Argument(
             metavar="DATASET", help="`starter`, a JSONL file, or `langfuse:` and a data set's name."
         ),
-    ] = STARTER_SET,
+    ] = STARTER_NAME,
     *,
     models: Annotated[
         list[str] | None,
@@ -102,34 +104,37 @@ def run(
     Without a model, or as `--model fallback`, the rules that answer without a model are evaluated.
     """
     settings = open_settings()
-    names = dict.fromkeys(models or [settings.llm_model if settings.server else FALLBACK])
-    if names.keys() != {FALLBACK} and not settings.server:
+    model_names = dict.fromkeys(models or [settings.llm_model if settings.server else FALLBACK])
+    if model_names.keys() != {FALLBACK} and not settings.server:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
-    prompts = {title: prompts_to_try(settings, title) for title in prompt or ()}
-    prompts = prompts or {"": prompts_in_use(settings)}
+    prompts = {title: read_prompts(settings, title) for title in prompt or ()}
+    prompts = prompts or {"": current_prompts(settings)}
     cases = read_cases(settings, name, limit)
-    title, results = datetime.now().isoformat(" ", "milliseconds"), list[Result]()
+    title = datetime.now().isoformat(" ", "milliseconds")
+    results = list[Result]()
 
     async def answer_all() -> None:
-        """Answer every case with every variant; the starter set in a database of its own."""
-        async with open_bench(settings, starter=name == STARTER_SET) as bench:
-            combinations = product(names, prompts.items())
-            variants = [bench.variant(model, *titled) for model, titled in combinations]
+        async with open_bench(settings, starter=name == STARTER_NAME) as bench:
+            variants = [
+                bench.variant(model, prompt_title, overrides)
+                for model, (prompt_title, overrides) in product(model_names, prompts.items())
+            ]
             order = [(variant.label, case.id) for variant in variants for case in cases]
-            found = evaluate(variants, cases, run=title, concurrency=concurrency)
             try:
                 with Console(stderr=True).status("Asking") as status:
-                    async for result in found:
+                    async for result in evaluate(
+                        variants, cases, run=title, concurrency=concurrency
+                    ):
                         results.append(result)
                         status.update(f"{len(results)} of {len(order)} answered")
-            finally:
+            finally:  # an interrupted run reports the results that it has
                 results.sort(key=lambda result: order.index((result.variant, result.case.id)))
 
     status = 0
     try:
         asyncio.run(answer_all())
     except KeyboardInterrupt:
-        status = INTERRUPTED
+        status = INTERRUPTED_STATUS
     if not results:
         fail("nothing was evaluated", status or 1)
     if settings.langfuse_keys:
@@ -139,26 +144,28 @@ def run(
 
 
 def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Conversation]:
-    """Read conversations from a file or from Langfuse; `limit` of them, drawn evenly, if it is set.
+    """Read conversations from a file or Langfuse. A `limit` takes that many, evenly spread.
 
-    If there are none, the command ends.
+    The command fails if there are none.
     """
     try:
-        if name.startswith(LANGFUSE):
-            found = _read_langfuse(settings, name.removeprefix(LANGFUSE))
+        if name.startswith(LANGFUSE_PREFIX):
+            cases = _read_langfuse(settings, name.removeprefix(LANGFUSE_PREFIX))
         else:
-            found = read_conversations(STARTER_CONVERSATIONS if name == STARTER_SET else Path(name))
+            cases = read_conversations(
+                STARTER_CONVERSATIONS if name == STARTER_NAME else Path(name)
+            )
     except DatasetError as error:
         fail(str(error), 2)
-    if not found:
+    if not cases:
         fail(f"{name} has no conversations", 2)
-    count = min(limit or len(found), len(found))
-    return [found[place * len(found) // count] for place in range(count)]
+    count = min(limit or len(cases), len(cases))
+    return [cases[number * len(cases) // count] for number in range(count)]
 
 
 def _read_langfuse(settings: Settings, name: str) -> list[Conversation]:
     if not settings.langfuse_keys:
-        fail(NO_KEYS, 2)
+        fail(NO_KEYS_ERROR, 2)
     try:
         items = items_of(langfuse_of(settings), name)
     except Exception as error:
@@ -168,7 +175,7 @@ def _read_langfuse(settings: Settings, name: str) -> list[Conversation]:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Wines and documents to make variants of; `stack` closes their models at its end."""
+    """The wines and documents for variants; `stack` closes the models of the variants."""
 
     settings: Settings
     catalogue: Catalogue
@@ -176,7 +183,10 @@ class Bench:
     stack: AsyncExitStack
 
     def variant(self, model: str, title: str, prompts: Mapping[str, Prompt]) -> Variant:
-        """Return the sommelier with a model and titled prompts; the fallback has no model."""
+        """Return a variant with a model, or without one for `fallback`, and with prompts.
+
+        The title of the prompts becomes part of its label.
+        """
         run = run_of(self.settings, prompts)
         if model != FALLBACK:
             llm = model_of(self.settings, model)
@@ -186,7 +196,7 @@ class Bench:
         return Variant(label, self.sommelier(model), self.catalogue, run)
 
     def sommelier(self, model: str) -> Sommelier:
-        """Return the sommelier for a model; places, which cost and change daily, are left out."""
+        """Return the sommelier for a model, without places, which cost money and change daily."""
         return Sommelier(
             small=self.settings.model_copy(update={"llm_model": model}).is_small,
             catalogue=self.catalogue,
@@ -197,7 +207,7 @@ class Bench:
 
 @asynccontextmanager
 async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Bench]:
-    """Open the configured wines and documents, or the starter ones in a database of their own."""
+    """Open the configured wines and documents, or the starter ones in a temporary database."""
     async with AsyncExitStack() as stack:
         if starter:
             folder = stack.enter_context(TemporaryDirectory(prefix="sommelier-"))
@@ -213,18 +223,20 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
 def _record(settings: Settings, name: str, title: str, results: Sequence[Result]) -> None:
     """Record the results as experiments in Langfuse; warn if that fails."""
     client, masking = langfuse_of(settings), masking_of(settings)
-    is_stored = name.startswith(LANGFUSE)
-    dataset = name.removeprefix(LANGFUSE) if is_stored else f"sommelier-{Path(name).stem}"
+    is_in_langfuse = name.startswith(LANGFUSE_PREFIX)
+    dataset = f"sommelier-{Path(name).stem}"
+    if is_in_langfuse:
+        dataset = name.removeprefix(LANGFUSE_PREFIX)
     items = {result.case.id: to_item(dataset, result.case) for result in results}
-    traced: dict[str, dict[str, Sequence[TraceRecord]]] = {}
+    traces_by_variant: dict[str, dict[str, Sequence[TraceRecord]]] = {}
     for result in results:
-        item_id = result.case.item_id if is_stored else items[result.case.id]["id"]
+        item_id = result.case.item_id if is_in_langfuse else items[result.case.id]["id"]
         traces = [masking.trace(trace) for trace in result.traces]
-        traced.setdefault(result.variant, {})[item_id] = traces
+        traces_by_variant.setdefault(result.variant, {})[item_id] = traces
     try:
-        if not is_stored:
+        if not is_in_langfuse:
             put_items(client, dataset, items.values(), masking)
-        recorded, url = record_run(client, dataset, title, traced)
+        recorded, url = record_run(client, dataset, title, traces_by_variant)
     except Exception as error:
         log.warning("This run is not recorded: %s", unavailable(error))
         return
@@ -234,10 +246,10 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
 
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
-    """Print the results, and write them to a file if one is named."""
-    header, *cells = table_rows(results)
+    """Print the results, and write them to the file `save`, if given."""
+    header, *rows = table_rows(results)
     typer.echo(f"Evaluation {title}")
-    show(table(header, cells))
+    show(table(header, rows))
     for line in worst_lines(results):
         typer.echo(printable(line))
     if save is not None:
@@ -250,7 +262,8 @@ def push(
     label: Annotated[str, typer.Option(help="The label of the versions.")] = PROMPT_LABEL,
 ) -> None:
     """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
-    settings, pushed = open_settings(), 0
+    settings = open_settings()
+    pushed = 0
     for name, prompt in built_in_prompts().items():
         current = stored_prompt(settings, name, label=label)
         if current is not None and current.text == prompt.text:
@@ -270,42 +283,43 @@ def push(
 def stored_prompt(
     settings: Settings, name: str, *, label: str | None = None, version: int | None = None
 ) -> Prompt | None:
-    """Return a version of a prompt in Langfuse, if there is one. An error ends the command."""
+    """Return a version of a prompt in Langfuse, or None. The command fails on an error."""
     if not settings.langfuse_keys:
-        fail(NO_KEYS, 2)
+        fail(NO_KEYS_ERROR, 2)
     try:
         return fetch_prompt(langfuse_of(settings), name, label=label, version=version)
     except Exception as error:
         fail(str(unavailable(error)), 2)
 
 
-def prompts_to_try(settings: Settings, wanted: str) -> Mapping[str, Prompt]:
-    """Return the prompts to be tried out: `repository`, a file, or a version in Langfuse.
+def read_prompts(settings: Settings, source: str) -> Mapping[str, Prompt]:
+    """Return the prompts that replace those of the repository in a variant.
 
-    The latter is named by its number or label (`sommelier@3`). A file holds the sommelier's prompt;
-    its name is the label in traces. One that cannot be used ends the command.
+    `source` is `repository`, a version or label in Langfuse (`sommelier@3`), or a file with the
+    sommelier's prompt, whose name becomes the label in traces. The command fails if the prompt
+    cannot be used.
     """
-    name, _, version = wanted.partition("@")
-    if wanted == IN_REPOSITORY:
+    if source == REPOSITORY:
         return {}
+    name, _, version = source.partition("@")
     if name in built_in_prompts() and version:
         number, label = (int(version), None) if version.isdecimal() else (None, version)
-        found = stored_prompt(settings, name, label=label, version=number)
-        if found is None:
+        prompt = stored_prompt(settings, name, label=label, version=number)
+        if prompt is None:
             fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
     else:
-        ref = replace(built_in_prompts()[SOMMELIER].ref, label=Path(wanted).stem)
+        ref = replace(built_in_prompts()[SOMMELIER_PROMPT].ref, label=Path(source).stem)
         try:
-            found = Prompt(Path(wanted).read_text(encoding="utf-8-sig"), ref)
+            prompt = Prompt(Path(source).read_text(encoding="utf-8-sig"), ref)
         except (OSError, UnicodeDecodeError) as error:
-            fail(f"{wanted} cannot be read: {type(error).__name__}", 2)
-    if problem := find_prompt_error(found.ref.name, found.text):
-        fail(f"{wanted} cannot be the prompt {found.ref.name}: {problem}", 2)
-    return {found.ref.name: found}
+            fail(f"{source} cannot be read: {type(error).__name__}", 2)
+    if problem := find_prompt_error(prompt.ref.name, prompt.text):
+        fail(f"{source} cannot be the prompt {prompt.ref.name}: {problem}", 2)
+    return {prompt.ref.name: prompt}
 
 
-def prompts_in_use(settings: Settings) -> Mapping[str, Prompt]:
-    """Return the prompts of the product: those of Langfuse under the label in use, if any."""
+def current_prompts(settings: Settings) -> Mapping[str, Prompt]:
+    """Return the prompts in Langfuse with the label of production; empty without Langfuse."""
     if not settings.langfuse_keys:
         return {}
     prompts = ManagedPrompts(lambda: langfuse_of(settings), PROMPT_LABEL)

@@ -29,7 +29,7 @@ from db.wines.lists import (
 
 T = TypeVar("T")
 
-SHOWN_WINES: Final = 5
+PREVIEW_WINES: Final = 5
 
 wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -59,30 +59,26 @@ def import_wines(
     imported, unless with --yes.
     """
     settings = open_settings()
-    asks = sys.stdin.isatty() and not yes
+    is_interactive = sys.stdin.isatty() and not yes
     try:
-        read = read_catalogue(file)
+        catalogue = read_catalogue(file)
     except CatalogueFileError as error:
         _refuse(file, error.problems)
-    if read.problems and not (yes or dry_run or asks):
-        _refuse(file, read.problems)
+    if catalogue.problems and not (yes or dry_run or is_interactive):
+        _refuse(file, catalogue.problems)
 
     def add(sessions: Sessions, *, dry_run: bool = False) -> Awaitable[ImportReport]:
-        return add_wines(sessions, read, without_samples=without_samples, dry_run=dry_run)
+        return add_wines(sessions, catalogue, without_samples=without_samples, dry_run=dry_run)
 
-    if dry_run or asks:
-        _show_preview(read)
-        typer.echo(f"Would be: {_counts(with_database(settings, partial(add, dry_run=True)))}")
-        bad = len({problem.line for problem in read.problems})
-        needs = f" {bad} need attention." if bad else ""
-        question = f"Import {len(read.wines)} of {len(read.wines) + bad}?{needs}"
-        if dry_run or not typer.confirm(question):
+    if dry_run or is_interactive:
+        preview = with_database(settings, partial(add, dry_run=True))
+        if not _confirm(catalogue, preview, dry_run=dry_run):
             typer.echo("Nothing was imported.")
             return
-    typer.echo(_counts(with_database(settings, add)))
-    if read.problems:
+    typer.echo(_format_report(with_database(settings, add)))
+    if catalogue.problems:
         typer.echo("Not imported:")
-        show(_problem_table(read.problems))
+        show(_problem_table(catalogue.problems))
     samples = with_database(settings, count_samples)
     if samples and not without_samples:
         typer.echo(f"{samples} starter wines are offered too; --without-samples takes them away.")
@@ -94,27 +90,34 @@ def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
     raise typer.Exit(1)
 
 
-def _show_preview(read: CatalogueFile) -> None:
-    """Show what each column was taken for, the first wines, and the problems."""
-    typer.echo(f"{read.source}, read as {read.read_as}:")
-    show(table(["Column", "Is"], ((name, field or "not used") for name, field in read.columns)))
-    if "allergens" not in dict(read.columns).values():
+def _confirm(catalogue: CatalogueFile, preview: ImportReport, *, dry_run: bool) -> bool:
+    """Show how a file would be imported; return whether to import it."""
+    typer.echo(f"{catalogue.source}, read as {catalogue.read_as}:")
+    columns = ((name, field or "not used") for name, field in catalogue.columns)
+    show(table(["Column", "Is"], columns))
+    if "allergens" not in dict(catalogue.columns).values():
         typer.echo(
             "No column tells allergens: sulphites are assumed, egg, milk and fish are not known."
         )
-    show(_wine_table(read.wines[:SHOWN_WINES]))
-    if read.problems:
-        show(_problem_table(read.problems))
+    show(_wine_table(catalogue.wines[:PREVIEW_WINES]))
+    if catalogue.problems:
+        show(_problem_table(catalogue.problems))
+    typer.echo(f"Would be: {_format_report(preview)}")
+    bad_rows = len({problem.line for problem in catalogue.problems})
+    warning = f" {bad_rows} need attention." if bad_rows else ""
+    total = len(catalogue.wines) + bad_rows
+    question = f"Import {len(catalogue.wines)} of {total}?{warning}"
+    return not dry_run and typer.confirm(question)
 
 
-def _counts(report: ImportReport) -> str:
+def _format_report(report: ImportReport) -> str:
     counts = [f"{report.added} added", f"{report.updated} updated", f"{report.unchanged} unchanged"]
     counts += [f"{report.gone} out of stock (not in the file any more)"] if report.gone else []
     return f"{', '.join(counts)}."
 
 
 def _problem_table(problems: Sequence[Problem]) -> Table:
-    rows = [(str(found.line or "–"), found.column, found.reason) for found in problems]
+    rows = [(str(problem.line or "–"), problem.column, problem.reason) for problem in problems]
     if len(rows) > SHOWN_PROBLEMS:
         rows[SHOWN_PROBLEMS:] = [("", "", f"... and {len(rows) - SHOWN_PROBLEMS} more")]
     return table([Column("Line", justify="right"), "Column", "What is wrong"], rows)
@@ -125,8 +128,8 @@ def _wine_table(wines: Iterable[Wine]) -> Table:
         (wine.label, wine.style.value, f"{wine.region} {wine.country}", format_price(wine), wine.id)
         for wine in wines
     )
-    dim = Column("Id", overflow="fold", style="dim")
-    return table(["Wine", "Style", "From", "Price", dim], rows)
+    id_column = Column("Id", overflow="fold", style="dim")
+    return table(["Wine", "Style", "From", "Price", id_column], rows)
 
 
 @documents_app.command("add")
@@ -134,7 +137,6 @@ def add_documents(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
 ) -> None:
     """Index files and folders; unchanged files are left alone, unreadable ones reported."""
-
     report = _with_documents(lambda documents: index_files(documents, paths))
     added, updated, unchanged = map(len, (report.added, report.updated, report.unchanged))
     typer.echo(f"{added} added, {updated} updated, {unchanged} unchanged.")
@@ -169,11 +171,11 @@ def remove_documents(
     async def remove(documents: SqlDocumentStore) -> tuple[int, int]:
         return await documents.remove(path), await documents.count()
 
-    removed, left = _with_documents(remove)
+    removed, remaining = _with_documents(remove)
     if not removed:
         fail(f"there is no document {path}, and none below it; see `sommelier documents list`")
-    typer.echo(f"{removed} removed, {left} left.")
-    if not left:
+    typer.echo(f"{removed} removed, {remaining} left.")
+    if not remaining:
         typer.echo("An empty library gets the starter documents again on the next start.")
 
 
@@ -182,19 +184,20 @@ def search_documents(
     text: Annotated[str, typer.Argument(help="What the documents are to speak of.")],
 ) -> None:
     """Show the passages that fit best, without asking a model."""
-    found = _with_documents(lambda documents: documents.search([text]))
-    for chunk in found:
+    chunks = _with_documents(lambda documents: documents.search([text]))
+    for chunk in chunks:
         typer.echo(printable(f"{chunk.title} · {chunk.location} ({chunk.path})"))
         typer.echo(printable(f"{best_passage(chunk.text, text)}\n"))
-    if not found:
+    if not chunks:
         typer.echo("No document speaks of this.")
 
 
-def _with_documents(work: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
+def _with_documents(action: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
+    """Run an action with the configured documents, and return its result."""
     settings = open_settings()
 
     async def run(sessions: Sessions) -> T:
         async with open_embedder(settings) as embedder:
-            return await work(SqlDocumentStore(sessions, embedder=embedder))
+            return await action(SqlDocumentStore(sessions, embedder=embedder))
 
     return with_database(settings, run)

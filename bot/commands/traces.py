@@ -1,7 +1,6 @@
 """`sommelier traces`: show the traces of turns, without Langfuse.
 
-Everything in a trace may have been written by anybody, so it is shown as text without markup and
-without characters that a terminal would obey.
+Traces contain untrusted text, so they are shown without markup and control characters.
 """
 
 import json
@@ -35,11 +34,11 @@ NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
     "run` for Telegram), and its turns are kept here."
 )
-NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
-ID_DIGITS: Final = 8  # in the list; enough to be the only one
-QUESTION_CHARS: Final = 60
-VALUE_LINES: Final = 3
-VALUE_CHARS: Final = 160
+EMPTY_VALUES: Final[tuple[object, ...]] = (None, "", [], {})
+ID_DIGITS: Final = 8  # shown in lists; usually unique
+MAX_QUESTION_CHARS: Final = 60
+MAX_VALUE_LINES: Final = 3
+MAX_VALUE_CHARS: Final = 160
 
 Days = Annotated[
     float | None, typer.Option(min=0, max=36500, help="Only turns of the last so many days.")
@@ -59,14 +58,14 @@ def list_traces(
 ) -> None:
     """Show the turns: first those that failed, then those that fell back, then the newest."""
     since = _days_ago(days)
-    found = with_database(
+    traces = with_database(
         open_settings(),
         lambda sessions: SqlTraceStore(sessions).summaries(limit, since=since, failed=failed),
     )
-    if not found:
+    if not traces:
         typer.echo(NO_TRACES)
         return
-    show(trace_table(found))
+    show(trace_table(traces))
     typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
 
 
@@ -94,9 +93,9 @@ def export(
 ) -> None:
     """Save turns as a dataset for `sommelier eval run`, with their history."""
     settings = open_settings()
-    hide, since = masking_of(settings).text, _days_ago(days)
+    mask, since = masking_of(settings).text, _days_ago(days)
     turns = with_database(
-        settings, lambda sessions: exported_turns(sessions, hide, since, disliked=disliked)
+        settings, lambda sessions: exported_turns(sessions, mask, since, disliked=disliked)
     )
     if not turns:
         typer.echo("No such turn whose words are still remembered; nothing was written.")
@@ -111,7 +110,7 @@ def _days_ago(days: float | None) -> datetime | None:
 
 
 def trace_table(traces: Iterable[TraceRow]) -> Table:
-    """Return a table with a trace in each row."""
+    """Return a table with one row for each trace."""
     names = "When (UTC)", "Id", "Level", "Outcome", "Seconds", "Cost"
     columns = [Column(name, no_wrap=True) for name in names]
     rows = (
@@ -124,7 +123,7 @@ def trace_table(traces: Iterable[TraceRow]) -> Table:
             cost_text(trace.cost_usd),
             trace.name,
             ", ".join(trace.error_types),
-            clip(trace.question, QUESTION_CHARS),
+            clip(trace.question, MAX_QUESTION_CHARS),
         )
         for trace in traces
     )
@@ -132,9 +131,9 @@ def trace_table(traces: Iterable[TraceRow]) -> Table:
 
 
 def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
-    """Return a trace as text: every span is indented below its parent.
+    """Return a trace as text, with every span indented below its parent.
 
-    Inputs and outputs are cut unless `full`; no character of it would be obeyed by a terminal.
+    Inputs and outputs are truncated unless `full`. The text has no control characters.
     """
     when = f"{moment(trace.root.started_ns):%Y-%m-%d %H:%M:%S} UTC"
     lines = [f"trace {trace.trace_id} · {when} · session {trace.session} · user {trace.user}"]
@@ -142,23 +141,23 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
         comment = f" ({score.comment})" if score.comment else ""
         value = f"{score.value:g}" if isinstance(score.value, float) else score.value
         lines.append(f"score {score.name} = {value}{comment}")
-    children: dict[str | None, list[SpanRecord]] = defaultdict(list)
+    children_by_id: dict[str | None, list[SpanRecord]] = defaultdict(list)
     for span in trace.spans:
-        children[span.parent_id].append(span)
+        children_by_id[span.parent_id].append(span)
 
-    def add(span: SpanRecord, indent: str) -> None:
+    def add_lines(span: SpanRecord, indent: str) -> None:
         first, *details = _span_lines(span, full=full)
         lines.append(f"{indent}├ {first}")
         lines.extend(f"{indent}│   {detail}" for detail in details)
-        for child in children[span.span_id]:
-            add(child, f"{indent}│ ")
+        for child in children_by_id[span.span_id]:
+            add_lines(child, f"{indent}│ ")
 
-    add(trace.root, "")
+    add_lines(trace.root, "")
     return "\n".join(map(one_line, lines))
 
 
 def cost_text(cost_usd: float) -> str:
-    """Return an amount with the digits that matter; a dash for nothing."""
+    """Format a cost with two digits, or four if it is below $0.10; a dash for no cost."""
     return f"${cost_usd:.{2 if cost_usd >= 0.1 else 4}f}" if cost_usd else "–"
 
 
@@ -173,37 +172,39 @@ def _span_lines(span: SpanRecord, *, full: bool) -> Iterator[str]:
         facts.append(f"prompt {prompt.name} v{prompt.version}{label}")
     facts.append(None if span.level == "DEFAULT" else span.level)
     yield " · ".join(filter(None, facts))
-    metadata = [(key, value) for key, value in span.metadata.items() if value not in NOTHING]
+    metadata = [(key, value) for key, value in span.metadata.items() if value not in EMPTY_VALUES]
     if metadata:
-        yield " · ".join(clip(f"{key}={_text(value)}", VALUE_CHARS) for key, value in metadata)
+        yield " · ".join(
+            clip(f"{key}={_to_text(value)}", MAX_VALUE_CHARS) for key, value in metadata
+        )
     for name, value in (("in ", span.input), ("out", span.output)):
         for number, line in enumerate(value_lines(value, full=full)):
             yield f"{'   ' if number else name} {line}"
 
 
 def value_lines(value: object, *, full: bool = False) -> list[str]:
-    """Return an input or an output in lines: data as JSON, messages one below the other.
+    """Return the lines of an input or output: a JSON text, or a list of messages.
 
-    Unless `full` they are the first lines, cut; of messages those of the last, which is new.
+    Unless `full`, only the first lines are returned, of messages those of the last one.
     """
-    if value in NOTHING:
+    if value in EMPTY_VALUES:
         return []
-    parts = [_text(value)]
+    parts = [_to_text(value)]
     if isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value):
-        parts = [_message_text(message) for message in value]
+        parts = [_format_message(message) for message in value]
     if full:
         return [line for part in parts for line in part.splitlines()]
     lines = parts[-1].splitlines()
-    before = [f"… {len(parts) - 1} earlier"] if len(parts) > 1 else []
-    more = [f"… {len(lines) - VALUE_LINES} more lines"] if len(lines) > VALUE_LINES else []
-    return [*before, *(clip(line, VALUE_CHARS) for line in lines[:VALUE_LINES]), *more]
+    earlier = [f"… {len(parts) - 1} earlier"] if len(parts) > 1 else []
+    more = [f"… {len(lines) - MAX_VALUE_LINES} more lines"] if len(lines) > MAX_VALUE_LINES else []
+    return [*earlier, *(clip(line, MAX_VALUE_CHARS) for line in lines[:MAX_VALUE_LINES]), *more]
 
 
-def _message_text(message: Mapping[str, Any]) -> str:
+def _format_message(message: Mapping[str, Any]) -> str:
     calls = message.get("tool_calls")
-    text = f"{_text(message.get('content'))} {_text(calls) if calls else ''}"
+    text = f"{_to_text(message.get('content'))} {_to_text(calls) if calls else ''}"
     return f"{message['role']}: {text.rstrip()}"
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
