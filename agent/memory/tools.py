@@ -39,7 +39,7 @@ from agent.memory.taste import (
     parse_facts,
     removed_note,
 )
-from agent.sommelier.safety import may_be_shown, person_in
+from agent.sommelier.safety import get_person, may_be_shown
 from agent.sommelier.wine import Currency, wine_record
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel
@@ -95,7 +95,7 @@ def memory_tools() -> list[Tool]:
 
 async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
     """Return a change that adds a fact and removes the facts that contradict it."""
-    person = person_in(run)
+    person = get_person(run)
     facts = new_facts(_parse_facts(arguments), person.facts)
     if not facts:
         return ToolOutput("this fact of the guest is known already")
@@ -105,7 +105,7 @@ async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
 
 async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
     """Return a change that removes the facts of this kind that are most like the value."""
-    person = person_in(run)
+    person = get_person(run)
     named = set(split_words(arguments.value))
 
     def similarity(fact: Fact) -> int:
@@ -126,7 +126,7 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
 
     The count of its bottles is added to the stored one: it is negative if they are removed.
     """
-    person, name = person_in(run), arguments.wine
+    person, name = get_person(run), arguments.wine
     if arguments.action == "remove":
         added = find_removal(person.bottles, name, arguments.count)
         if added is None:
@@ -144,7 +144,7 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
 
 async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     """Return the wines that the person owns, how many bottles of each, and when to drink them."""
-    person = person_in(run)
+    person = get_person(run)
     # Without the facts, wines that the person hates are listed, too. Allergies are part of `care`
     # and still filter.
     person_without_facts = replace(person, facts=())

@@ -193,11 +193,9 @@ def _wrong_id(wine_id: str, evidence: Evidence) -> str | None:
 
     A tool must have returned it. If the guest sent a wine list, it must be on the list.
     """
-    sources = evidence.sources.values()
-    listed = [source.id for source in sources if isinstance(source, ReadWine) and source.is_listed]
-    allowed = listed or [
-        key for key, source in evidence.sources.items() if isinstance(source, AnyWine)
-    ]
+    wines = [source for source in evidence.sources.values() if isinstance(source, AnyWine)]
+    listed = [wine.id for wine in wines if isinstance(wine, ReadWine) and wine.is_listed]
+    allowed = listed or [wine.id for wine in wines]
     if wine_id in allowed:
         return None
     advice = "call search_wines first and recommend only wines it returns"

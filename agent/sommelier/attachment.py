@@ -16,7 +16,7 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import translate
 from agent.markdown import strip_invisible
 from agent.numerals import NUMBER, parse_number
-from agent.sommelier.safety import find_wines, may_be_shown, person_in
+from agent.sommelier.safety import find_wines, get_person, may_be_shown
 from agent.sommelier.sommelier_prompts import compact_schema
 from agent.sommelier.wine import (
     Catalogue,
@@ -207,7 +207,7 @@ class Attachment(BaseModel):
         """Return the tool by which a model reads the wines."""
 
         async def read_pictures(arguments: NoArguments, run: Run) -> ToolOutput:
-            return await self.describe_for_model(catalogue, person_in(run))
+            return await self.describe_for_model(catalogue, get_person(run))
 
         return Tool(READ_PICTURES, TOOL_DESCRIPTION, NoArguments, read_pictures)
 
@@ -236,7 +236,7 @@ async def _add_ours(
         return {}
     availability, ours = await find_ours(wine, catalogue, person)
     row |= {"here": availability.replace("_", " "), "cellar": [*map(full_record, ours)]}
-    return {own.id: own for own in ours}
+    return {our.id: our for our in ours}
 
 
 async def with_known_id(read: ReadWine, catalogue: Catalogue) -> ReadWine:
@@ -251,7 +251,8 @@ async def with_known_id(read: ReadWine, catalogue: Catalogue) -> ReadWine:
 def _is_same(read: ReadWine, wine: Wine) -> bool:
     """Return whether a wine that was read is probably `wine`, which shares its producer's words.
 
-    At least twice as many words must be shared as differ. Origins and grapes count as neither.
+    At least twice as many words must be shared as differ. Words of the wine's origin and grapes,
+    and words elsewhere on the label, do not count as differing.
     """
     read_words = set(split_words(f"{read.producer} {read.name}"))
     our_words = set(split_words(f"{wine.producer} {wine.name}"))

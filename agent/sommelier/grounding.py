@@ -158,9 +158,12 @@ class Grounds:
 
 def _prices(wines: Sequence[AnyWine], amount: _Amount) -> list[float]:
     """Return the prices of wines in the possible currencies of an amount."""
-    may_be = amount.currencies
-    priced = (wine for wine in wines if not may_be or wine.currency in may_be)
-    return [price for wine in priced for price in wine.prices]
+    return [
+        price
+        for wine in wines
+        if not amount.currencies or wine.currency in amount.currencies
+        for price in wine.prices
+    ]
 
 
 def _find_amounts(text: str) -> Iterator[_Amount]:
@@ -218,6 +221,5 @@ def _find_strengths(text: str) -> set[float]:
 
 @cache
 def _words(name: str) -> frozenset[str]:
-    """Return a list of words in `figures.toml`."""
     file = Path(__file__).with_name("figures.toml")
     return read_toml(dict[str, WordSet], file)[name]

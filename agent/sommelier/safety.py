@@ -66,12 +66,12 @@ def parse_taste(value: str) -> Taste:
     return {name: tuple(values.split("|")) for name, _, values in parts if name in names}
 
 
-def tastes_of(kind: Literal["hate", "like"], facts: Iterable[Fact]) -> list[Taste]:
+def get_tastes(kind: Literal["hate", "like"], facts: Iterable[Fact]) -> list[Taste]:
     """Return the tastes that a person stated, liked or hated."""
     return [parse_taste(fact.value) for fact in facts if fact.kind == kind]
 
 
-def liked_by_ratings(facts: Iterable[Fact]) -> list[Taste]:
+def get_liked_by_ratings(facts: Iterable[Fact]) -> list[Taste]:
     """Return the tastes that a person rated up more often than down."""
     ratings = Counter[str]()
     for fact in facts:
@@ -127,14 +127,14 @@ def _has_name(wine: Wine, kind: Kind, names: Sequence[str]) -> bool:
     return any(f" {variant} " in f" {normalize(text)} " for variant in variants)
 
 
-def person_in(run: Run) -> Person:
+def get_person(run: Run) -> Person:
     """Return the user of a run, or `NOBODY`."""
     return get_deps(run).person or NOBODY
 
 
 def get_safety_state(run: Run) -> SafetyState:
     """Return the concerns and allergies of the user of a run."""
-    return person_in(run).safety
+    return get_person(run).safety
 
 
 def may_be_shown(wine: Wine, person: Person) -> bool:
@@ -144,7 +144,7 @@ def may_be_shown(wine: Wine, person: Person) -> bool:
         return False
     if safety.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
-    return not any(matches(wine, taste) for taste in tastes_of("hate", person.facts))
+    return not any(matches(wine, taste) for taste in get_tastes("hate", person.facts))
 
 
 def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
@@ -154,7 +154,8 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
 
 def narrow(query: WineQuery, person: Person) -> WineQuery:
     """Restrict a search to wines that a person may be shown, and rank wines they like first."""
-    safety, hates = person.safety, tastes_of("hate", person.facts)
+    safety = person.safety
+    hates = get_tastes("hate", person.facts)
     # No filter excludes "sweet and red"; `may_be_shown` later removes wines of such tastes.
     simple_hates = [taste for taste in hates if len(taste) == 1]
     excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
@@ -164,11 +165,9 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
         in_query = getattr(query, f"without_{name}")
         filters[f"without_{name}"] = tuple(dict.fromkeys((*in_query, *values)))[:MAX_VALUES]
     narrowed = WineQuery.model_validate(dict(query) | filters)
-    return (
-        _restrict_to_alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN)
-        if safety.forbids_alcohol
-        else narrowed
-    )
+    if safety.forbids_alcohol:
+        return _restrict_to_alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN)
+    return narrowed
 
 
 def _preferred(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
@@ -183,7 +182,7 @@ def _preferred(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
         return filters
     if query.foods or query.colours:
         used.add("styles")
-    likes = [*tastes_of("like", facts), *liked_by_ratings(facts)]
+    likes = [*get_tastes("like", facts), *get_liked_by_ratings(facts)]
     values_by_name = {name: _values_of(name, likes) for name in SOFT_FILTERS if name not in used}
     liked = {name: values for name, values in values_by_name.items() if values}
     return filters | liked | {"soft": (*query.soft, *liked)}
@@ -262,7 +261,7 @@ def safety_rules(person: Person) -> str:
     lines = [FORBIDDEN if safety.forbids_alcohol else cautious]
     if safety.allergies:
         lines.append(ALLERGIC.format(names=", ".join(sorted(safety.allergies))))
-    liked = (" ".join(*taste.values()) for taste in liked_by_ratings(facts))
+    liked = (" ".join(*taste.values()) for taste in get_liked_by_ratings(facts))
     known = {
         "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],
         "likes": [*(fact.original_text for fact in facts if fact.kind == "like"), *liked],

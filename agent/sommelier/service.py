@@ -32,10 +32,10 @@ from agent.sommelier.attachment import (
     find_ours,
 )
 from agent.sommelier.safety import (
+    get_person,
     get_safety_state,
     is_without_alcohol,
     may_be_shown,
-    person_in,
     safety_rules,
 )
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
@@ -53,9 +53,9 @@ from agent.turn import (
     with_person,
 )
 
-MAX_SHOWN_WINES: Final = 8
+MAX_INITIAL_WINES: Final = 8
 """The most wines of the last answer that are looked up before the first request."""
-MAX_LISTED: Final = 15
+MAX_LISTED_WINES: Final = 15
 """The most wines of a wine list that a reply shows."""
 # Lines of the prompt: if the user chose a language, and if a notice is shown.
 LANGUAGE_RULE: Final = (
@@ -144,7 +144,7 @@ class Sommelier:
             if run.models or run.history:  # the note about a missing model is shown once
                 return reply
             return replace(reply, notes=(translate("no_model"),))
-        person = person_in(run)
+        person = get_person(run)
         # Small models report concerns at random.
         concern = "none" if self._is_small or not response.answer else response.answer.concern
         safety = person.safety if concern == "none" else person.safety.with_concern(concern)
@@ -177,12 +177,13 @@ class Sommelier:
                 return None
             return await ask_small_model(message, run, await self._look_up(message, run))
         tools = self._offered_tools(message, run, attachment)
-        lines = [research_rules([tool.name for tool in tools]), safety_rules(person_in(run))]
+        lines = [research_rules([tool.name for tool in tools]), safety_rules(get_person(run))]
         if notice := self._concern_notice(run):
             lines.append(NOTICE_RULE.format(notice=notice))
         if is_language_chosen():
             lines.append(LANGUAGE_RULE.format(language=translate("language_name")))
-        rules, schema = "\n".join(filter(None, lines)), SOMMELIER.output.schema_text
+        rules = "\n".join(filter(None, lines))
+        schema = SOMMELIER.output.schema_text
         return await generate_agentic_response(
             message,
             run=replace(
@@ -198,8 +199,9 @@ class Sommelier:
 
     def _offered_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
         """Return the tools that are allowed and relevant in this turn."""
-        person, user_texts = person_in(run), [*_texts_by("user", run), message]
-        is_alcohol_free, is_stored = person.safety.forbids_alcohol, bool(person.user_id)
+        person = get_person(run)
+        user_texts = [*_texts_by("user", run), message]
+        is_stored = bool(person.user_id)
         is_list = attachment is not None and attachment.is_new_list
         allowed = {
             "search_wines": not is_list,
@@ -208,7 +210,7 @@ class Sommelier:
             "remember": is_stored,
             "change_cellar": is_stored,
             "forget": is_stored and any(fact.kind in STATED_KINDS for fact in person.facts),
-            "find_places": not is_alcohol_free,
+            "find_places": not person.safety.forbids_alcohol,
         }
         always = {"change_cellar"} if person.bottles else set()
         tools = [
@@ -220,7 +222,7 @@ class Sommelier:
         if attachment:
             tools.insert(0, attachment.make_tool(self._catalogue))
         # Results of MCP servers are not filtered for alcohol. Only stored users can confirm a call.
-        servers = () if is_alcohol_free else self._servers.tools
+        servers = () if person.safety.forbids_alcohol else self._servers.tools
         return tools + [tool for tool in servers if is_stored or not tool.needs_confirmation]
 
     async def _reply_to_response(
@@ -228,13 +230,13 @@ class Sommelier:
     ) -> Reply:
         """Convert a response to a reply; answer by rules if the model gave no usable answer.
 
-        Changes are reported even if the answer failed: they were requested, and can be undone.
+        Changes are made even if the answer failed: the user requested them, and can undo them.
         Proposals are only shown with an answer, which explains them.
         """
         sources = response.sources
-        answer = _allowed_part(response, person_in(run))
+        answer = _allowed_part(response, get_person(run))
         if answer is not None:
-            reply = self._reply_showing(run, response, answer)
+            reply = self._reply_with_answer(run, response, answer)
         elif response.outcome == "stopped":
             reply = Reply(text=translate("stopped"), outcome="stopped")
         elif response.outcome in {"refusal", "content_filter"}:
@@ -251,7 +253,7 @@ class Sommelier:
             changes=tuple(source for source in sources.values() if isinstance(source, Change)),
         )
 
-    def _reply_showing(self, run: Run, response: Response, answer: SommelierResponse) -> Reply:
+    def _reply_with_answer(self, run: Run, response: Response, answer: SommelierResponse) -> Reply:
         """Return the reply with the allowed part of a response, a notice and notes."""
         sources, shown_ids, text = response.sources, wine_ids(answer), response.text
         if answer != response.answer:
@@ -272,7 +274,7 @@ class Sommelier:
     ) -> Reply:
         """Return the wines read from this message's pictures, or the answer of the fallback."""
         if attachment and attachment.is_new and attachment.wines:
-            return await self._describe_pictures(attachment, person_in(run))
+            return await self._describe_pictures(attachment, get_person(run))
         reply = make_reply(await self._look_up(message, run))
         safety = get_safety_state(run)
         if reply.wine_ids and (safety.prefers_alcohol_free or safety.forbids_alcohol):
@@ -283,7 +285,7 @@ class Sommelier:
         """Return the wines or the passage that the fallback finds for a message."""
         return await self._fallback.search(
             [*run.history, {"role": "user", "content": message}],
-            person=person_in(run),
+            person=get_person(run),
             language=current_language(),
             span=run.span,
         )
@@ -295,8 +297,9 @@ class Sommelier:
             return Reply(text=translate("nothing_read"))
         if attachment.shows != "labels":
             lines = [f"- {escape(wine.label)} · {escape(format_facts(wine))}" for wine in read]
-            if more := len(lines[MAX_LISTED:]):
-                lines[MAX_LISTED:] = [translate("further_wines", count=more)]
+            if len(lines) > MAX_LISTED_WINES:
+                further = len(lines) - MAX_LISTED_WINES
+                lines[MAX_LISTED_WINES:] = [translate("further_wines", count=further)]
             count = translate("list_read", count=len(read))
             return Reply(text="\n\n".join([count, "\n".join(lines)]))
         texts, ids = list[str](), list[str]()
@@ -318,7 +321,7 @@ class Sommelier:
 
 
 def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
-    """Return an answer with only the wines that a person may be shown, or None if none remains."""
+    """Return an answer with only the wines that a person may be shown, or None if it is empty."""
     answer, sources = response.answer, response.sources
     if answer is None or not response.has_text:
         return None
@@ -338,7 +341,7 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
     if attachment and (attachment.is_new or not shown_ids):
         return (ToolCall("", READ_PICTURES, "{}"),)
     if shown_ids and not get_safety_state(run).forbids_alcohol:
-        arguments = json.dumps({"wine_ids": shown_ids[:MAX_SHOWN_WINES]})
+        arguments = json.dumps({"wine_ids": shown_ids[:MAX_INITIAL_WINES]})
         return (ToolCall("", "get_wine", arguments),)
     if attachment or run.history:  # earlier messages may limit the search
         return ()

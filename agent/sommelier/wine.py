@@ -26,10 +26,7 @@ def normalize(name: str) -> str:
 
 
 def synonyms(kind: Kind, name: str) -> tuple[str, ...]:
-    """Return all names of a grape, country or region, the canonical one first.
-
-    They are normalized, and empty for a name without words.
-    """
+    """Return all normalized names of a grape, country or region, the canonical one first."""
     name = normalize(name)
     if kind == "countries":
         name = name.removeprefix("the ")
@@ -48,7 +45,6 @@ def canonical_name(kind: Kind, name: str) -> str:
 
 @cache
 def _synonyms() -> Mapping[Kind, Mapping[str, tuple[str, ...]]]:
-    """Return the names that mean the same, by kind and by each of the names."""
     file = Path(__file__).with_name("synonyms.toml")
     kinds = read_toml(dict[Kind, list[tuple[str, ...]]], file)
     return {kind: {name: group for group in kinds[kind] for name in group} for kind in kinds}
@@ -254,12 +250,9 @@ def drinking_years(wine: Wine) -> Range | None:
     skipped = tables.reds if style is Style.WHITE else ()
     facts = f"{wine.label} {wine.region} {wine.appellation} {' '.join(wine.grapes[:1])}"
     text = f" {normalize(facts)} "
-    ranges = (
-        years
-        for name, years in (by_name | by_grape).items()
-        if f" {name} " in text and name not in skipped
-    )
-    first, last = next(ranges, tables.styles[style])
+    ranges = (by_name | by_grape).items()
+    matching = (years for name, years in ranges if f" {name} " in text and name not in skipped)
+    first, last = next(matching, tables.styles[style])
     return wine.vintage + first, wine.vintage + last
 
 

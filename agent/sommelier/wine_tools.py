@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.sommelier.safety import find_wines, get_wines, person_in
+from agent.sommelier.safety import find_wines, get_person, get_wines
 from agent.sommelier.wine import (
     Catalogue,
     ShortText,
@@ -56,12 +56,12 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         name = "retrieve.similar" if query.like else "retrieve.wines"
         filters = query.model_dump(mode="json", exclude_defaults=True)
         with run.span.child(name, "retriever", input=filters) as span:
-            result = await find_wines(catalogue, query, person_in(run))
+            result = await find_wines(catalogue, query, get_person(run))
             span.update(output=list(wines_by_id(result.wines)), metadata={"found": result.total})
         return _search_output(result, get_deps(run).ids_given_to_model)
 
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
-        wines = await get_wines(catalogue, arguments.wine_ids, person_in(run))
+        wines = await get_wines(catalogue, arguments.wine_ids, get_person(run))
         if not wines:
             raise ToolError(NO_WINE)
         year = datetime.now(UTC).year

@@ -120,11 +120,10 @@ def run(
                 for model, (prompt_title, overrides) in product(model_names, prompts.items())
             ]
             order = [(variant.label, case.id) for variant in variants for case in cases]
+            answers = evaluate(variants, cases, run=title, concurrency=concurrency)
             try:
                 with Console(stderr=True).status("Asking") as status:
-                    async for result in evaluate(
-                        variants, cases, run=title, concurrency=concurrency
-                    ):
+                    async for result in answers:
                         results.append(result)
                         status.update(f"{len(results)} of {len(order)} answered")
             finally:  # an interrupted run reports the results that it has
@@ -224,9 +223,8 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
     """Record the results as experiments in Langfuse; warn if that fails."""
     client, masking = langfuse_of(settings), masking_of(settings)
     is_in_langfuse = name.startswith(LANGFUSE_PREFIX)
-    dataset = f"sommelier-{Path(name).stem}"
-    if is_in_langfuse:
-        dataset = name.removeprefix(LANGFUSE_PREFIX)
+    stored_name = name.removeprefix(LANGFUSE_PREFIX)
+    dataset = stored_name if is_in_langfuse else f"sommelier-{Path(name).stem}"
     items = {result.case.id: to_item(dataset, result.case) for result in results}
     traces_by_variant: dict[str, dict[str, Sequence[TraceRecord]]] = {}
     for result in results:

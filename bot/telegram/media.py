@@ -19,7 +19,7 @@ from agent.senses.pictures import VISION, read_pictures
 from agent.senses.sent_files import TOO_LARGE, SentFiles, Unusable
 from agent.senses.speech import MAX_SECONDS, AudioServer, Heard, hear, read_aloud
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.safety import get_safety_state, person_in
+from agent.sommelier.safety import get_person, get_safety_state
 from agent.sommelier.wine import Catalogue
 from agent.turn import Reply, get_chosen_settings, get_deps
 from bot.telegram.conversation import AnyHandler, Conversation, on_message
@@ -156,7 +156,7 @@ async def _answer_voice(update: Update, conversation: Conversation) -> None:
 
 async def _aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:
     """Return the answer as audio, for a user who chose so."""
-    is_chosen = get_chosen_settings(person_in(run).facts).get(ALOUD) == ON
+    is_chosen = get_chosen_settings(get_person(run).facts).get(ALOUD) == ON
     if speaker is None or not is_chosen or reply.outcome == "care":
         return b""
     return await read_aloud(parse(reply.text).text, run, speaker)

@@ -32,7 +32,7 @@ from agent.memory.taste import (
     removed_note,
 )
 from agent.memory.tools import change_notes
-from agent.sommelier.safety import format_taste, liked_by_ratings
+from agent.sommelier.safety import format_taste, get_liked_by_ratings
 from agent.turn import STATED_KINDS, CellarItem, Change, Fact, Person
 from bot.question import Destination
 from bot.telegram.answer_buttons import undo_button
@@ -148,7 +148,8 @@ def _listed(facts: Sequence[Fact]) -> list[Fact]:
     """Return the stated facts of a user, and the likes that follow from their ratings."""
     stated = (fact for fact in facts if fact.kind in STATED_KINDS)
     known = sorted(stated, key=lambda fact: STATED_KINDS.index(fact.kind))
-    return [*known, *(Fact("rated", format_taste(wanted)) for wanted in liked_by_ratings(facts))]
+    liked = (Fact("rated", format_taste(taste)) for taste in get_liked_by_ratings(facts))
+    return [*known, *liked]
 
 
 def _data(fact: Fact) -> str:
