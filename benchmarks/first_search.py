@@ -21,7 +21,7 @@ from agent.engine.run import Run
 from agent.engine.wire import Dialect
 from agent.evals.dataset import STARTER_CONVERSATIONS, Conversation, read_conversations
 from agent.evals.evaluators import broken_filters, has_filters
-from agent.fallback.searching import parse_query, unambiguous_query
+from agent.fallback.searching import parse_query, parse_unambiguous_query
 from agent.sommelier.wine import Catalogue, Wine
 from benchmarks.first_request import tokens
 from bot.commands.evaluate import Bench, open_bench
@@ -65,14 +65,14 @@ def wines_in(message: Message) -> Iterator[dict[str, Any]]:
 async def turn(bench: Bench, message: str, *, searches_first: bool) -> Ideal:
     """Answer a message, and return what the model counted."""
     model = Ideal()
-    with patch(HIDDEN, unambiguous_query if searches_first else lambda *_: None):
+    with patch(HIDDEN, parse_unambiguous_query if searches_first else lambda *_: None):
         await bench.sommelier("gpt-4o").answer(message, Run([model]))
     return model
 
 
 async def first_wines(catalogue: Catalogue, case: Conversation) -> Sequence[Wine]:
     """Return the wines that a model is given before it asks."""
-    query = unambiguous_query(case.messages[0], case.language or "en")
+    query = parse_unambiguous_query(case.messages[0], case.language or "en")
     assert query is not None
     return (await catalogue.search(query.model_copy(update={"limit": 6}))).wines
 
@@ -80,7 +80,9 @@ async def first_wines(catalogue: Catalogue, case: Conversation) -> Sequence[Wine
 async def main() -> None:
     """Print the table."""
     cases = [case for case in read_conversations(STARTER_CONVERSATIONS) if not case.history]
-    wishes = [case for case in cases if unambiguous_query(case.messages[0], case.language or "en")]
+    wishes = [
+        case for case in cases if parse_unambiguous_query(case.messages[0], case.language or "en")
+    ]
     single = [case for case in wishes if len(case.messages) == 1 and has_filters(case.expect)]
     table = Table("", "requests a turn", "tokens a turn")
     async with open_bench(load_settings(None, {}), starter=True) as bench:

@@ -5,7 +5,7 @@ with the words that were not understood. Documents are in English: questions in 
 matched by their wine terms, which `terms.toml` translates.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
@@ -14,10 +14,10 @@ from agent.documents.passages import Chunk, DocumentStore, best_passage, source_
 from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.merging import Context, get_exchanges, merge_exchanges
-from agent.fallback.request import UNKNOWN_CURRENCY, Request, read_request
+from agent.fallback.request import COMPARISON_CUES, UNKNOWN_CURRENCY, Request, read_request
 from agent.fallback.searching import FoundWines, build_query, get_pairing, search_wines
 from agent.fallback.wording import describe_field, describe_request, describe_wine
-from agent.fallback.words import DATA_FOLDER, find_phrases, tokenize
+from agent.fallback.words import DATA_FOLDER, Phrase, Token, find_phrases, tokenize
 from agent.i18n import current_language, translate
 from agent.language import common_words, stem, stop_words
 from agent.markdown import escape
@@ -30,10 +30,6 @@ from agent.text import split_words
 from agent.turn import NOBODY, Person, Reply
 
 WINES_SHOWN: Final = 3
-COMPARISON_CUES: Final = frozenset(
-    {"cheaper", "dearer", "lighter", "fuller", "drier", "sweeter", "like"}
-)
-"""Cues that have a meaning only relative to wines already shown."""
 MAX_CHUNKS: Final = 8
 MAX_PASSAGE_CHARS: Final = 700
 MIN_TOPIC_LETTERS: Final = 3
@@ -141,8 +137,7 @@ def classify(request: Request, context: Context) -> Kind:
 
 def make_reply(outcome: SearchOutcome) -> Reply:
     """Return the reply to a message from the outcome of its search."""
-    request, context = outcome.request, outcome.context
-    last_request = outcome.last_request
+    request, last_request, context = outcome.request, outcome.last_request, outcome.context
     match outcome.kind:
         case "wines":
             return _search_reply(outcome, outcome.found_wines or FoundWines())
@@ -152,8 +147,8 @@ def make_reply(outcome: SearchOutcome) -> Reply:
         case "details" if wines := context.find_referenced(last_request):
             return _wine_reply(translate("fallback_details"), wines, last_request)
         case "details":
-            shown = context.last_shown
-            return _text_reply(translate("fallback_which" if shown else "fallback_nothing_shown"))
+            name = "fallback_which" if context.last_shown else "fallback_nothing_shown"
+            return _text_reply(translate(name))
         case "question" if outcome.passage is not None:
             return _text_reply(_quote(outcome.passage))
     is_on_topic = last_request.is_about_wine
@@ -187,8 +182,7 @@ def _text_reply(text: str, response_type: ResponseType = "informational") -> Rep
 
 def _search_reply(outcome: SearchOutcome, found: FoundWines) -> Reply:
     """Return a reply with the wines found, after the interpretation of the request."""
-    request = outcome.request
-    interpretation = _interpretation(request)
+    request, interpretation = outcome.request, _interpretation(outcome.request)
     caveats = "\n\n".join(_caveats(outcome.last_request))
     if not found.wines:
         all_were_shown = request.cues and outcome.context.shown_ids
@@ -252,54 +246,53 @@ Topic = tuple[str, ...]
 
 async def find_passage(question: str, language: str, documents: DocumentStore) -> Chunk | None:
     """Return the passage that answers a question best, or None if none mentions its topics."""
-    words = list(dict.fromkeys(_content_words(question, language)))
-    topics = _english_topics(question, language, words)
-    word_topics: list[Topic] = [(word,) for word in words]
-    all_topics = [*topics, *word_topics]
-    if not all_topics:
+    topics, words = _find_topics(question, language)
+    every_topic = [*topics, *words]
+    if not every_topic:
         return None
     english = " ".join(word for topic in topics for word in topic)
     chunks = await documents.search([question, english or question], limit=MAX_CHUNKS)
 
     def relevance(chunk: Chunk) -> tuple[float, float]:
         headings = f"{chunk.title} {chunk.location}"
-        return _topic_share(all_topics, headings), _topic_share(all_topics, chunk.title)
+        return _topic_share(every_topic, headings), _topic_share(every_topic, chunk.title)
 
     # Without a topic in English, the passage must contain every word of the question.
     min_share = MIN_TOPIC_SHARE if topics else 1
     for chunk in sorted(chunks, key=relevance, reverse=True):
-        if _topic_share(topics or word_topics, chunk.source_text) >= min_share:
+        if _topic_share(topics or words, chunk.source_text) >= min_share:
             text = best_passage(chunk.text, f"{question} {english}", MAX_PASSAGE_CHARS)
             return replace(chunk, text=text)
     return None
 
 
-def _content_words(question: str, language: str) -> Iterator[str]:
-    """Yield the words of a question without common words and words of grammar."""
+def _find_topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
+    """Return the topics of a question in English, and a topic for each of its content words."""
     tokens = tokenize(question)
-    grammar = {
-        index
-        for phrase in find_phrases(tokens, language)
-        if phrase.values("role") and not phrase.has_role("serving")
-        for index in phrase.indices
-    }
-    common = common_words(language) | stop_words()
-    for index, token in enumerate(tokens):
-        word = next(iter(split_words(token.written)), "")
-        if index not in grammar and len(word) >= MIN_TOPIC_LETTERS and word not in common:
-            yield word
-
-
-def _english_topics(question: str, language: str, words: Iterable[str]) -> list[Topic]:
-    """Return the names in a question, and the topics of its words that are wine terms."""
-    phrases = find_phrases(tokenize(question), language)
+    phrases = find_phrases(tokens, language)
     names = (name for phrase in phrases for field in NAME_FIELDS for name in phrase.values(field))
     topics = [tuple(split_words(name)) for name in names]
-    for word in words:
+    words: list[Topic] = []
+    for word in _content_words(tokens, phrases, language):
         # In the table `*` stands for any ending: "reif*".
         beginnings = (f"{word[:length]}*" for length in range(len(word), 2, -1))
         topics += [_load_terms()[key] for key in (word, *beginnings) if key in _load_terms()][:1]
-    return list(dict.fromkeys(topics))
+        words.append((word,))
+    return list(dict.fromkeys(topics)), list(dict.fromkeys(words))
+
+
+def _content_words(
+    tokens: Sequence[Token], phrases: Sequence[Phrase], language: str
+) -> Iterator[str]:
+    """Yield the folded words without common words and grammatical phrases."""
+    # Phrases about serving, such as "how cold", are both grammar and content.
+    grammar = [phrase for phrase in phrases if phrase.values("role")]
+    skipped = {i for phrase in grammar if not phrase.has_role("serving") for i in phrase.indices}
+    common = common_words(language) | stop_words()
+    for index, token in enumerate(tokens):
+        word = next(iter(split_words(token.written)), "")
+        if index not in skipped and len(word) >= MIN_TOPIC_LETTERS and word not in common:
+            yield word
 
 
 def _topic_share(topics: Sequence[Topic], text: str) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import Any, Final, NamedTuple
 
 from agent import size_limits
@@ -50,7 +50,11 @@ DISH_PREPOSITIONS: Final = frozenset(
 )
 MIN_UNKNOWN_LETTERS: Final = 4
 """Shorter unknown words are ignored."""
-DRY_STEPS: Final = ("bone_dry", "dry", "off_dry")
+NOT_SWEET_STEPS: Final = ("bone_dry", "dry", "off_dry")
+COMPARISON_CUES: Final = frozenset(
+    {"cheaper", "dearer", "lighter", "fuller", "drier", "sweeter", "like"}
+)
+"""Cues that have a meaning only relative to wines already shown."""
 MAX_VALUES: Final = 6
 CACHED_REQUESTS: Final = 256
 MAX_NAME_WORDS: Final = 4
@@ -88,15 +92,13 @@ class Request:
     text: str = ""
     language: str = "en"
     filters: Mapping[str, Any] = field(default_factory=dict)
-    """Named as in `WineQuery`, but `text` and `without_text` are lists of tastes, and the currency
-    may be UNKNOWN_CURRENCY."""
+    """As in `WineQuery`, but `text` is a list of tastes, as is `without_text`."""
     dishes: Mapping[str, Dish] = field(default_factory=dict)
     """The dishes by their names in the message."""
     cues: frozenset[str] = frozenset()
-    """Relations to the wines shown before: cheaper, dearer, lighter, fuller, drier, sweeter, other,
-    like or why."""
+    """Relations to the wines shown before: COMPARISON_CUES, "other" (than them) and "why"."""
     ordinals: tuple[int, ...] = ()
-    """Positions of wines shown before, from 1 on; -1 is the last."""
+    """Positions among the wines shown last, from 1 on; -1 is the last."""
     name: str = ""
     """The name of a wine or a producer, if the message has nothing else to search for."""
     unknown_words: tuple[str, ...] = ()
@@ -216,7 +218,7 @@ def _phrase_unit(phrase: Phrase) -> _Unit:
 
 
 def _price_filters(units: Sequence[_Unit]) -> dict[str, Any]:
-    """Return the filters of one or two amounts; empty without both a currency and a limit."""
+    """Return the filters of one or two amounts; empty if there is no currency and no limit."""
     low, *higher = sorted(unit.number for unit in units if unit.symbol == "N")
     currency = next((unit.currency for unit in units if unit.currency), "")
     # The last limit counts: "around 120 at most".
@@ -245,10 +247,9 @@ class _MessageReader:
         self.tokens = tokenize(self.text)
         phrases = find_phrases(self.tokens, language)
         self.price, used = read_price(self.tokens, phrases)
+        # A negation counts even as part of a price: "nothing over 20 euros, and no Merlot".
         self.phrases = [
-            phrase
-            for phrase in phrases
-            if phrase.has_role("not") or used.isdisjoint(phrase.indices)
+            item for item in phrases if item.has_role("not") or used.isdisjoint(item.indices)
         ]
         self.understood = used.union(*(phrase.indices for phrase in self.phrases))
         self.negated = [*self._find_negated()]
@@ -257,12 +258,11 @@ class _MessageReader:
 
     def read(self) -> Request:
         """Return the request of the message."""
+        others = set(range(len(self.tokens))) - self.understood
         unknown = [
             index
-            for index, token in enumerate(self.tokens)
-            if index not in self.understood
-            and token.is_alphanumeric
-            and token.stem not in DISH_PREPOSITIONS
+            for index in sorted(others)
+            if self.tokens[index].is_alphanumeric and self._stem(index) not in DISH_PREPOSITIONS
         ]
         request = Request(
             language=self.language,
@@ -386,22 +386,20 @@ class _MessageReader:
         """Return the allergens to avoid: all if an allergy is mentioned, else the negated ones."""
         negated = [phrase for phrase in self.negated if not phrase.values("dish")]
         phrases = self.phrases if "allergy" in self.roles else negated
-        allergens = [
-            value for phrase in self.phrases for value in phrase.values("without_allergens")
-        ]
-        return allergens + [value for phrase in phrases for value in phrase.values("allergen")]
+        # "vegan" rules out allergens without a negation.
+        without = [phrase.values("without_allergens") for phrase in self.phrases]
+        return [*chain(*without, *(phrase.values("allergen") for phrase in phrases))]
 
     def _possible_names(self, unknown: Sequence[int]) -> Iterator[str]:
         """Yield the unknown words that may be dishes, by their prepositions, or proper names."""
         for index in unknown:
             token, word_before = self.tokens[index], self._stem(index - 1)
             may_be_dish = bool(DISH_PREPOSITIONS & {word_before, self._stem(index - 2)})
-            # In German every noun is capitalised.
-            has_capital = token.is_capitalised and not token.written.isupper()
-            is_name = has_capital and self.language != "de"
             starts_sentence = index == 0 or word_before in CLAUSE_ENDS
-            is_long = len(token.stem) >= MIN_UNKNOWN_LETTERS
-            if (is_name and not starts_sentence) or (may_be_dish and is_long):
+            has_capital = token.is_capitalised and not token.written.isupper()
+            # In German every noun is capitalised.
+            is_name = has_capital and not starts_sentence and self.language != "de"
+            if is_name or (may_be_dish and len(token.stem) >= MIN_UNKNOWN_LETTERS):
                 yield token.written
 
     def _wine_name(self, request: Request) -> str:
@@ -451,7 +449,7 @@ def _opposite_steps(negated: Sequence[Phrase]) -> dict[str, list[str]]:
     opposites: dict[str, list[str]] = {}
     for name, scale in SCALES.items():
         excluded = {value for phrase in tastes for value in phrase.values(name)}
-        steps = DRY_STEPS if name == "sweetness" and "sweet" in excluded else scale
+        steps = NOT_SWEET_STEPS if name == "sweetness" and "sweet" in excluded else scale
         if excluded:
             opposites[name] = [str(step) for step in steps if step not in excluded]
     return opposites

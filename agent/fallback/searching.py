@@ -1,27 +1,20 @@
 """Search wines for a request, with fewer hard filters if nothing matches.
 
-Prices, allergens and exclusions are always hard filters. Kind, sweetness, grape and place become
-soft if no wine matches. Body, tannin, acidity and the pairing of a dish are always soft: they only
-rank.
+A hard filter excludes wines, a soft one only ranks them. Prices, allergens and exclusions are
+always hard. Kind, sweetness, grape and place become soft if no wine matches. Body, tannin, acidity
+and the pairing of a dish are always soft.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent import size_limits
 from agent.fallback.merging import Context
 from agent.fallback.request import UNKNOWN_CURRENCY, Request, read_request
-from agent.fallback.words import load_pairings, load_profiles
+from agent.fallback.words import find_profile, load_pairings, load_profiles
 from agent.sommelier.safety import find_wines, matches
-from agent.sommelier.wine import (
-    Body,
-    Catalogue,
-    Style,
-    Wine,
-    WineQuery,
-    WineSearchResult,
-    normalize,
-)
+from agent.sommelier.wine import Body, Catalogue, Style, Wine, WineQuery, normalize
 from agent.turn import NOBODY, Person
 
 MAX_RESULTS: Final = 12
@@ -63,54 +56,42 @@ async def search_wines(
 ) -> FoundWines:
     """Return the wines that match a request; while none does, relax the search step by step."""
     query = build_query(request, context)
-    similar_to = None
-    if "like" in request.cues:
-        candidates = context.find_referenced(request) or context.last_shown
-        similar_to = candidates[0] if candidates else None
+    candidates = context.find_referenced(request) or context.last_shown
+    similar_to = candidates[0] if candidates and "like" in request.cues else None
     if similar_to:
         query = query.model_copy(update={"like": similar_to.id})
     result = await find_wines(catalogue, query, person)
-    wines = _matching_wines(result, request, query)
+    wines = _select_wines(result.wines, request, query)
     for fields in () if similar_to else RELAXATION_STEPS:
         hard = [name for name in fields if getattr(query, name) and name not in query.soft]
         if hard and not wines:
             query = query.model_copy(update={"soft": (*query.soft, *hard)})
             result = await find_wines(catalogue, query, person)
-            wines = _matching_wines(result, request, query)
-    requested = (*request.inclusions, *(["foods"] if request.dishes else []))
-    unmet_by_wine = [result.unmet_filters.get(wine.id, ()) for wine in wines[:BEST_WINES]]
-    unmet = (
-        name
-        for name in requested
-        if unmet_by_wine and all(name in fields for fields in unmet_by_wine)
-    )
-    return FoundWines(wines=wines, unmet_fields=tuple(unmet), similar_to=similar_to)
+            wines = _select_wines(result.wines, request, query)
+    requested = [*request.inclusions, *(["foods"] if request.dishes else [])]
+    best = [result.unmet_filters.get(wine.id, ()) for wine in wines[:BEST_WINES]]
+    unmet = tuple(name for name in requested if best and all(name in fields for fields in best))
+    return FoundWines(wines=wines, unmet_fields=unmet, similar_to=similar_to)
 
 
-def _matching_wines(
-    result: WineSearchResult, request: Request, query: WineQuery
-) -> tuple[Wine, ...]:
-    """Return the wines of a result without excluded tastes and with the requested name.
+def _select_wines(found: Sequence[Wine], request: Request, query: WineQuery) -> tuple[Wine, ...]:
+    """Return the wines without excluded tastes and with the requested name.
 
     Alcohol-free wines are only returned if requested, or if there are no others.
     """
-    tastes = (taste for taste in request.values("without_text") if taste != OAKY)
-    excluded = {"text": tuple(tastes)}
-    wines = [
-        wine
-        for wine in result.wines
-        if not matches(wine, excluded) and (not request.name or _has_name(wine, request.name))
-    ]
-    if Style.ALCOHOL_FREE in query.styles:
-        return tuple(wines)
-    return tuple(wine for wine in wines if wine.style != Style.ALCOHOL_FREE) or tuple(wines)
+    excluded = {"text": tuple(taste for taste in request.values("without_text") if taste != OAKY)}
+    wines = [wine for wine in found if not matches(wine, excluded)]
+    if request.name:
+        wines = [wine for wine in wines if _has_name(wine, request.name)]
+    if Style.ALCOHOL_FREE not in query.styles:
+        wines = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE] or wines
+    return tuple(wines)
 
 
 def _has_name(wine: Wine, name: str) -> bool:
     """Return whether most words of a name are in the label or the region of a wine."""
-    words = normalize(name).split()
-    label_words = normalize(f"{wine.label} {wine.region}").split()
-    return 2 * len(set(words) & set(label_words)) > len(words)
+    words, label = normalize(name).split(), normalize(f"{wine.label} {wine.region}").split()
+    return 2 * len(set(words) & set(label)) > len(words)
 
 
 def build_query(request: Request, context: Context) -> WineQuery:
@@ -165,9 +146,7 @@ def _add_profile(filters: dict[str, Any]) -> set[str]:
 
     They rank similar wines first if the catalogue has none of that grape or region.
     """
-    names = (*filters.get("grapes", ()), *filters.get("regions", ()))
-    profiles = load_profiles()
-    profile = next((profiles[name] for name in names if name in profiles), None)
+    profile = find_profile((*filters.get("grapes", ()), *filters.get("regions", ())))
     if profile is None or not SWEET_STEPS.isdisjoint(filters.get("sweetness", ())):
         return set()
     if not {"styles", "colours"} & filters.keys():
@@ -188,16 +167,16 @@ def parse_query(text: str, language: str = "en") -> WineQuery:
     return query.model_copy(update={"text": text[: size_limits.PICTURE_NAME_CHARS]})
 
 
-def unambiguous_query(text: str, language: str) -> WineQuery | None:
+def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
     """Return the query for a message that was understood almost completely, or None."""
     request = read_request(text, language)
     if request.unknown_words or request.unknown_count > MAX_UNKNOWN_WORDS or request.is_question:
         return None
-    refers_to_wines_shown = request.cues or request.ordinals
-    # The query cannot express these two.
+    # A query can express neither references to wines shown before, nor excluded tastes, nor prices
+    # in an unknown currency.
+    is_unknown_currency = request.filters.get("currency") == UNKNOWN_CURRENCY
     excludes_taste = "without_text" in request.filters
-    has_unknown_currency = request.filters.get("currency") == UNKNOWN_CURRENCY
-    if refers_to_wines_shown or excludes_taste or has_unknown_currency:
+    if request.cues or request.ordinals or excludes_taste or is_unknown_currency:
         return None
     return build_query(request, Context()) if request.inclusions or request.dishes else None
 
@@ -210,10 +189,8 @@ def wine_from_name(
     `style` and `attributes` override what the name implies.
     """
     request, label = read_request(name), f" {normalize(name)} "
-    profiles = load_profiles()
-    in_label = [known for known in profiles if f" {normalize(known)} " in label]
-    names = (*request.values("regions"), *request.values("grapes"), *in_label)
-    profile = next((profiles[known] for known in names if known in profiles), None)
+    in_label = [known for known in load_profiles() if f" {normalize(known)} " in label]
+    profile = find_profile((*request.values("regions"), *request.values("grapes"), *in_label))
     style_value = style or next(iter(request.values("styles")), profile.style if profile else None)
     if style_value is None:
         return None

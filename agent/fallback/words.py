@@ -89,12 +89,16 @@ def load_pairings() -> Mapping[str, Mapping[str, Sequence[str]]]:
 @cache
 def load_profiles() -> Mapping[str, Profile]:
     """Return the profiles of grapes and regions by name."""
-    tables = _load_table("grapes").values()
+    rows = {name: row for table in _load_table("grapes").values() for name, row in table.items()}
     return {
         name: Profile(_split_phrases(row.get("grapes", "")), *row["profile"].split())
-        for table in tables
-        for name, row in table.items()
+        for name, row in rows.items()
     }
+
+
+def find_profile(names: Sequence[str]) -> Profile | None:
+    """Return the profile of the first of these grapes and regions that has one, or None."""
+    return next((load_profiles()[name] for name in names if name in load_profiles()), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,11 +286,9 @@ def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
     for index, key in _match_phrases(tokens, known):
         if key:
             phrases.append(Phrase(index, index + len(key), known[key]))
-        elif language in COMPOUND_LANGUAGES and (
-            meanings := _compound_meanings(tokens[index].stem)
-        ):
-            phrases.append(Phrase(index, index + 1, meanings))
-    return phrases
+        elif language in COMPOUND_LANGUAGES:
+            phrases.append(Phrase(index, index + 1, _compound_meanings(tokens[index].stem)))
+    return [phrase for phrase in phrases if phrase.meanings]
 
 
 def detect_message_language(text: str, default: str) -> str:

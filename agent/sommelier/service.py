@@ -13,7 +13,7 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback.answering import Fallback, SearchOutcome, make_reply
-from agent.fallback.searching import unambiguous_query
+from agent.fallback.searching import parse_unambiguous_query
 from agent.fallback.words import detect_message_language
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
@@ -345,7 +345,7 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
         return (ToolCall("", "get_wine", arguments),)
     if attachment or run.history:  # earlier messages may limit the search
         return ()
-    query = unambiguous_query(message, current_language())
+    query = parse_unambiguous_query(message, current_language())
     if query is None:
         return ()
     filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
