@@ -86,11 +86,6 @@ class Conversation(BaseModel):
     history: tuple[StoredMessage, ...] = ()
     expect: Expectation = Expectation()
 
-    @property
-    def title(self) -> str:
-        """Return the messages on one line."""
-        return " / ".join(self.messages)
-
 
 def read_conversations(path: Path) -> list[Conversation]:
     """Read the conversations of a JSONL file in order. Blank lines are skipped.

@@ -232,7 +232,7 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
         if cases:
             yield f"\nWorst cases of {label}:"
         for result in cases:
-            yield f"  {result.case.id}: {result.case.title}"
+            yield f"  {result.case.id}: {' / '.join(result.case.messages)}"
             for name, mark in result.marks.items():
                 if not mark.passed:
                     yield f"      {name} {mark.score:.0%}: {clip(mark.reason, MAX_REASON_CHARS)}"
