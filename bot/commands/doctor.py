@@ -1,7 +1,7 @@
-"""`sommelier doctor`: tell what works, what is not configured, and how to fix what is wrong.
+"""`sommelier doctor`: check the settings, the database and all servers, and suggest fixes.
 
-A check returns what it found, or raises `NotConfigured` or an error whose text says what is wrong
-and what to do about it, without a secret.
+A check returns a short report. It raises `NotConfigured`, or an error whose text says what is wrong
+and how to fix it. No text contains a secret.
 """
 
 import asyncio
@@ -31,46 +31,48 @@ from db.wines.catalogue import SqlCatalogue
 
 LANGFUSE_SECONDS: Final = 5
 CHECK_SECONDS: Final = 120
-"""The longest a check may take: a model may have to be loaded first."""
-GUESSABLE: Final = "; set TRACE_USER_KEY (`openssl rand -hex 32`): by the default users are guessed"
+"""The time limit of a check. A local model server may have to load the model first."""
+KEY_ADVICE: Final = (
+    "; set TRACE_USER_KEY (`openssl rand -hex 32`): with the default key, users can be identified"
+)
 
 
 class NotConfigured(Exception):
-    """Something is not configured; the text says how it would be, and what happens without."""
+    """Something is not configured. The text says how to configure it, and the default."""
 
 
-class Pairing(BaseModel):
-    """The answer that a model is tried with."""
+class PairingAnswer(BaseModel):
+    """The schema of the answer to the test question."""
 
     colour: Literal["red", "white"]
     is_served_cold: bool
 
 
 def doctor(
-    lists_settings: Annotated[
+    print_settings: Annotated[
         bool, typer.Option("--settings", help="Print all settings instead, secrets hidden.")
     ] = False,
 ) -> None:
-    """Check the settings and everything they name, and say what to do about each."""
+    """Check the settings and everything they name, and say how to fix problems."""
     try:
         settings = open_settings("CRITICAL")
     except SettingsError as error:
         typer.echo(f"✗ settings: {error}")
         raise typer.Exit(1) from None
-    if lists_settings:
+    if print_settings:
         rows = [
-            (name.upper(), _shown(getattr(settings, name)), field.description or "")
+            (name.upper(), _format_setting(getattr(settings, name)), field.description or "")
             for name, field in Settings.model_fields.items()
         ]
         show(table(("Variable", "Value", "What it does"), rows))
         return
     typer.echo("✓ settings: every value is well-formed")
-    if not asyncio.run(examine(settings)):
+    if not asyncio.run(run_checks(settings)):
         raise typer.Exit(1)
 
 
-def _shown(value: object) -> str:
-    """Return a value as it is written in `.env`; a secret as stars."""
+def _format_setting(value: object) -> str:
+    """Return a value in the format of `.env`; a secret is replaced by asterisks."""
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     if isinstance(value, dict):
@@ -78,26 +80,26 @@ def _shown(value: object) -> str:
     return "" if value is None else str(value)
 
 
-async def examine(settings: Settings) -> bool:
-    """Run one check after another and print what it finds; return whether nothing is wrong."""
-    signs = ""
+async def run_checks(settings: Settings) -> bool:
+    """Run the checks one after another and print their reports. Return whether none failed."""
+    is_healthy = True
     for name, check in CHECKS.items():
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                sign, text = "✓", await check(settings)
+                mark, report = "✓", await check(settings)
         except TimeoutError:
-            sign, text = "✗", f"no answer within {CHECK_SECONDS} seconds"
+            mark, report = "✗", f"no answer within {CHECK_SECONDS} seconds"
         except NotConfigured as error:
-            sign, text = "–", f"not configured; {error}"
+            mark, report = "–", f"not configured; {error}"
         except (AgentError, DatabaseUnavailable, SettingsError) as error:
-            sign, text = "✗", str(error)
-        typer.echo(f"{sign} {name}: {text}")
-        signs += sign
-    return "✗" not in signs
+            mark, report = "✗", str(error)
+        typer.echo(f"{mark} {name}: {report}")
+        is_healthy &= mark != "✗"
+    return is_healthy
 
 
 async def check_database(settings: Settings) -> str:
-    """Return how many wines and documents there are, at this version's schema."""
+    """Check that the database has the newest schema, and count its wines and documents."""
     async with open_engine(settings) as engine:
         if engine.dialect.name == "sqlite" and await schema_revision(engine) is None:
             return "empty; it is filled on the first start"
@@ -108,12 +110,13 @@ async def check_database(settings: Settings) -> str:
 
 
 async def check_model(settings: Settings) -> str:
-    """Ask the model one question and hold its answer to a schema."""
+    """Ask the model a test question, and validate its answer against a schema."""
     if not settings.server:
-        advice = "rules answer; set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
-        for server in (await find_servers(settings.llm_local_ports))[:1]:
-            model = server.models[0]
-            advice += f"; {server.name} runs here with {model}: `sommelier model` takes it"
+        advice = "answers come from rules; set OPENAI_API_KEY, or OPENAI_BASE_URL"
+        if servers := await find_servers(settings.llm_local_ports):
+            server = servers[0]
+            advice += f"; {server.name} runs here with {server.models[0]}: "
+            advice += "run `sommelier model` to use it"
         raise NotConfigured(advice)
     name = settings.llm_model
     llm = model_of(settings, name)
@@ -121,7 +124,7 @@ async def check_model(settings: Settings) -> str:
         response = await generate_agentic_response(
             "Which wine goes with oysters: red or white, and is it served cold?",
             run=Run([llm]),
-            contract=OutputContract(Pairing),
+            contract=OutputContract(PairingAnswer),
         )
     finally:
         await llm.close()
@@ -132,7 +135,7 @@ async def check_model(settings: Settings) -> str:
 
 
 async def check_telegram(settings: Settings) -> str:
-    """Return the name by which Telegram knows the bot."""
+    """Log in to Telegram, and return the name of the bot."""
     if settings.telegram_bot_token is None:
         raise NotConfigured("set TELEGRAM_BOT_TOKEN to what @BotFather gives you")
     token = settings.telegram_bot_token.get_secret_value()
@@ -145,24 +148,26 @@ async def check_telegram(settings: Settings) -> str:
 
 
 async def check_tools(settings: Settings) -> str:
-    """Return the tools of every MCP server, and which of them ask the user first."""
+    """Connect to every MCP server, and list the tools, with those that ask the user first."""
     if settings.mcp_servers is None:
-        raise NotConfigured("the model has no tools of other programs; set MCP_SERVERS")
+        raise NotConfigured("the model has no external tools; set MCP_SERVERS")
     _, problems = read_servers(settings.mcp_servers.get_secret_value())
     async with open_servers(settings.mcp_servers) as servers:
         for server in servers.connections:
             await server.settled.wait()
             if server.problem:
                 problems.append(f"{server.name} does not run ({server.problem})")
-        asks = {True: " (asks the user)", False: ""}
-        tools = ", ".join(f"{tool.name}{asks[tool.needs_confirmation]}" for tool in servers.tools)
+        tools = ", ".join(
+            f"{tool.name} (asks the user)" if tool.needs_confirmation else tool.name
+            for tool in servers.tools
+        )
     if problems:
         raise SettingsError("; ".join(filter(None, [*problems, tools])))
     return tools
 
 
 async def check_tracing(settings: Settings) -> str:
-    """Return where traces arrive, and what to do if their hashes can be guessed."""
+    """Connect to the server for traces, and warn if users can be identified by their hashes."""
     if not settings.is_exported:
         raise NotConfigured(
             "traces stay in the database (`sommelier traces list`); set LANGFUSE_PUBLIC_KEY and "
@@ -171,14 +176,15 @@ async def check_tracing(settings: Settings) -> str:
     if settings.langfuse_keys:
         api = await langfuse_api(settings, LANGFUSE_SECONDS)
         async with aclosing(api) as langfuse, langfuse.bounded():
-            found = await langfuse.api.projects.get(request_options={"max_retries": 0})
-        where = ", ".join(project.name for project in found.data) or settings.langfuse_base_url
+            projects = await langfuse.api.projects.get(request_options={"max_retries": 0})
+        names = ", ".join(project.name for project in projects.data)
+        destination = names or settings.langfuse_base_url
     else:
         async with aclosing(await otlp_backend(settings)) as backend:
-            await backend.export(b"")
-        where = str(settings.otel_exporter_otlp_endpoint)
-    is_guessable = "trace_user_key" not in settings.model_fields_set
-    return f"traces go to {where}{GUESSABLE if is_guessable else ''}"
+            await backend.export(b"")  # an empty export tests the address and the headers
+        destination = str(settings.otel_exporter_otlp_endpoint)
+    has_own_key = "trace_user_key" in settings.model_fields_set
+    return f"traces go to {destination}{'' if has_own_key else KEY_ADVICE}"
 
 
 CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
@@ -188,4 +194,4 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
     "tools": check_tools,
     "tracing": check_tracing,
 }
-"""The checks, in the order in which they are shown."""
+"""The checks, in the order in which they run."""

@@ -1,4 +1,4 @@
-"""`sommelier model`: find a model server on this machine and write its model to .env."""
+"""`sommelier model`: find a model server on this machine and save its model in .env."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,50 +13,59 @@ from bot.commands.output import open_settings
 from config import Settings, load_settings
 
 ENV_FILE: Final = Path(".env")
-USUAL_PORTS: Final[Mapping[int, str]] = {
+DEFAULT_PORTS: Final[Mapping[int, str]] = {
     11434: "Ollama",
     1234: "LM Studio",
     8080: "llama.cpp",
     8000: "vLLM",
 }
+"""The default ports of model servers, and the names of the servers."""
 TIMEOUT_SECONDS: Final = 2
-MAX_LISTED: Final = 50
-NAME: Final = pattern(r"[\w./:@+-]{1,200}")
-"""The names that fit on a line of .env as they are."""
-NOT_FOR_CHAT: Final = ("embed", "rerank", "whisper", "tts")
+MAX_MODELS: Final = 50
+MODEL_NAME: Final = pattern(r"[\w./:@+-]{1,200}")
+"""Names that need no quotes in .env."""
+NON_CHAT_MARKERS: Final = ("embed", "rerank", "whisper", "tts")
+"""Parts of the names of models that cannot chat."""
 
 
 class ModelServer(NamedTuple):
-    """A model server on this machine: its address for OPENAI_BASE_URL, and its chat models."""
+    """A model server on this machine."""
 
     name: str
     base_url: str
+    """The value for OPENAI_BASE_URL."""
     models: tuple[str, ...]
+    """The names of its chat models; there is at least one."""
 
 
 async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
     """Return the servers on these ports of this machine that list chat models."""
     async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
-        found = await asyncio.gather(*(_find_server(http, port) for port in ports))
-    return [server for server in found if server is not None]
+        servers = await asyncio.gather(*(_find_server(http, port) for port in ports))
+    return [server for server in servers if server is not None]
 
 
 async def _find_server(http: httpx2.AsyncClient, port: int) -> ModelServer | None:
-    url = f"http://127.0.0.1:{port}/v1"
+    base_url = f"http://127.0.0.1:{port}/v1"
     try:
-        listed = (await http.get(f"{url}/models")).json()["data"]
-        names = [str(entry["id"]) for entry in listed[:MAX_LISTED]]
+        response = await http.get(f"{base_url}/models")
+        names = [str(model["id"]) for model in response.json()["data"][:MAX_MODELS]]
     except (httpx2.HTTPError, ValueError, LookupError, TypeError):
         return None
-    usable = (name for name in names if NAME.fullmatch(name))
-    chat = tuple(name for name in usable if not any(part in name for part in NOT_FOR_CHAT))
-    return ModelServer(USUAL_PORTS.get(port, "A model server"), url, chat) if chat else None
+    chat_models = tuple(
+        name
+        for name in names
+        if MODEL_NAME.fullmatch(name) and not any(marker in name for marker in NON_CHAT_MARKERS)
+    )
+    if not chat_models:
+        return None
+    return ModelServer(DEFAULT_PORTS.get(port, "A model server"), base_url, chat_models)
 
 
 def offer_local_model(settings: Settings) -> Settings:
-    """Ask once whether a model server found here may answer; return the settings to use.
+    """Ask whether to use a model server on this machine, if there is one. Return the new settings.
 
-    The answer is written to .env, so that nobody is asked twice.
+    The user's choice is saved in .env, so that the question is asked only once.
     """
     servers = asyncio.run(find_servers(settings.llm_local_ports))
     if not servers:
@@ -66,12 +75,12 @@ def offer_local_model(settings: Settings) -> Settings:
     if typer.confirm(question, default=True):
         return use_model(server, server.models[0])
     write_settings({"LLM_LOCAL_PORTS": "none"})
-    typer.echo("Not used. `sommelier model` looks for it again.")
+    typer.echo("Not used. Run `sommelier model` to look for it again.")
     return settings
 
 
 def use_model(server: ModelServer, model: str) -> Settings:
-    """Write the model to .env and return the settings with it."""
+    """Save the model in .env, and return the new settings."""
     write_settings({"OPENAI_BASE_URL": server.base_url, "LLM_MODEL": model})
     settings = load_settings()
     profile = "small" if settings.is_small else "full"
@@ -80,11 +89,13 @@ def use_model(server: ModelServer, model: str) -> Settings:
 
 
 def model(
-    port: Annotated[int | None, typer.Option(help="Where its server listens.")] = None,
-    name: Annotated[str | None, typer.Option(help="One of those that it lists.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port of its server.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="A model that the server lists; default: the first.")
+    ] = None,
 ) -> None:
-    """Find a model server on this machine and write its model, or the first, to .env."""
-    ports = (port,) if port else open_settings().llm_local_ports or tuple(USUAL_PORTS)
+    """Find a model server on this machine and save one of its models in .env."""
+    ports = (port,) if port else open_settings().llm_local_ports or tuple(DEFAULT_PORTS)
     servers = asyncio.run(find_servers(ports))
     for server in servers:
         typer.echo(f"{server.name} at {server.base_url}: {', '.join(server.models)}")
@@ -98,9 +109,9 @@ def model(
 
 
 def write_settings(values: Mapping[str, str]) -> None:
-    """Write variables into .env, which only its owner may read."""
+    """Set variables in .env, and keep its other lines. Only the owner may read a new file."""
     lines = ENV_FILE.read_text(encoding="utf-8").splitlines() if ENV_FILE.exists() else []
-    others = [line for line in lines if line.partition("=")[0].strip() not in values]
-    written = [*others, *(f"{name}={value}" for name, value in values.items())]
+    lines = [line for line in lines if line.partition("=")[0].strip() not in values]
+    lines += [f"{name}={value}" for name, value in values.items()]
     ENV_FILE.touch(mode=0o600)
-    ENV_FILE.write_text("\n".join(written) + "\n", encoding="utf-8")
+    ENV_FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`sommelier db`, `updates`, `people` and `admin`: the schema, and what an operator looks after."""
+"""`sommelier db`, `updates`, `people` and `admin`: maintenance by an operator."""
 
 import asyncio
 import secrets
@@ -34,24 +34,24 @@ def db() -> None:
 @db_app.command("upgrade")
 def upgrade() -> None:
     """Bring the database to this version's schema."""
-    before, newest = asyncio.run(_upgraded(open_settings())), REVISION
-    done = "was up to date" if before == newest else f"upgraded from {before or 'none'}"
-    typer.echo(f"The database is at {newest}; it {done}.")
+    previous = asyncio.run(_upgrade(open_settings()))
+    change = "was up to date" if previous == REVISION else f"upgraded from {previous or 'none'}"
+    typer.echo(f"The database is at {REVISION}; it {change}.")
 
 
-async def _upgraded(settings: Settings) -> str | None:
-    """Upgrade the database, and return the revision that it had."""
+async def _upgrade(settings: Settings) -> str | None:
+    """Upgrade the database, and return its previous revision, or None if it was empty."""
     async with open_engine(settings) as engine:
-        before = await schema_revision(engine)
+        previous = await schema_revision(engine)
         await upgrade_schema(engine)
-        return before
+        return previous
 
 
 @updates_app.command("list")
 def list_updates() -> None:
-    """Show the updates that were set aside, with the reason. The words in them are not shown."""
-    found = with_database(open_settings(), lambda sessions: Inbox(sessions).list_set_aside())
-    for update in found:
+    """List the updates that were set aside, with the reason but without their text."""
+    updates = with_database(open_settings(), lambda sessions: Inbox(sessions).list_set_aside())
+    for update in updates:
         received = update.received_at.isoformat(timespec="seconds")
         typer.echo(f"{update.update_id}  {received}  chat {update.chat_id}  {update.error}")
 
@@ -60,28 +60,29 @@ def list_updates() -> None:
 def retry(
     update_id: Annotated[int, typer.Argument(help="An id that `sommelier updates list` shows.")],
 ) -> None:
-    """Have an update tried again by the bot that runs, within seconds."""
-    if not with_database(
-        open_settings(), lambda sessions: Inbox(sessions).schedule_retry(update_id)
-    ):
-        fail(f"nothing set aside has the id {update_id}")
-    typer.echo(f"Update {update_id} is tried again by the bot that runs.")
+    """Have the running bot try an update again, within seconds."""
+    settings = open_settings()
+    if not with_database(settings, lambda sessions: Inbox(sessions).schedule_retry(update_id)):
+        fail(f"there is no failed update {update_id}; see `sommelier updates list`")
+    typer.echo(f"The running bot will try update {update_id} again.")
 
 
 people_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
-UserId = Annotated[int, typer.Argument(help="Their number in Telegram, as `/trace` and logs tell.")]
+UserId = Annotated[
+    int, typer.Argument(help="The user's id in Telegram, which `/trace` and logs show.")
+]
 
 
 @people_app.command()
 def export(user_id: UserId) -> None:
-    """Print all that the database stores of a user, as JSON."""
+    """Print all data of a user in the database, as JSON."""
     settings = open_settings()
-    user = keyed_hash("user", user_id, settings.trace_user_key)
-    found = with_database(
-        settings, lambda sessions: MemoryRepository(sessions).export(user_id, user)
+    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
+    data = with_database(
+        settings, lambda sessions: MemoryRepository(sessions).export(user_id, user_hash)
     )
-    typer.echo(to_json(found, indent=2).decode())
+    typer.echo(to_json(data, indent=2).decode())
 
 
 @people_app.command()
@@ -89,33 +90,34 @@ def forget(
     user_id: UserId,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete all that is stored of a user, in the database and in Langfuse. It cannot be undone.
+    """Delete all data of a user in the database and in Langfuse. This cannot be undone.
 
-    That they were allowed or blocked stays. Messages in Telegram itself are theirs to delete.
+    An earlier decision to allow or block the user remains. Messages in Telegram itself are not
+    deleted.
     """
     settings = open_settings()
-    user = keyed_hash("user", user_id, settings.trace_user_key)
+    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
     if not yes:
-        typer.confirm(f"Delete all that is stored of {user_id}?", abort=True)
+        typer.confirm(f"Delete all data of {user_id}?", abort=True)
 
     async def delete(sessions: Sessions) -> None:
         repositories = Repositories(sessions)
-        await repositories.turns.change([Change(user_id=user_id, forget_user_hash=user)])
+        await repositories.turns.change([Change(user_id=user_id, forget_user_hash=user_hash)])
         await forget_people(settings, repositories.memory)
 
     with_database(settings, delete)
-    typer.echo("Deleted. The bot that runs looks for what may be left in Langfuse.")
+    typer.echo("Deleted. The running bot also looks for traces that Langfuse stores later.")
 
 
 def admin(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 selects a free port.")] = 8765,
 ) -> None:
-    """Show what happened, what it cost and what people disliked, in a browser on this machine."""
-    asyncio.run(_serve(open_settings(), port))
+    """Show usage, cost, failures and disliked answers in a browser on this machine."""
+    asyncio.run(_serve_page(open_settings(), port))
 
 
-async def _serve(settings: Settings, port: int) -> None:
-    """Serve the page on this machine until stopped, and say where."""
+async def _serve_page(settings: Settings, port: int) -> None:
+    """Print the address of the page, and serve it on this machine until stopped."""
     token = secrets.token_urlsafe(24)
     async with open_engine(settings) as engine:
         await require_newest_schema(engine)

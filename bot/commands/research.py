@@ -1,4 +1,4 @@
-"""`sommelier ask`, `quotes` and `find`: look something up, one question at a time."""
+"""`sommelier ask`, `quotes` and `find`: answer a single question."""
 
 import asyncio
 from pathlib import Path
@@ -25,14 +25,14 @@ def ask(
         bool, typer.Option("--refine", help="Have the question rewritten for the search first.")
     ] = False,
 ) -> None:
-    """Answer a question from the documents, each statement with its source."""
+    """Answer a question from the documents, with a source for every statement."""
     _look_up("ask", f"--refine {question}" if refine else question)
 
 
 def quotes(
     query: Annotated[str, typer.Argument(help='For example "cork taint".')],
 ) -> None:
-    """Show passages of the documents word for word, with their sources."""
+    """Quote passages of the documents word for word, with their sources."""
     _look_up("quotes", query)
 
 
@@ -41,18 +41,18 @@ def find(
     place: Annotated[str, typer.Argument(help="A town, a district or a region.")],
     save: Annotated[
         Path | None,
-        typer.Option("--save", help="Also write the ten queries to a file, one a line."),
+        typer.Option("--save", help="Also write the ten queries to a file, one per line."),
     ] = None,
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""
-    found = _look_up("find", f"{category} {place}")
-    if save is not None and found is not None:
-        write_file(save, "".join(f"{query}\n" for query in found.queries.queries))
+    places = _look_up("find", f"{category} {place}")
+    if save is not None and places is not None:
+        write_file(save, "".join(f"{query}\n" for query in places.queries.queries))
         typer.echo(f"Saved the queries to {save}.", err=True)
 
 
-def _look_up(name: CommandName, words: str) -> Any:
-    """Run a traced turn, print its answer, and return it; None in a crisis."""
+def _look_up(name: CommandName, arguments: str) -> Any:
+    """Run a look-up as a turn and print its reply. Return its result, or None in a crisis."""
     settings = open_settings()
 
     async def run_turn() -> Reply:
@@ -60,7 +60,7 @@ def _look_up(name: CommandName, words: str) -> Any:
             open_resources(settings) as resources,
             send_traces(settings, resources.sessions),
         ):
-            look_up = parse_look_up(name, words, resources)
+            look_up = parse_look_up(name, arguments, resources)
             if isinstance(look_up, str):
                 fail(look_up, 2)
             turns = TurnRunner(

@@ -80,9 +80,9 @@ def test_updates_that_were_set_aside_are_listed_without_words_and_tried_again(
     assert "secret" not in listed.stdout
     tried = sommelier_here("updates", "retry", "7", environment=environment)
     again = sommelier_here("updates", "retry", "7", environment=environment)
-    assert tried.stdout == "Update 7 is tried again by the bot that runs.\n"
+    assert tried.stdout == "The running bot will try update 7 again.\n"
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr == "sommelier: nothing set aside has the id 7\n"
+    assert again.stderr == "sommelier: there is no failed update 7; see `sommelier updates list`\n"
 
 
 def test_what_is_stored_of_a_user_is_exported_and_deleted(environment: dict[str, str]) -> None:

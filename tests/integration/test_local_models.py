@@ -109,7 +109,7 @@ def test_a_server_that_is_found_is_named_by_doctor_and_taken_by_sommelier_model(
     found = sommelier_here("doctor", environment=environment, LLM_LOCAL_PORTS=port)
     taken = sommelier_here("model", "--port", port, environment=environment)
     tried = sommelier_here("doctor", environment=environment)
-    assert "A model server runs here with gpt-4o: `sommelier model` takes it" in found.stdout
+    assert "A model server runs here with gpt-4o: run `sommelier model` to use it" in found.stdout
     assert "gpt-4o answers from now on (.env; profile full" in taken.stdout
     assert env.read_text().splitlines() == [
         *("# mine", "LEGAL_AGE=21"),
