@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bot.__main__ import main
-from bot.commands.output import LOUD
+from bot.commands.output import NOISY_LOGGERS
 from tests.databases import together
 from tests.processes import Process
 
@@ -72,7 +72,7 @@ def sommelier(
 def own_logging() -> Iterator[None]:
     """What a command sets up for its process is undone at the end."""
     root = logging.getLogger()
-    loggers = [root, *map(logging.getLogger, LOUD)]
+    loggers = [root, *map(logging.getLogger, NOISY_LOGGERS)]
     handlers, levels = root.handlers, [logger.level for logger in loggers]
     root.handlers = []
     try:

@@ -21,7 +21,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.mcp import open_servers, read_servers
 from bot.commands.local_models import find_servers
-from bot.commands.output import open_settings, show, table
+from bot.commands.output import build_table, open_settings, print_table
 from bot.resources import model_of, open_engine, require_newest_schema
 from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
@@ -64,7 +64,7 @@ def doctor(
             (name.upper(), _format_setting(getattr(settings, name)), field.description or "")
             for name, field in Settings.model_fields.items()
         ]
-        show(table(("Variable", "Value", "What it does"), rows))
+        print_table(build_table(("Variable", "Value", "What it does"), rows))
         return
     typer.echo("✓ settings: every value is well-formed")
     if not asyncio.run(run_checks(settings)):

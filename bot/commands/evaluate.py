@@ -41,7 +41,14 @@ from agent.tracing.langfuse_project import (
     unavailable,
 )
 from agent.tracing.records import TraceRecord
-from bot.commands.output import fail, open_settings, printable, show, table, write_file
+from bot.commands.output import (
+    build_table,
+    fail,
+    open_settings,
+    print_table,
+    print_text,
+    write_file,
+)
 from bot.resources import model_of, open_database, open_embedder, research_tools, run_of
 from bot.tracing import PROMPT_LABEL, langfuse_of, masking_of
 from config import Settings
@@ -247,9 +254,9 @@ def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
     """Print the results, and write them to the file `save`, if given."""
     header, *rows = table_rows(results)
     typer.echo(f"Evaluation {title}")
-    show(table(header, rows))
+    print_table(build_table(header, rows))
     for line in worst_lines(results):
-        typer.echo(printable(line))
+        print_text(line)
     if save is not None:
         data = to_json(report_data(title, results), indent=2, exclude_none=True)
         write_file(save, f"{data.decode()}\n")

@@ -12,7 +12,14 @@ from rich.table import Column, Table
 from agent.documents.passages import best_passage
 from agent.sommelier.answer import format_price
 from agent.sommelier.wine import Wine
-from bot.commands.output import fail, open_settings, printable, show, table, with_database
+from bot.commands.output import (
+    build_table,
+    fail,
+    open_settings,
+    print_table,
+    print_text,
+    run_with_database,
+)
 from bot.resources import open_embedder
 from db.documents.store import SqlDocumentStore
 from db.documents.store import add_documents as index_files
@@ -71,22 +78,22 @@ def import_wines(
         return add_wines(sessions, catalogue, without_samples=without_samples, dry_run=dry_run)
 
     if dry_run or is_interactive:
-        preview = with_database(settings, partial(add, dry_run=True))
+        preview = run_with_database(settings, partial(add, dry_run=True))
         if not _confirm(catalogue, preview, dry_run=dry_run):
             typer.echo("Nothing was imported.")
             return
-    typer.echo(_format_report(with_database(settings, add)))
+    typer.echo(_format_report(run_with_database(settings, add)))
     if catalogue.problems:
         typer.echo("Not imported:")
-        show(_problem_table(catalogue.problems))
-    samples = with_database(settings, count_samples)
+        print_table(_problem_table(catalogue.problems))
+    samples = run_with_database(settings, count_samples)
     if samples and not without_samples:
         typer.echo(f"{samples} starter wines are offered too; --without-samples takes them away.")
 
 
 def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
     typer.echo(f"sommelier: nothing was imported from {file}", err=True)
-    show(_problem_table(problems), error=True)
+    print_table(_problem_table(problems), error=True)
     raise typer.Exit(1)
 
 
@@ -94,14 +101,14 @@ def _confirm(catalogue: CatalogueFile, preview: ImportReport, *, dry_run: bool) 
     """Show how a file would be imported; return whether to import it."""
     typer.echo(f"{catalogue.source}, read as {catalogue.read_as}:")
     columns = ((name, field or "not used") for name, field in catalogue.columns)
-    show(table(["Column", "Is"], columns))
+    print_table(build_table(["Column", "Is"], columns))
     if "allergens" not in dict(catalogue.columns).values():
         typer.echo(
             "No column tells allergens: sulphites are assumed, egg, milk and fish are not known."
         )
-    show(_wine_table(catalogue.wines[:PREVIEW_WINES]))
+    print_table(_wine_table(catalogue.wines[:PREVIEW_WINES]))
     if catalogue.problems:
-        show(_problem_table(catalogue.problems))
+        print_table(_problem_table(catalogue.problems))
     typer.echo(f"Would be: {_format_report(preview)}")
     bad_rows = len({problem.line for problem in catalogue.problems})
     warning = f" {bad_rows} need attention." if bad_rows else ""
@@ -120,7 +127,7 @@ def _problem_table(problems: Sequence[Problem]) -> Table:
     rows = [(str(problem.line or "–"), problem.column, problem.reason) for problem in problems]
     if len(rows) > SHOWN_PROBLEMS:
         rows[SHOWN_PROBLEMS:] = [("", "", f"... and {len(rows) - SHOWN_PROBLEMS} more")]
-    return table([Column("Line", justify="right"), "Column", "What is wrong"], rows)
+    return build_table([Column("Line", justify="right"), "Column", "What is wrong"], rows)
 
 
 def _wine_table(wines: Iterable[Wine]) -> Table:
@@ -129,7 +136,7 @@ def _wine_table(wines: Iterable[Wine]) -> Table:
         for wine in wines
     )
     id_column = Column("Id", overflow="fold", style="dim")
-    return table(["Wine", "Style", "From", "Price", id_column], rows)
+    return build_table(["Wine", "Style", "From", "Price", id_column], rows)
 
 
 @documents_app.command("add")
@@ -143,9 +150,9 @@ def add_documents(
     if report.embedded:
         typer.echo(f"{report.embedded} parts can be found by meaning now.")
     for note in report.notes:
-        typer.echo(printable(f"Note: {note}"))
+        print_text(f"Note: {note}")
     for problem in report.problems:
-        typer.echo(printable(f"Not added: {problem}"), err=True)
+        print_text(f"Not added: {problem}", error=True)
     if report.problems and not added + updated + unchanged:
         raise typer.Exit(1)
 
@@ -158,7 +165,9 @@ def list_documents() -> None:
         (entry.path, entry.title, entry.kind, str(entry.parts), f"{entry.added_at:%Y-%m-%d}")
         for entry in stored
     )
-    show(table(["Path", "Title", "Kind", Column("Parts", justify="right"), "Added"], rows))
+    print_table(
+        build_table(["Path", "Title", "Kind", Column("Parts", justify="right"), "Added"], rows)
+    )
     typer.echo(f"{len(stored)} documents.")
 
 
@@ -186,8 +195,8 @@ def search_documents(
     """Show the passages that fit best, without asking a model."""
     chunks = _with_documents(lambda documents: documents.search([text]))
     for chunk in chunks:
-        typer.echo(printable(f"{chunk.title} · {chunk.location} ({chunk.path})"))
-        typer.echo(printable(f"{best_passage(chunk.text, text)}\n"))
+        print_text(f"{chunk.title} · {chunk.location} ({chunk.path})")
+        print_text(f"{best_passage(chunk.text, text)}\n")
     if not chunks:
         typer.echo("No document speaks of this.")
 
@@ -200,4 +209,4 @@ def _with_documents(action: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
         async with open_embedder(settings) as embedder:
             return await action(SqlDocumentStore(sessions, embedder=embedder))
 
-    return with_database(settings, run)
+    return run_with_database(settings, run)

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from agent.tracing.records import keyed_hash
 from agent.turn import Change
-from bot.commands.output import fail, open_settings, with_database
+from bot.commands.output import fail, open_settings, run_with_database
 from bot.http.admin_page import PATH, AdminPage
 from bot.http.server import build_app, listen, serve_http
 from bot.resources import Repositories, open_engine, require_newest_schema
@@ -50,7 +50,7 @@ async def _upgrade(settings: Settings) -> str | None:
 @updates_app.command("list")
 def list_updates() -> None:
     """List the updates that were set aside, with the reason but without their text."""
-    updates = with_database(open_settings(), lambda sessions: Inbox(sessions).list_set_aside())
+    updates = run_with_database(open_settings(), lambda sessions: Inbox(sessions).list_set_aside())
     for update in updates:
         received = update.received_at.isoformat(timespec="seconds")
         typer.echo(f"{update.update_id}  {received}  chat {update.chat_id}  {update.error}")
@@ -62,7 +62,7 @@ def retry(
 ) -> None:
     """Have the running bot try an update again, within seconds."""
     settings = open_settings()
-    if not with_database(settings, lambda sessions: Inbox(sessions).schedule_retry(update_id)):
+    if not run_with_database(settings, lambda sessions: Inbox(sessions).schedule_retry(update_id)):
         fail(f"there is no failed update {update_id}; see `sommelier updates list`")
     typer.echo(f"The running bot will try update {update_id} again.")
 
@@ -79,7 +79,7 @@ def export(user_id: UserId) -> None:
     """Print all data of a user in the database, as JSON."""
     settings = open_settings()
     user_hash = keyed_hash("user", user_id, settings.trace_user_key)
-    data = with_database(
+    data = run_with_database(
         settings, lambda sessions: MemoryRepository(sessions).export(user_id, user_hash)
     )
     typer.echo(to_json(data, indent=2).decode())
@@ -105,7 +105,7 @@ def forget(
         await repositories.turns.change([Change(user_id=user_id, forget_user_hash=user_hash)])
         await forget_people(settings, repositories.memory)
 
-    with_database(settings, delete)
+    run_with_database(settings, delete)
     typer.echo("Deleted. The running bot also looks for traces that Langfuse stores later.")
 
 

@@ -1,4 +1,4 @@
-"""Helpers of the commands: settings, the database, output to a terminal or a pipe."""
+"""Read the settings, open the database, and print to a terminal or a pipe, for all commands."""
 
 # ruff: noqa: PLC0415
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WIDTH_IN_A_PIPE: Final = 400
-LOUD: Final = ("httpx", "httpx2", "httpcore", "httpcore2", "telegram", "alembic", "openai")
-"""Loggers that say too much at INFO; those of HTTP clients write whole URLs, tokens included."""
+PIPE_WIDTH: Final = 400
+"""The width of tables in a pipe, in characters: no cell should be wrapped."""
+NOISY_LOGGERS: Final = ("httpx", "httpx2", "httpcore", "httpcore2", "telegram", "alembic", "openai")
+"""Loggers that are silent below WARNING: those of HTTP clients log URLs that contain tokens."""
 
 
 def open_settings(log_level: str | None = "WARNING") -> "Settings":
-    """Return the settings, and set up logging: at `log_level` unless LOG_LEVEL is DEBUG.
+    """Return the settings, and set up logging.
+
+    LOG_LEVEL applies if it is DEBUG or if `log_level` is None; otherwise `log_level` does.
 
     Raises:
-        SettingsError: a value is wrong.
+        SettingsError: a value is invalid.
     """
     from config import load_settings
 
@@ -37,13 +40,13 @@ def open_settings(log_level: str | None = "WARNING") -> "Settings":
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter(settings.secrets))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for name in LOUD:
+    for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     return settings
 
 
 class RedactingFormatter(logging.Formatter):
-    """Hides the given secrets as traces do, in messages and tracebacks alike."""
+    """A log formatter that masks secrets in messages and tracebacks."""
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
         from agent.tracing.masking import Masking
@@ -52,62 +55,67 @@ class RedactingFormatter(logging.Formatter):
         self._masking = Masking("full", tuple(secrets))
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the whole record as text, without what must not be read."""
+        """Return the record as text, without secrets."""
         return self._masking.text(super().format(record))
 
 
-def with_database(settings: "Settings", work: "Callable[[Sessions], Awaitable[T]]") -> T:
-    """Return what `work` returns for the database at this version's schema.
+def run_with_database(settings: "Settings", function: "Callable[[Sessions], Awaitable[T]]") -> T:
+    """Open the database, call a function with its sessions, and return the result.
 
     Raises:
-        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
+        DatabaseUnavailable: there is no connection, or a Postgres database has an old schema.
     """
     from bot.resources import open_database
 
     async def run() -> T:
         async with open_database(settings) as sessions:
-            return await work(sessions)
+            return await function(sessions)
 
     return asyncio.run(run())
 
 
-def table(columns: Iterable[str | Column], rows: Iterable[Iterable[str]]) -> Table:
-    """Return a table; its cells are shown as text, neither markup nor obeyed by a terminal."""
-    made = [
+def build_table(columns: Iterable[str | Column], rows: Iterable[Iterable[str]]) -> Table:
+    """Return a table. Its cells appear literally, without markup and control characters."""
+    columns = [
         Column(column, overflow="fold") if isinstance(column, str) else column for column in columns
     ]
-    found = Table(*made, box=None, pad_edge=False, header_style="bold")
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        found.add_row(*(Text(one_line(cell)) for cell in row))
-    return found
+        table.add_row(*(Text(to_one_line(cell)) for cell in row))
+    return table
 
 
-def show(renderable: RenderableType, *, error: bool = False) -> None:
-    """Print a table or a tree; in a pipe its cells are not wrapped."""
+def print_table(table: Table, *, error: bool = False) -> None:
+    """Print a table to standard output, or to standard error if `error` is true."""
     console = Console(stderr=error)
     if not console.is_terminal:
-        console.width = WIDTH_IN_A_PIPE
-    console.print(renderable)
+        console.width = PIPE_WIDTH
+    console.print(table)
 
 
-def printable(text: str) -> str:
-    """Return a text without characters that a terminal would obey."""
+def strip_control_chars(text: str) -> str:
+    """Return a text without characters that control a terminal."""
     return "".join(char for char in text if char.isprintable() or char in "\n\t")
 
 
-def one_line(text: str) -> str:
-    """Return a text without line breaks and characters that a terminal would obey."""
-    return printable(" ".join(text.splitlines())).replace("\t", " ")
+def to_one_line(text: str) -> str:
+    """Return a text on one line, without characters that control a terminal."""
+    return strip_control_chars(" ".join(text.splitlines())).replace("\t", " ")
+
+
+def print_text(text: str, *, error: bool = False) -> None:
+    """Print a text, without characters that control a terminal."""
+    typer.echo(strip_control_chars(text), err=error)
 
 
 def fail(reason: str, status: int = 1) -> NoReturn:
-    """End the command with one line on standard error."""
-    typer.echo(f"sommelier: {printable(reason)}", err=True)
+    """Print one line to standard error, and end the command."""
+    print_text(f"sommelier: {reason}", error=True)
     raise typer.Exit(status)
 
 
 def write_file(file: Path, text: str) -> None:
-    """Write a text; a failure ends the command."""
+    """Write a text to a file. If that fails, end the command."""
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -16,13 +16,13 @@ from rich.table import Column, Table
 from agent.text import clip
 from agent.tracing.records import SpanRecord, TraceRecord
 from bot.commands.output import (
+    build_table,
     fail,
-    one_line,
     open_settings,
-    printable,
-    show,
-    table,
-    with_database,
+    print_table,
+    print_text,
+    run_with_database,
+    to_one_line,
     write_file,
 )
 from bot.tracing import masking_of
@@ -58,14 +58,14 @@ def list_traces(
 ) -> None:
     """Show the turns: first those that failed, then those that fell back, then the newest."""
     since = _days_ago(days)
-    traces = with_database(
+    traces = run_with_database(
         open_settings(),
         lambda sessions: SqlTraceStore(sessions).summaries(limit, since=since, failed=failed),
     )
     if not traces:
         typer.echo(NO_TRACES)
         return
-    show(trace_table(traces))
+    print_table(trace_table(traces))
     typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
 
 
@@ -79,7 +79,7 @@ def show_trace(
     """Draw a turn as a tree: every request to the model, every tool, its time and cost."""
     settings = open_settings()
     try:
-        trace = with_database(settings, lambda sessions: SqlTraceStore(sessions).get(trace_id))
+        trace = run_with_database(settings, lambda sessions: SqlTraceStore(sessions).get(trace_id))
     except LookupError as error:
         fail(f"{error}; see `sommelier traces list`")
     typer.echo(trace_text(trace, full=full))
@@ -94,7 +94,7 @@ def export(
     """Save turns as a dataset for `sommelier eval run`, with their history."""
     settings = open_settings()
     mask, since = masking_of(settings).text, _days_ago(days)
-    turns = with_database(
+    turns = run_with_database(
         settings, lambda sessions: exported_turns(sessions, mask, since, disliked=disliked)
     )
     if not turns:
@@ -102,7 +102,7 @@ def export(
         return
     lines = (json.dumps(turn, ensure_ascii=False) for turn in turns)
     write_file(file, "".join(f"{line}\n" for line in lines))
-    typer.echo(printable(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}."))
+    print_text(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}.")
 
 
 def _days_ago(days: float | None) -> datetime | None:
@@ -127,7 +127,7 @@ def trace_table(traces: Iterable[TraceRow]) -> Table:
         )
         for trace in traces
     )
-    return table([*columns, "What", "What went wrong", "Question"], rows)
+    return build_table([*columns, "What", "What went wrong", "Question"], rows)
 
 
 def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
@@ -153,7 +153,7 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
             add_lines(child, f"{indent}│ ")
 
     add_lines(trace.root, "")
-    return "\n".join(map(one_line, lines))
+    return "\n".join(map(to_one_line, lines))
 
 
 def cost_text(cost_usd: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.commands.output import with_database
+from bot.commands.output import run_with_database
 from bot.updates.lanes import row_of
 from config import Settings, load_settings
 from db.engine import Sessions
@@ -102,7 +102,7 @@ def store(row: Base, environment: dict[str, str]) -> None:
             session.add(row)
 
     (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
-    with_database(load_settings(None, {"DATABASE_URL": f"sqlite+aiosqlite:///{file}"}), add)
+    run_with_database(load_settings(None, {"DATABASE_URL": f"sqlite+aiosqlite:///{file}"}), add)
 
 
 def test_wines_are_imported(environment: dict[str, str], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the log hides: secrets where they are secrets, and nothing else."""
+"""The log masks secrets, and nothing else."""
 
 import logging
 
@@ -7,20 +7,20 @@ from bot.commands.output import RedactingFormatter
 BOT_TOKEN = "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
 
 
-def logged(text: str, *secrets: str) -> str:
+def format_record(text: str, *secrets: str) -> str:
     record = logging.LogRecord("wine", logging.WARNING, __file__, 1, text, None, None)
     return RedactingFormatter(secrets).format(record).partition("wine: ")[2]
 
 
-def test_credentials_are_hidden_and_a_key_that_is_a_word_hides_no_words() -> None:
-    assert logged(f"GET /bot{BOT_TOKEN}/getMe", BOT_TOKEN) == "GET /bot[secret]/getMe"
+def test_credentials_are_masked_but_words_are_not() -> None:
+    assert format_record(f"GET /bot{BOT_TOKEN}/getMe", BOT_TOKEN) == "GET /bot[secret]/getMe"
     text = "extra: no key of sommelier is none, ollama takes test1"
-    assert logged(text, "", "x", "key", "test1", "ollama", "sommelier", "none") == text
+    assert format_record(text, "", "x", "key", "test1", "ollama", "sommelier", "none") == text
 
 
-def test_a_traceback_is_read_too() -> None:
+def test_secrets_in_a_traceback_are_masked() -> None:
     error = ValueError("the token fn9-4c1f0d is wrong")
-    about = type(error), error, None
-    record = logging.LogRecord("wine", logging.ERROR, __file__, 1, "failed", None, about)
+    exception_info = type(error), error, None
+    record = logging.LogRecord("wine", logging.ERROR, __file__, 1, "failed", None, exception_info)
     text = RedactingFormatter(["fn9-4c1f0d"]).format(record)
     assert "ValueError: the token [secret] is wrong" in text
