@@ -15,7 +15,7 @@ from typing import Any, Final
 from agent.engine.errors import log_failure
 from agent.engine.run import NOTHING_SPENT, Run
 from agent.evals.dataset import Conversation
-from agent.evals.evaluators import METRICS, Mark, Observed, compute_marks
+from agent.evals.evaluators import METRICS, Mark, Observation, compute_marks
 from agent.sommelier.answer import to_history
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
@@ -40,7 +40,7 @@ PERCENTILES: Final = {"seconds p50": 0.50, "seconds p95": 0.95}
 
 @dataclass(slots=True)
 class Result:
-    """The answers of a variant to a case, with the marks of the last answer, and traces.
+    """The answers of a variant to a case (a conversation), the marks of the last one, and traces.
 
     `figures` are numbers that reports average in addition to marks. `failure` is the type of the
     exception that ended the conversation, empty if there was none.
@@ -75,42 +75,42 @@ class Variant:
     catalogue: Catalogue
     run: Run
 
-    async def attempt(self, case: Conversation, run: str) -> Result:
+    async def attempt(self, case: Conversation, title: str) -> Result:
         """Answer the messages of a case one after another, and mark the last answer.
 
         An exception is a failure of this case only.
         """
         result = Result(self.label, case)
         try:
-            await self._converse(result, run)
+            await self._converse(result, title)
         except Exception as error:
             result.failure = log_failure(f"case {case.id} failed", error)
             result.marks = {"answered": Mark(0, f"failed: {result.failure}")}
         if result.traces:
-            for score in _scores(result):
+            for score in _make_scores(result):
                 result.traces[-1].scores[score.name] = score
         return result
 
-    async def _converse(self, result: Result, run: str) -> None:
+    async def _converse(self, result: Result, title: str) -> None:
         case = result.case
         history, replies = [*case.history], list[Reply]()
         spent = NOTHING_SPENT
         for message in case.messages:
-            reply = await self._answer(result, run, message, history)
+            reply = await self._answer(result, title, message, history)
             replies.append(reply)
             spent += reply.spent
             history += [
                 StoredMessage("user", message),
                 StoredMessage("assistant", reply.text, reply.wine_ids),
             ]
-        observed = await self._observe(case, replies)
+        observation = await self._observe(case, replies)
         by_model = [
             reply.spent.requests > 0 and reply.outcome in ("answered", "salvaged")
             for reply in replies
         ]
-        result.marks = compute_marks(observed, case)
-        result.texts = observed.texts
-        result.wine_ids = tuple(wine.id for wine in observed.wines)
+        result.marks = compute_marks(observation, case)
+        result.texts = observation.texts
+        result.wine_ids = tuple(wine.id for wine in observation.wines)
         result.figures = {
             "by_model": fmean(by_model),
             "requests": spent.requests,
@@ -119,25 +119,24 @@ class Variant:
         }
 
     async def _answer(
-        self, result: Result, run: str, message: str, history: Sequence[StoredMessage]
+        self, result: Result, title: str, message: str, history: Sequence[StoredMessage]
     ) -> Reply:
-        trace_id = trace_id_of("eval", run, self.label, result.case.id, len(result.traces))
-        trace = TraceRecord(trace_id, session=f"eval:{run}", user=USER)
+        trace_id = trace_id_of("eval", title, self.label, result.case.id, len(result.traces))
+        trace = TraceRecord(trace_id, session=f"eval:{title}", user=USER)
         with trace.open_root(message) as span:
             span.update(metadata={"case": result.case.id, "variant": self.label})
             result.traces.append(trace)
-            earlier = to_history(history)
-            turn = replace(self.run.for_turn(), span=span, history=earlier)
+            turn = replace(self.run.for_turn(), span=span, history=to_history(history))
             reply = await answer_turn(turn, partial(self.answerer.answer, message))
         return replace(reply, spent=turn.ledger.spent)
 
-    async def _observe(self, case: Conversation, replies: Sequence[Reply]) -> Observed:
+    async def _observe(self, case: Conversation, replies: Sequence[Reply]) -> Observation:
         """Return the last reply, with its wines and earlier ones from the catalogue."""
         last = replies[-1]
         wines = await self.catalogue.get(last.wine_ids)
         earlier = [message.wine_ids for message in case.history if message.role == "assistant"]
         earlier += [reply.wine_ids for reply in replies[:-1]]
-        return Observed(
+        return Observation(
             reply=last,
             texts=tuple(reply.full_text for reply in replies),
             wines=tuple(wines),
@@ -147,7 +146,7 @@ class Variant:
         )
 
 
-def _scores(result: Result) -> list[ScoreRecord]:
+def _make_scores(result: Result) -> list[ScoreRecord]:
     """Return the scores of a case, which are stored in the trace of its last turn."""
     figures = {"seconds": fmean(result.seconds), "cost_usd": result.figures.get("cost_usd", 0.0)}
     return [
@@ -160,14 +159,14 @@ def _scores(result: Result) -> list[ScoreRecord]:
 
 
 async def evaluate(
-    variants: Sequence[Variant], cases: Sequence[Conversation], *, run: str, concurrency: int = 4
+    variants: Sequence[Variant], cases: Sequence[Conversation], *, title: str, concurrency: int = 4
 ) -> AsyncIterator[Result]:
-    """Yield the result of every case for every variant, `concurrency` at a time."""
-    slots = asyncio.Semaphore(concurrency)
+    """Yield the results of all cases for all variants of the run with this `title`."""
+    semaphore = asyncio.Semaphore(concurrency)
 
     async def attempt(variant: Variant, case: Conversation) -> Result:
-        async with slots:
-            return await variant.attempt(case, run)
+        async with semaphore:
+            return await variant.attempt(case, title)
 
     tasks = [asyncio.create_task(attempt(variant, case)) for case in cases for variant in variants]
     try:
@@ -178,7 +177,7 @@ async def evaluate(
             unfinished.cancel()
 
 
-def _by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:
+def _group_by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:
     by_variant = defaultdict[str, list[Result]](list)
     for result in results:
         by_variant[result.variant].append(result)
@@ -187,23 +186,22 @@ def _by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:
 
 def table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
     """Yield the rows of a table: a header, then a metric and its value for each variant."""
-    by_variant = _by_variant(results)
-    lists = by_variant.values()
+    by_variant = _group_by_variant(results)
+    groups = by_variant.values()
     yield ["Metric", *by_variant]
     for name in (*METRICS, *FIGURES):
-        cells = [_cell(name, results) for results in lists]
+        cells = [_format_cell(name, group) for group in groups]
         if {*cells} != {"–"}:
             yield [name, *cells]
-    passed = (sum(result.passed for result in results) for results in lists)
-    failed = (sum(bool(result.failure) for result in results) for results in lists)
-    costs = (sum(result.figures.get("cost_usd", 0.0) for result in results) for results in lists)
-    counts = zip(passed, map(len, lists), strict=True)
-    yield ["all passed", *(f"{passes} of {total}" for passes, total in counts)]
+    passed = ((sum(result.passed for result in group), len(group)) for group in groups)
+    failed = (sum(bool(result.failure) for result in group) for group in groups)
+    costs = (sum(result.figures.get("cost_usd", 0.0) for result in group) for group in groups)
+    yield ["all passed", *(f"{count} of {total}" for count, total in passed)]
     yield ["failed", *map(str, failed)]
     yield ["cost in all", *(f"${cost:.2f}" for cost in costs)]
 
 
-def _cell(name: str, results: Sequence[Result]) -> str:
+def _format_cell(name: str, results: Sequence[Result]) -> str:
     """Return the mean or percentile of a metric or figure as text, a dash if it never applied."""
     if name in METRICS:
         scores = [result.marks[name].score for result in results if name in result.marks]
@@ -227,22 +225,22 @@ def find_worst(results: Sequence[Result]) -> list[Result]:
 
 def worst_lines(results: Sequence[Result]) -> Iterator[str]:
     """Yield lines of text with the worst cases of each variant and the reasons."""
-    for label, variant_results in _by_variant(results).items():
-        cases = find_worst(variant_results)
-        if cases:
+    for label, group in _group_by_variant(results).items():
+        worst_results = find_worst(group)
+        if worst_results:
             yield f"\nWorst cases of {label}:"
-        for result in cases:
+        for result in worst_results:
             yield f"  {result.case.id}: {' / '.join(result.case.messages)}"
             for name, mark in result.marks.items():
                 if not mark.passed:
                     yield f"      {name} {mark.score:.0%}: {clip(mark.reason, MAX_REASON_CHARS)}"
 
 
-def report_data(run: str, results: Sequence[Result]) -> dict[str, Any]:
+def report_data(title: str, results: Sequence[Result]) -> dict[str, Any]:
     """Return the table and all results as data for JSON."""
     fields = ("variant", "case", "passed", "failure", "marks", "figures", "texts", "wine_ids")
     return {
-        "run": run,
+        "run": title,
         "table": [*table_rows(results)],
         "results": [
             {name: getattr(result, name) for name in (*fields, "seconds")}

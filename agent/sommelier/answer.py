@@ -44,7 +44,7 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
     An answer that reports a crisis is never shown; a text of the safety rules replaces it.
     """
     if response.concern == "crisis":
-        return response.concern
+        return response.concern  # an empty text would count as no answer
     described = ((_find_wine(wine.wine_id, evidence), wine.description) for wine in response.wines)
     cards = [(wine, description) for wine, description in described if wine]
     texts = [response.intro, *(description for _, description in cards), response.closing]
@@ -325,7 +325,9 @@ def to_model_message(message: Message) -> Message:
     """
     if message["role"] != "assistant":
         return message
-    shown_ids, parts = message.get("wine_ids", ()), str(message["content"]).split("\n\n")
+    shown_ids = message.get("wine_ids", ())
+    # The parts of a rendered answer: the intro, cards, and the closing with footnotes.
+    parts = str(message["content"]).split("\n\n")
     cards = [number for number, part in enumerate(parts) if shown_ids and CARD_TITLE.search(part)]
     start, end = (cards[0], cards[-1] + 1) if cards else (len(parts), len(parts))
     texts = (unescape("\n\n".join(part)) for part in (parts[:start], parts[end:]))

@@ -37,7 +37,7 @@ from agent.turn import Person
 LIST_ID_PREFIX: Final = "list#"
 LABEL_ID_PREFIX: Final = "label#"
 """The prefixes of the ids of wines that were read."""
-Sureness = Literal["certain", "likely", "unsure"]
+Certainty = Literal["certain", "likely", "unsure"]
 Contents = Literal["labels", "wine_list", "other"]
 VINTAGES: Final = range(1800, 2100)
 MAX_PRICE: Final = 1_000_000
@@ -112,7 +112,8 @@ class ReadWine(BaseModel):
         Currency | None, BeforeValidator(lambda value: parse_currency(str(value).strip()))
     ] = None
     sure: Annotated[
-        Sureness, BeforeValidator(lambda value: value if value in get_args(Sureness) else "likely")
+        Certainty,
+        BeforeValidator(lambda value: value if value in get_args(Certainty) else "likely"),
     ] = "certain"
     id: SkipJsonSchema[str] = ""
     known_id: SkipJsonSchema[str | None] = None

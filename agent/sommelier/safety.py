@@ -33,7 +33,7 @@ MAX_ABV: Final = 0.5
 """The strongest wine that counts as alcohol-free, in % vol."""
 MAX_ABV_IF_FORBIDDEN: Final = 0.05
 """The strongest wine for a person who must not have alcohol, in % vol."""
-OFFERED_FIRST: Final = 2
+MAX_OFFERED_FIRST: Final = 2
 """The most alcohol-free wines that come first for a person who had better not drink."""
 MAX_VALUES: Final = 12
 """The most values of a filter, and the most wines of a result."""
@@ -42,13 +42,15 @@ EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
 UNDECLARED_ALLERGENS: Final = frozenset({"grapes"})
 """Allergens that labels do not declare, so no filter can exclude them."""
 
-FORBIDDEN: Final = "No alcohol for this guest: recommend only wines without, and praise no other."
-CAUTIOUS: Final = (
+FORBIDDEN_RULE: Final = (
+    "No alcohol for this guest: recommend only wines without, and praise no other."
+)
+CAUTIOUS_RULE: Final = (
     "This guest had better not have alcohol now: a wine without comes first for them, others get "
     "theirs. Do not lecture."
 )
-ALLERGIC: Final = "Somebody at the table is allergic to: {names}. Wines with it are left out."
-KNOWN: Final = "Known of this guest already (data, not to be remembered again): {known}."
+ALLERGY_RULE: Final = "Somebody at the table is allergic to: {names}. Wines with it are left out."
+KNOWN_FACTS_RULE: Final = "Known of this guest already (data, not to be remembered again): {known}."
 
 Taste = Mapping[str, tuple[str, ...]]
 """Filters and their values that describe wines: dry reds, or a grape; `text` is in the notes."""
@@ -152,7 +154,7 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
     return wine.style == Style.ALCOHOL_FREE and (wine.abv or 0) <= max_abv
 
 
-def narrow(query: WineQuery, person: Person) -> WineQuery:
+def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     """Restrict a search to wines that a person may be shown, and rank wines they like first."""
     safety = person.safety
     hates = get_tastes("hate", person.facts)
@@ -160,7 +162,7 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
     simple_hates = [taste for taste in hates if len(taste) == 1]
     excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
     excluded["allergens"] = tuple(sorted(safety.allergies - UNDECLARED_ALLERGENS))
-    filters = _preferred(query, person.facts) | ({"limit": MAX_VALUES} if hates else {})
+    filters = _preference_filters(query, person.facts) | ({"limit": MAX_VALUES} if hates else {})
     for name, values in excluded.items():
         in_query = getattr(query, f"without_{name}")
         filters[f"without_{name}"] = tuple(dict.fromkeys((*in_query, *values)))[:MAX_VALUES]
@@ -170,7 +172,7 @@ def narrow(query: WineQuery, person: Person) -> WineQuery:
     return narrowed
 
 
-def _preferred(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
+def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
     """Return filters for a person's budget and likes, where the search has no such filter."""
     filters = dict[str, Any]()
     budget = next((parse_budget(fact.value) for fact in facts if fact.kind == "budget"), None)
@@ -218,16 +220,16 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
         hidden = len(result.wines) - len(wines)
         return result.model_copy(update={"wines": wines, "total": result.total - hidden})
 
-    result = await search(narrow(query, person))
+    result = await search(restrict_query(query, person))
     without_budget = tuple(fact for fact in person.facts if fact.kind != "budget")
     if not result.wines and without_budget != person.facts:
-        result = await search(narrow(query, replace(person, facts=without_budget)))
+        result = await search(restrict_query(query, replace(person, facts=without_budget)))
     result = _limit_to_query(result, query)
     is_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
     if not person.safety.prefers_alcohol_free or query.like or is_alcohol_free:
         return result
-    alcohol_free = await search(_restrict_to_alcohol_free(narrow(query, person), MAX_ABV))
-    first = {wine.id: wine for wine in alcohol_free.wines[:OFFERED_FIRST]}
+    alcohol_free = await search(_restrict_to_alcohol_free(restrict_query(query, person), MAX_ABV))
+    first = {wine.id: wine for wine in alcohol_free.wines[:MAX_OFFERED_FIRST]}
     wines = [*(first | {wine.id: wine for wine in result.wines}).values()][: query.limit]
     total = max(result.total, len(wines))
     return result.model_copy(update={"wines": tuple(wines), "total": total})
@@ -257,10 +259,10 @@ async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Perso
 def safety_rules(person: Person) -> str:
     """Return the lines of the prompt about this person, or an empty text."""
     safety, facts = person.safety, person.facts
-    cautious = CAUTIOUS if safety.prefers_alcohol_free else ""
-    lines = [FORBIDDEN if safety.forbids_alcohol else cautious]
+    cautious = CAUTIOUS_RULE if safety.prefers_alcohol_free else ""
+    lines = [FORBIDDEN_RULE if safety.forbids_alcohol else cautious]
     if safety.allergies:
-        lines.append(ALLERGIC.format(names=", ".join(sorted(safety.allergies))))
+        lines.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
     liked = (" ".join(*taste.values()) for taste in get_liked_by_ratings(facts))
     known = {
         "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],
@@ -269,5 +271,5 @@ def safety_rules(person: Person) -> str:
         "notes": [fact.original_text for fact in facts if fact.kind == "note"],
     }
     text = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
-    lines.append(KNOWN.format(known=text) if text else "")
+    lines.append(KNOWN_FACTS_RULE.format(known=text) if text else "")
     return "\n".join(f"- {line}" for line in lines if line)

@@ -64,7 +64,7 @@ LANGUAGE_RULE: Final = (
 NOTICE_RULE: Final = (
     '- Above your answer the guest reads: "{notice}" Go on from there, do not say it again.'
 )
-PROGRESS: Final[Mapping[str, str]] = {
+PROGRESS_MESSAGES: Final[Mapping[str, str]] = {
     "search_wines": "searching",
     "get_wine": "looking",
     "search_documents": "reading",
@@ -176,7 +176,7 @@ class Sommelier:
             if attachment is not None and attachment.is_new:
                 return None
             return await ask_small_model(message, run, await self._look_up(message, run))
-        tools = self._offered_tools(message, run, attachment)
+        tools = self._select_tools(message, run, attachment)
         lines = [research_rules([tool.name for tool in tools]), safety_rules(get_person(run))]
         if notice := self._concern_notice(run):
             lines.append(NOTICE_RULE.format(notice=notice))
@@ -194,10 +194,10 @@ class Sommelier:
             contract=SOMMELIER,
             tools=Toolbox(tools),
             initial_calls=_initial_calls(message, run, attachment),
-            progress=_progress,
+            progress=_format_progress,
         )
 
-    def _offered_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
+    def _select_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
         """Return the tools that are allowed and relevant in this turn."""
         person = get_person(run)
         user_texts = [*_texts_by("user", run), message]
@@ -352,9 +352,9 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
     return (ToolCall("", "search_wines", filters),)
 
 
-def _progress(calls: Sequence[ToolCall]) -> str:
+def _format_progress(calls: Sequence[ToolCall]) -> str:
     """Return a progress text. The model's own text next to the calls is not validated."""
-    return f"_{translate(PROGRESS.get(calls[0].name, 'at_work'))} …_"
+    return f"_{translate(PROGRESS_MESSAGES.get(calls[0].name, 'at_work'))} …_"
 
 
 def _proposal_note(proposal: Proposal) -> str:

@@ -29,8 +29,8 @@ PASSAGE_PROMPT: Final = "sommelier-small-question"
 """The names of the prompts."""
 MAX_WINES: Final = 4
 """Wines that the model chooses from. More would not improve its choice."""
-MIN_SHOWN: Final = 2
-MAX_SHOWN: Final = 3
+MIN_SHOWN_WINES: Final = 2
+MAX_SHOWN_WINES: Final = 3
 """How many wines the model shows, if enough are found."""
 DESCRIPTION_CHARS: Final = 300
 INTRO_CHARS: Final = 700
@@ -42,7 +42,7 @@ def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
     wine_id: dict[str, Any] = {"type": "string"} | ({"enum": [*ids]} if ids else {})
     parts = {"wine_id": wine_id, "description": {"type": "string", "maxLength": DESCRIPTION_CHARS}}
     wine = {"type": "object", "properties": parts, "required": [*parts]}
-    count = {"minItems": min(MIN_SHOWN, len(ids)), "maxItems": MAX_SHOWN} if ids else {}
+    count = {"minItems": min(MIN_SHOWN_WINES, len(ids)), "maxItems": MAX_SHOWN_WINES} if ids else {}
     properties: dict[str, Any] = {"intro": {"type": "string", "maxLength": INTRO_CHARS}}
     if ids is None or ids:
         properties["wines"] = {"type": "array"} | count | {"items": wine}
@@ -56,7 +56,7 @@ def _shorten(schema: dict[str, Any]) -> None:
 
 def _narrow_schema(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
     """Return a schema that only allows the ids of found wines."""
-    ids = [name for name, found in evidence.sources.items() if isinstance(found, Wine)]
+    ids = [id for id, source in evidence.sources.items() if isinstance(source, Wine)]
     return strict_schema(_schema_for(ids)) or schema
 
 
@@ -82,7 +82,7 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
 async def ask_small_model(
     message: str, run: Run, outcome: SearchOutcome
 ) -> AgenticResponse[SommelierResponse] | None:
-    """Return the model's answer to `message` from a look-up, or None if nothing was found."""
+    """Return the model's answer from search results, or None if nothing was found."""
     passage = outcome.passage
     if passage is not None:
         lines = [message, "", "Passage:", passage.text]

@@ -23,13 +23,13 @@ from agent.sommelier.wine import (
 from agent.tables import StrictModel
 from agent.turn import get_deps
 
-SEARCH = (
+SEARCH_DESCRIPTION = (
     "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
     "no filter says. `like`: a wine_id, for wines like it. Left out: dry, in stock, no tannin, no "
     "allergens but sulphites."
 )
-GET = "The facts of wines by id."
-NO_WINE = "there is no wine with these ids for this guest; search_wines finds ids"
+GET_DESCRIPTION = "The facts of wines by id."
+NO_WINE_ERROR = "there is no wine with these ids for this guest; search_wines finds ids"
 
 
 def wines_by_id(wines: Iterable[Wine]) -> dict[str, object]:
@@ -63,14 +63,14 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
     async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, get_person(run))
         if not wines:
-            raise ToolError(NO_WINE)
+            raise ToolError(NO_WINE_ERROR)
         year = datetime.now(UTC).year
         content = {"year": year, "wines": [full_record(wine) for wine in wines]}
         return ToolOutput(content, wines_by_id(wines))
 
     return [
-        Tool("search_wines", SEARCH, WineQuery, search_wines),
-        Tool("get_wine", GET, GetWine, get_wine),
+        Tool("search_wines", SEARCH_DESCRIPTION, WineQuery, search_wines),
+        Tool("get_wine", GET_DESCRIPTION, GetWine, get_wine),
     ]
 
 

@@ -114,8 +114,8 @@ def run(
     model_names = dict.fromkeys(models or [settings.llm_model if settings.server else FALLBACK])
     if model_names.keys() != {FALLBACK} and not settings.server:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
-    prompts = {title: read_prompts(settings, title) for title in prompt or ()}
-    prompts = prompts or {"": current_prompts(settings)}
+    prompts = {source: read_prompts(settings, source) for source in prompt or ()}
+    prompts = prompts or {"": fetch_production_prompts(settings)}
     cases = read_cases(settings, name, limit)
     title = datetime.now().isoformat(" ", "milliseconds")
     results = list[Result]()
@@ -123,11 +123,11 @@ def run(
     async def answer_all() -> None:
         async with open_bench(settings, starter=name == STARTER_NAME) as bench:
             variants = [
-                bench.variant(model, prompt_title, overrides)
-                for model, (prompt_title, overrides) in product(model_names, prompts.items())
+                bench.variant(model, source, by_name)
+                for model, (source, by_name) in product(model_names, prompts.items())
             ]
             order = [(variant.label, case.id) for variant in variants for case in cases]
-            answers = evaluate(variants, cases, run=title, concurrency=concurrency)
+            answers = evaluate(variants, cases, title=title, concurrency=concurrency)
             try:
                 with Console(stderr=True).status("Asking") as status:
                     async for result in answers:
@@ -188,17 +188,14 @@ class Bench:
     documents: DocumentStore
     stack: AsyncExitStack
 
-    def variant(self, model: str, title: str, prompts: Mapping[str, Prompt]) -> Variant:
-        """Return a variant with a model, or without one for `fallback`, and with prompts.
-
-        The title of the prompts becomes part of its label.
-        """
+    def variant(self, model: str, source: str, prompts: Mapping[str, Prompt]) -> Variant:
+        """Return a variant with a model, none for `fallback`, and the prompts of a source."""
         run = run_of(self.settings, prompts)
         if model != FALLBACK:
             llm = model_of(self.settings, model)
             self.stack.push_async_callback(llm.close)
             run = replace(run, models=[llm])
-        label = " · ".join(filter(None, (model, title)))
+        label = " · ".join(filter(None, (model, source)))
         return Variant(label, self.sommelier(model), self.catalogue, run)
 
     def sommelier(self, model: str) -> Sommelier:
@@ -270,7 +267,7 @@ def push(
     settings = open_settings()
     pushed = 0
     for name, prompt in built_in_prompts().items():
-        current = stored_prompt(settings, name, label=label)
+        current = fetch_stored_prompt(settings, name, label=label)
         if current is not None and current.text == prompt.text:
             continue
         try:
@@ -285,7 +282,7 @@ def push(
         typer.echo(f"Nothing to push: Langfuse ({label}) has the repository's prompts.")
 
 
-def stored_prompt(
+def fetch_stored_prompt(
     settings: Settings, name: str, *, label: str | None = None, version: int | None = None
 ) -> Prompt | None:
     """Return a version of a prompt in Langfuse, or None. The command fails on an error."""
@@ -309,7 +306,7 @@ def read_prompts(settings: Settings, source: str) -> Mapping[str, Prompt]:
     name, _, version = source.partition("@")
     if name in built_in_prompts() and version:
         number, label = (int(version), None) if version.isdecimal() else (None, version)
-        prompt = stored_prompt(settings, name, label=label, version=number)
+        prompt = fetch_stored_prompt(settings, name, label=label, version=number)
         if prompt is None:
             fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
     else:
@@ -323,7 +320,7 @@ def read_prompts(settings: Settings, source: str) -> Mapping[str, Prompt]:
     return {prompt.ref.name: prompt}
 
 
-def current_prompts(settings: Settings) -> Mapping[str, Prompt]:
+def fetch_production_prompts(settings: Settings) -> Mapping[str, Prompt]:
     """Return the prompts in Langfuse with the label of production; empty without Langfuse."""
     if not settings.langfuse_keys:
         return {}

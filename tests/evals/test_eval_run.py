@@ -51,7 +51,7 @@ async def run(server: ModelServer, conversation: Conversation) -> Result:
     turn = engine.Run([model], limits=Limits(seconds=10))
     variant = Variant("gpt-4o", Sommelier(catalogue=FakeCatalogue()), FakeCatalogue(), turn)
     try:
-        (result,) = [found async for found in evaluate([variant], [conversation], run="test")]
+        (result,) = [found async for found in evaluate([variant], [conversation], title="test")]
     finally:
         await model.close()
     return result
@@ -131,7 +131,7 @@ async def test_a_conversation_that_fails_counts_as_failed_and_ends_nothing() -> 
     talks = [lamb(id=str(number)) for number in range(4)]
     turn = engine.Run([])
     broken = Variant("x", Sommelier(catalogue=FakeCatalogue()), Broken(), turn)
-    results = [result async for result in evaluate([broken], talks, run="test", concurrency=1)]
+    results = [result async for result in evaluate([broken], talks, title="test", concurrency=1)]
     assert len(results) == 4
     (failed,) = [result for result in results if result.failure]
     assert (failed.failure, missed(failed)) == ("OSError", {"answered": 0})

@@ -13,7 +13,7 @@ from agent.evals.dataset import (
     parse_conversation,
     read_conversations,
 )
-from agent.evals.evaluators import Mark, Observed, broken_filters, compute_marks
+from agent.evals.evaluators import Mark, Observation, broken_filters, compute_marks
 from agent.evals.run import Result, find_worst, table_rows, worst_lines
 from agent.language import detect_language
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
@@ -40,7 +40,7 @@ def conversation(language: str | None = "en", **expect: Any) -> Conversation:
     return parse_conversation(value, "here")
 
 
-def observed(*wines: Wine, text: str = "", **other: Any) -> Observed:
+def observed(*wines: Wine, text: str = "", **other: Any) -> Observation:
     """An answer without fault, with these wines."""
     names = ("outcome", "error_types", "retries")
     given = {name: other.pop(name) for name in names if name in other}
@@ -51,10 +51,10 @@ def observed(*wines: Wine, text: str = "", **other: Any) -> Observed:
     )
     shown = text or "\n".join([answer.intro, *(wine.label for wine in wines)])
     reply = Reply(text=shown, answer=answer, **given)
-    return Observed(reply=reply, texts=(shown,), wines=wines, **other)
+    return Observation(reply=reply, texts=(shown,), wines=wines, **other)
 
 
-def score(name: str, seen: Observed, **expect: Any) -> float | None:
+def score(name: str, seen: Observation, **expect: Any) -> float | None:
     mark = compute_marks(seen, conversation(**expect)).get(name)
     return mark.score if mark else None
 
