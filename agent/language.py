@@ -161,7 +161,7 @@ def _data() -> _Data:
 
 @cache
 def _weights() -> Mapping[DetectedLanguage, Mapping[str, float]]:
-    """Return the weight of each common word by language: 1, or less if other languages share it."""
+    """Return the weights of the common words by language: 1, or less if languages share a word."""
     common = _data().common
     language_counts = Counter(word for words in common.values() for word in words)
     return {

@@ -16,7 +16,7 @@ SEPARATORS_TO_STOPS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", ".
 def parse_number(number: str) -> float:
     """Return the value of digits such as `1.5`, `1,5` or `1'500,00`.
 
-    Three digits after the only separator are thousands, except after a zero: `1.500`, `0.500`.
+    Three digits after the last separator are thousands (`1.500`), except after a zero (`0.500`).
     """
     whole, separator, last_part = number.translate(SEPARATORS_TO_STOPS).rpartition(".")
     digits = whole.replace(".", "")
@@ -26,18 +26,18 @@ def parse_number(number: str) -> float:
 
 def find_numbers(text: str) -> frozenset[float]:
     """Return all numbers of a text, in digits or in words."""
-    numbers = (*NUMBER.findall(text), *NUMBER.findall(spell_in_digits(text)))
+    numbers = (*NUMBER.findall(text), *NUMBER.findall(replace_number_words(text)))
     return frozenset(map(parse_number, numbers))
 
 
-def spell_in_digits(text: str) -> str:
-    """Return the folded text with its number words replaced by digits."""
+def replace_number_words(text: str) -> str:
+    """Return the folded text with digits in place of its number words."""
     folded = fold(unicodedata.normalize("NFKC", text))
     return _numerals().number.sub(_to_digits, folded)
 
 
 def _to_digits(match: Match) -> str:
-    """Return the numbers of a run of number words in digits, separated by spaces."""
+    """Return the numbers in a run of number words, in digits and separated by spaces."""
     numerals = _numerals()
     numbers, end = [0], 0
     for part in numerals.word.finditer(match[0]):
@@ -59,7 +59,7 @@ def _to_digits(match: Match) -> str:
 
 
 class _Numerals(NamedTuple):
-    """The number words with their values, a pattern of one word and one of a run of words."""
+    """The number words with their values, and patterns of one word and of a whole number."""
 
     values: Mapping[str, int]
     word: Pattern

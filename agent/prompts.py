@@ -59,7 +59,7 @@ def built_in_prompts() -> Mapping[str, Prompt]:
     }
 
 
-def research_rules(tools: Collection[str]) -> str:
+def join_research_rules(tools: Collection[str]) -> str:
     """Return the rules for the research tools among `tools`, one per paragraph."""
     return "\n".join(rule for name, rule in _file()["research_rules"].items() if name in tools)
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from agent.engine.contract import Evidence, texts_of
 from agent.language import split_sentences
-from agent.numerals import find_numbers, parse_number, spell_in_digits
+from agent.numerals import find_numbers, parse_number, replace_number_words
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.wine import Currency, currencies_by_word, drinking_years
 from agent.tables import WordSet, read_toml
@@ -168,7 +168,7 @@ def _prices(wines: Sequence[AnyWine], amount: _Amount) -> list[float]:
 
 def _find_amounts(text: str) -> Iterator[_Amount]:
     """Yield the amounts of money in a text."""
-    for match in _amount_pattern().finditer(spell_in_digits(text)):
+    for match in _amount_pattern().finditer(replace_number_words(text)):
         if match["unit"]:  # 12.50 % is not a price
             continue
         groups = map(match.__getitem__, ("after", "before", "bare", "whole"))
@@ -206,7 +206,7 @@ def _find_years(text: str, *, is_description: bool) -> Iterator[int]:
 
 def _find_scores(text: str) -> Iterator[float]:
     """Yield the scores in a text: 92 points, 17.5/20, 92 of 100 points."""
-    for match in SCORE.finditer(spell_in_digits(text)):
+    for match in SCORE.finditer(replace_number_words(text)):
         score = parse_number(match["over"] or match["of"] or match["number"])
         has_unit = (match["whole"] or match["unit"]) in _words("points")
         is_in_range = match["of"] or score >= MIN_SCORE

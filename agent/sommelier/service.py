@@ -18,7 +18,7 @@ from agent.fallback.words import detect_message_language
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
-from agent.prompts import get_prompt, is_tool_relevant, render, research_rules
+from agent.prompts import get_prompt, is_tool_relevant, join_research_rules, render
 from agent.sommelier.answer import (
     SOMMELIER,
     format_facts,
@@ -177,7 +177,7 @@ class Sommelier:
                 return None
             return await ask_small_model(message, run, await self._look_up(message, run))
         tools = self._select_tools(message, run, attachment)
-        lines = [research_rules([tool.name for tool in tools]), safety_rules(get_person(run))]
+        lines = [join_research_rules([tool.name for tool in tools]), safety_rules(get_person(run))]
         if notice := self._concern_notice(run):
             lines.append(NOTICE_RULE.format(notice=notice))
         if is_language_chosen():

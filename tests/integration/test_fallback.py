@@ -1,4 +1,4 @@
-"""Conversations without a model over the starter wines and documents, in seven languages."""
+"""Conversations with the fallback about the starter wines and documents, in seven languages."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -20,14 +20,14 @@ from tests.databases import migrated_sqlite
 
 
 class Conversation:
-    """A conversation with the fallback, remembered as the product remembers it."""
+    """A conversation with the fallback and its history."""
 
     def __init__(self, fallback: Fallback, person: Person = NOBODY) -> None:
         self.fallback, self.person = fallback, person
         self.messages: list[Message] = []
 
     async def say(self, *texts: str) -> Reply:
-        """Send messages one after the other; return the answer to the last."""
+        """Send messages one after the other; return the reply to the last."""
         reply = Reply(text="")
         for text in texts:
             self.messages.append({"role": "user", "content": text})
@@ -72,13 +72,13 @@ CONVERSATIONS = {
 
 @pytest.mark.parametrize("language", CONVERSATIONS)
 async def test_a_conversation_in_every_language(language: str, fallback: Fallback) -> None:
-    asked, cheaper, second = CONVERSATIONS[language]
-    talk = Conversation(fallback)
-    first = await talk.say(asked)
-    read = first.text.split("\n\n")[0]
-    assert read.startswith("*")
-    assert translate_into(language, "fallback_up_to", price="€20") in read
-    assert translate_into(language, "fallback_without", names="Merlot") in read
+    request, cheaper, second = CONVERSATIONS[language]
+    conversation = Conversation(fallback)
+    first = await conversation.say(request)
+    interpretation = first.text.split("\n\n")[0]
+    assert interpretation.startswith("*")
+    assert translate_into(language, "fallback_up_to", price="€20") in interpretation
+    assert translate_into(language, "fallback_without", names="Merlot") in interpretation
     assert translate_into(language, "pairing_lamb") in first.text
     assert 0 < len(first.wines) <= 3
     for wine in wines_of(first):
@@ -87,20 +87,20 @@ async def test_a_conversation_in_every_language(language: str, fallback: Fallbac
         assert wine.price <= 20
         assert country_in(language, wine.country) in first.text
     cheapest = min(wine.price or 0 for wine in wines_of(first))
-    then = await talk.say(cheaper)
-    assert all((wine.price or 0) < cheapest for wine in wines_of(then))
-    about = await talk.say(second)
-    assert about.wine_ids == then.wine_ids[1:2]
-    assert about.text.startswith(translate_into(language, "fallback_details"))
+    cheaper_reply = await conversation.say(cheaper)
+    assert all((wine.price or 0) < cheapest for wine in wines_of(cheaper_reply))
+    details = await conversation.say(second)
+    assert details.wine_ids == cheaper_reply.wine_ids[1:2]
+    assert details.text.startswith(translate_into(language, "fallback_details"))
 
 
 @pytest.mark.parametrize("language", languages())
 async def test_every_follow_up_button_is_understood(language: str, fallback: Fallback) -> None:
     for name in FOLLOW_UPS:
-        talk = Conversation(fallback)
-        first = await talk.say(CONVERSATIONS[language][0])
+        conversation = Conversation(fallback)
+        first = await conversation.say(CONVERSATIONS[language][0])
         words = translate_into(language, f"wish_{name}")
-        reply = await talk.say(words)
+        reply = await conversation.say(words)
         assert reply.wine_ids, words
         if name == "why":
             assert reply.wine_ids == first.wine_ids
@@ -117,19 +117,19 @@ async def test_every_follow_up_button_is_understood(language: str, fallback: Fal
         ("Come si conserva una bottiglia aperta?", "bottle"),
     ],
 )
-async def test_a_question_is_answered_by_a_passage_word_for_word(
+async def test_a_question_is_answered_by_a_quoted_passage(
     text: str, title: str, fallback: Fallback
 ) -> None:
     reply = await Conversation(fallback).say(text)
-    begins, quoted, source = reply.text.split("\n\n")
-    assert begins.endswith(":")
-    assert all(line.startswith("> ") for line in quoted.splitlines())
+    intro, quote, source = reply.text.split("\n\n")
+    assert intro.endswith(":")
+    assert all(line.startswith("> ") for line in quote.splitlines())
     assert source.startswith("[1] ")
     assert title in source
     assert not reply.wine_ids
 
 
-async def test_what_was_given_up_is_said(fallback: Fallback) -> None:
+async def test_unmet_filters_are_named(fallback: Fallback) -> None:
     reply = await Conversation(fallback).say("a Riesling from Chile, sweet, under 15 euros")
     assert "Not met:" in reply.text or translate_into("en", "fallback_nothing") in reply.text
     wines = wines_of(reply)
@@ -141,17 +141,17 @@ async def test_what_was_given_up_is_said(fallback: Fallback) -> None:
     assert named.text.endswith(translate_into("en", "fallback_no_name", name="Château Blorgmont"))
 
 
-async def test_others_are_others_and_like_is_like(fallback: Fallback) -> None:
-    talk = Conversation(fallback)
-    first = await talk.say("a rosé for the balcony, up to 15 euros")
-    others = await talk.say("others, please")
+async def test_references_to_wines_shown_before(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    first = await conversation.say("a rosé for the balcony, up to 15 euros")
+    others = await conversation.say("others, please")
     assert not set(first.wine_ids) & set(others.wine_ids)
     assert {wine.colour or Colour.ROSE for wine in wines_of(others)} == {Colour.ROSE}
-    like = await talk.say("something like the second one")
+    like = await conversation.say("something like the second one")
     assert others.wine_ids[1] not in like.wine_ids
-    white = await talk.say("a red for pizza under 12", "and a white instead?")
+    white = await conversation.say("a red for pizza under 12", "and a white instead?")
     assert {wine.style for wine in wines_of(white)} == {Style.WHITE}
-    lighter = await talk.say("forget it: a full-bodied red", "lighter")
+    lighter = await conversation.say("forget it: a full-bodied red", "lighter")
     assert Body.FULL not in {wine.body for wine in wines_of(lighter)}
 
 
@@ -160,7 +160,7 @@ ALLERGIC = Person(safety=SafetyState(allergies=frozenset({"egg"})))
 PATRIOT = Person(facts=(Fact("hate", "countries=France", "French"),))
 
 
-async def test_every_search_is_held_to_the_person(fallback: Fallback) -> None:
+async def test_every_search_respects_the_person(fallback: Fallback) -> None:
     for text in ("a red for lamb", "something with bubbles", "like the first", "cheaper", "others"):
         shown = {
             person: wines_of(await Conversation(fallback, person).say("a white", text))

@@ -1,4 +1,4 @@
-"""What the fallback reads of one message, and what a message changes of the ones before."""
+"""Requests that the fallback reads from messages, and their merging with earlier ones."""
 
 import string
 
@@ -30,7 +30,7 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize(("language", "text"), REQUESTS.items())
-def test_a_request_is_read_alike_in_every_language(language: str, text: str) -> None:
+def test_a_request_is_understood_in_every_language(language: str, text: str) -> None:
     request = read_request(text)
     assert (request.language, detect_message_language(text, "en")) == (language, language)
     assert request.values("styles") == ("red",)
@@ -56,7 +56,7 @@ def test_a_request_is_read_alike_in_every_language(language: str, text: str) -> 
         ("a cheap red", None, 12, "EUR"),
     ],
 )
-def test_a_price_is_an_amount_with_a_currency_or_a_limit(
+def test_an_amount_with_a_currency_or_a_limit_is_a_price(
     text: str, low: float | None, high: float | None, currency: str
 ) -> None:
     query = parse_query(text)
@@ -73,10 +73,10 @@ def test_a_price_is_an_amount_with_a_currency_or_a_limit(
         ("um branco sem madeira", {"oaky"}),
     ],
 )
-def test_a_negator_rules_out_what_is_in_its_clause(text: str, without: set[str]) -> None:
+def test_a_negation_excludes_things_in_its_clause(text: str, without: set[str]) -> None:
     filters = read_request(text).filters
-    denied = [values for name, values in filters.items() if name.startswith("without_")]
-    assert {value for values in denied for value in values} == without
+    excluded = [values for name, values in filters.items() if name.startswith("without_")]
+    assert {value for values in excluded for value in values} == without
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,13 @@ def test_a_negator_rules_out_what_is_in_its_clause(text: str, without: set[str])
         ("what is a good red for lamb?", False),
     ],
 )
-def test_a_question_asks_to_know_and_a_wish_for_wines(text: str, is_question: bool) -> None:
+def test_questions_for_knowledge_differ_from_requests_for_wine(
+    text: str, is_question: bool
+) -> None:
     assert read_request(text).is_question == is_question
 
 
-def test_a_slot_replaces_a_slot_and_a_new_dish_starts_anew() -> None:
+def test_new_filters_replace_earlier_ones_and_a_new_dish_resets_them() -> None:
     first = read_request("a red Rioja for lamb under 20 euros, no Merlot")
     white = merge(first, read_request("white, sorry"), Context())
     assert (white.values("styles"), white.values("regions")) == (("white",), ())
@@ -102,24 +104,24 @@ def test_a_slot_replaces_a_slot_and_a_new_dish_starts_anew() -> None:
     italian = merge(first, read_request("from Italy"), Context())
     assert (italian.values("countries"), italian.values("regions")) == (("Italy",), ())
     assert italian.values("styles") == ("red",)
-    wanted = merge(first, read_request("a Merlot after all"), Context())
-    assert "without_grapes" not in wanted.filters
-    anew = merge(first, read_request("and with sushi?"), Context())
-    assert anew.filters == {}
+    merlot = merge(first, read_request("a Merlot after all"), Context())
+    assert "without_grapes" not in merlot.filters
+    sushi = merge(first, read_request("and with sushi?"), Context())
+    assert sushi.filters == {}
 
 
-TABLES = st.sampled_from(
+KNOWN_WORDS = st.sampled_from(
     ["red", "no", "nicht", "lamb", "Merlot", "20", "€", "under", "or", ",", "cheaper", "?", "dry"]
 )
 ANYTHING = st.one_of(
     st.text(max_size=300),
-    st.lists(TABLES, max_size=40).map(" ".join),
+    st.lists(KNOWN_WORDS, max_size=40).map(" ".join),
     st.text(string.digits + ".,€$- ", max_size=60),
 )
 
 
 @given(ANYTHING)
-def test_any_text_makes_a_search_and_what_is_ruled_out_is_never_wanted(text: str) -> None:
+def test_any_text_makes_a_query_that_never_includes_an_excluded_value(text: str) -> None:
     request = read_request(text)
     assert isinstance(parse_query(text), WineQuery)
     merged = merge(request, request, Context())
@@ -128,7 +130,7 @@ def test_any_text_makes_a_search_and_what_is_ruled_out_is_never_wanted(text: str
         assert not set(values) & set(request.values(f"without_{name}"))
 
 
-def test_the_tables_hang_together() -> None:
+def test_the_tables_are_consistent() -> None:
     for _, colour, *build in load_profiles().values():
         fields = dict(zip(("bodies", "tannins", "acidities"), build, strict=True))
         WineQuery.model_validate({"styles": colour} | fields)

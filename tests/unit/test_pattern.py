@@ -1,4 +1,4 @@
-"""Patterns: written and found as with `re`, in linear time."""
+"""Patterns match like `re`, but in linear time."""
 
 import importlib
 import pkgutil
@@ -22,29 +22,29 @@ TEXTS = st.text("aAbcétxX01 \n.,!?'-€。葡\x00\u00a0\x85_", max_size=30)
 
 @pytest.mark.parametrize("source", SOURCES)
 @given(text=TEXTS)
-def test_finds_what_re_finds(source: str, text: str) -> None:
-    ours, theirs = pattern(source), re.compile(source)
+def test_matches_are_those_of_re(source: str, text: str) -> None:
+    re2_pattern, re_pattern = pattern(source), re.compile(source)
 
-    assert [(found.span(), found.groups()) for found in ours.finditer(text) if found[0]] == [
-        (found.span(), found.groups()) for found in theirs.finditer(text) if found[0]
+    assert [(match.span(), match.groups()) for match in re2_pattern.finditer(text) if match[0]] == [
+        (match.span(), match.groups()) for match in re_pattern.finditer(text) if match[0]
     ]
     for name in ("match", "search"):
-        one, other = getattr(ours, name)(text), getattr(theirs, name)(text)
-        assert (one and one.span()) == (other and other.span())
+        actual, expected = getattr(re2_pattern, name)(text), getattr(re_pattern, name)(text)
+        assert (actual and actual.span()) == (expected and expected.span())
 
 
 @given(text=st.text())
-def test_an_escaped_text_finds_itself(text: str) -> None:
+def test_an_escaped_text_matches_itself(text: str) -> None:
     assert pattern(escape_pattern(text)).fullmatch(text)
 
 
-def test_every_pattern_of_the_product_can_be_made() -> None:
+def test_every_pattern_of_the_product_compiles() -> None:
     patterns: list[Pattern] = []
     for package in ("agent", "bot", "db"):
-        for found in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
-            if not found.name.endswith("__main__"):
-                module = importlib.import_module(found.name)
-                patterns += [made for made in vars(module).values() if isinstance(made, Pattern)]
+        for info in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
+            if not info.name.endswith("__main__"):
+                values = vars(importlib.import_module(info.name)).values()
+                patterns += [value for value in values if isinstance(value, Pattern)]
     assert len(patterns) > 50
-    for made in patterns:
-        made.search("a")
+    for compiled in patterns:
+        compiled.search("a")

@@ -1,4 +1,4 @@
-"""Prompts as templates: what each must hold, what is refused, and that values stay as they are."""
+"""Prompts as templates: variables, rendering and invalid replacements."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ from agent.prompts import (
     render,
 )
 
-NEEDED = {
+VARIABLES = {
     "sommelier": {"research_rules", "schema"},
     "sommelier-small": {"language"},
     "sommelier-small-question": {"language"},
@@ -28,7 +28,7 @@ TEXTS = st.text(st.characters(exclude_characters='{}"\n', exclude_categories=["C
 
 
 @given(st.lists(st.tuples(TEXTS, NAMES)), TEXTS, st.data())
-def test_values_stand_between_the_texts_as_they_are(
+def test_values_are_inserted_literally(
     pieces: list[tuple[str, str]], end: str, data: st.DataObject
 ) -> None:
     values = {name: data.draw(st.text()) for _, name in pieces}
@@ -38,9 +38,9 @@ def test_values_stand_between_the_texts_as_they_are(
     assert render(prompt, **values).text == expected
 
 
-def test_each_prompt_and_what_is_filled_in() -> None:
-    found = {name: set(find_variables(prompt.text)) for name, prompt in built_in_prompts().items()}
-    assert found == NEEDED
+def test_variables_of_the_built_in_prompts() -> None:
+    actual = {name: set(find_variables(prompt.text)) for name, prompt in built_in_prompts().items()}
+    assert actual == VARIABLES
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_each_prompt_and_what_is_filled_in() -> None:
         ),
     ],
 )
-def test_a_prompt_that_the_contract_cannot_use(text: object, reason: str) -> None:
-    said = find_prompt_error("sommelier", text)
-    assert said is not None
-    assert said.startswith(reason)
+def test_invalid_replacements_of_a_prompt(text: object, reason: str) -> None:
+    error = find_prompt_error("sommelier", text)
+    assert error is not None
+    assert error.startswith(reason)

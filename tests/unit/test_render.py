@@ -1,4 +1,4 @@
-"""Markdown as Telegram's HTML, and as messages within its limits."""
+"""Markdown as Telegram HTML, and as messages within the limits of Telegram."""
 
 import re
 import unicodedata
@@ -43,14 +43,16 @@ markdownish = st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=40).map("".joi
         *((text, text) for text in ("snake_case_name", "2 * 3 * 4", "-5 degrees", "the *unclosed")),
     ],
 )
-def test_markdown_becomes_telegram_html_and_anything_else_stays(markdown: str, html: str) -> None:
+def test_markdown_becomes_telegram_html_and_other_text_is_unchanged(
+    markdown: str, html: str
+) -> None:
     assert to_telegram_html(markdown) == html
 
 
-def untouched(markdown: str) -> str:
-    """The text of a message outside of links and of what Telegram leaves alone."""
-    shown = zip(*parse(markdown), strict=True)
-    return "".join(" " if INERT & {mark.tag for mark in marks} else sign for sign, marks in shown)
+def linkable_text(markdown: str) -> str:
+    """Return the text of a message in which Telegram would detect links."""
+    chars = zip(*parse(markdown), strict=True)
+    return "".join(" " if INERT & {mark.tag for mark in marks} else char for char, marks in chars)
 
 
 def visible_text(html: str) -> str:
@@ -65,19 +67,19 @@ def visible_text(html: str) -> str:
         *("tg://resolve?domain=evil", "+49 171 1234567", "/forget", "#evil", "evil.example\u202e"),
     ],
 )
-def test_nothing_becomes_a_link_by_itself(text: str) -> None:
-    shown = escape(text)
-    for markdown in (shown, f"**{shown}**", f"Look ({shown}), or", f"> {shown}"):
-        assert not list(find_auto_links(untouched(markdown)))
+def test_escaped_text_never_becomes_a_link(text: str) -> None:
+    escaped = escape(text)
+    for markdown in (escaped, f"**{escaped}**", f"Look ({escaped}), or", f"> {escaped}"):
+        assert not list(find_auto_links(linkable_text(markdown)))
         assert "<a" not in to_telegram_html(markdown)
 
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish)
-def test_any_text_becomes_html_that_telegram_accepts_without_losing_a_word(text: str) -> None:
+def test_any_text_becomes_valid_telegram_html_with_all_its_words(text: str) -> None:
     parse_html(to_telegram_html(text))
     styled = parse(text)
-    assert all(found.kind == "tag" for found in find_auto_links(untouched(text)))
+    assert all(link.kind == "tag" for link in find_auto_links(linkable_text(text)))
     links = {mark.value for marks in styled.marks for mark in marks if mark.tag == "a"}
     assert links <= {LINK}
     shown = re.sub(r"[\W_]", "", styled.text + LINK)
@@ -86,7 +88,7 @@ def test_any_text_becomes_html_that_telegram_accepts_without_losing_a_word(text:
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish)
-def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
+def test_escaped_text_is_shown_literally(text: str) -> None:
     styled = parse(escape(text))
     assert styled.text == strip_invisible(text).replace(NOTE_SYMBOL, "")
     assert {mark for marks in styled.marks for mark in marks} <= {CODE}
@@ -103,13 +105,13 @@ def test_text_that_is_not_ours_is_shown_as_it_is(text: str) -> None:
         ("🍷" * 3000, 4096, ["🍷" * 2048, "🍷" * 952]),
     ],
 )
-def test_a_long_text_is_cut_at_the_best_place_that_fits(
+def test_a_long_text_is_split_at_the_best_boundary(
     text: str, limit: int, messages: list[str]
 ) -> None:
     assert [visible_text(html) for html in split_messages(text, limit)] == messages
 
 
-def test_marks_go_on_in_the_next_message_which_has_100_at_most() -> None:
+def test_formatting_continues_in_the_next_message_with_100_entities_at_most() -> None:
     assert split_messages("**one two three**", 8) == ["<b>one two</b>", "<b>three</b>"]
     parts = split_messages(" ".join(f"**w{number}**" for number in range(250)))
     assert [part.count("<b>") for part in parts] == [100, 100, 50]
@@ -117,7 +119,7 @@ def test_marks_go_on_in_the_next_message_which_has_100_at_most() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish, st.integers(2, 40))
-def test_every_message_is_within_the_limits_and_nothing_is_lost(text: str, limit: int) -> None:
+def test_split_messages_respect_the_limits_and_lose_nothing(text: str, limit: int) -> None:
     parts = split_messages(text, limit)
     for part in parts:
         shown, entities = parse_html(part)

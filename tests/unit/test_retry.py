@@ -1,4 +1,4 @@
-"""Retry: how often, how long between, and when not."""
+"""Retries: number, waits and errors that are not retried."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from db.engine import BRIEF_TRIES, call_or_default, create_engine, retry_forever
 
 
 class Call:
-    """Raises what it is given, one a call, then returns "done"."""
+    """A call that raises the given errors one after the other, then returns "done"."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
@@ -33,14 +33,14 @@ def failures(number: int) -> Sequence[Exception]:
     return [OSError(str(nth)) for nth in range(1, number + 1)]
 
 
-async def test_waits_double_up_to_the_longest_with_jitter_of_a_half() -> None:
+async def test_waits_double_up_to_the_maximum_with_jitter() -> None:
     call = Call(*failures(5))
     await retry(call, max_tries=None, backoff=Backoff(1, 5), sleep=call.sleep)
     for wait, doubled in zip(call.waits, (1, 2, 4, 5, 5), strict=True):
         assert doubled / 2 <= wait <= doubled
-    told = Call(OSError())
-    await retry(told, max_tries=3, should_retry=lambda _: 7.5, sleep=told.sleep)
-    assert told.waits == [7.5]
+    call = Call(OSError())
+    await retry(call, max_tries=3, should_retry=lambda _: 7.5, sleep=call.sleep)
+    assert call.waits == [7.5]
 
 
 async def test_the_log_names_the_type_of_an_error_and_not_its_text(
@@ -54,7 +54,7 @@ async def test_the_log_names_the_type_of_an_error_and_not_its_text(
 
 
 @pytest.mark.parametrize("error", [AttributeError, TypeError, KeyError, ValueError, OverflowError])
-async def test_a_call_that_is_wrong_itself_holds_no_turn_for_ever(error: type[Exception]) -> None:
+async def test_a_programming_error_is_not_retried_forever(error: type[Exception]) -> None:
     tried: list[int] = []
 
     async def call() -> None:
@@ -67,7 +67,7 @@ async def test_a_call_that_is_wrong_itself_holds_no_turn_for_ever(error: type[Ex
     assert len(tried) == 2
 
 
-async def test_a_missing_table_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_missing_table_is_not_retried(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite+aiosqlite:///{tmp_path / 'empty.db'}")
 
     async def call() -> None:

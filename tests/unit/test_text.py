@@ -1,4 +1,4 @@
-"""Text folded, cut and told by language."""
+"""Text: folding, truncation, sentences and language detection."""
 
 import pytest
 from hypothesis import given
@@ -19,14 +19,12 @@ FILLER = "x" * 60
         ("x" * 50, 10, "x" * 10),
     ],
 )
-def test_cut(text: str, limit: int, kept: str) -> None:
+def test_truncation_keeps_whole_sentences(text: str, limit: int, kept: str) -> None:
     assert truncate_at_boundary(text, limit) == kept
 
 
 @given(st.text(), st.integers(1, 200))
-def test_a_cut_is_a_prefix_within_the_limit_and_folding_twice_changes_nothing(
-    text: str, limit: int
-) -> None:
+def test_truncation_returns_a_prefix_and_folding_is_idempotent(text: str, limit: int) -> None:
     kept = truncate_at_boundary(text, limit)
     assert text.startswith(kept)
     assert len(kept) <= limit
@@ -43,11 +41,11 @@ def test_a_cut_is_a_prefix_within_the_limit_and_folding_twice_changes_nothing(
         ("fer\u00admen\u200dta\ufefftion", "fermentation"),
     ],
 )
-def test_case_and_accents_are_folded_and_letters_kept(text: str, folded: str) -> None:
+def test_folding_removes_case_and_accents_only(text: str, folded: str) -> None:
     assert fold(text) == folded
 
 
-def test_sentences_do_not_end_in_abbreviations_and_numbers() -> None:
+def test_sentences_do_not_end_after_abbreviations_and_numbers() -> None:
     text = "Try 1.5 l of Dr. Loosen, e.g. a Kabinett. It keeps!) Ja, z.B. kühl. 好。再来"
     assert split_sentences(text) == [
         "Try 1.5 l of Dr. Loosen, e.g. a Kabinett.",
@@ -72,5 +70,5 @@ def test_sentences_do_not_end_in_abbreviations_and_numbers() -> None:
         (None, ""),
     ],
 )
-def test_a_sentence_is_enough_to_tell_the_language(language: str | None, text: str) -> None:
+def test_one_sentence_is_enough_to_detect_the_language(language: str | None, text: str) -> None:
     assert detect_language(text) == language

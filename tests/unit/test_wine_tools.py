@@ -10,7 +10,7 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Tool, Toolbox, as_text, tool
 from agent.memory.tools import memory_tools
-from agent.prompts import built_in_prompts, render, research_rules
+from agent.prompts import built_in_prompts, join_research_rules, render
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.wine_tools import wine_tools
 from tests.fakes import CHINON, RIOJA, FakeCatalogue
@@ -24,7 +24,7 @@ def tools() -> dict[str, Tool]:
 
 def test_the_fixed_text_of_a_request_is_short(tools: dict[str, Tool]) -> None:
     offered = [*tools.values(), search_documents_tool(FakeLibrary()), memory_tools()[0]]
-    rules = research_rules([tool.name for tool in offered])
+    rules = join_research_rules([tool.name for tool in offered])
     prompt = render(
         built_in_prompts()["sommelier"], research_rules=rules, schema=SOMMELIER.output.schema_text
     )
