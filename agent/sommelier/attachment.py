@@ -4,7 +4,7 @@ They are evidence of a separate kind, because a wine on a label or a wine list m
 catalogue. Only their text is stored, never the pictures.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -265,9 +265,7 @@ def _is_same(read: ReadWine, wine: Wine) -> bool:
     return is_same_producer and 2 * (len(only_read) + len(only_ours)) <= len(shared)
 
 
-async def find_ours(
-    read: ReadWine, catalogue: Catalogue, person: Person
-) -> tuple[str, Sequence[Wine]]:
+async def find_ours(read: ReadWine, catalogue: Catalogue, person: Person) -> tuple[str, list[Wine]]:
     """Return our availability of a wine that was read, as a message name, and our wines.
 
     They are the wine itself, or else wines that share words of its name or region.
@@ -278,10 +276,8 @@ async def find_ours(
     styles = (read.style,) if read.style else ()
     query = WineQuery(text=text, styles=styles, limit=MAX_CLOSE_WINES)
     wines = (await find_wines(catalogue, query, person)).wines
-    key_words = {word for word in split_words(text) if len(word) >= MIN_WORD_LETTERS}
-    close = [
-        wine for wine in wines if key_words & _origin_words(wine).union(split_words(wine.label))
-    ]
+    words = {word for word in split_words(text) if len(word) >= MIN_WORD_LETTERS}
+    close = [wine for wine in wines if words & _origin_words(wine).union(split_words(wine.label))]
     return ("not_ours" if close else "nothing_close"), close
 
 

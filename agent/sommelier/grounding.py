@@ -158,12 +158,9 @@ class Grounds:
 
 def _prices(wines: Sequence[AnyWine], amount: _Amount) -> list[float]:
     """Return the prices of wines in the possible currencies of an amount."""
-    return [
-        price
-        for wine in wines
-        if not amount.currencies or wine.currency in amount.currencies
-        for price in wine.prices
-    ]
+    currencies = amount.currencies
+    priced = (wine for wine in wines if not currencies or wine.currency in currencies)
+    return [price for wine in priced for price in wine.prices]
 
 
 def _find_amounts(text: str) -> Iterator[_Amount]:

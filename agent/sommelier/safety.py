@@ -42,9 +42,7 @@ EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
 UNDECLARED_ALLERGENS: Final = frozenset({"grapes"})
 """Allergens that labels do not declare, so no filter can exclude them."""
 
-FORBIDDEN_RULE: Final = (
-    "No alcohol for this guest: recommend only wines without, and praise no other."
-)
+NO_ALCOHOL: Final = "No alcohol for this guest: recommend only wines without, and praise no other."
 CAUTIOUS_RULE: Final = (
     "This guest had better not have alcohol now: a wine without comes first for them, others get "
     "theirs. Do not lecture."
@@ -260,7 +258,7 @@ def safety_rules(person: Person) -> str:
     """Return the lines of the prompt about this person, or an empty text."""
     safety, facts = person.safety, person.facts
     cautious = CAUTIOUS_RULE if safety.prefers_alcohol_free else ""
-    lines = [FORBIDDEN_RULE if safety.forbids_alcohol else cautious]
+    lines = [NO_ALCOHOL if safety.forbids_alcohol else cautious]
     if safety.allergies:
         lines.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
     liked = (" ".join(*taste.values()) for taste in get_liked_by_ratings(facts))

@@ -19,18 +19,8 @@ from agent.i18n import current_language, is_language_chosen, translate, use_lang
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, is_tool_relevant, join_research_rules, render
-from agent.sommelier.answer import (
-    SOMMELIER,
-    format_facts,
-    to_model_message,
-    wine_ids,
-)
-from agent.sommelier.attachment import (
-    READ_PICTURES,
-    AnyWine,
-    Attachment,
-    find_ours,
-)
+from agent.sommelier.answer import SOMMELIER, format_facts, to_model_message, wine_ids
+from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_ours
 from agent.sommelier.safety import (
     get_person,
     get_safety_state,
@@ -140,7 +130,7 @@ class Sommelier:
         prompt = get_prompt(run, WINES_PROMPT if self._is_small else "sommelier")
         response = await self._ask_model(message, run, attachment, prompt) if run.models else None
         if response is None:
-            reply = await self._answer_by_rules(message, run, attachment)
+            reply = await self._apply_rules(message, run, attachment)
             if run.models or run.history:  # the note about a missing model is shown once
                 return reply
             return replace(reply, notes=(translate("no_model"),))
@@ -242,7 +232,7 @@ class Sommelier:
         elif response.outcome in {"refusal", "content_filter"}:
             reply = Reply(text=translate("declined"), outcome="refused")
         else:
-            reply = await self._answer_by_rules(message, run, attachment)
+            reply = await self._apply_rules(message, run, attachment)
             reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
         explained = sources.values() if response.has_text else ()
         proposals = tuple(source for source in explained if isinstance(source, Proposal))
@@ -269,9 +259,7 @@ class Sommelier:
             answer=answer,
         )
 
-    async def _answer_by_rules(
-        self, message: str, run: Run, attachment: Attachment | None
-    ) -> Reply:
+    async def _apply_rules(self, message: str, run: Run, attachment: Attachment | None) -> Reply:
         """Return the wines read from this message's pictures, or the answer of the fallback."""
         if attachment and attachment.is_new and attachment.wines:
             return await self._describe_pictures(attachment, get_person(run))

@@ -59,9 +59,7 @@ FALLBACK: Final = "fallback"
 """The name of the variant that answers without a model."""
 STARTER_NAME: Final = "starter"
 LANGFUSE_PREFIX: Final = "langfuse:"
-NO_KEYS_ERROR: Final = (
-    "there are no keys of Langfuse: set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
-)
+NO_KEYS: Final = "there are no keys of Langfuse: set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
 SOMMELIER_PROMPT: Final = "sommelier"
 REPOSITORY: Final = "repository"
 INTERRUPTED_STATUS: Final = 130
@@ -158,9 +156,8 @@ def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Con
         if name.startswith(LANGFUSE_PREFIX):
             cases = _read_langfuse(settings, name.removeprefix(LANGFUSE_PREFIX))
         else:
-            cases = read_conversations(
-                STARTER_CONVERSATIONS if name == STARTER_NAME else Path(name)
-            )
+            file = STARTER_CONVERSATIONS if name == STARTER_NAME else Path(name)
+            cases = read_conversations(file)
     except DatasetError as error:
         fail(str(error), 2)
     if not cases:
@@ -171,7 +168,7 @@ def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Con
 
 def _read_langfuse(settings: Settings, name: str) -> list[Conversation]:
     if not settings.langfuse_keys:
-        fail(NO_KEYS_ERROR, 2)
+        fail(NO_KEYS, 2)
     try:
         items = items_of(langfuse_of(settings), name)
     except Exception as error:
@@ -287,7 +284,7 @@ def fetch_stored_prompt(
 ) -> Prompt | None:
     """Return a version of a prompt in Langfuse, or None. The command fails on an error."""
     if not settings.langfuse_keys:
-        fail(NO_KEYS_ERROR, 2)
+        fail(NO_KEYS, 2)
     try:
         return fetch_prompt(langfuse_of(settings), name, label=label, version=version)
     except Exception as error:
