@@ -1,4 +1,4 @@
-"""The command line. The module of a command is imported when it runs: `--help` is to be quick."""
+"""The command line. Modules of commands are imported lazily, so that `--help` is quick."""
 
 # ruff: noqa: PLC0415
 
@@ -16,46 +16,47 @@ from typer.core import TyperGroup
 
 from bot.commands.output import open_settings
 
-COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "model": ("local_models:model", "Find a model server on this machine and use its model."),
-    "ask": ("research:ask", "Answer a question from the documents, with sources."),
-    "quotes": ("research:quotes", "Show passages of the documents word for word."),
-    "find": ("research:find", "Find places for people who love wine: shops, bars, wineries …"),
-    "admin": ("maintenance:admin", "Show what happened and what it cost, in a browser."),
-    "doctor": ("doctor:doctor", "Check the settings and everything they name."),
-    "db": ("maintenance:db_app", "Create and upgrade the database."),
-    "wines": ("library:wines_app", "Fill the catalogue."),
-    "documents": ("library:documents_app", "Fill the library and search it."),
-    "people": ("maintenance:people_app", "See and delete the data of a user."),
-    "updates": ("maintenance:updates_app", "See messages that could not be answered."),
-    "eval": ("evaluate:eval_app", "Measure how well a model works here."),
-    "prompts": ("evaluate:prompts_app", "Manage prompts in Langfuse."),
-    "traces": ("traces:app", "See what happened in each turn, and why."),
+COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "model": ("local_models", "model", "Find a model server on this machine and use its model."),
+    "ask": ("research", "ask", "Answer a question from the documents, with sources."),
+    "quotes": ("research", "quotes", "Show passages of the documents word for word."),
+    "find": ("research", "find", "Find places for people who love wine: shops, bars, wineries …"),
+    "admin": ("maintenance", "admin", "Show usage, cost and failures in a browser."),
+    "doctor": ("doctor", "doctor", "Check the settings and everything they name."),
+    "db": ("maintenance", "db_app", "Create and upgrade the database."),
+    "wines": ("library", "wines_app", "Fill the catalogue."),
+    "documents": ("library", "documents_app", "Fill the library and search it."),
+    "people": ("maintenance", "people_app", "See and delete the data of a user."),
+    "updates": ("maintenance", "updates_app", "See messages that could not be answered."),
+    "eval": ("evaluate", "eval_app", "Measure how well a model works here."),
+    "prompts": ("evaluate", "prompts_app", "Manage prompts in Langfuse."),
+    "traces": ("traces", "app", "See what happened in each turn, and why."),
 }
-"""The module and the function or group of each command of `bot.commands`, and its help text."""
+"""The lazy commands: a module of `bot.commands`, its function or typer app, and a help text."""
 
 
-class LateCommands(TyperGroup):
-    """Commands, of which those in `COMMANDS` are imported when they are called."""
+class LazyCommands(TyperGroup):
+    """A group of commands that imports those in `COMMANDS` when they are called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that is called."""
+        """Import the called command if it is lazy, then resolve it as usual."""
         name = args[0]
         if name in COMMANDS:
-            place, help_text = COMMANDS[name]
-            module, _, attribute = place.partition(":")
-            found = getattr(import_module(f"bot.commands.{module}"), attribute)
-            if not isinstance(found, typer.Typer):
-                function, found = found, typer.Typer(add_completion=False)
-                found.command()(function)
-            command = typer.main.get_command(found)
-            command.name, command.help = name, command.help or help_text
+            module, attribute, help_text = COMMANDS[name]
+            lazy_app = getattr(import_module(f"bot.commands.{module}"), attribute)
+            if not isinstance(lazy_app, typer.Typer):
+                function = lazy_app
+                lazy_app = typer.Typer(add_completion=False)
+                lazy_app.command()(function)
+            command = typer.main.get_command(lazy_app)
+            command.name = name
+            command.help = command.help or help_text
             self.commands[name] = command
         return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
-    cls=LateCommands,
+    cls=LazyCommands,
     help="A sommelier that recommends wines from your cellar, in Telegram or in this terminal.",
     epilog="New here? `sommelier chat` works with nothing configured. "
     "Settings are read from the environment and .env; `sommelier doctor` checks them.",
@@ -64,27 +65,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name, (_, _help) in COMMANDS.items():
+for _name, (_, _, _help) in COMMANDS.items():
+    # A placeholder for `--help`; `LazyCommands` replaces it.
     app.add_typer(typer.Typer(help=_help), name=_name)
 
 
 def main() -> None:
-    """Run the command line; an expected error is one line, exit status 2 for a wrong setting."""
+    """Run the command line. Print an expected error on one line, without a traceback."""
     try:
         app()
     except Exception as error:
-        status = _status(error)
+        status = _exit_status(error)
         if status is None:
             raise
         typer.echo(f"sommelier: {error}", err=True)
         sys.exit(status)
     finally:
-        # All is closed: a second Ctrl-C must not make a kill of the interpreter's last moments.
+        # Everything is closed: a second Ctrl-C must not kill the interpreter while it exits.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _status(error: Exception) -> int | None:
-    """Return the exit status of an expected error, None for any other."""
+def _exit_status(error: Exception) -> int | None:
+    """Return 2 for a wrong setting, 1 for another expected error, and None for any other."""
     from bot.http.server import CannotListen
     from bot.telegram.connection import TokenRejected
     from bot.updates.locks import AlreadyRunning
@@ -98,8 +100,8 @@ def _status(error: Exception) -> int | None:
     return 1 if isinstance(error, expected) else None
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"sommelier {version('sommelier')}")
         raise typer.Exit
 
@@ -113,13 +115,13 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Let only their owner read the files that a command writes: they hold people's words."""
+    """Make new files readable by their owner only: they contain messages of users."""
     os.umask(0o077)
 
 
 @app.command()
 def chat() -> None:
-    """Talk to the sommelier here. Lines piped in are answered one by one."""
+    """Talk to the sommelier here. Piped lines are answered one by one."""
     settings = open_settings()
     from bot import console
 
@@ -141,7 +143,7 @@ def run() -> None:
 
 @app.command()
 def mcp() -> None:
-    """Serve wines and documents to another program's agent, over standard input and output."""
+    """Serve wines and documents to an external agent over standard input and output."""
     settings = open_settings()
     from bot.mcp_server import serve_stdio
     from bot.resources import open_resources
