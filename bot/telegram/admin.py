@@ -1,6 +1,6 @@
-"""Handle the commands of admins: numbers, traces, access, and messages to everyone.
+"""Handle the commands of admins: statistics, traces, access, and broadcasts.
 
-For everybody else they do not exist.
+For other users, the commands are unknown.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from bot.updates.bursts import is_forwarded
 from db.models import OutboxRow
 from db.repositories.people import Access
 
-DAYS: Final = 7
+STATS_DAYS: Final = 7
 USER_ID: Final = pattern(r"\d{1,18}")
-ACCESS: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
-MESSAGES_AT_ONCE: Final = 20
-"""Messages of broadcasts that are read from the database at once."""
+ACCESS_BY_COMMAND: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
+BATCH_SIZE: Final = 20
+"""The number of messages of a broadcast that are read from the database at once."""
 
 
 def admin_handlers(
@@ -45,126 +45,144 @@ def admin_handlers(
 ) -> list[AnyHandler]:
     """Return the handlers of /stats, /trace, /allow, /block, /clearcare and /broadcast.
 
-    `trace_link` makes the address of a trace; without it the trace is shown as a tree. A broadcast
-    goes to every private chat of users who are not blocked, with `only_allowed` of those who are
-    let in.
+    Args:
+        admin_ids: The ids of the users who may use the commands.
+        trace_link: Returns the address of a trace. If it is None, traces are shown as trees.
+        only_allowed: Send broadcasts only to users who were given access, instead of all users who
+            are not blocked.
     """
-    admins = filters.User(admin_ids)
-    about_users = ("allow", "block", "clearcare")
+    is_admin = filters.User(admin_ids)
+    user_commands = ("allow", "block", "clearcare")
     return [
-        on_command("stats", _stats, admins),
-        on_command("trace", partial(_trace, trace_link), admins),
-        on_command("broadcast", partial(_draft, only_allowed), admins),
-        *(on_command(name, partial(_about_user, admin_ids, name), admins) for name in about_users),
-        on_press(r"[ab]:\d{1,18}:(?:allow|block|send)$", partial(_press, admin_ids, only_allowed)),
+        on_command("stats", _show_stats, is_admin),
+        on_command("trace", partial(_show_trace, trace_link), is_admin),
+        on_command("broadcast", partial(_draft_broadcast, only_allowed), is_admin),
+        *(
+            on_command(name, partial(_handle_user_command, admin_ids, name), is_admin)
+            for name in user_commands
+        ),
+        on_press(
+            r"[ab]:\d{1,18}:(?:allow|block|send)$",
+            partial(_handle_button, admin_ids, only_allowed),
+        ),
     ]
 
 
-async def _stats(update: Update, conversation: Conversation) -> None:
-    """/stats: show today and the last 7 days as a table; in private only."""
+async def _show_stats(update: Update, conversation: Conversation) -> None:
+    """/stats: show the statistics of today and of the last 7 days, in a private chat only."""
     from bot.http.admin_page import statistics_table  # noqa: PLC0415 - only for admins
 
-    shown = translate("stats_in_private")
+    text = translate("stats_in_private")
     if is_private(update):
         turns = conversation.repositories.turns
-        days = await turns.by_day(turns.now() - timedelta(days=DAYS - 1))
-        shown = as_block(await asyncio.to_thread(statistics_table, days))
-    await conversation.reply(update, shown)
+        days = await turns.by_day(turns.now() - timedelta(days=STATS_DAYS - 1))
+        text = to_code_block(await asyncio.to_thread(statistics_table, days))
+    await conversation.reply(update, text)
 
 
-async def _trace(
+async def _show_trace(
     link: Callable[[str], str] | None, update: Update, conversation: Conversation
 ) -> None:
-    """/trace: show the turn that is replied to, else the last one of this chat."""
-    message, turns = message_of(update), conversation.repositories.turns
-    if replied := replied_to(message):
-        turn = await turns.find_by_message(message.chat.id, replied.message_id)
+    """/trace: show the turn of the message that is replied to, or the last turn of this chat."""
+    message = message_of(update)
+    turns = conversation.repositories.turns
+    if replied_message := get_replied_message(message):
+        turn = await turns.find_by_message(message.chat.id, replied_message.message_id)
     else:
         turn = await turns.last(message.chat.id)
     if turn is None:
-        shown = translate("nothing_to_trace")
+        text = translate("nothing_to_trace")
     elif turn.trace_id and link:
-        shown = link(turn.trace_id)
+        text = link(turn.trace_id)
     else:
-        shown = await _tree(conversation, turn.trace_id or "")
-    await conversation.reply(update, shown)
+        text = await _render_trace(conversation, turn.trace_id or "")
+    await conversation.reply(update, text)
 
 
-async def _tree(conversation: Conversation, trace_id: str) -> str:
+async def _render_trace(conversation: Conversation, trace_id: str) -> str:
     from bot.commands.traces import trace_text  # noqa: PLC0415 - only for admins
 
     try:
-        return as_block(trace_text(await conversation.repositories.traces.get(trace_id)))
+        return to_code_block(trace_text(await conversation.repositories.traces.get(trace_id)))
     except LookupError:
         return translate("not_traced")
 
 
-async def _about_user(
+async def _handle_user_command(
     admin_ids: Collection[int], command: str, update: Update, conversation: Conversation
 ) -> None:
-    """/allow, /block or /clearcare with an id, or as a reply to somebody's message."""
-    user_id = named_user(message_of(update))
+    """/allow, /block or /clearcare: handle the command for the user that it names."""
+    user_id = find_named_user(message_of(update))
     if user_id is None:
         text = translate("whom", command=command)
     elif command == "clearcare":
         cleared = await conversation.repositories.memory.clear_concerns(user_id)
-        listed = ", ".join(concern.replace("_", " ") for concern in cleared)
-        text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=listed)
+        names = ", ".join(concern.replace("_", " ") for concern in cleared)
+        text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=names)
     elif command == "block" and user_id in admin_ids:
         text = translate("admin_stays", id=user_id)
     else:
-        text = await _decide(conversation, user_id, command)
+        text = await _set_access(conversation, user_id, command)
     await conversation.reply(update, text)
 
 
-async def _press(
+async def _handle_button(
     admin_ids: Collection[int], only_allowed: bool, update: Update, conversation: Conversation
 ) -> None:
-    """Decide by a button below "asks to be let in", or send a broadcast, once."""
+    """Handle a button: allow or block a user who asks for access, or send a broadcast."""
     query = press_of(update)
-    pressed_id, word = parts_of(query, 2)
+    # The id is that of a user (a:ID:allow, a:ID:block) or of a broadcast (b:ID:send).
+    id_text, action = parts_of(query, 2)
     if query.from_user.id not in admin_ids:
         await acknowledge(query, translate("button_too_old"))
-    elif word == "send":
-        is_sent = await _send(conversation, int(pressed_id), only_allowed=only_allowed)
-        await acknowledge(query, "" if is_sent else translate("broadcast_over"))
+    elif action == "send":
+        is_first_press = await _send_broadcast(
+            conversation, int(id_text), only_allowed=only_allowed
+        )
+        await acknowledge(query, "" if is_first_press else translate("broadcast_over"))
         await show_rows(query.message, ())
     else:
         await acknowledge(query)
-        await conversation.reply(update, await _decide(conversation, int(pressed_id), word))
+        await conversation.reply(update, await _set_access(conversation, int(id_text), action))
 
 
-async def _decide(conversation: Conversation, user_id: int, decision: str) -> str:
-    """Let a user in, who is told the first time, or keep them out; return what admins are told."""
-    chats, access = conversation.repositories.chats, ACCESS[decision]
-    before = await chats.access(user_id)
+async def _set_access(conversation: Conversation, user_id: int, command: str) -> str:
+    """Allow or block a user, and return a confirmation. Notify the user of new access."""
+    chats = conversation.repositories.chats
+    access = ACCESS_BY_COMMAND[command]
+    previous_access = await chats.access(user_id)
     await chats.decide(user_id, access)
-    if access == "allowed" != before:
+    if access == "allowed" and previous_access != "allowed":
         with use_language(await conversation.language_of(user_id)):
             await conversation.sender.send(Destination(user_id), translate("let_in"))
     return translate(access, id=user_id)
 
 
-async def _draft(only_allowed: bool, update: Update, conversation: Conversation) -> None:
-    """/broadcast TEXT: show the message, and the number of chats."""
+async def _draft_broadcast(only_allowed: bool, update: Update, conversation: Conversation) -> None:
+    """/broadcast TEXT: show the message and the number of chats, with a button to send it."""
     text = behind_command(message_of(update))
     chats = await conversation.repositories.chats.private(only_allowed=only_allowed)
     if not text or not chats:
         problem = "broadcast_to_nobody" if text else "broadcast_usage"
         await conversation.reply(update, translate(problem))
         return
-    text, (_, admin_id) = with_links(text), chat_and_user_ids(update)
-    drafted = await conversation.repositories.broadcasts.draft(text, admin_id)
+    text = link_addresses(text)
+    _, admin_id = chat_and_user_ids(update)
+    broadcast_id = await conversation.repositories.broadcasts.draft(text, admin_id)
     await conversation.reply(update, text)
-    send = Button(translate("send_button"), f"b:{drafted}:send")
-    preview = translate("broadcast_preview", count=len(chats))
-    await conversation.reply(update, preview, ((send,),))
+    button = Button(translate("send_button"), f"b:{broadcast_id}:send")
+    question = translate("broadcast_preview", count=len(chats))
+    await conversation.reply(update, question, ((button,),))
 
 
-async def _send(conversation: Conversation, broadcast_id: int, *, only_allowed: bool) -> bool:
-    """Have a draft sent to everyone, once; the process that leads sends it."""
-    broadcasts, chats = conversation.repositories.broadcasts, conversation.repositories.chats
-    if (draft := await broadcasts.get(broadcast_id)) is None:
+async def _send_broadcast(
+    conversation: Conversation, broadcast_id: int, *, only_allowed: bool
+) -> bool:
+    """Queue a broadcast for the leading process. Return False if it was queued before."""
+    broadcasts = conversation.repositories.broadcasts
+    chats = conversation.repositories.chats
+    draft = await broadcasts.get(broadcast_id)
+    if draft is None:
         return False
     parts = messages_of(Destination(0), [draft.text])
     messages = [
@@ -175,45 +193,51 @@ async def _send(conversation: Conversation, broadcast_id: int, *, only_allowed: 
     return await broadcasts.begin(broadcast_id, messages)
 
 
-def named_user(message: Message) -> int | None:
-    """Return the user whom a command names by their id, or whose message it replies to.
+def find_named_user(message: Message) -> int | None:
+    """Return the id in a command, or of the author of the message that the command replies to.
 
-    Words that are no id name nobody: they may mean another user than the message that is replied
-    to. The author of a forwarded message is not the one who sent it.
+    Return None if neither names a user. If the command has other text than an id, the reply is
+    ignored, because the text may refer to another user.
     """
-    if words := behind_command(message):
-        return int(words) if USER_ID.fullmatch(words) else None
-    replied = replied_to(message)
-    if replied is None or replied.sender_chat or is_forwarded(replied.to_dict(recursive=False)):
+    if text := behind_command(message):
+        return int(text) if USER_ID.fullmatch(text) else None
+    replied_message = get_replied_message(message)
+    if replied_message is None or replied_message.sender_chat:
         return None
-    author = replied.from_user
+    if is_forwarded(replied_message.to_dict(recursive=False)):
+        return None  # its sender is not its author
+    author = replied_message.from_user
     return author.id if author is not None and not author.is_bot else None
 
 
-def replied_to(message: Message) -> Message | None:
-    """Return the message that is replied to; in a topic all messages reply to the first one."""
-    replied = message.reply_to_message
-    return None if replied is None or replied.forum_topic_created else replied
+def get_replied_message(message: Message) -> Message | None:
+    """Return the message that a message replies to, if any.
+
+    In a forum topic, Telegram marks messages without a reply as replies to the topic's first one.
+    """
+    replied_message = message.reply_to_message
+    is_reply = replied_message is not None and not replied_message.forum_topic_created
+    return replied_message if is_reply else None
 
 
-def as_block(text: str) -> str:
-    """Return a text as a Markdown block, whose fence no character of the text ends."""
-    shown = text.replace("`", "'")
-    return f"```\n{shown}\n```"
+def to_code_block(text: str) -> str:
+    """Return a text as a Markdown code block, with backticks replaced so that none closes it."""
+    literal = text.replace("`", "'")
+    return f"```\n{literal}\n```"
 
 
-def with_links(text: str) -> str:
-    """Return a text whose addresses of the web are links: an admin's own may be tapped."""
-    for found in reversed([*find_auto_links(text)]):
+def link_addresses(text: str) -> str:
+    """Return a text in which web addresses are links, which users can tap."""
+    for found in reversed([*find_auto_links(text)]):  # backwards: a link moves the text after it
         address = text[found.start : found.end]
         text = text[: found.start] + (format_link(address) or address) + text[found.end :]
     return text
 
 
 async def send_broadcasts(conversation: Conversation) -> None:
-    """Send what waits of broadcasts; tell admins of those that are over."""
+    """Send the queued messages of broadcasts, then report finished broadcasts to their admins."""
     broadcasts = conversation.repositories.broadcasts
-    while messages := await broadcasts.unsent(MESSAGES_AT_ONCE):
+    while messages := await broadcasts.unsent(BATCH_SIZE):
         await conversation.sender.deliver(messages)
     for broadcast, count, failed in await broadcasts.delivered():
         admin = broadcast.created_by

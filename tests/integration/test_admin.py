@@ -1,4 +1,4 @@
-"""Who is let in, what a day's budget does, and the commands of admins."""
+"""Access to the bot, daily budgets, and the commands of admins."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -39,19 +39,19 @@ ASKED = "Someone asks for access: user 7002. They call themselves:\nAda"
 
 
 @dataclass
-class Rooms:
-    """What is kept, and the admin's rooms over it."""
+class AdminBot:
+    """A bot with an admin over a database."""
 
     sessions: Sessions
-    at: datetime = EVENING
+    time: datetime = EVENING
     allow_list: bool = False
 
     def __post_init__(self) -> None:
-        self.stored = Repositories(self.sessions)
+        self.repositories = Repositories(self.sessions)
         self.turns = TurnRepository(self.sessions, now=self.now)
 
     def now(self) -> datetime:
-        return self.at
+        return self.time
 
     def budgets(self, requests: int) -> Budgets:
         return Budgets(turns=self.turns, person_requests=requests, exempt={ADMIN}, now=self.now)
@@ -59,12 +59,11 @@ class Rooms:
     def open(
         self, bot_api: BotApi, *models: LLMService, **further: Any
     ) -> AbstractAsyncContextManager[Lanes]:
-        """The bot, running."""
-
+        """Run the bot."""
         return running(
             bot_api,
             Sommelier(catalogue=FakeCatalogue()),
-            self.stored.messages,
+            self.repositories.messages,
             further=admin_handlers({ADMIN}, only_allowed=self.allow_list),
             admins={ADMIN},
             allow_list=self.allow_list,
@@ -75,15 +74,15 @@ class Rooms:
             **further,
         )
 
-    async def used(self, number: int, spent: Spent, user_id: int = CHAT) -> None:
-        """A turn that somebody had at the time that it is."""
+    async def store_turn(self, number: int, spent: Spent, user_id: int = CHAT) -> None:
+        """Store a turn of a user at the current time."""
         await self.turns.save(
             EndedTurn(
                 TurnRow(
                     turn_id=number,
                     chat_id=user_id,
                     user_id=user_id,
-                    at=self.at,
+                    at=self.time,
                     outcome="answered",
                     seconds=2.0,
                     requests=spent.requests,
@@ -94,8 +93,8 @@ class Rooms:
 
 
 @pytest.fixture
-def rooms(sqlite_sessions: Sessions) -> Rooms:
-    return Rooms(sqlite_sessions)
+def admin_bot(sqlite_sessions: Sessions) -> AdminBot:
+    return AdminBot(sqlite_sessions)
 
 
 def person(user_id: int, name: str) -> JsonObject:
@@ -103,15 +102,15 @@ def person(user_id: int, name: str) -> JsonObject:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    await eventually(condition, seconds=10, otherwise=lambda: "it never came to that")
+    await eventually(condition, seconds=10, otherwise=lambda: "the condition never became true")
 
 
-async def test_who_is_blocked_gets_no_answer_at_all(
-    bot_api: BotApi, rooms: Rooms, caplog: pytest.LogCaptureFixture
+async def test_a_blocked_user_gets_no_answer(
+    bot_api: BotApi, admin_bot: AdminBot, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    await rooms.stored.chats.decide(BEA, "blocked")
-    async with rooms.open(bot_api):
+    await admin_bot.repositories.chats.decide(BEA, "blocked")
+    async with admin_bot.open(bot_api):
         bot_api.say("my secret wish", BEA)
         bot_api.push({"edited_message": edited("my secret wish", BEA)})
         bot_api.press(edited("Hello", BEA), "refine", BEA)
@@ -123,12 +122,12 @@ async def test_who_is_blocked_gets_no_answer_at_all(
     assert "secret" not in caplog.text
 
 
-async def test_a_stranger_is_turned_away_and_admins_are_asked_once_and_let_them_in(
-    bot_api: BotApi, rooms: Rooms
+async def test_without_access_a_user_is_refused_and_an_admin_is_asked_once_to_allow_them(
+    bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
-    rooms.allow_list = True
+    admin_bot.allow_list = True
     for number in (1, 2):  # not asked again after a restart
-        async with rooms.open(bot_api):
+        async with admin_bot.open(bot_api):
             bot_api.say(QUESTION, BEA)
             away = await bot_api.wait_for_message(number, BEA)
             (asked,) = await bot_api.wait_for_message(1, ADMIN)
@@ -136,9 +135,9 @@ async def test_a_stranger_is_turned_away_and_admins_are_asked_once_and_let_them_
     assert away[0].endswith("whoever runs me: 7002.")
     assert asked == ASKED
     (message,) = bot_api.messages(ADMIN)
-    allow, block = (each["callback_data"] for each in buttons(message))
+    allow, block = (button["callback_data"] for button in buttons(message))
     assert (allow, block) == ("a:7002:allow", "a:7002:block")
-    async with rooms.open(bot_api):
+    async with admin_bot.open(bot_api):
         bot_api.press(message, allow, ADMIN)
         assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 now has access."
         assert (await bot_api.wait_for_message(3, BEA))[2] == translate("let_in")
@@ -150,8 +149,8 @@ async def test_a_stranger_is_turned_away_and_admins_are_asked_once_and_let_them_
     assert bot_api.toasts == [""]
 
 
-async def test_a_name_is_one_bounded_line_of_code_beside_the_id(
-    bot_api: BotApi, rooms: Rooms
+async def test_the_name_of_a_user_is_shown_on_one_line_of_limited_length(
+    bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
     names = {
         "Ada (7001) is an admin.\n\nOther person": "Ada (7001) is an admin. Other person",
@@ -160,8 +159,8 @@ async def test_a_name_is_one_bounded_line_of_code_beside_the_id(
         "x" * 500: "x" * 64,
         "\u200f\u2800`": "–",
     }
-    rooms.allow_list = True
-    async with rooms.open(bot_api):
+    admin_bot.allow_list = True
+    async with admin_bot.open(bot_api):
         for number, name in enumerate(names):
             bot_api.push({"message": edited("Hi", 8000) | {"from": person(8000 + number, name)}})
             await bot_api.wait_for_message(number + 1, ADMIN)
@@ -174,11 +173,11 @@ async def test_a_name_is_one_bounded_line_of_code_beside_the_id(
     assert kinds == [["code"] if text != "–" else [] for text in shown]
 
 
-async def test_in_a_group_a_stranger_hears_only_when_they_speak_to_the_bot(
-    bot_api: BotApi, rooms: Rooms
+async def test_in_a_group_a_user_without_access_is_refused_only_when_they_address_the_bot(
+    bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
-    rooms.allow_list = True
-    async with rooms.open(bot_api):
+    admin_bot.allow_list = True
+    async with admin_bot.open(bot_api):
         bot_api.say("who drinks what?", GROUP, BEA)
         bot_api.say("/new@sommelier_test_bot", GROUP, BEA)
         await bot_api.wait_for_message(1, GROUP)
@@ -194,19 +193,19 @@ def edited(text: str, chat_id: int) -> JsonObject:
     return {"message_id": 77, "date": 1, "edit_date": 2, "chat": chat, "from": person, "text": text}
 
 
-async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
-    bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+async def test_with_a_used_up_budget_rules_answer_until_the_next_day(
+    bot_api: BotApi, model_server: ModelServer, admin_bot: AdminBot
 ) -> None:
     model_server.script(search(), valid())
-    await rooms.used(1, Spent(requests=3))
+    await admin_bot.store_turn(1, Spent(requests=3))
     tracer = RecordingTracer()
     async with open_model(model_server) as model:
-        budgets = rooms.budgets(3)
-        async with rooms.open(bot_api, model, budgets=budgets, tracer=tracer):
+        budgets = admin_bot.budgets(3)
+        async with admin_bot.open(bot_api, model, budgets=budgets, tracer=tracer):
             bot_api.say(QUESTION)
             (by_rules,) = await bot_api.wait_for_message()
             assert len(model_server.requests) == 0
-            rooms.at = EVENING + timedelta(hours=5, minutes=20)
+            admin_bot.time = EVENING + timedelta(hours=5, minutes=20)
             bot_api.say(QUESTION)
             by_model = (await bot_api.wait_for_message(2))[1]
     assert "Chinon" in by_rules
@@ -223,48 +222,48 @@ async def test_used_up_the_house_answers_without_a_request_until_the_next_day(
     assert len(model_server.requests) == 2
 
 
-async def test_admins_are_exempt_and_what_cannot_be_read_limits_nobody(
-    bot_api: BotApi, model_server: ModelServer, rooms: Rooms
+async def test_admins_and_unreadable_budgets_have_no_limits(
+    bot_api: BotApi, model_server: ModelServer, admin_bot: AdminBot
 ) -> None:
-    class Silent(TurnRepository):
+    class BrokenRepository(TurnRepository):
         async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
             raise OSError("the disk is gone")
 
     model_server.script(search(), valid(), search(), valid())
-    await rooms.used(1, Spent(requests=3), ADMIN)
+    await admin_bot.store_turn(1, Spent(requests=3), ADMIN)
     async with open_model(model_server) as model:
-        budgets = rooms.budgets(3)
-        async with rooms.open(bot_api, model, budgets=budgets):
+        budgets = admin_bot.budgets(3)
+        async with admin_bot.open(bot_api, model, budgets=budgets):
             bot_api.say(QUESTION, ADMIN)
             (to_admin,) = await bot_api.wait_for_message(1, ADMIN)
-        rooms.turns = Silent(rooms.sessions)
-        budgets = rooms.budgets(0)
-        async with rooms.open(bot_api, model, budgets=budgets):
+        admin_bot.turns = BrokenRepository(admin_bot.sessions)
+        budgets = admin_bot.budgets(0)
+        async with admin_bot.open(bot_api, model, budgets=budgets):
             bot_api.say(QUESTION, BEA)
             (to_bea,) = await bot_api.wait_for_message(1, BEA)
     assert "budget" not in to_admin + to_bea
     assert len(model_server.requests) == 4
 
 
-async def test_stats_are_a_table(bot_api: BotApi, rooms: Rooms) -> None:
-    await rooms.used(1, Spent(3, 1200, 0.25))
-    await rooms.used(2, Spent(2, 800, 0.25), BEA)
-    async with rooms.open(bot_api):
+async def test_stats_are_a_table(bot_api: BotApi, admin_bot: AdminBot) -> None:
+    await admin_bot.store_turn(1, Spent(3, 1200, 0.25))
+    await admin_bot.store_turn(2, Spent(2, 800, 0.25), BEA)
+    async with admin_bot.open(bot_api):
         bot_api.say("/stats", ADMIN)
         await bot_api.wait_for_message(1, ADMIN)
     (table,) = bot_api.messages(ADMIN)
-    assert max(map(len, table["text"].splitlines())) <= 34  # fits a phone
+    assert max(map(len, table["text"].splitlines())) <= 33  # fits on a phone
     lines = [line.split() for line in table["text"].splitlines()]
     assert ["turns", "2", "2"] in lines
     assert ["people", "2", "2"] in lines
     assert ["cost", "$0.50", "$0.50"] in lines
-    assert [each["type"] for each in table["entities"]] == ["pre"]
+    assert [entity["type"] for entity in table["entities"]] == ["pre"]
 
 
-async def test_the_tree_of_the_last_turn_and_of_the_one_replied_to(
-    bot_api: BotApi, rooms: Rooms
+async def test_trace_shows_the_last_turn_or_the_one_replied_to(
+    bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
-    async with rooms.open(bot_api):
+    async with admin_bot.open(bot_api):
         bot_api.say("a red for lamb", ADMIN)
         await bot_api.wait_for_message(1, ADMIN)
         (first,) = bot_api.messages(ADMIN)
@@ -284,32 +283,35 @@ async def test_the_tree_of_the_last_turn_and_of_the_one_replied_to(
     assert bot_api.messages(ADMIN)[3]["entities"][0]["type"] == "pre"
 
 
-async def test_forwarded_words_and_those_of_other_bots_are_no_command(
-    bot_api: BotApi, rooms: Rooms
+async def test_forwarded_messages_and_those_of_other_bots_are_not_commands(
+    bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
     bot = person(43, "Other") | {"is_bot": True}
     own = {"type": "user", "date": 1, "sender_user": person(ADMIN, "Ada")}
     hidden = {"type": "hidden_user", "date": 1, "sender_user_name": "Bea"}
-    said: dict[str, JsonObject] = {
+    messages: dict[str, JsonObject] = {
         "/allow 42": {"forward_origin": own},
         "/block 43": {"forward_origin": hidden},
         "/trace": {"via_bot": bot},
         "/new": {"sender_business_bot": bot},
     }
-    async with rooms.open(bot_api):
-        for words, fields in said.items():
-            bot_api.say(words, ADMIN, **fields)
-        shown = await bot_api.wait_for_message(len(said), ADMIN)
+    async with admin_bot.open(bot_api):
+        for text, fields in messages.items():
+            bot_api.say(text, ADMIN, **fields)
+        shown = await bot_api.wait_for_message(len(messages), ADMIN)
     known = ("nothing_to_forget", "forgotten", "nothing_to_trace")
     assert {UNKNOWN, *map(translate, known)}.isdisjoint(shown)
-    assert [await rooms.stored.chats.access(user) for user in (42, 43)] == [None, None]
+    assert [await admin_bot.repositories.chats.access(user) for user in (42, 43)] == [None, None]
 
 
-async def test_an_id_or_a_reply_names_a_user_and_admins_stay(bot_api: BotApi, rooms: Rooms) -> None:
+async def test_an_id_or_a_reply_names_a_user_and_admins_cannot_be_blocked(
+    bot_api: BotApi, admin_bot: AdminBot
+) -> None:
     theirs = edited("Hello", GROUP) | {"from": person(BEA, "Bea")}
     own = edited("Hello", ADMIN) | {"from": person(BEA, "Bea") | {"is_bot": True}}
     hidden = {"type": "hidden_user", "date": 1, "sender_user_name": "Ann"}
-    whom, blocked = translate("whom", command="block"), "{} is blocked and no longer gets answers."
+    whom = translate("whom", command="block")
+    blocked = "{} is blocked and no longer gets answers."
     commands: list[tuple[str, JsonObject, str]] = [
         ("/block 42", {"reply_to_message": theirs}, blocked.format(42)),
         ("/block @eve", {"reply_to_message": theirs}, whom),
@@ -319,22 +321,22 @@ async def test_an_id_or_a_reply_names_a_user_and_admins_stay(bot_api: BotApi, ro
         ("/allow", {"reply_to_message": own}, translate("whom", command="allow")),
         ("/block 7001", {}, "7001 is an admin; admins cannot be blocked."),
     ]
-    async with rooms.open(bot_api):
+    async with admin_bot.open(bot_api):
         for text, fields, _ in commands:
             bot_api.say(text, ADMIN, **fields)
         shown = await bot_api.wait_for_message(len(commands), ADMIN)
     assert shown == [answer for _, _, answer in commands]
-    known = [await rooms.stored.chats.access(user_id) for user_id in (42, BEA, ADMIN)]
+    known = [await admin_bot.repositories.chats.access(user_id) for user_id in (42, BEA, ADMIN)]
     assert known == ["allowed", "blocked", None]
 
 
-async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
-    bot_api: BotApi, rooms: Rooms
+async def test_only_admins_clear_the_stored_concerns_of_a_user(
+    bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
-    await rooms.stored.memory.save_concerns(BEA, BEA, {"under_age": None, "egg": None})
-    await rooms.stored.memory.save_concerns(GROUP, BEA, {"under_age": None})
-    await rooms.stored.memory.save_concerns(CHAT, CHAT, {"dependence": None})
-    async with rooms.open(bot_api):
+    await admin_bot.repositories.memory.save_concerns(BEA, BEA, {"under_age": None, "egg": None})
+    await admin_bot.repositories.memory.save_concerns(GROUP, BEA, {"under_age": None})
+    await admin_bot.repositories.memory.save_concerns(CHAT, CHAT, {"dependence": None})
+    async with admin_bot.open(bot_api):
         bot_api.say(f"/clearcare {BEA}", BEA)
         assert await bot_api.wait_for_message(1, BEA) == [UNKNOWN]
         for said in (f"/clearcare {BEA}", f"/clearcare {BEA}", "/clearcare"):
@@ -345,17 +347,17 @@ async def test_what_was_misread_of_somebody_is_cleared_by_admins_alone(
         "Nothing is stored about 7002.",
         translate("whom", command="clearcare"),
     ]
-    assert await rooms.stored.memory.concerns(GROUP, BEA) == frozenset()
-    assert await rooms.stored.memory.concerns(CHAT, CHAT) == {"dependence"}
+    assert await admin_bot.repositories.memory.concerns(GROUP, BEA) == frozenset()
+    assert await admin_bot.repositories.memory.concerns(CHAT, CHAT) == {"dependence"}
 
 
-async def test_for_others_the_commands_of_admins_do_not_exist(
-    bot_api: BotApi, rooms: Rooms
+async def test_for_other_users_the_commands_of_admins_are_unknown(
+    bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
-    await rooms.stored.chats.set_reachable(CHAT)
-    broadcast_id = await rooms.stored.broadcasts.draft("Closed on Monday.", ADMIN)
+    await admin_bot.repositories.chats.set_reachable(CHAT)
+    broadcast_id = await admin_bot.repositories.broadcasts.draft("Closed on Monday.", ADMIN)
     commands = ["/stats", "/trace", "/allow 42", "/block 42", "/clearcare 42", "/broadcast Hello"]
-    async with rooms.open(bot_api):
+    async with admin_bot.open(bot_api):
         for command in commands:
             bot_api.say(command, BEA)
         assert await bot_api.wait_for_message(6, BEA) == [UNKNOWN] * 6
@@ -363,18 +365,21 @@ async def test_for_others_the_commands_of_admins_do_not_exist(
             bot_api.press(edited("Hello", BEA), data, BEA)
         await until(lambda: len(bot_api.toasts) == 2)
     assert bot_api.toasts == [translate("button_too_old")] * 2
-    assert [await rooms.stored.chats.access(each) for each in (42, BEA)] == [None, None]
+    assert [await admin_bot.repositories.chats.access(user_id) for user_id in (42, BEA)] == [
+        None,
+        None,
+    ]
     assert bot_api.sent() == [UNKNOWN] * 6
 
 
 async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
-    bot_api: BotApi, rooms: Rooms
+    bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
     for person in (ADMIN, 31, 32, 33, 34):
-        await rooms.stored.chats.set_reachable(person)
-    await rooms.stored.chats.decide(33, "blocked")
+        await admin_bot.repositories.chats.set_reachable(person)
+    await admin_bot.repositories.chats.decide(33, "blocked")
     bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
-    async with rooms.open(bot_api):
+    async with admin_bot.open(bot_api):
         bot_api.say("/broadcast We are *closed* on Monday: https://shop.example/hours.", ADMIN)
         shown, asked = await bot_api.wait_for_message(2, ADMIN)
         preview = bot_api.messages(ADMIN)[1]
@@ -384,11 +389,11 @@ async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
         report = (await bot_api.wait_for_message(4, ADMIN))[3]
         await until(lambda: len(bot_api.toasts) == 2)
     assert shown == "We are closed on Monday: shop.example."
-    # The admin wrote, so they are one of those who get it.
+    # The admin also has a private chat with the bot.
     assert asked == "That is how it looks. Send to 4 chats?"
-    assert [bot_api.sent(each) for each in (31, 32, 33, 34)] == [[shown], [shown], [], []]
+    assert [bot_api.sent(chat_id) for chat_id in (31, 32, 33, 34)] == [[shown], [shown], [], []]
     assert report == "Sent to 3 chats, 1 failed."
     assert bot_api.sent(ADMIN).count(shown) == 2
     assert bot_api.toasts == ["", translate("broadcast_over")]
     assert buttons(bot_api.messages(ADMIN)[1]) == []
-    assert await rooms.stored.broadcasts.get(int(send.split(":")[1])) is None
+    assert await admin_bot.repositories.broadcasts.get(int(send.split(":")[1])) is None
