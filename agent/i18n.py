@@ -29,8 +29,7 @@ def translate(name: str, /, **values: str | float) -> str:
         KeyError: no sentence has this name, or a value is missing.
     """
     language = current_language()
-    sentence: str | Sequence[str]
-    sentence = _sentences(language).get(name) or _sentences(ENGLISH)[name]
+    sentence: str | Sequence[str] = _sentences(language).get(name) or _sentences(ENGLISH)[name]
     if not isinstance(sentence, str):
         from babel import Locale  # noqa: PLC0415 - 25 ms
 

@@ -79,12 +79,10 @@ def find_prompt_error(name: str, text: object) -> str | None:
     variables = set(find_variables(text))
     expected = set(find_variables(built_in_prompts()[name].text))
     missing, unknown = expected - variables, variables - expected
+    too_long = f"it has {len(text)} characters, at most {MAX_PROMPT_CHARS} are allowed"
     checks = (
         (not text.strip(), "it is empty"),
-        (
-            len(text) > MAX_PROMPT_CHARS,
-            f"it has {len(text)} characters, at most {MAX_PROMPT_CHARS} are allowed",
-        ),
+        (len(text) > MAX_PROMPT_CHARS, too_long),
         (text != strip_unstorable(text), "it holds a character that no model can be sent"),
         (missing, f"it lacks {_in_braces(missing)}"),
         (unknown, f"it has {_in_braces(unknown)}; known are {_in_braces(expected)}"),
