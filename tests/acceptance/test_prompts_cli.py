@@ -1,4 +1,4 @@
-"""`sommelier prompts` as an admin runs it, against a Langfuse of our own."""
+"""`sommelier prompts` with a test server of Langfuse."""
 
 import pytest
 
@@ -15,7 +15,9 @@ def keys(empty_environment: dict[str, str], otlp_receiver: OtlpReceiver) -> dict
     return empty_environment | traced_to(otlp_receiver)
 
 
-def test_push_creates_what_differs(keys: dict[str, str], otlp_receiver: OtlpReceiver) -> None:
+def test_push_creates_versions_of_changed_prompts(
+    keys: dict[str, str], otlp_receiver: OtlpReceiver
+) -> None:
     first = sommelier("prompts", "push", environment=keys)
     assert first.stdout.splitlines() == [f"{name}: version 1 is now production" for name in NAMES]
     again = sommelier_here("prompts", "push", environment=keys)
@@ -35,7 +37,7 @@ def test_push_creates_what_differs(keys: dict[str, str], otlp_receiver: OtlpRece
         ("sk-lf-wrong", "Langfuse answered HTTP 401: Invalid credentials.; check"),
     ],
 )
-def test_trouble_is_one_line_and_status_2(key: str, said: str, keys: dict[str, str]) -> None:
+def test_an_error_is_one_line_and_status_2(key: str, said: str, keys: dict[str, str]) -> None:
     done = sommelier_here("prompts", "push", environment=keys | {"LANGFUSE_SECRET_KEY": key})
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1

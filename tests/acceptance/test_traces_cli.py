@@ -1,4 +1,4 @@
-"""`sommelier traces` on a machine where turns have been."""
+"""`sommelier traces` with stored turns."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ HOUR = timedelta(hours=1)
 
 
 async def fill(url: str) -> None:
-    """Three turns of one conversation, an hour apart; the second was disliked, the third failed."""
+    """Store three turns, an hour apart; the second was disliked, the third failed."""
     now = datetime.now(UTC)
     engine = create_engine(url)
     sessions = Sessions(engine)
@@ -65,7 +65,7 @@ async def fill(url: str) -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory, stocked: Path) -> dict[str, str]:
-    """A machine on which three turns have been; only to be read."""
+    """Return the settings of a machine with three turns, which tests only read."""
     home = tmp_path_factory.mktemp("filled")
     shutil.copytree(stocked, home / "data")
     (database,) = home.rglob("*.sqlite3")
@@ -91,7 +91,7 @@ def test_the_list_shows_failing_turns_first(filled: dict[str, str]) -> None:
     assert "hello [31m[bold]x" in rows[2]
 
 
-def test_the_list_can_be_narrowed(filled: dict[str, str]) -> None:
+def test_the_list_can_be_filtered(filled: dict[str, str]) -> None:
     def listed(*options: str) -> list[str]:
         shown = run(filled, "list", *options)
         return [trace for trace in (FAILED, RETRIED, GOOD) if f" {trace[:8]} " in shown]
@@ -100,7 +100,7 @@ def test_the_list_can_be_narrowed(filled: dict[str, str]) -> None:
     assert listed("--days", "0.1", "--limit", "5") == [FAILED, RETRIED]
 
 
-def test_a_turn_is_drawn_by_the_beginning_of_its_id_with_what_the_person_thought(
+def test_a_turn_is_found_by_the_start_of_its_id_and_shown_with_its_rating(
     filled: dict[str, str],
 ) -> None:
     assert f"trace {FAILED}" in run(filled, "show", "last")
@@ -114,7 +114,7 @@ def test_a_turn_is_drawn_by_the_beginning_of_its_id_with_what_the_person_thought
     assert unknown.startswith("sommelier: there is no trace 'beef' in the local store")
 
 
-def test_disliked_turns_become_a_dataset_that_can_be_run_again(
+def test_disliked_turns_can_be_exported_and_evaluated(
     filled: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "disliked.jsonl"
@@ -134,9 +134,7 @@ def test_disliked_turns_become_a_dataset_that_can_be_run_again(
     assert kinds == ["turn", "disliked", "turn"]
 
 
-async def test_the_page_of_admins_is_served_on_this_machine_to_who_started_it(
-    filled: dict[str, str],
-) -> None:
+async def test_the_admin_page_is_served_locally(filled: dict[str, str]) -> None:
     with Process("admin", "--port", "0", environment=filled) as process:
         await eventually(lambda: "\n" in process.shown)
         address = process.shown.split()[1]

@@ -1,4 +1,4 @@
-"""`sommelier eval run` over the real loop: planted failures are caught, and the run is reported."""
+"""`sommelier eval run` with the real loop: faults are detected, and the run is reported."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def recommending(*wines: Any, intro: str = "For your lamb I would open this.") -
 
 
 def lamb(*messages: str, language: str = "en", id: str = "lamb", **expect: Any) -> Conversation:
-    """A red for lamb under 25 euros, or what a test makes of it."""
+    """Return a case that asks for a red for lamb under 25 euros, with changes by a test."""
     expected = {"types": ["recommendation"], "max_price": 25, "styles": ["red"], "foods": ["lamb"]}
     expected |= {"min_wines": 1, "max_wines": 3, "must_not_contain": ["L-A-M-B"]}
     value = {"id": id, "language": language, "messages": list(messages or [QUESTION])}
@@ -57,7 +57,7 @@ async def run(server: ModelServer, conversation: Conversation) -> Result:
     return result
 
 
-def missed(result: Result) -> dict[str, float]:
+def failed_scores(result: Result) -> dict[str, float]:
     return {name: mark.score for name, mark in result.marks.items() if not mark.passed}
 
 
@@ -90,12 +90,12 @@ PLANTED: dict[str, tuple[list[Script], dict[str, float]]] = {
 
 
 @pytest.mark.parametrize(("script", "expected"), PLANTED.values(), ids=PLANTED)
-async def test_a_planted_failure_is_caught_by_its_metric(
+async def test_each_metric_detects_its_fault(
     script: list[Script], expected: dict[str, float], model_server: ModelServer
 ) -> None:
     model_server.script(*script)
     result = await run(model_server, lamb())
-    assert missed(result) == expected
+    assert failed_scores(result) == expected
     assert all(mark.reason for mark in result.marks.values() if not mark.passed)
 
 
@@ -103,7 +103,7 @@ async def test_a_follow_up_has_the_models_own_answer_as_history(model_server: Mo
     model_server.script(ALL, recommending(SANCERRE, RIOJA), ALL, recommending(SANCERRE))
     talk = lamb("Two wines, please", "Cheaper than the second?", cheaper_than=2, max_price=None)
     result = await run(model_server, talk)
-    assert missed(result) == {"filters": 0, "follow_ups": 0}
+    assert failed_scores(result) == {"filters": 0, "follow_ups": 0}
     messages = model_server.requests[2].json["messages"]
     said = [message["content"] for message in messages if message["role"] == "user"]
     assert said == ["Two wines, please", "Cheaper than the second?"]
@@ -116,7 +116,7 @@ async def test_a_follow_up_has_the_models_own_answer_as_history(model_server: Mo
 
 
 class Broken(FakeCatalogue):
-    """A catalogue that is gone when the second answer is to be marked."""
+    """A catalogue that fails when the second answer is marked."""
 
     tries = 0
 
@@ -127,18 +127,18 @@ class Broken(FakeCatalogue):
         return []
 
 
-async def test_a_conversation_that_fails_counts_as_failed_and_ends_nothing() -> None:
+async def test_a_failing_conversation_does_not_end_the_run() -> None:
     talks = [lamb(id=str(number)) for number in range(4)]
     turn = engine.Run([])
     broken = Variant("x", Sommelier(catalogue=FakeCatalogue()), Broken(), turn)
     results = [result async for result in evaluate([broken], talks, title="test", concurrency=1)]
     assert len(results) == 4
     (failed,) = [result for result in results if result.failure]
-    assert (failed.failure, missed(failed)) == ("OSError", {"answered": 0})
+    assert (failed.failure, failed_scores(failed)) == ("OSError", {"answered": 0})
     assert "a secret" not in str(failed.marks)
 
 
-def test_a_newcomer_evaluates_the_fallback_which_passes_most_of_the_starter_set(
+def test_without_a_model_the_fallback_passes_most_of_the_starter_set(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "report.json"
@@ -160,7 +160,7 @@ def test_a_run_that_cannot_start_says_why_in_one_line(tmp_path: Path) -> None:
     assert len(message.strip().splitlines()) == 1
 
 
-def test_an_interrupted_run_keeps_what_is_done(
+def test_an_interrupted_run_reports_its_results(
     model_server: ModelServer, environment: dict[str, str], tmp_path: Path
 ) -> None:
     model_server.script(answer_json(INFORMATIONAL))

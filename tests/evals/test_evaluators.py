@@ -1,4 +1,4 @@
-"""Datasets, the marks of answers and the report: each metric catches what it is there for."""
+"""Datasets, the marks of answers, and the report."""
 
 from collections import Counter
 from pathlib import Path
@@ -41,7 +41,7 @@ def conversation(language: str | None = "en", **expect: Any) -> Conversation:
 
 
 def observed(*wines: Wine, text: str = "", **other: Any) -> Observation:
-    """An answer without fault, with these wines."""
+    """Return a faultless answer with these wines."""
     names = ("outcome", "error_types", "retries")
     given = {name: other.pop(name) for name in names if name in other}
     answer = SommelierResponse(
@@ -59,7 +59,7 @@ def score(name: str, seen: Observation, **expect: Any) -> float | None:
     return mark.score if mark else None
 
 
-def test_the_starter_set_covers_six_languages_and_can_be_met() -> None:
+def test_the_starter_wines_can_meet_conversations_in_six_languages() -> None:
     conversations = read_conversations(STARTER_CONVERSATIONS)
     assert len(conversations) == 83
     by_language = Counter(talk.language for talk in conversations)
@@ -84,7 +84,7 @@ def test_the_starter_set_covers_six_languages_and_can_be_met() -> None:
         ('{"id": "a", "messages": ["x"]}\n' * 2, "two conversations have the id 'a'"),
     ],
 )
-def test_a_wrong_line_is_named(text: str, said: str, tmp_path: Path) -> None:
+def test_the_error_names_the_wrong_line(text: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text(text)
     with pytest.raises(DatasetError, match=said):
@@ -105,7 +105,7 @@ def test_a_wrong_line_is_named(text: str, said: str, tmp_path: Path) -> None:
     ],
     ids=lambda expect: next(iter(expect)),
 )
-def test_every_filter_catches_a_wine_that_breaks_it(
+def test_every_filter_detects_a_wine_that_does_not_meet_it(
     broken: dict[str, Any], kept: dict[str, Any]
 ) -> None:
     found = compute_marks(observed(OAKED), conversation(**broken))["filters"]
@@ -120,7 +120,7 @@ def result(variant: str, id: str, **given: Mark) -> Result:
     return Result(variant, case, marks=given, figures=figures)
 
 
-def test_the_report_is_one_table_and_the_worst_cases() -> None:
+def test_the_report_has_a_table_and_the_worst_cases() -> None:
     results = [
         result("a", "one", answered=Mark(1), filters=Mark(1)),
         result("a", "two", answered=Mark(1), filters=Mark(0.5, "over the budget")),

@@ -1,4 +1,4 @@
-"""Runs as experiments in Langfuse, by its client: what arrives, and what happens without it."""
+"""Evaluation runs as experiments in Langfuse, through its client."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ TALK = {
 def configured(
     otlp_receiver: OtlpReceiver, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> OtlpReceiver:
-    """Langfuse, with keys for it and for a model in the settings."""
+    """Return a Langfuse server; the settings have keys for it and for a model."""
     for name, value in (known_to(model_server) | traced_to(otlp_receiver)).items():
         monkeypatch.setenv(name, value)
     model_server.default = answer_json(INFORMATIONAL)
@@ -40,7 +40,7 @@ def mine(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_run_is_an_experiment_for_each_variant(configured: OtlpReceiver, mine: str) -> None:
+def test_a_run_records_an_experiment_for_each_variant(configured: OtlpReceiver, mine: str) -> None:
     status, saved, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--model", "mini")
     assert status == 0
     linked, run = configured.linked, saved["run"]
@@ -88,7 +88,7 @@ def test_versions_of_a_managed_prompt_are_compared(
         ("none", {}),
     ],
 )
-def test_a_dataset_made_of_turns_shows_in_langfuse_what_traces_show(
+def test_exported_turns_are_masked_in_langfuse_as_in_traces(
     content: str,
     asked: JsonObject,
     configured: OtlpReceiver,
@@ -120,9 +120,7 @@ def test_a_dataset_of_langfuse_is_run_and_linked(configured: OtlpReceiver) -> No
 
 
 @pytest.mark.parametrize("mode", ["401", "500"])
-def test_a_langfuse_that_fails_costs_a_warning_and_no_result(
-    mode: Any, configured: OtlpReceiver, mine: str
-) -> None:
+def test_a_failure_of_langfuse_is_a_warning(mode: Any, configured: OtlpReceiver, mine: str) -> None:
     configured.mode = mode
     status, saved, said = sommelier_eval("run", mine, "--model", "gpt-4o")
     assert status == 0

@@ -1,4 +1,4 @@
-"""What an answer may show: wines by id, and figures in prose that stand in evidence."""
+"""The grounding rules of answers: ids of wines, and figures in prose."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def in_description(text: str, evidence: Evidence = EVIDENCE) -> str | None:
         "Take a glass of Pétrus; it is oak-free, medal-winning and from Zorbelo.",
     ],
 )
-def test_words_and_figures_that_follow_from_evidence_pass(text: str) -> None:
+def test_figures_that_follow_from_evidence_pass(text: str) -> None:
     assert in_intro(text) is None
 
 
@@ -62,7 +62,7 @@ def test_words_and_figures_that_follow_from_evidence_pass(text: str) -> None:
         ("A 96-point wine, 18/20 in France.", "96 points"),
     ],
 )
-def test_a_figure_that_nothing_grounds_is_named(text: str, named: str) -> None:
+def test_figures_without_evidence_are_named(text: str, named: str) -> None:
     problem = in_intro(text)
     assert problem is not None
     assert named in problem
@@ -76,19 +76,19 @@ def test_a_figure_that_nothing_grounds_is_named(text: str, named: str) -> None:
         "Two at fifty come to €100.",
     ],
 )
-def test_what_the_user_named_is_free_in_the_whole_chat(text: str) -> None:
+def test_figures_of_the_user_pass_in_the_whole_conversation(text: str) -> None:
     asked = ["do you have Château Margaux 2015, 98 points?", "up to sixty", "höchstens fünfzig"]
     assert in_intro(text, Evidence(wines_by_id(WINES), asked)) is None
 
 
-def test_a_description_holds_the_figures_of_its_own_wine() -> None:
+def test_a_description_may_only_have_figures_of_its_wine() -> None:
     for forged in ("At €22 a bargain.", "The 2019 is ripe.", "A bottle of 2019, made in 2018."):
         assert in_description(forged), forged
     for true in ("At €16.50 a bargain.", "The 2020 is ripe.", f"€22 is {{wine:{RIOJA.id}}}."):
         assert in_description(true) is None, true
 
 
-def test_a_strength_is_that_of_the_wine_that_is_named() -> None:
+def test_a_strength_must_belong_to_a_named_wine() -> None:
     strong = CHINON.model_copy(update={"abv": 13.5})
     evidence = Evidence(wines_by_id([strong]))
     assert in_description("At 13.5 % vol it is light.", evidence) is None
@@ -96,7 +96,7 @@ def test_a_strength_is_that_of_the_wine_that_is_named() -> None:
     assert in_intro("Port has about 20 % vol.", evidence) is None
 
 
-def test_a_document_grounds_its_figures_and_a_year_that_follows_from_them() -> None:
+def test_figures_of_a_document_and_years_derived_from_them_pass() -> None:
     said = "It was sold for 30 euros and keeps 10 to 20 years. The 2018 got 95 points."
     chunk = replace(SUR_LIE, text=said)
     evidence = Evidence({chunk.id: chunk, CHINON.id: CHINON.model_copy(update={"vintage": 2005})})
@@ -115,13 +115,13 @@ def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
     assert grounding_problem(two, evidence), "it is twice the price of a wine that is not shown"
 
 
-def test_a_price_holds_in_its_own_currency() -> None:
+def test_a_price_must_have_its_currency() -> None:
     priced = CHINON.model_copy(update={"currency": Currency.USD})
     assert in_intro("Yours for $16.50.", Evidence(sources=wines_by_id([priced]))) is None
     assert in_intro("Yours for $16.50.")
 
 
-def test_an_unknown_id_is_answered_with_the_known_ones() -> None:
+def test_feedback_on_an_unknown_id_lists_the_known_ids() -> None:
     problem = grounding_problem(recommend(WineRecommendation(wine_id="opus-one-2018")), EVIDENCE)
     assert problem is not None
     assert "opus-one-2018" in problem
@@ -132,7 +132,7 @@ def test_an_unknown_id_is_answered_with_the_known_ones() -> None:
     assert "call search_wines first" in nothing
 
 
-def test_the_grounded_part_keeps_what_is_true() -> None:
+def test_salvage_keeps_the_grounded_part() -> None:
     invented = WineRecommendation(wine_id="nowhere", description="Grand.")
     priced = WineRecommendation(wine_id=RIOJA.id, description="Yours for €5.")
     kept = salvage(recommend(GOOD, invented, priced, intro="Only €9!"), EVIDENCE)

@@ -1,4 +1,4 @@
-"""The starter catalogue: pairings that a sommelier would sign, and all that filters look at."""
+"""The starter catalogue: sound pairings, and all facts that filters use."""
 
 from collections.abc import Callable
 from itertools import product
@@ -46,12 +46,12 @@ RULES: list[tuple[str, Callable[[Wine], bool]]] = [
 
 
 @pytest.mark.parametrize(("foods", "keeps"), RULES, ids=[foods for foods, _ in RULES])
-def test_pairings_keep_to_the_rules(foods: str, keeps: Callable[[Wine], bool]) -> None:
+def test_pairings_follow_the_rules(foods: str, keeps: Callable[[Wine], bool]) -> None:
     asked = {Food(food) for food in foods.split()}
     assert [wine.id for wine in WINES if asked & {*wine.foods} and not keeps(wine)] == []
 
 
-def test_everything_that_filters_look_at_is_known_and_no_wine_is_there_twice() -> None:
+def test_wines_are_unique_and_have_all_facts_that_filters_use() -> None:
     known = ("colour", "sweetness", "body", "acidity", "tannin", "abv", "price", "region", "notes")
     gaps = [(w.id, name) for w in WINES for name in known if getattr(w, name) in (None, "")]
     assert gaps == []
@@ -59,7 +59,7 @@ def test_everything_that_filters_look_at_is_known_and_no_wine_is_there_twice() -
     assert len({normalize(wine.label) for wine in WINES}) == len(WINES)
 
 
-def test_every_food_has_wines_for_every_purse() -> None:
+def test_every_food_has_wines_in_every_price_range() -> None:
     for food, (low, high) in product(Food, ((0, 15), (15, 30))):
         suited = [w for w in WINES if food in w.foods and low <= (w.price or 0) < high]
         assert len(suited) >= 2, food

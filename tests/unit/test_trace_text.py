@@ -1,4 +1,4 @@
-"""What a terminal shows of traces."""
+"""Traces as text for a terminal."""
 
 import io
 import unicodedata
@@ -14,7 +14,7 @@ from db.repositories.traces import to_row
 from tests.traces import retried_trace
 
 
-def test_the_tree_of_a_turn_shows_what_an_admin_would_see() -> None:
+def test_a_turn_is_shown_as_a_tree() -> None:
     shown = trace_text(retried_trace())
     for line in (
         "score structured_retries = 1",
@@ -50,7 +50,7 @@ def hostile_trace(text: str) -> TraceRecord:
 
 @given(st.text(max_size=40))
 @example(HOSTILE)
-def test_no_text_brings_a_control_character_to_the_terminal(text: str) -> None:
+def test_control_characters_are_removed(text: str) -> None:
     trace, screen = hostile_trace(text), io.StringIO()
     row = to_row(trace)
     row.question = row.outcome = text

@@ -1,4 +1,4 @@
-"""What a model is told it may search for."""
+"""The descriptions and schemas of the wine tools."""
 
 import json
 from enum import Enum
@@ -35,9 +35,7 @@ def test_the_fixed_text_of_a_request_is_short(tools: dict[str, Tool]) -> None:
     assert len(prompt.text) + len(as_text(schemas, 99_999)) < 7300
 
 
-async def test_the_facts_of_a_wine_tell_when_to_drink_it_and_how_warm(
-    tools: dict[str, Tool],
-) -> None:
+async def test_the_facts_of_a_wine_include_how_and_when_to_drink_it(tools: dict[str, Tool]) -> None:
     call = ToolCall("1", "get_wine", json.dumps({"wine_ids": [RIOJA.id]}))
     (wine,) = json.loads((await Toolbox(tools.values()).call(call, Run())).text)["wines"]
     assert RIOJA.vintage
@@ -60,7 +58,7 @@ def test_the_schema_of_a_tool_may_have_mixed_choices_and_leaves_null_out() -> No
     assert properties["unit"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
 
 
-async def test_similar_wines_take_the_filters_of_a_search(tools: dict[str, Tool]) -> None:
+async def test_searches_for_similar_wines_accept_filters(tools: dict[str, Tool]) -> None:
     filters = json.dumps({"like": CHINON.id, "max_price": 25})
     result = await Toolbox(tools.values()).call(ToolCall("1", "search_wines", filters), Run())
     assert (result.error_type, list(result.sources)) == (None, [RIOJA.id])

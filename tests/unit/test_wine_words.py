@@ -1,4 +1,4 @@
-"""Folding, terms, synonyms and slugs."""
+"""Normalization, search terms and synonyms."""
 
 import re
 import tomllib
@@ -23,23 +23,23 @@ from db.wines.search import MAX_TERMS, terms
         ("___ '\"*():;", ""),
     ],
 )
-def test_folding_drops_case_accents_and_punctuation(text: str, one: str) -> None:
+def test_normalization_removes_case_accents_and_punctuation(text: str, one: str) -> None:
     assert normalize(text) == one
 
 
 @given(st.text(max_size=400))
-def test_terms_hold_nothing_that_breaks_a_query(text: str) -> None:
+def test_terms_have_no_query_syntax(text: str) -> None:
     found = terms(text)
     assert len(found) <= MAX_TERMS
     assert not [term for term in found if re.search(r"[\s_!-/:-@\[-`{-~\x00]", term)]
 
 
-def test_names_of_one_grape_share_a_key() -> None:
+def test_names_of_a_grape_share_a_canonical_name() -> None:
     assert canonical_name("grapes", "Spätburgunder") == canonical_name("grapes", "PINOT NOIR")
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
-def test_a_name_names_one_thing(kind: Kind) -> None:
+def test_a_name_has_one_meaning(kind: Kind) -> None:
     file = Path(wine.__file__).with_name("synonyms.toml")
     groups = tomllib.loads(file.read_text("utf-8"))[kind]
     spelled = [name for group in groups for name in group]
