@@ -68,11 +68,7 @@ class Pattern:
 
 pattern: Final = Pattern
 
-_UNICODE_CLASSES: Final = {
-    "w": r"\p{L}\p{N}_",
-    "d": r"\p{Nd}",
-    "s": r"\t-\r\x1c-\x20\x{85}\p{Z}",
-}
+_UNICODE_CLASSES: Final = {"w": r"\p{L}\p{N}_", "d": r"\p{Nd}", "s": r"\t-\r\x1c-\x20\x{85}\p{Z}"}
 """Character classes that are Unicode in `re` but ASCII in RE2."""
 _ELEMENT: Final = re.compile(r"(?s)\[\^?\]?(?:\\.|[^\]\\])*\]|\\u[0-9a-fA-F]{4}|\\.|.")
 """An element of a pattern: a class in brackets, an escape or a single character."""
