@@ -67,6 +67,7 @@ class Pattern:
 
 
 pattern: Final = Pattern
+"""An alias, so that `pattern(…)` reads like `re.compile(…)`."""
 
 _UNICODE_CLASSES: Final = {"w": r"\p{L}\p{N}_", "d": r"\p{Nd}", "s": r"\t-\r\x1c-\x20\x{85}\p{Z}"}
 """Character classes that are Unicode in `re` but ASCII in RE2."""
@@ -75,6 +76,7 @@ _ELEMENT: Final = re.compile(r"(?s)\[\^?\]?(?:\\.|[^\]\\])*\]|\\u[0-9a-fA-F]{4}|
 
 
 def _to_re2(element: str) -> str:
+    """Translate an element of the syntax of `re` to RE2."""
     if element[0] == "[":
         return f"[{''.join(map(_to_re2_in_class, _ELEMENT.findall(element[1:-1])))}]"
     if element[0] == "\\" and element[1].lower() in _UNICODE_CLASSES:

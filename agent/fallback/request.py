@@ -149,7 +149,7 @@ class _Unit(NamedTuple):
     limit: str = ""
 
 
-def read_price(
+def _read_price(
     tokens: Sequence[Token], phrases: Sequence[Phrase]
 ) -> tuple[dict[str, Any], set[int]]:
     """Return the price filters of a message, and the indices of the tokens that express them.
@@ -246,7 +246,7 @@ class _MessageReader:
         self.language = language
         self.tokens = tokenize(self.text)
         phrases = find_phrases(self.tokens, language)
-        self.price, used = read_price(self.tokens, phrases)
+        self.price, used = _read_price(self.tokens, phrases)
         # A negation counts even as part of a price: "nothing over 20 euros, and no Merlot".
         self.phrases = [
             item for item in phrases if item.has_role("not") or used.isdisjoint(item.indices)
