@@ -286,8 +286,8 @@ def _content_words(
 ) -> Iterator[str]:
     """Yield the folded words without common words and grammatical phrases."""
     # Phrases about serving, such as "how cold", are both grammar and content.
-    grammar = [phrase for phrase in phrases if phrase.values("role")]
-    skipped = {i for phrase in grammar if not phrase.has_role("serving") for i in phrase.indices}
+    grammar = [item for item in phrases if item.values("role") and not item.has_role("serving")]
+    skipped = {index for phrase in grammar for index in phrase.indices}
     common = common_words(language) | stop_words()
     for index, token in enumerate(tokens):
         word = next(iter(split_words(token.written)), "")

@@ -246,12 +246,13 @@ def _known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
 def _load_compound_parts() -> Mapping[str, Meanings]:
     """Return the single words that are understood within compound words."""
     parts: dict[str, Meanings] = {}
-    for (word, *other_words), by_language in load_lexicon().items():
+    for key, by_language in load_lexicon().items():
+        if len(key) > 1 or len(key[0]) < MIN_PART_LETTERS:
+            continue
         for language in ("any", *COMPOUND_LANGUAGES):
             meanings = by_language.get(language, {})
-            meanings = {field: meanings[field] for field in COMPOUND_FIELDS & meanings.keys()}
-            if meanings and not other_words and len(word) >= MIN_PART_LETTERS:
-                parts.setdefault(word, meanings)
+            if fields := COMPOUND_FIELDS & meanings.keys():
+                parts.setdefault(key[0], {field: meanings[field] for field in fields})
     return parts
 
 
