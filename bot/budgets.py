@@ -1,4 +1,4 @@
-"""Limit what users may spend in a day (UTC), and say so when a budget is used up."""
+"""Limit the usage of a day (UTC), and tell users when a budget is used up."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -80,15 +80,12 @@ class Budgets:
         requests = (self.person_requests or inf) - spent_by_user.requests
         return RemainingBudget(requests, cost_usd)
 
-    def notes(
+    def build_notes(
         self, budget: RemainingBudget, spent: Spent, *, lacked_budget: bool
     ) -> tuple[str, ...]:
-        """Return the notes to show below an answer.
+        """Return the notes below the answer of a turn that began with `budget` and used `spent`.
 
-        Args:
-            budget: The remaining budget at the start of the turn.
-            spent: The usage of the turn.
-            lacked_budget: The answer comes from rules because a budget was used up.
+        `lacked_budget`: the answer comes from rules because a budget was used up.
         """
         if spent.requests >= budget.requests:
             message = "own_questions_used_up"

@@ -44,7 +44,7 @@ MESSAGE_NAMES: Final = {
 }
 """The commands that are answered with a fixed message, and its name in the translations."""
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
-"""The style of each HTML tag of Telegram's."""
+"""The style in a terminal of Telegram's HTML tags."""
 DRAFT_SECONDS: Final = 0.1
 """The time between two updates of the answer that is being written."""
 
@@ -99,8 +99,8 @@ def _read_lines(console: Console | None) -> Iterator[str]:
     if console:
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401, PLC0415 - the import makes `input` editable
-        console.print("", rich_text(translate("greeting")), "", sep="\n")
-        lines = iter(lambda: input(translate("terminal_prompt")), "/quit")
+        console.print("", to_rich_text(translate("greeting")), "", sep="\n")
+        lines = iter(lambda: input(translate("terminal_prompt")), None)  # endless
     for text in lines:
         line = text.strip("\ufeff\r\n\t ")
         if line in QUIT_COMMANDS:
@@ -143,7 +143,9 @@ class TerminalConversation:
         if name := LOOK_UPS.get(command):
             look_up = look_ups.parse_look_up(name, arguments, self.resources)
             if isinstance(look_up, look_ups.LookUp):
-                await self._run_turn(self._question(look_up.question, name), look_up.make_reply)
+                await self._run_turn(
+                    self._build_question(look_up.question, name), look_up.make_reply
+                )
                 return
             text = look_up
         elif command == "/new":
@@ -153,23 +155,25 @@ class TerminalConversation:
         else:
             text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
         # Commands may contain any text, so a crisis in it must not go unnoticed.
-        help_reply = await self.turns.offer_help(self._question(line))
+        help_reply = await self.turns.offer_help(self._build_question(line))
         self._print(help_reply.full_text if help_reply else text)
 
     async def _answer_message(self, message: str) -> None:
         """Print the sommelier's answer, then run the tool calls it proposes if the user agrees."""
         history = to_history(await self.messages.recent(self.id))
         proposals = await self._run_turn(
-            self._question(message),
+            self._build_question(message),
             lambda run: self.sommelier.answer(message, replace(run, history=history)),
         )
-        for proposal in proposals if self.console else ():
+        if self.console is None:
+            return  # nobody can be asked
+        for proposal in proposals:
             title = f"▶ {proposal.tool}"
             if Confirm.ask(title, console=self.console, default=False):
                 make_reply = partial(look_ups.run_proposal, proposal, servers=self.servers)
-                await self._run_turn(self._question(title), make_reply)
+                await self._run_turn(self._build_question(title), make_reply)
 
-    def _question(self, text: str, kind: Kind = "chat") -> Question:
+    def _build_question(self, text: str, kind: Kind = "chat") -> Question:
         name = f"terminal {self.id}"
         return Question(
             text=text, chat_id=self.id, user_id=self.id, session=name, user=name, kind=kind
@@ -180,7 +184,9 @@ class TerminalConversation:
 
         The first Ctrl-C stops the answer, the second one cancels the conversation.
         """
-        loop, task, stop = asyncio.get_running_loop(), asyncio.current_task(), question.state.stop
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        stop = question.state.stop
         drafts = list[Callable[[], str]]()
 
         def handle_ctrl_c() -> None:
@@ -200,7 +206,7 @@ class TerminalConversation:
         return reply.proposals
 
     def _print(self, markdown: str) -> None:
-        text = rich_text(markdown)
+        text = to_rich_text(markdown)
         if self.console:
             self.console.print("", text, "", sep="\n")
         else:
@@ -215,20 +221,20 @@ class TerminalConversation:
 async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | None) -> None:
     """Show the end of the current draft at a terminal until cancelled, then erase it.
 
-    The turn appends a function that returns the draft whenever another draft begins.
+    The last function in `drafts` returns the text of the current draft; the turn adds more.
     """
     if console is None:
         return
     with Live(console=console, transient=True, auto_refresh=False) as live:
         while True:
-            draft = rich_text(drafts[-1]()) if drafts else Text()
+            draft = to_rich_text(drafts[-1]()) if drafts else Text()
             lines = draft.wrap(console, console.width)[-max(1, console.height - 4) :]
             thinking = Text(translate("terminal_thinking"), "dim")
             live.update(Text("\n").join([*lines, thinking]), refresh=True)
             await asyncio.sleep(DRAFT_SECONDS)
 
 
-def rich_text(markdown: str) -> Text:
+def to_rich_text(markdown: str) -> Text:
     """Return Markdown as styled text for a terminal, with the address of a link in brackets."""
     rendered = Text()
     # Pairs of a character and its marks, grouped into runs with equal marks.

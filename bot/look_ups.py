@@ -103,7 +103,7 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
     tool = servers.confirmed(proposal.tool)
     if tool is None:
         return Reply(text=translate("tool_down", tool=name), outcome="failed")
-    call = ToolCall("pressed", proposal.tool, proposal.arguments)
+    call = ToolCall("approved", proposal.tool, proposal.arguments)
     result = await Toolbox([tool]).call(call, run)
     text = result.text.removeprefix(ERROR_PREFIX)
     text = escape(truncate_at_boundary(text, MAX_TOOL_RESULT_CHARS))
@@ -113,26 +113,24 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
 
 
 async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool | None) -> Reply:
-    """Answer a question from the documents, with a citation for every statement.
-
-    `refine` says whether to search for a rewritten question too; if None, the server's setting
-    decides.
-    """
+    """Answer a question from the documents. With `refine=None` the server's setting decides."""
     question = guard_input(question, run.span)
     refine = refinement_wanted(resources.refinement, refine)
     answer = await answer_question(question, documents=resources.documents, run=run, refine=refine)
-    return await _reply(answer, [render_answer(answer)], resources)
+    return await _build_reply(answer, [render_answer(answer)], resources)
 
 
 async def run_quotes(query: str, run: Run, resources: Resources) -> Reply:
     """Find passages of the documents that answer a query, word for word."""
     query = guard_input(query, run.span)
     quotes = await find_quotes(query, documents=resources.documents, run=run, cache=resources.cache)
-    return await _reply(quotes, render_quotes(quotes), resources)
+    return await _build_reply(quotes, render_quotes(quotes), resources)
 
 
-async def _reply(result: LookupResult, messages: Sequence[str], resources: Resources) -> Reply:
-    """Return the reply with these messages; if there are no documents at all, say so instead."""
+async def _build_reply(
+    result: LookupResult, messages: Sequence[str], resources: Resources
+) -> Reply:
+    """Return a reply with the messages, or with a notice if there are no documents at all."""
     if not result.chunks and not await resources.documents.count():
         return Reply(text=translate("no_documents"))
     return result.reply(*messages)
@@ -177,14 +175,14 @@ def render_answer(answer: Answer) -> str:
 def render_quotes(quotes: Quotes) -> list[str]:
     """Return a message for each quote with its source, then a message with the summary."""
     messages = [_render_quote(number, quote) for number, quote in enumerate(quotes.quotes, start=1)]
-    summary = quotes.summary
-    summary = _mark_as_model_words(summary) if quotes.by_model else escape(summary)
+    render_summary = _mark_as_model_words if quotes.by_model else escape
+    summary = render_summary(quotes.summary)
     return [*messages, summary] if summary else messages
 
 
 def _render_quote(number: int, quote: Quote) -> str:
-    title, location = _escape_line(quote.source_title), _escape_line(quote.source_location)
-    source = f"**{number}. {title}** · {location}"
+    source = f"**{number}. {_escape_line(quote.source_title)}** · "
+    source += _escape_line(quote.source_location)
     parts = [source, _to_blockquote(quote.content), _mark_as_model_words(quote.relevance)]
     return "\n".join(filter(None, parts))
 
@@ -196,8 +194,8 @@ def _mark_as_model_words(text: str) -> str:
 
 def render_places(places: Places) -> list[str]:
     """Return a message with the places as links, if any were found, and one with the searches."""
-    category, place = category_label(places.queries.category), _escape_line(places.queries.place)
-    heading = f"**{category} · {place}**"
+    category = category_label(places.queries.category)
+    heading = f"**{category} · {_escape_line(places.queries.place)}**"
     introduction = places.note or translate("searches")
     searches = "\n".join(
         f"{number}. {_escape_line(link.query)} · {format_link(link.url)}"

@@ -142,7 +142,7 @@ class TurnRunner:
         reply = with_change_notes(reply, person, question.text, undo_id)
         notes = reply.notes
         if self.budgets is not None:
-            notes += self.budgets.notes(budget, spent, lacked_budget=lacked_budget)
+            notes += self.budgets.build_notes(budget, spent, lacked_budget=lacked_budget)
         reply = replace(reply, notes=notes, spent=spent, seconds=question.seconds)
         record_turn(run.span, reply)
         return reply

@@ -94,7 +94,7 @@ async def run_checks(settings: Settings) -> bool:
         except (AgentError, DatabaseUnavailable, SettingsError) as error:
             mark, report = "✗", str(error)
         typer.echo(f"{mark} {name}: {report}")
-        is_healthy &= mark != "✗"
+        is_healthy = is_healthy and mark != "✗"
     return is_healthy
 
 

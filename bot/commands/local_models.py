@@ -100,7 +100,7 @@ def model(
     for server in servers:
         typer.echo(f"{server.name} at {server.base_url}: {', '.join(server.models)}")
     for server in servers:
-        if name in (None, *server.models):
+        if name is None or name in server.models:
             use_model(server, name or server.models[0])
             return
     where = ", ".join(map(str, ports))

@@ -121,10 +121,14 @@ async def _serve_page(settings: Settings, port: int) -> None:
     token = secrets.token_urlsafe(24)
     async with open_engine(settings) as engine:
         await require_newest_schema(engine)
-        hide, link = masking_of(settings).words, trace_link(settings)
-        page = AdminPage(Sessions(engine), hide, SecretStr(token), link)
+        page = AdminPage(
+            sessions=Sessions(engine),
+            hide=masking_of(settings).words,
+            token=SecretStr(token),
+            link=trace_link(settings),
+        )
         listener = listen("127.0.0.1", port)
-        port = listener.getsockname()[1]
+        port = listener.getsockname()[1]  # the port that was selected, if it was 0
         typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
         serve = partial(serve_http, build_app([page.build_router()]), listener)
         await run_until(stop_on_signals(), serve)

@@ -9,7 +9,7 @@ import typer
 from agent.turn import Reply
 from bot.care import SafetyService
 from bot.commands.output import fail, open_settings, print_text, write_file
-from bot.console import rich_text
+from bot.console import to_rich_text
 from bot.look_ups import CommandName, parse_look_up
 from bot.question import Question
 from bot.resources import open_resources
@@ -76,5 +76,5 @@ def _look_up(name: CommandName, arguments: str) -> Any:
     reply = asyncio.run(run_turn())
     if reply.outcome == "failed":
         fail(reply.text)
-    print_text(rich_text(reply.full_text).plain)
+    print_text(to_rich_text(reply.full_text).plain)
     return reply.answer

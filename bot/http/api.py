@@ -35,24 +35,16 @@ INTERNAL_FIELDS: Final = {"chunks", "retry_count", "error_types", "prompt"}
 """The fields of an answer that are not sent to clients."""
 
 
-def remove_invisible(text: str) -> str:
-    """Return the text without invisible characters.
-
-    Raises:
-        ValueError: nothing else is left.
-    """
-    visible = strip_invisible(text).strip()
-    if not visible:
+def clean_text(text: str) -> str:
+    """Return a text without invisible characters, or raise a ValueError if nothing else is left."""
+    visible_text = strip_invisible(text).strip()
+    if not visible_text:
         raise ValueError("must hold some words")
-    return visible
+    return visible_text
 
 
-Message = Annotated[
-    str, Field(max_length=size_limits.MESSAGE_CHARS), AfterValidator(remove_invisible)
-]
-Query = Annotated[
-    str, Body(embed=True, max_length=LONGEST_QUESTION), AfterValidator(remove_invisible)
-]
+Message = Annotated[str, Field(max_length=size_limits.MESSAGE_CHARS), AfterValidator(clean_text)]
+Query = Annotated[str, Body(embed=True, max_length=LONGEST_QUESTION), AfterValidator(clean_text)]
 
 
 class ChatMessage(StrictModel):
@@ -120,9 +112,11 @@ class Api:
         reply = await self._run_turn("chat", message, make_reply)
         if reply.outcome == "failed":
             raise HTTPException(503, UNAVAILABLE)
-        note = " ".join(reply.notes)
         return ChatResponse(
-            answer=reply.text, wine_ids=reply.wine_ids, note=note, outcome=reply.outcome
+            answer=reply.text,
+            wine_ids=reply.wine_ids,
+            note=" ".join(reply.notes),
+            outcome=reply.outcome,
         )
 
     async def rewrite(self, question: Query) -> Refinement:
@@ -146,14 +140,12 @@ class Api:
     ) -> Answer:
         """Answer a question from the documents, with a source for every statement.
 
-        `refine_prompt`: whether to search for a rewritten question too; null for the server
-        default.
+        `refine_prompt`: also search for a rewritten question; null for the server default.
         """
-        reply = await self._run_turn(
-            "ask",
-            question,
-            partial(look_ups.run_ask, question, resources=self.resources, refine=refine_prompt),
+        make_reply = partial(
+            look_ups.run_ask, question, resources=self.resources, refine=refine_prompt
         )
+        reply = await self._run_turn("ask", question, make_reply)
         if reply.outcome == "care":
             return Answer(
                 question=question,
@@ -203,6 +195,7 @@ class Api:
             results.append(await tools.call(call, run))
             return Reply(text=results[0].text)
 
+        # The kind "find" is not exact, but makes the safety rules treat the turn as a look-up.
         reply = await self._run_turn("find", call.arguments, make_reply)
         return results[0] if results else ToolResult(reply.text, error_type=reply.outcome)
 
@@ -213,11 +206,7 @@ class Api:
 
 
 def _get_answer(reply: Reply) -> Any:
-    """Return the structured answer of a reply.
-
-    Raises:
-        HTTPException: 503, there is none.
-    """
+    """Return the structured answer of a reply, or raise an HTTP error 503 if there is none."""
     if reply.answer is None:
         raise HTTPException(503, UNAVAILABLE if reply.outcome == "failed" else reply.text)
     return reply.answer

@@ -188,11 +188,11 @@ async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: i
             timeout_graceful_shutdown=finish_seconds,
         )
     )
-    server.capture_signals = nullcontext  # type: ignore[assignment]
+    server.capture_signals = nullcontext  # type: ignore[assignment]  # do not handle signals
     log.info("HTTP on %s:%s", *listener.getsockname()[:2])
     serving = asyncio.create_task(server.serve([listener]))
     try:
-        await asyncio.shield(serving)
+        await asyncio.shield(serving)  # a cancelled server would not finish its requests
     finally:
         server.should_exit = True
         await serving

@@ -45,11 +45,8 @@ def admin_handlers(
 ) -> list[AnyHandler]:
     """Return the handlers of /stats, /trace, /allow, /block, /clearcare and /broadcast.
 
-    Args:
-        admin_ids: The ids of the users who may use the commands.
-        trace_link: Returns the address of a trace. If it is None, traces are shown as trees.
-        only_allowed: Send broadcasts only to users who were given access, instead of all users who
-            are not blocked.
+    `trace_link` returns the address of a trace; if it is None, traces are shown as trees. With
+    `only_allowed`, broadcasts go only to users with access; else to all who are not blocked.
     """
     is_admin = filters.User(admin_ids)
     user_commands = ("allow", "block", "clearcare")
@@ -228,9 +225,9 @@ def to_code_block(text: str) -> str:
 
 def link_addresses(text: str) -> str:
     """Return a text in which web addresses are links, which users can tap."""
-    for found in reversed([*find_auto_links(text)]):  # backwards: a link moves the text after it
-        address = text[found.start : found.end]
-        text = text[: found.start] + (format_link(address) or address) + text[found.end :]
+    for link in reversed([*find_auto_links(text)]):  # backwards: a change moves the text after it
+        address = text[link.start : link.end]
+        text = text[: link.start] + (format_link(address) or address) + text[link.end :]
     return text
 
 
