@@ -32,7 +32,8 @@ class Expectation(StrictModel):
 
     Every wine of the answer must have one of the values of each list of wine properties, and none
     of those of a list `without_…`; `without_notes` are words like "oak". `cheaper_than` and `about`
-    are numbers of wines in the previous answer, counted from 1.
+    are numbers of wines in the previous answer, counted from 1. `must_not_contain` applies to all
+    answers of the conversation.
     """
 
     types: tuple[ResponseType, ...] = ()

@@ -22,7 +22,7 @@ from agent.i18n import current_language, translate
 from agent.language import split_sentences
 from agent.markdown import escape, find_auto_links, format_link, unescape
 from agent.sommelier.attachment import AnyWine, ReadWine
-from agent.sommelier.grounding import WINE_PLACEHOLDER, Grounds
+from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.sommelier.wine import CELLAR_PREFIX, VEGAN_WORD, Wine, canonical_name, format_money
 from agent.text import Match, pattern, split_words
@@ -161,34 +161,34 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
     if response.concern == "crisis":
         return None
     for position, wine in enumerate(response.wines):
-        if problem := _wrong_id(wine.wine_id, evidence):
+        if problem := _find_id_problem(wine.wine_id, evidence):
             return f"wines.{position}: {problem}"
-    grounds = Grounds(evidence, wine_ids(response))
+    checker = FigureChecker(evidence, wine_ids(response))
     described = ((wine.description, wine.wine_id) for wine in response.wines)
     texts = [(response.intro, ""), *described, (response.closing, "")]
-    problems = (_find_problem(text, wine_id, grounds) for text, wine_id in texts if text)
+    problems = (_find_problem(text, wine_id, checker) for text, wine_id in texts if text)
     return "; ".join(dict.fromkeys(filter(None, problems))) or None
 
 
-def _find_problem(text: str, wine_id: str, grounds: Grounds) -> str | None:
+def _find_problem(text: str, wine_id: str, checker: FigureChecker) -> str | None:
     """Return feedback on the first path, address, wine or figures without evidence, or None.
 
     `wine_id` is empty if the text is not the description of a wine.
     """
-    evidence = grounds.evidence
+    evidence = checker.evidence
     ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
-    problems = [unretrieved_path(text, evidence), _unknown_address(text, evidence)]
-    problems += [_wrong_id(named_id, evidence) for named_id in ids]
+    problems = [unretrieved_path(text, evidence), _find_address_problem(text, evidence)]
+    problems += [_find_id_problem(named_id, evidence) for named_id in ids]
     if problem := next(filter(None, problems), None):
         return problem
     wine = _find_wine(wine_id, evidence)
-    if figures := grounds.wrong_figures(text, wine):
+    if figures := checker.find_wrong_figures(text, wine):
         source = f"{wine.label} has no such figure" if wine else "no tool returned them"
         return f"leave out {', '.join(map(quoted, figures))}: {source}"
     return None
 
 
-def _wrong_id(wine_id: str, evidence: Evidence) -> str | None:
+def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:
     """Return why a wine may not be named, or None if it may.
 
     A tool must have returned it. If the guest sent a wine list, it must be on the list.
@@ -205,7 +205,7 @@ def _wrong_id(wine_id: str, evidence: Evidence) -> str | None:
     return f"no wine with the id {quoted(wine_id)} {source}; {advice}"
 
 
-def _unknown_address(text: str, evidence: Evidence) -> str | None:
+def _find_address_problem(text: str, evidence: Evidence) -> str | None:
     """Return feedback on the first address in `text` that is in no source, or None.
 
     An address in the text of a source is allowed, though only links of sources become links.
@@ -233,17 +233,17 @@ def _find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
 
 def _grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
     """Return a response without the wines and sentences that lack evidence."""
-    wines = [wine for wine in response.wines if not _wrong_id(wine.wine_id, evidence)]
-    grounds = Grounds(evidence, [wine.wine_id for wine in wines])
+    wines = [wine for wine in response.wines if not _find_id_problem(wine.wine_id, evidence)]
+    checker = FigureChecker(evidence, [wine.wine_id for wine in wines])
 
     def keep_grounded(text: str, wine_id: str = "") -> str:
-        if not _find_problem(text, wine_id, grounds):
+        if not _find_problem(text, wine_id, checker):
             return text
         lines = (
             " ".join(
                 sentence
                 for sentence in split_sentences(line)
-                if not _find_problem(sentence, wine_id, grounds)
+                if not _find_problem(sentence, wine_id, checker)
             )
             for line in text.splitlines()
         )

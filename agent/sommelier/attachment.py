@@ -190,7 +190,7 @@ class Attachment(BaseModel):
     async def describe_for_model(self, catalogue: Catalogue, person: Person) -> ToolOutput:
         """Return the wines for a model, with facts of the catalogue and reasons for omissions."""
         wines = await self.wines_for(person, catalogue)
-        rows = [_row(wine) for wine in wines]
+        rows = [_describe_wine(wine) for wine in wines]
         sources: dict[str, object] = {wine.id: wine for wine in wines}
         content: dict[str, Any] = {"shows": self.seen or self.shows, "wines": rows}
         if self.shows == "wine_list":
@@ -213,13 +213,14 @@ class Attachment(BaseModel):
         return Tool(READ_PICTURES, TOOL_DESCRIPTION, NoArguments, read_pictures)
 
 
-def _row(wine: ReadWine) -> dict[str, Any]:
+def _describe_wine(wine: ReadWine) -> dict[str, Any]:
     """Describe a wine for a model in few tokens, because a list may have a hundred wines."""
     row: dict[str, Any] = {"wine_id": wine.id, "read": wine.label or wine.line}
     for name, price in (("bottle", wine.price), ("glass", wine.glass_price)):
         if price is not None:
             row[name] = format_money(price, wine.currency)
-    row |= {name: value for name in ("region", "style") if (value := getattr(wine, name))}
+    details = {"region": wine.region, "style": wine.style}
+    row |= {name: value for name, value in details.items() if value}
     if wine.sure != "certain":
         row["sure"] = wine.sure
     if wine.known and wine.is_listed:

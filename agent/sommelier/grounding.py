@@ -29,11 +29,13 @@ WINE_PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 YEAR: Final = pattern(
     r"(?:(?P<before>\p{L}+)[\s(]+|\A|[^\p{L}\d.,])(?P<year>(?:18|19|20)\d\d)(?P<ending>\p{L}*)(?:\D|\Z)"
 )
+"""A year, with the word before it and the letters after it: `Barolo 2016`, `the 1990s`."""
 SCORE: Final = pattern(
     r"(?P<over>\d+(?:[.,]\d)?)\s?/\s?(?:20|100)"
     r"|(?P<of>\d+(?:[.,]\d)?)\s(?:von|of|out of|sur|su|de|van)\s(?:20|100)[\s-](?P<whole>\p{L}+)"
     r"|(?P<number>\d+(?:[.,]\d)?)\+?[\s-]?(?:\p{L}+[\s-])??(?P<unit>\p{L}+)"
 )
+"""A number that may be a score: `17/20`, `92 of 100 points`, `92+ Parker points`."""
 STRENGTH: Final = pattern(r"(\d{1,2}(?:[.,]\d)?)\s?%\s?(?:d\p{L}*\s)?(?:vol|alc|alk|abv)")
 UNITS: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
 """Units after a number with two decimals that is not a price."""
@@ -61,8 +63,8 @@ class _Amount(NamedTuple):
     currencies: frozenset[Currency]
 
 
-class Grounds:
-    """The evidence for the figures of an answer; `shown_ids` are the ids of its wines."""
+class FigureChecker:
+    """A check of the figures in an answer; `shown_ids` are the ids of its wines."""
 
     def __init__(self, evidence: Evidence, shown_ids: Collection[str] = ()) -> None:
         sources, earlier = evidence.sources.values(), "\n".join(evidence.assistant_texts)
@@ -74,7 +76,7 @@ class Grounds:
         self.texts = [*others, *evidence.assistant_texts]
         self.amounts = {amount.value for text in self.texts for amount in _find_amounts(text)}
 
-    def wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
+    def find_wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures without evidence in a text, which may be the description of `wine`."""
         statements = [
             sentence

@@ -41,7 +41,7 @@ class NoArguments(BaseModel):
     """The empty arguments of a tool."""
 
 
-class GetWine(StrictModel):
+class GetWineArguments(StrictModel):
     """The arguments of get_wine."""
 
     wine_ids: Annotated[tuple[ShortText, ...], Field(min_length=1, max_length=12)]
@@ -60,7 +60,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
             span.update(output=list(wines_by_id(result.wines)), metadata={"found": result.total})
         return _search_output(result, get_deps(run).ids_given_to_model)
 
-    async def get_wine(arguments: GetWine, run: Run) -> ToolOutput:
+    async def get_wine(arguments: GetWineArguments, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, get_person(run))
         if not wines:
             raise ToolError(NO_WINE_ERROR)
@@ -70,7 +70,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
 
     return [
         Tool("search_wines", SEARCH_DESCRIPTION, WineQuery, search_wines),
-        Tool("get_wine", GET_DESCRIPTION, GetWine, get_wine),
+        Tool("get_wine", GET_DESCRIPTION, GetWineArguments, get_wine),
     ]
 
 
