@@ -258,7 +258,6 @@ def _grounded_part(response: SommelierResponse, evidence: Evidence) -> Sommelier
 
 
 def _prose(response: SommelierResponse) -> str:
-    """Return the intro, descriptions and closing of a response."""
     texts = (response.intro, *(wine.description for wine in response.wines), response.closing)
     return " ".join(text for text in texts if text)
 

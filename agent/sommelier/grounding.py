@@ -159,14 +159,12 @@ class FigureChecker:
 
 
 def _prices(wines: Sequence[AnyWine], amount: _Amount) -> list[float]:
-    """Return the prices of wines in the possible currencies of an amount."""
     currencies = amount.currencies
     priced = (wine for wine in wines if not currencies or wine.currency in currencies)
     return [price for wine in priced for price in wine.prices]
 
 
 def _find_amounts(text: str) -> Iterator[_Amount]:
-    """Yield the amounts of money in a text."""
     for match in _amount_pattern().finditer(replace_number_words(text)):
         if match["unit"]:  # 12.50 % is not a price
             continue

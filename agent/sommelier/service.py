@@ -188,7 +188,6 @@ class Sommelier:
         )
 
     def _select_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
-        """Return the tools that are allowed and relevant in this turn."""
         person = get_person(run)
         user_texts = [*_texts_by("user", run), message]
         is_stored = bool(person.user_id)
@@ -270,7 +269,6 @@ class Sommelier:
         return reply
 
     async def _look_up(self, message: str, run: Run) -> SearchOutcome:
-        """Return the wines or the passage that the fallback finds for a message."""
         return await self._fallback.search(
             [*run.history, {"role": "user", "content": message}],
             person=get_person(run),
@@ -346,7 +344,6 @@ def _format_progress(calls: Sequence[ToolCall]) -> str:
 
 
 def _proposal_note(proposal: Proposal) -> str:
-    """Return the note that shows the proposed tool call above its button."""
     return f"{translate('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
 
 

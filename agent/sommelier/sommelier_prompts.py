@@ -50,7 +50,7 @@ def compact_schema(schema: dict[str, Any]) -> None:
         part.pop("default", None)
 
 
-def _inline(schema: dict[str, Any]) -> None:
+def _inline_wine_schema(schema: dict[str, Any]) -> None:
     """Replace the reference to the type of a list's items by its schema."""
     schema["items"] = WineRecommendation.model_json_schema()
 
@@ -91,7 +91,7 @@ class SommelierResponse(BaseModel):
     wines: list[WineRecommendation] = Field(
         default_factory=list,
         description="Best first, at most 6; or none.",
-        json_schema_extra=_inline,
+        json_schema_extra=_inline_wine_schema,
     )
     closing: Annotated[str, _plain_text(MAX_CLOSING_CHARS)] = Field(
         default="", description="A short last sentence, or empty."

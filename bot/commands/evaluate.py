@@ -245,7 +245,6 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
 
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
-    """Print the results, and write them to the file `save`, if given."""
     header, *rows = table_rows(results)
     typer.echo(f"Evaluation {title}")
     print_table(build_table(header, rows))

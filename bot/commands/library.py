@@ -160,15 +160,14 @@ def add_documents(
 @documents_app.command("list")
 def list_documents() -> None:
     """Show every document, by path."""
-    stored = _with_documents(lambda documents: documents.documents())
+    entries = _with_documents(lambda documents: documents.documents())
     rows = (
         (entry.path, entry.title, entry.kind, str(entry.parts), f"{entry.added_at:%Y-%m-%d}")
-        for entry in stored
+        for entry in entries
     )
-    print_table(
-        build_table(["Path", "Title", "Kind", Column("Parts", justify="right"), "Added"], rows)
-    )
-    typer.echo(f"{len(stored)} documents.")
+    parts = Column("Parts", justify="right")
+    print_table(build_table(["Path", "Title", "Kind", parts, "Added"], rows))
+    typer.echo(f"{len(entries)} documents.")
 
 
 @documents_app.command("remove")
@@ -202,7 +201,6 @@ def search_documents(
 
 
 def _with_documents(action: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
-    """Run an action with the configured documents, and return its result."""
     settings = open_settings()
 
     async def run(sessions: Sessions) -> T:
