@@ -1,4 +1,4 @@
-"""The command line: machines for it, and `sommelier` in a process of its own or in this one."""
+"""Run `sommelier` in a subprocess or in this process, with an isolated environment."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def empty_home(home: Path) -> dict[str, str]:
-    """The environment of an empty machine: no settings, no data, an empty home."""
+    """Return an environment without settings and data, with an empty home."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -37,7 +37,7 @@ def empty_home(home: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder as the first start leaves it; made once for all workers: it takes a while."""
+    """Return a data folder that a first start has filled. It is slow, so all workers share it."""
     with together(tmp_path_factory, "stocked") as shared:
         if not (shared / "stocked").exists():
             (shared / "stocking").mkdir()
@@ -49,7 +49,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def environment(tmp_path: Path, stocked: Path) -> dict[str, str]:
-    """A machine of this test alone, on which the first start has been."""
+    """Return an environment of this test, in which a first start has filled the data folder."""
     shutil.copytree(stocked, tmp_path / "data")
     return empty_home(tmp_path)
 
@@ -62,18 +62,19 @@ def empty_environment(tmp_path: Path) -> dict[str, str]:
 def sommelier(
     *arguments: str, environment: Mapping[str, str], **settings: str
 ) -> CompletedProcess[str]:
-    """`sommelier` with these arguments in a process of its own, when it has ended."""
+    """Run `sommelier` with these arguments in a subprocess, and return the result."""
     with Process(*arguments, environment={**environment, **settings}) as process:
         status = process.wait()
     return CompletedProcess(arguments, status, process.shown, process.said)
 
 
 @contextmanager
-def own_logging() -> Iterator[None]:
-    """What a command sets up for its process is undone at the end."""
+def isolated_logging() -> Iterator[None]:
+    """Undo the changes of a command to logging when the block ends."""
     root = logging.getLogger()
     loggers = [root, *map(logging.getLogger, NOISY_LOGGERS)]
-    handlers, levels = root.handlers, [logger.level for logger in loggers]
+    handlers = root.handlers
+    levels = [logger.level for logger in loggers]
     root.handlers = []
     try:
         yield
@@ -84,46 +85,49 @@ def own_logging() -> Iterator[None]:
 
 
 def sommelier_eval(*arguments: str) -> tuple[int, dict[str, Any], str]:
-    """The exit status, what `--save` wrote, and standard error; raises what no one foresaw."""
-    saved, here = Path("saved.json").absolute(), {"HOME": str(Path.cwd())}
-    done = sommelier_here("eval", *arguments, "--save", str(saved), environment=here)
-    written = json.loads(saved.read_text()) if saved.exists() else {}
-    return done.returncode, written, done.stderr
+    """Run `sommelier eval`; return the exit status, the file of `--save`, and standard error."""
+    file = Path("saved.json").absolute()
+    environment = {"HOME": str(Path.cwd())}
+    done = sommelier_here("eval", *arguments, "--save", str(file), environment=environment)
+    results = json.loads(file.read_text()) if file.exists() else {}
+    return done.returncode, results, done.stderr
 
 
 def sommelier_here(
-    *arguments: str, environment: Mapping[str, str], said: str | None = None, **settings: str
+    *arguments: str, environment: Mapping[str, str], typed: str | None = None, **settings: str
 ) -> CompletedProcess[str]:
-    """As `sommelier`, but in this process, more than a second sooner; `said` is its input."""
+    """Run `sommelier` in this process, which is faster; `typed` is its standard input."""
     with (
-        own_logging(),
-        own_process(["sommelier", *arguments], environment["HOME"]),
-        CliRunner().isolation(said, env={**environment, **settings}) as (shown, told, _),
+        isolated_logging(),
+        isolated_process(["sommelier", *arguments], environment["HOME"]),
+        CliRunner().isolation(typed, env={**environment, **settings}) as (stdout, stderr, _),
     ):
-        status = exit_status()
+        status = run_main()
         sys.stdout.flush()
         sys.stderr.flush()
         return CompletedProcess(
-            sys.argv, status, shown.getvalue().decode(), told.getvalue().decode()
+            sys.argv, status, stdout.getvalue().decode(), stderr.getvalue().decode()
         )
 
 
-def exit_status() -> int:
+def run_main() -> int:
+    """Run the command line, and return its exit status."""
     try:
         main()
-    except SystemExit as ended:
-        return int(ended.code or 0)
+    except SystemExit as error:
+        return int(error.code or 0)
     return 0
 
 
 @contextmanager
-def own_process(command: list[str], folder: str) -> Iterator[None]:
-    """As if this process had been started with this command in this folder."""
-    before, on_interrupt = sys.argv, signal.getsignal(signal.SIGINT)
+def isolated_process(command: list[str], folder: str) -> Iterator[None]:
+    """Run the block as if this process had been started with a command in a folder."""
+    previous_argv = sys.argv
+    previous_handler = signal.getsignal(signal.SIGINT)
     sys.argv = command
     try:
         with chdir(folder):
             yield
     finally:
-        sys.argv = before
-        signal.signal(signal.SIGINT, on_interrupt)
+        sys.argv = previous_argv
+        signal.signal(signal.SIGINT, previous_handler)

@@ -1,4 +1,4 @@
-"""The bot's HTTP server, on a free port of this machine."""
+"""Run the HTTP server on a free port of this machine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -22,7 +22,7 @@ class Running:
     metrics: Metrics
 
     async def raw(self, request: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection on which `request` was written."""
+        """Open a connection and send `request` on it."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(request)
         await writer.drain()
@@ -38,14 +38,14 @@ class Running:
             await asyncio.sleep(0.005)
 
 
-async def nothing_waits() -> Backlog:
+async def read_empty_backlog() -> Backlog:
     return Backlog()
 
 
 @asynccontextmanager
 async def serving(
     *,
-    backlog: Callable[[], Awaitable[Backlog]] = nothing_waits,
+    backlog: Callable[[], Awaitable[Backlog]] = read_empty_backlog,
     routers: Sequence[APIRouter] = (),
     token: SecretStr | None = None,
     finish_seconds: int = 4,

@@ -1,4 +1,4 @@
-"""The command line as a person or an admin meets it; a process where the process matters."""
+"""The command line, in a subprocess where that matters."""
 
 import os
 import pty
@@ -56,7 +56,7 @@ def test_an_expected_error_is_one_line_without_secrets(
     assert TOKEN not in done.stderr
 
 
-def test_an_empty_machine_is_set_up_with_files_that_only_their_owner_reads(
+def test_on_an_empty_machine_files_are_created_that_only_their_owner_can_read(
     empty_environment: dict[str, str], tmp_path: Path
 ) -> None:
     upgraded = sommelier("db", "upgrade", environment=empty_environment)
@@ -64,11 +64,11 @@ def test_an_empty_machine_is_set_up_with_files_that_only_their_owner_reads(
     assert upgraded.stdout.endswith("it upgraded from none.\n")
     assert again.stdout.endswith("it was up to date.\n")
     (database,) = tmp_path.rglob("sommelier.sqlite3")
-    written = [*database.parent.iterdir()]
-    assert [file for file in written if file.stat().st_mode & 0o077] == []
+    files = [*database.parent.iterdir()]
+    assert [file for file in files if file.stat().st_mode & 0o077] == []
 
 
-def test_updates_that_were_set_aside_are_listed_without_words_and_tried_again(
+def test_updates_that_were_set_aside_are_listed_without_text_and_tried_again(
     environment: dict[str, str],
 ) -> None:
     row = row_of({"update_id": 7, "message": {"chat": {"id": 5}, "text": "my secret"}})
@@ -78,14 +78,14 @@ def test_updates_that_were_set_aside_are_listed_without_words_and_tried_again(
     assert listed.stdout.startswith("7  ")
     assert listed.stdout.endswith("chat 5  ValueError\n")
     assert "secret" not in listed.stdout
-    tried = sommelier_here("updates", "retry", "7", environment=environment)
+    retried = sommelier_here("updates", "retry", "7", environment=environment)
     again = sommelier_here("updates", "retry", "7", environment=environment)
-    assert tried.stdout == "The running bot will try update 7 again.\n"
+    assert retried.stdout == "The running bot will try update 7 again.\n"
     assert (again.returncode, again.stdout) == (1, "")
     assert again.stderr == "sommelier: there is no failed update 7; see `sommelier updates list`\n"
 
 
-def test_what_is_stored_of_a_user_is_exported_and_deleted(environment: dict[str, str]) -> None:
+def test_the_data_of_a_user_is_exported_and_deleted(environment: dict[str, str]) -> None:
     store(FactRow(user_id=5, kind="hate", value="grapes=merlot", at=datetime.now(UTC)), environment)
     exported = sommelier_here("people", "export", "5", environment=environment)
     assert "grapes=merlot" in exported.stdout
@@ -95,7 +95,7 @@ def test_what_is_stored_of_a_user_is_exported_and_deleted(environment: dict[str,
 
 
 def store(row: Base, environment: dict[str, str]) -> None:
-    """Store a row in the database of a machine."""
+    """Store a row in the database of an environment."""
 
     async def add(sessions: Sessions) -> None:
         async with sessions.begin() as session:
@@ -111,32 +111,34 @@ def test_wines_are_imported(environment: dict[str, str], tmp_path: Path) -> None
     file.write_text(f"{header}Domaine Zebulon,Cuvée Acceptance,France,red,12,lamb\n")
     first = sommelier_here("wines", "import", str(file), environment=environment)
     second = sommelier_here("wines", "import", str(file), environment=environment)
-    shown = sommelier_here("wines", "import", str(file), "--dry-run", environment=environment)
+    preview = sommelier_here("wines", "import", str(file), "--dry-run", environment=environment)
     samples = "starter wines are offered too; --without-samples takes them away.\n"
     assert first.stdout.startswith("1 added, 0 updated, 0 unchanged.\n")
     assert first.stdout.endswith(samples)
     assert second.stdout.startswith("0 added, 0 updated, 1 unchanged.\n")
-    assert re.search(r"Domaine Zebulon Cuvée Acceptance NV.*≈ €12", shown.stdout)
-    assert shown.stdout.endswith(
+    assert re.search(r"Domaine Zebulon Cuvée Acceptance NV.*≈ €12", preview.stdout)
+    assert preview.stdout.endswith(
         "Would be: 0 added, 0 updated, 1 unchanged.\nNothing was imported.\n"
     )
     file.write_text(f"{header}A,B,France,red,,\nC,D,Spain,blue,,\n")
-    bad = sommelier_here("wines", "import", str(file), environment=environment)
-    assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr.splitlines()[-1].split()[:3] == ["3", "style", "'blue'"]
+    invalid = sommelier_here("wines", "import", str(file), environment=environment)
+    assert (invalid.returncode, invalid.stdout) == (1, "")
+    assert invalid.stderr.splitlines()[-1].split()[:3] == ["3", "style", "'blue'"]
 
 
-@pytest.mark.parametrize(("said", "count"), [("n\n", 0), ("y\n", 1)])
+@pytest.mark.parametrize(("typed", "count"), [("n\n", 0), ("y\n", 1)])
 def test_on_a_terminal_a_list_is_shown_before_anything_is_written(
-    environment: dict[str, str], tmp_path: Path, said: str, count: int
+    environment: dict[str, str], tmp_path: Path, typed: str, count: int
 ) -> None:
     file = tmp_path / "liste.csv"
     file.write_text(
         "Weingut;Bezeichnung;Farbe;Preis\nZebulon;Rot;rot;9,50 €\nZ;Y;blau;9\n", "utf-8"
     )
-    terminal, theirs = pty.openpty()
-    os.write(terminal, said.encode())
-    with Process("wines", "import", str(file), environment=environment, stdin=theirs) as process:
+    terminal, process_end = pty.openpty()
+    os.write(terminal, typed.encode())
+    with Process(
+        "wines", "import", str(file), environment=environment, stdin=process_end
+    ) as process:
         process.wait()
     for text in ("Zebulon Rot NV", "'blau' should be", "Import 1 of 2? 1 need attention. [y/N]"):
         assert text in process.shown
@@ -156,7 +158,7 @@ def test_doctor_finds_nothing_wrong_on_an_empty_machine_nor_with_everything_conf
     names = [line.partition(":")[0] for line in done.stdout.splitlines()]
     assert names == ["✓ settings", "✓ database", "– model", "– Telegram", "– tools", "– tracing"]
     assert done.returncode == 0
-    settings = everything(bot_api, model_server, otlp_receiver)
+    settings = full_settings(bot_api, model_server, otlp_receiver)
     done = sommelier_here("doctor", environment=environment, **settings)
     assert done.returncode == 0, done.stdout
     for text in (
@@ -167,35 +169,38 @@ def test_doctor_finds_nothing_wrong_on_an_empty_machine_nor_with_everything_conf
         assert text in done.stdout
 
 
-def test_doctor_says_what_is_wrong_and_never_a_secret(
+def test_doctor_reports_problems_without_secrets(
     environment: dict[str, str],
     bot_api: BotApi,
     model_server: ModelServer,
     otlp_receiver: OtlpReceiver,
 ) -> None:
     model_server.default = error(401)
-    settings = everything(bot_api, model_server, otlp_receiver) | {
+    settings = full_settings(bot_api, model_server, otlp_receiver) | {
         "TELEGRAM_BOT_TOKEN": TOKEN,
         "LANGFUSE_SECRET_KEY": "sk-lf-wrong",
         "DATABASE_URL": "postgresql+psycopg://ada:hidden@127.0.0.1:1/wines",
     }
     done = sommelier_here("doctor", environment=environment, **settings)
     assert (done.returncode, done.stderr) == (1, "")
-    said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
-    assert said["✗ Telegram"].startswith("InvalidToken; check TELEGRAM_BOT_TOKEN")
-    assert "answered 401" in said["✗ model"]
-    assert "check OPENAI_API_KEY" in said["✗ model"]
-    assert "Check DATABASE_URL" in said["✗ database"]
-    assert "LANGFUSE_SECRET_KEY" in said["✗ tracing"]
+    reports = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert reports["✗ Telegram"].startswith("InvalidToken; check TELEGRAM_BOT_TOKEN")
+    assert "answered 401" in reports["✗ model"]
+    assert "check OPENAI_API_KEY" in reports["✗ model"]
+    assert "Check DATABASE_URL" in reports["✗ database"]
+    assert "LANGFUSE_SECRET_KEY" in reports["✗ tracing"]
     for secret in (TOKEN, "hidden", "sk-lf-wrong", "sk-model-secret"):
         assert secret not in done.stdout
-    gone = {"TELEGRAM_BASE_URL": "http://127.0.0.1:1", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
-    done = sommelier_here("doctor", environment=environment, **settings | gone)
+    unreachable = {
+        "TELEGRAM_BASE_URL": "http://127.0.0.1:1",
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
+    }
+    done = sommelier_here("doctor", environment=environment, **settings | unreachable)
     assert "✗ Telegram: NetworkError; check" in done.stdout
     assert "is the server at http://127.0.0.1:1/v1/ running?" in done.stdout
 
 
-def everything(
+def full_settings(
     bot_api: BotApi, model_server: ModelServer, otlp_receiver: OtlpReceiver
 ) -> dict[str, str]:
     settings = telegram_at(bot_api) | known_to(model_server) | traced_to(otlp_receiver)
@@ -204,9 +209,9 @@ def everything(
 
 def test_the_example_file_has_ten_settings_with_their_defaults(tmp_path: Path) -> None:
     lines = re.findall(r"^# ([A-Z_]+=.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE)
-    known = {name.upper() for name in Settings.model_fields}
+    names = {name.upper() for name in Settings.model_fields}
     assert len(lines) == 10
-    assert {line.partition("=")[0] for line in lines} <= known
+    assert {line.partition("=")[0] for line in lines} <= names
     (tmp_path / "copied.env").write_text("\n".join(lines))
     assert load_settings(tmp_path / "copied.env") == load_settings(None)
 

@@ -1,4 +1,4 @@
-"""Looking things up on the command line; each command once as a process of its own."""
+"""`sommelier ask`, `quotes`, `find` and `documents`; every command once in a subprocess."""
 
 import re
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from tests.library import REFINED
 
 QUESTION = "What does sur lie mean?"
 SUR_LIE = "starter/methods/sur-lie.md"
-OWN = (
+ANSWER = (
     "Lees are the sediment that settles after fermentation, mostly dead yeast cells with some "
     "grape particles and tartrate crystals."
 )
 
 
-def flat(text: str) -> str:
+def to_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def starter(path: str) -> str:
-    return flat((STARTER / path.removeprefix("starter/")).read_text("utf-8"))
+    return to_one_line((STARTER / path.removeprefix("starter/")).read_text("utf-8"))
 
 
 def test_without_a_model_ask_shows_the_best_passages_with_their_sources(
@@ -35,39 +35,39 @@ def test_without_a_model_ask_shows_the_best_passages_with_their_sources(
     lead, passage, *_ = done.stdout.split("\n\n")
     assert lead == "These are the best passages, word for word."
     assert "No language model is configured here." in done.stdout
-    assert flat(passage).removesuffix(" [1]") in starter(SUR_LIE)
+    assert to_one_line(passage).removesuffix(" [1]") in starter(SUR_LIE)
     assert "\nSources\n[1] Sur lie: ageing on the lees · " in done.stdout
 
 
 def test_an_answer_comes_with_the_refined_question_and_its_sources(
     home: dict[str, str], model_server: ModelServer
 ) -> None:
-    model_server.script(answer_json(REFINED), answer(f"{OWN} [{SUR_LIE}]"))
+    model_server.script(answer_json(REFINED), answer(f"{ANSWER} [{SUR_LIE}]"))
     settings = known_to(model_server)
     done = sommelier_here("ask", QUESTION, "--refine", environment=home, **settings)
-    also, own, sources = done.stdout.split("\n\n")
-    assert also == f"I also searched for: {REFINED['refined_query']}"
-    assert own == f"{OWN} [1]"
+    refined, text, sources = done.stdout.split("\n\n")
+    assert refined == f"I also searched for: {REFINED['refined_query']}"
+    assert text == f"{ANSWER} [1]"
     assert sources.startswith("Sources\n[1] Sur lie: ageing on the lees · ")
     traced = sommelier_here("traces", "list", environment=home)
     assert re.search(rf" answered .*{QUESTION[:20]}", traced.stdout)
 
 
-def test_in_a_crisis_a_command_says_where_help_is(home: dict[str, str]) -> None:
+def test_in_a_crisis_a_command_says_where_to_get_help(home: dict[str, str]) -> None:
     for command in (["ask"], ["quotes"], ["find", "wine bar"]):
         done = sommelier_here(*command, "ich will nicht mehr leben", environment=home)
         assert done.returncode == 0
         assert "0800 111 0 111" in done.stdout
 
 
-def test_quotes_stand_word_for_word_in_their_documents(home: dict[str, str]) -> None:
+def test_quotes_are_verbatim_passages_of_their_documents(home: dict[str, str]) -> None:
     done = sommelier_here("quotes", "cork taint", environment=home)
     *quotes, summary, note = done.stdout.strip().split("\n\n")
     assert len(quotes) == 3
     for number, quote in enumerate(quotes, 1):
         source, _, content = quote.partition("\n")
         assert source.startswith(f"{number}. Cork taint · ")
-        assert flat(content) in starter("faults/cork-taint.md")
+        assert to_one_line(content) in starter("faults/cork-taint.md")
     assert summary == "These are the best passages, word for word."
     assert "No language model is configured here." in note
 
@@ -85,7 +85,7 @@ def test_find_saves_ten_queries_and_shows_them_as_links(
     assert done.stdout.count("https://duckduckgo.com/?q=") == 10
 
 
-def test_find_merges_what_the_place_search_found(home: dict[str, str], web: Web) -> None:
+def test_find_merges_the_results_of_a_place_search(home: dict[str, str], web: Web) -> None:
     done = sommelier_here("find", "WINE_SHOP", "Lyon", environment=home, SEARXNG_URL=web.base_url)
     assert done.stdout.startswith(
         "Wine shop · Lyon\n\n1. Cave des Halles · halles.example (https://halles.example/vins)\n"
@@ -98,16 +98,16 @@ def test_a_failure_is_one_line_and_an_exit_status(
     home: dict[str, str], tmp_path: Path, model_server: ModelServer
 ) -> None:
     model_server.script(answer("No."), answer("No."))
-    asked: list[tuple[Sequence[str], dict[str, str], int, str]] = [
+    cases: list[tuple[Sequence[str], dict[str, str], int, str]] = [
         (("ask", " "), {}, 2, "What should I look up?"),
         (("find", "pub", "Lyon"), {}, 2, "What should I look for, and where?"),
         (("find", "WINERY", "Lyon", "--save", str(tmp_path)), {}, 1, f"{tmp_path} cannot be"),
         (("find", "WINERY", "Lyon"), known_to(model_server), 1, "I'm sorry, I could not think"),
     ]
-    for arguments, settings, status, said in asked:
+    for arguments, settings, status, message in cases:
         done = sommelier_here(*arguments, environment=home, **settings)
         assert done.returncode == status
-        assert done.stderr.startswith(f"sommelier: {said}")
+        assert done.stderr.startswith(f"sommelier: {message}")
         assert done.stderr.count("\n") == 1
         assert "secret" not in done.stdout + done.stderr
 
@@ -116,7 +116,7 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     notes = Path(home["HOME"]) / "notes"
     notes.mkdir()
     (notes / "zebulon.md").write_text("# The Zebulon grape\n\nZebulon ripens late.\n")
-    (notes / "broken.pdf").write_text("this is no PDF")
+    (notes / "broken.pdf").write_text("not a PDF")
     added = sommelier("documents", "add", "notes", environment=home)
     again = sommelier_here("documents", "add", "notes/broken.pdf", environment=home)
     listed = sommelier_here("documents", "list", environment=home)

@@ -1,4 +1,4 @@
-"""The conversation in a terminal and in a pipe, as a process of its own."""
+"""The conversation in a terminal and through a pipe."""
 
 import codecs
 import json
@@ -29,14 +29,14 @@ from tests.processes import Process
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def piped(lines: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return sommelier_here("chat", environment=environment, said=lines)
+def pipe(lines: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return sommelier_here("chat", environment=environment, typed=lines)
 
 
 def test_a_piped_line_is_answered_in_plain_text_and_the_end_of_input_ends_it(
     empty_environment: dict[str, str],
 ) -> None:
-    done = piped("a red for lamb under 25 euros\n", empty_environment)
+    done = pipe("a red for lamb under 25 euros\n", empty_environment)
     assert done.returncode == 0
     prices = [float(price) for price in re.findall(r"≈ €([\d.]+)", done.stdout)]
     assert prices
@@ -48,13 +48,13 @@ def test_a_piped_line_is_answered_in_plain_text_and_the_end_of_input_ends_it(
     ]
 
 
-def test_piped_lines_are_turns_of_one_conversation_that_the_next_does_not_remember(
+def test_piped_lines_are_one_conversation_which_the_next_does_not_remember(
     environment: dict[str, str],
 ) -> None:
     german = environment | {"LANG": "de_DE.UTF-8"}
     lines = "/new\n\n  \nRotwein zu Lamm\nIch bin schwanger\nund einen weißen?\n/quit\n/help\n"
-    first = piped(lines, german)
-    again = piped("/new\nRotwein zu Lamm\n/new\n", environment)
+    first = pipe(lines, german)
+    again = pipe("/new\nRotwein zu Lamm\n/new\n", environment)
     assert first.returncode == 0
     assert first.stdout.startswith(translate_into("de", "nothing_to_forget"))
     assert first.stdout.count("Alkoholfreier Wein") >= 3
@@ -64,8 +64,10 @@ def test_piped_lines_are_turns_of_one_conversation_that_the_next_does_not_rememb
     assert again.stdout.rstrip().endswith(translate_into("en", "forgotten"))
 
 
-def test_commands_look_things_up_and_a_crisis_in_one_is_heard(environment: dict[str, str]) -> None:
-    done = piped(
+def test_look_ups_are_answered_and_a_crisis_in_a_command_is_noticed(
+    environment: dict[str, str],
+) -> None:
+    done = pipe(
         "/ask what does sur lie mean?\n/quotes cork taint\n/find wine bar Lyon\n/find\n"
         "/taste Riesling\n/wine\n/find ich will nicht mehr leben\n",
         environment,
@@ -74,28 +76,28 @@ def test_commands_look_things_up_and_a_crisis_in_one_is_heard(environment: dict[
     assert "Sources\n[1] Sur lie: ageing on the lees · " in answer
     assert quotes.startswith("1. Cork taint · ")
     assert places == "Wine bar · Lyon\n\n" + translate_into("en", "no_place_search")
-    queries, told = others
+    queries, replies = others
     assert queries.count(" (https://duckduckgo.com/?q=") == 10
     sentences = ("find_usage", "only_in_telegram", "unknown_command")
-    *said, crisis = told.split("\n\n", 3)
-    assert said == [translate_into("en", name) for name in sentences]
+    *messages, crisis = replies.split("\n\n", 3)
+    assert messages == [translate_into("en", name) for name in sentences]
     assert "0800 111 0 111" in crisis
 
 
 class PseudoTerminal:
-    """A process that believes a person sits in front of it."""
+    """`sommelier chat` in a pseudo-terminal."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        self._ours, theirs = pty.openpty()
-        files = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-        here = environment | {"TERM": "xterm"}
-        self.process = Process("chat", environment=here, **files, terminal=True)
-        os.close(theirs)
+        self._test_end, process_end = pty.openpty()
+        files = dict.fromkeys(("stdin", "stdout", "stderr"), process_end)
+        environment = environment | {"TERM": "xterm"}
+        self.process = Process("chat", environment=environment, **files, terminal=True)
+        os.close(process_end)
         self.shown = ""
-        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end in a letter
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end within a character
 
     def type(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
+        os.write(self._test_end, keys.encode())
 
     def wait_for(self, text: str, *, times: int = 1) -> None:
         deadline = time.monotonic() + 30
@@ -104,25 +106,25 @@ class PseudoTerminal:
             self._read()
 
     def leave(self, keys: str, *, every: float = 3) -> int:
-        """Type `keys`, again after so many seconds if need be; the exit status.
+        """Type `keys` every so many seconds until the process exits. Return its exit status.
 
-        A Ctrl-C that comes in just before readline begins to wait is noticed with the next key.
+        A Ctrl-C just before readline waits for input is noticed only with the next key.
         """
         deadline = time.monotonic() + 60
         while self.process.poll() is None:
             assert time.monotonic() < deadline, self.shown
             self.type(keys)
-            again = time.monotonic() + every
-            while time.monotonic() < again and self._read(seconds=every):
+            next_try = time.monotonic() + every
+            while time.monotonic() < next_try and self._read(seconds=every):
                 pass
-        os.close(self._ours)
+        os.close(self._test_end)
         return self.process.wait(timeout=30)
 
     def _read(self, seconds: float = 30) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], seconds)
+        ready, _, _ = select.select([self._test_end], [], [], seconds)
         try:
-            data = os.read(self._ours, 4096) if ready else b""
-        except OSError:  # the other side is closed
+            data = os.read(self._test_end, 4096) if ready else b""
+        except OSError:  # the process has closed its end
             self.process.wait(timeout=30)
             return False
         self.shown += ESCAPES.sub("", self._decoder.decode(data)).replace("\r", "")
@@ -143,7 +145,7 @@ def with_model(model: ModelServer, environment: dict[str, str]) -> dict[str, str
     return environment | {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model.base_url}
 
 
-def test_in_a_terminal_an_answer_is_shown_as_it_forms_and_then_once(
+def test_in_a_terminal_drafts_are_shown_and_then_the_answer_once(
     model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.script(SEARCH, paced(LONG, 80))
@@ -201,11 +203,11 @@ def test_a_proposed_tool_call_runs_only_if_the_user_agrees(
     assert "Traceback" not in terminal.shown
 
 
-def test_in_a_pipe_nothing_is_shown_but_the_answer(
+def test_a_pipe_gets_only_the_answer(
     model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.script(SEARCH, paced(LONG, 400))
-    done = piped("Something for trout?\n", with_model(model_server, environment))
+    done = pipe("Something for trout?\n", with_model(model_server, environment))
     assert done.returncode == 0
     assert done.stdout.startswith("For your trout, something dry.")
     assert done.stdout.count("1. Trimbach") == 1

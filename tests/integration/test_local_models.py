@@ -1,4 +1,4 @@
-"""A model on one's own machine: found, tried out, told less, and helped where it calls no tools."""
+"""Local models: finding a server, and turns with a small model that cannot call tools."""
 
 import re
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from agent.engine.run import Run
 from config import Settings
 from tests.commands import sommelier_here
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
-from tests.integration.test_console import PseudoTerminal, piped
+from tests.integration.test_console import PseudoTerminal, pipe
 
 WINE_ID = re.compile(r"^([a-z0-9-]+): ", re.MULTILINE)
 
 
 @dataclass
 class SmallModel:
-    """A model that writes about what it is given: wines, or a passage."""
+    """A model that writes about the wines or the passage in its prompt."""
 
     words: str = "It is what you ask for."
 
@@ -39,9 +39,9 @@ def port(model_server: ModelServer) -> str:
     return model_server.base_url.rpartition(":")[2].partition("/")[0]
 
 
-def small(environment: dict[str, str], server: ModelServer, **chosen: str) -> dict[str, str]:
+def small(environment: dict[str, str], server: ModelServer, **settings: str) -> dict[str, str]:
     """Return an environment in which a small model answers."""
-    return environment | {"OPENAI_BASE_URL": server.base_url, "LLM_PROFILE": "small"} | chosen
+    return environment | {"OPENAI_BASE_URL": server.base_url, "LLM_PROFILE": "small"} | settings
 
 
 def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a_turn(
@@ -55,11 +55,11 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
         "Weißwein zu Fisch",
     )
     typed = "\n".join(messages)
-    answered = piped(typed, small(environment, model_server))
-    assert answered.stdout.count("It is what you ask for.") == 11
+    done = pipe(typed, small(environment, model_server))
+    assert done.stdout.count("It is what you ask for.") == 11
     assert len(model_server.requests) == 4
-    first, cheaper, why, german = (request.json for request in model_server.requests)
-    assert len(WINE_ID.findall(why["messages"][-1]["content"])) == 1
+    first, cheaper, why_first, german = (request.json for request in model_server.requests)
+    assert len(WINE_ID.findall(why_first["messages"][-1]["content"])) == 1
     found = WINE_ID.findall(first["messages"][-1]["content"])
     wine = first["response_format"]["json_schema"]["schema"]["properties"]["wines"]["items"]
     assert wine["properties"]["wine_id"]["enum"] == found  # it can name no other
@@ -76,16 +76,16 @@ def test_a_small_model_answers_a_question_from_the_best_passage_and_names_it(
 ) -> None:
     model_server.default = SmallModel("The wine rests on its lees.")
     typed = "hello there\nwhat does sur lie mean?\n"  # nothing is found for the first
-    answered = piped(typed, small(environment, model_server))
-    assert "Tell me a dish" in answered.stdout
+    done = pipe(typed, small(environment, model_server))
+    assert "Tell me a dish" in done.stdout
     (request,) = (request.json for request in model_server.requests)
     assert "lees" in request["messages"][-1]["content"]
     assert "wines" not in request["response_format"]["json_schema"]["schema"]["properties"]
-    assert "The wine rests on its lees." in answered.stdout
-    assert "[1] " in answered.stdout
+    assert "The wine rests on its lees." in done.stdout
+    assert "[1] " in done.stdout
 
 
-def test_a_server_that_is_found_is_offered_once(
+def test_a_local_server_is_offered_once(
     environment: dict[str, str], model_server: ModelServer, port: str
 ) -> None:
     terminal = PseudoTerminal(environment | {"LLM_LOCAL_PORTS": port})
@@ -100,23 +100,23 @@ def test_a_server_that_is_found_is_offered_once(
     assert again.leave("\x04") == 0
 
 
-def test_a_server_that_is_found_is_named_by_doctor_and_taken_by_sommelier_model(
+def test_a_local_server_is_found_by_doctor_and_saved_by_sommelier_model(
     environment: dict[str, str], model_server: ModelServer, port: str
 ) -> None:
     model_server.default = answer_json({"colour": "white", "is_served_cold": True})
     env = Path(environment["HOME"], ".env")
     env.write_text("# mine\nLLM_MODEL=other\nLEGAL_AGE=21\n")
     found = sommelier_here("doctor", environment=environment, LLM_LOCAL_PORTS=port)
-    taken = sommelier_here("model", "--port", port, environment=environment)
-    tried = sommelier_here("doctor", environment=environment)
+    saved = sommelier_here("model", "--port", port, environment=environment)
+    checked = sommelier_here("doctor", environment=environment)
     assert "A model server runs here with gpt-4o: run `sommelier model` to use it" in found.stdout
-    assert "gpt-4o answers from now on (.env; profile full" in taken.stdout
+    assert "gpt-4o answers from now on (.env; profile full" in saved.stdout
     assert env.read_text().splitlines() == [
         *("# mine", "LEGAL_AGE=21"),
         f"OPENAI_BASE_URL=http://127.0.0.1:{port}/v1",
         "LLM_MODEL=gpt-4o",
     ]
-    assert "gpt-4o gave a valid answer after 1 request(s)" in tried.stdout
+    assert "gpt-4o gave a valid answer after 1 request(s)" in checked.stdout
 
 
 @pytest.mark.parametrize(
@@ -134,16 +134,16 @@ REFUSALS = (
 )
 
 
-@pytest.mark.parametrize(("status", "said"), REFUSALS)
-async def test_a_talk_that_is_too_long_is_shortened_and_answered(
-    status: int, said: str, model_server: ModelServer
+@pytest.mark.parametrize(("status", "message"), REFUSALS)
+async def test_a_conversation_that_is_too_long_is_shortened_and_answered(
+    status: int, message: str, model_server: ModelServer
 ) -> None:
-    def refusing(body: dict[str, Any]) -> Step:
-        return error(status, {"error": {"message": said}}) if len(body["messages"]) > 4 else OK
+    def refuse_long(body: dict[str, Any]) -> Step:
+        return error(status, {"error": {"message": message}}) if len(body["messages"]) > 4 else OK
 
-    model_server.default = refusing
+    model_server.default = refuse_long
     llm = LLMService(model="m", base_url=model_server.base_url)
-    run = Run([llm], history=talk(8))
+    run = Run([llm], history=conversation(8))
     response = await generate_agentic_response("And now?", run=run, contract=OutputContract(str))
     assert response.text == "Fine."
     assert response.ledger.requests == len(model_server.requests) == 2
@@ -156,25 +156,26 @@ async def test_a_talk_that_is_too_long_is_shortened_and_answered(
 OK = answer("Fine.")
 
 
-def talk(messages: int) -> list[Message]:
-    """What was said before, from the person's first message on."""
+def conversation(count: int) -> list[Message]:
+    """Return a number of earlier messages, the first of them by the user."""
     roles = ["user", "assistant"]
     return [
-        {"role": roles[at % 2], "content": f"{at // 2} {'word ' * 20}"} for at in range(messages)
+        {"role": roles[index % 2], "content": f"{index // 2} {'word ' * 20}"}
+        for index in range(count)
     ]
 
 
 @given(st.lists(st.integers(0, 400), max_size=30))
-def test_what_is_left_of_a_talk_begins_with_the_person_and_ends_with_the_question(
+def test_a_shortened_conversation_begins_with_the_user_and_ends_with_the_question(
     lengths: list[int],
 ) -> None:
     roles = ["user", "assistant"]
     history: list[Message] = [
-        {"role": roles[at % 2], "content": "é" * length} for at, length in enumerate(lengths)
+        {"role": roles[index % 2], "content": "é" * length} for index, length in enumerate(lengths)
     ]
     chat = Conversation("Be brief.", history, "Which one?")
     assert chat.shorten() == bool(lengths)
-    first, *left, last = chat.messages
+    first, *remaining, last = chat.messages
     assert (first["content"], last["content"]) == ("Be brief.", "Which one?")
-    assert left == history[len(history) - len(left) :]
-    assert not left or left[0]["role"] == "user"
+    assert remaining == history[len(history) - len(remaining) :]
+    assert not remaining or remaining[0]["role"] == "user"

@@ -1,4 +1,4 @@
-"""/ask, /quotes and /find in Telegram: what people see, press and get."""
+"""/ask, /quotes and /find in Telegram."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,8 +34,8 @@ FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
 
 
 @dataclass
-class Desk:
-    """The bot over a library, with a model that answers `steps` if there are any."""
+class LookUpBot:
+    """A bot with a library, and with a model that answers `steps` if there are any."""
 
     bot_api: BotApi
     model_server: ModelServer
@@ -50,28 +50,28 @@ class Desk:
         sommelier = Sommelier(catalogue=FakeCatalogue())
         async with open_model(self.model_server) as model:
             models = [model] if steps else []
-            found = Sources(
+            all_sources = Sources(
                 documents=library or FakeLibrary(), models=models, limits=FAST, **sources
             )
             async with running(
-                self.bot_api, sommelier, self.messages, self.tracer, sources=found
+                self.bot_api, sommelier, self.messages, self.tracer, sources=all_sources
             ) as lanes:
                 yield lanes
 
     async def ask(self, text: str, *steps: Step, replies: int = 1, **sources: Any) -> list[str]:
-        """Say something to the bot and return its replies."""
+        """Send a message to the bot and return its replies."""
         async with self.open(*steps, **sources):
             self.bot_api.say(text)
             return await self.bot_api.wait_for_message(replies)
 
     @property
-    def shown(self) -> list[JsonObject]:
+    def messages_in_chat(self) -> list[JsonObject]:
         return self.bot_api.messages(CHAT)
 
 
 @pytest.fixture
-def desk(bot_api: BotApi, model_server: ModelServer, sqlite_sessions: Sessions) -> Desk:
-    return Desk(bot_api, model_server, MessageRepository(sqlite_sessions))
+def bot(bot_api: BotApi, model_server: ModelServer, sqlite_sessions: Sessions) -> LookUpBot:
+    return LookUpBot(bot_api, model_server, MessageRepository(sqlite_sessions))
 
 
 def buttons(message: JsonObject) -> list[JsonObject]:
@@ -83,40 +83,42 @@ def marks(message: JsonObject) -> list[str]:
     return [entity["type"] for entity in message.get("entities", [])]
 
 
-async def test_an_answer_has_footnotes_with_titles_and_folded_passages(desk: Desk) -> None:
-    (shown,) = await desk.ask("/ask What are lees?", answer(LEES))
-    assert shown.startswith("Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · ")
-    assert shown.count("Lees are mostly dead   yeast cells.") == 1
-    assert "methods/sur-lie.md" not in shown
-    (message,) = desk.shown
+async def test_an_answer_has_footnotes_with_titles_and_collapsed_passages(bot: LookUpBot) -> None:
+    (reply,) = await bot.ask("/ask What are lees?", answer(LEES))
+    assert reply.startswith("Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · ")
+    assert reply.count("Lees are mostly dead   yeast cells.") == 1
+    assert "methods/sur-lie.md" not in reply
+    (message,) = bot.messages_in_chat
     assert (marks(message), buttons(message)) == (["bold", "expandable_blockquote"], [])
-    (turn,) = desk.tracer.turns
-    assert desk.tracer.inputs == ["/ask What are lees?"]
+    (turn,) = bot.tracer.turns
+    assert bot.tracer.inputs == ["/ask What are lees?"]
     expected = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
     assert names(turn) == expected
     assert (turn.metadata["outcome"], turn.metadata["llm_calls"]) == ("answered", 1)
     assert str(turn.output).startswith("Lees are mostly dead yeast cells [1].")
 
 
-async def test_without_a_model_the_best_passages_are_shown_once_and_that_is_said(
-    desk: Desk,
+async def test_without_a_model_the_best_passages_are_shown_with_a_note(
+    bot: LookUpBot,
 ) -> None:
-    (shown,) = await desk.ask("/ask When may Muscadet be bottled?")
-    assert shown.startswith(f"{translate('best_passages')}\n\n{MUSCADET.text} [1]")
-    assert shown.endswith(f"\n\n{NOTE_SYMBOL} {translate('documents_no_model')}")
-    assert "[1] Sur lie · Muscadet" in shown
-    assert shown.count(MUSCADET.text) == 1
-    assert buttons(desk.shown[0]) == []
+    (reply,) = await bot.ask("/ask When may Muscadet be bottled?")
+    assert reply.startswith(f"{translate('best_passages')}\n\n{MUSCADET.text} [1]")
+    assert reply.endswith(f"\n\n{NOTE_SYMBOL} {translate('documents_no_model')}")
+    assert "[1] Sur lie · Muscadet" in reply
+    assert reply.count(MUSCADET.text) == 1
+    assert buttons(bot.messages_in_chat[0]) == []
 
 
-async def test_a_question_is_refined_when_asked_and_the_refined_one_is_shown(desk: Desk) -> None:
+async def test_a_question_is_refined_on_request_and_the_refined_one_is_shown(
+    bot: LookUpBot,
+) -> None:
     question = "What *are* lees,\n> and [why]?"
-    (shown,) = await desk.ask(f"/ask {question} --refine", answer_json(REFINED), answer(LEES))
-    assert shown.startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
-    assert f"QUESTION: {question}" in sent(desk.model_server)["messages"][1]["content"]
+    (reply,) = await bot.ask(f"/ask {question} --refine", answer_json(REFINED), answer(LEES))
+    assert reply.startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
+    assert f"QUESTION: {question}" in sent(bot.model_server)["messages"][1]["content"]
 
 
-async def test_what_cannot_be_looked_up_gets_one_sentence(desk: Desk) -> None:
+async def test_invalid_look_ups_are_answered_with_one_sentence(bot: LookUpBot) -> None:
     replies = {
         "/ask ?!": translate("ask_usage"),
         f"/ask {'x' * 1001}": translate("question_too_long"),
@@ -127,38 +129,38 @@ async def test_what_cannot_be_looked_up_gets_one_sentence(desk: Desk) -> None:
         "/ask What are lees?": translate("no_documents"),
         "/quotes lees": translate("no_documents"),
     }
-    async with desk.open(library=FakeLibrary(())):
+    async with bot.open(library=FakeLibrary(())):
         for text in replies:
-            desk.bot_api.say(text)
-        assert await desk.bot_api.wait_for_message(len(replies)) == [*replies.values()]
+            bot.bot_api.say(text)
+        assert await bot.bot_api.wait_for_message(len(replies)) == [*replies.values()]
 
 
-async def test_each_quote_is_a_message_and_the_models_words_are_marked(desk: Desk) -> None:
+async def test_each_quote_is_a_message_and_the_models_words_are_marked(bot: LookUpBot) -> None:
     first, second = "lees are mostly dead yeast", OYSTERS.text
-    found = {
+    model_answer = {
         "snippets": [snippet(first), snippet(second, OYSTERS)],
         "summary": "Lees are old yeast.",
         "noResults": False,
     }
-    seen = await desk.ask("/quotes lees with oysters", answer_json(found), replies=3)
+    replies = await bot.ask("/quotes lees with oysters", answer_json(model_answer), replies=3)
     relevance = "The model's words: It says so."
-    assert seen == [
+    assert replies == [
         f"1. Sur lie · What the lees are\nLees are mostly dead   yeast\n{relevance}",
         f"2. Wine with oysters · Section 1 of 1\n{second}\n{relevance}",
         "The model's words: Lees are old yeast.",
     ]
-    assert [marks(message) for message in desk.shown] == [
+    assert [marks(message) for message in bot.messages_in_chat] == [
         ["bold", "blockquote", "italic"],
         ["bold", "blockquote", "italic"],
         ["italic"],
     ]
 
 
-async def test_without_a_provider_there_are_ten_links(desk: Desk) -> None:
-    (shown,) = await desk.ask("/find wine bars in Lyon")
-    lead = f"Wine bar · Lyon\n\n{translate('no_place_search')}\n\n1. wine bar Lyon · duck"
-    assert shown.startswith(lead)
-    (message,) = desk.shown
+async def test_without_a_provider_there_are_ten_links(bot: LookUpBot) -> None:
+    (reply,) = await bot.ask("/find wine bars in Lyon")
+    beginning = f"Wine bar · Lyon\n\n{translate('no_place_search')}\n\n1. wine bar Lyon · duck"
+    assert reply.startswith(beginning)
+    (message,) = bot.messages_in_chat
     links = [entity["url"] for entity in message["entities"] if entity["type"] == "text_link"]
     assert len(links) == 10
     assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)
