@@ -17,20 +17,12 @@ from agent.engine.llm import load_client
 from agent.fallback.words import load_lexicon
 from agent.mcp import McpServers, open_servers
 from agent.tracing.records import keyed_hash
+from bot import tasks
 from bot.budgets import Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.question import RunningTurns
 from bot.resources import STATS_RETENTION, Resources, forget_old, open_resources, sommelier_of
-from bot.tasks import (
-    AsyncFunction,
-    exit_if_loop_hangs,
-    run_all,
-    run_every,
-    run_shutdown_step,
-    run_until,
-    stop_on_signals,
-)
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from bot.telegram.connection import ALLOWED_UPDATES, introduce, poll, telegram_bot, until_reached
@@ -75,7 +67,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     if settings.telegram_bot_token is None:
         raise SettingsError("TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you")
     token, url = settings.telegram_bot_token, settings.database_url.get_secret_value()
-    stop = stop or stop_on_signals()
+    stop = stop or tasks.stop_on_signals()
     async with (
         open_resources(settings) as resources,
         open_locks(url, resources.repositories.inbox) as locks,
@@ -88,15 +80,15 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
             await load_client()
         await asyncio.to_thread(load_lexicon)
         gc.freeze()  # these objects live until the end: the collector need not look at them
-        work: list[AsyncFunction] = [
+        work: list[tasks.AsyncFunction] = [
             lanes.watch,
             partial(receive, settings, lanes),
             partial(while_leading, locks, partial(lead, settings, lanes)),
-            exit_if_loop_hangs,
+            tasks.exit_if_loop_hangs,
         ]
         if settings.http_port is not None:
             work.append(partial(serve, settings, lanes))
-        await run_until(stop, *work)
+        await tasks.run_until(stop, *work)
         await lanes.finish(FINISH_SECONDS)
 
 
@@ -112,7 +104,7 @@ async def open_lanes(
         in_all = settings.telegram_messages_per_second
         rate_limit = RateLimit(in_all=(Limit(in_all, 1),)) if in_all else None
         bot = telegram_bot(token.get_secret_value(), settings.telegram_base_url, rate_limit)
-        stack.push_async_callback(run_shutdown_step, "Telegram", bot.shutdown)
+        stack.push_async_callback(tasks.run_shutdown_step, "Telegram", bot.shutdown)
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
         admins = frozenset(settings.admin_ids)
         sender = Sender(bot, repositories.chats, repositories.inbox)
@@ -148,7 +140,7 @@ async def open_lanes(
             burst_seconds=settings.burst_seconds,
             max_tries=settings.update_max_tries,
         )
-        stack.push_async_callback(run_shutdown_step, "turns", lanes.finish)
+        stack.push_async_callback(tasks.run_shutdown_step, "turns", lanes.finish)
         yield lanes
 
 
@@ -202,16 +194,16 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
         unsent = await forget_old(settings, conversation.repositories)
         conversation.turns.metrics.count_dropped_traces(unsent)
 
-    rounds: tuple[tuple[float, str, AsyncFunction], ...] = (
+    rounds: tuple[tuple[float, str, tasks.AsyncFunction], ...] = (
         (FORGET_SECONDS, "forgetting old data", forget),
         (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, memory)),
         (REMIND_SECONDS, "reminding", partial(remind, conversation)),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
     )
-    work: list[AsyncFunction] = [partial(run_every, *repeated) for repeated in rounds]
+    work: list[tasks.AsyncFunction] = [partial(tasks.run_every, *repeated) for repeated in rounds]
     if settings.webhook_url is None:
         work.append(partial(poll, lanes.dispatcher.bot, lanes.accept))
-    await run_all(*work)
+    await tasks.run_all(*work)
 
 
 async def serve(settings: Settings, lanes: Lanes) -> None:

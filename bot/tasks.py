@@ -4,7 +4,7 @@ import asyncio
 import faulthandler
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Final, NoReturn
 
@@ -78,16 +78,14 @@ async def in_background(function: AsyncFunction) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-async def run_every(
-    seconds: float, description: str, function: Callable[[], Awaitable[object]]
-) -> NoReturn:
+async def run_every(seconds: float, description: str, function: AsyncFunction) -> NoReturn:
     """Run a function now and every so many seconds, even if it fails."""
     while True:
         await run_and_log_errors(description, function)
         await asyncio.sleep(seconds)
 
 
-async def run_and_log_errors(description: str, function: Callable[[], Awaitable[object]]) -> None:
+async def run_and_log_errors(description: str, function: AsyncFunction) -> None:
     """Run a function. Log its error instead of raising it."""
     try:
         await function()
@@ -95,7 +93,7 @@ async def run_and_log_errors(description: str, function: Callable[[], Awaitable[
         log.warning("%s failed (%s)", description, type(error).__name__)
 
 
-async def run_shutdown_step(description: str, step: Callable[[], Awaitable[object]]) -> None:
+async def run_shutdown_step(description: str, step: AsyncFunction) -> None:
     """Run a step of the shutdown within a time limit. Log its error instead of raising it."""
     try:
         async with asyncio.timeout(SHUTDOWN_STEP_SECONDS):

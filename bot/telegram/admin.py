@@ -33,6 +33,8 @@ from db.repositories.people import Access
 STATS_DAYS: Final = 7
 USER_ID: Final = pattern(r"\d{1,18}")
 ACCESS_BY_COMMAND: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
+BUTTON_DATA: Final = r"[ab]:\d{1,18}:(?:allow|block|send)$"
+"""The data of buttons: the id of a user (a:ID:allow, a:ID:block) or a broadcast (b:ID:send)."""
 BATCH_SIZE: Final = 20
 """The number of messages of a broadcast that are read from the database at once."""
 
@@ -49,19 +51,13 @@ def admin_handlers(
     `only_allowed`, broadcasts go only to users with access; else to all who are not blocked.
     """
     is_admin = filters.User(admin_ids)
-    user_commands = ("allow", "block", "clearcare")
+    commands = ("allow", "block", "clearcare")
     return [
         on_command("stats", _show_stats, is_admin),
         on_command("trace", partial(_show_trace, trace_link), is_admin),
         on_command("broadcast", partial(_draft_broadcast, only_allowed), is_admin),
-        *(
-            on_command(name, partial(_handle_user_command, admin_ids, name), is_admin)
-            for name in user_commands
-        ),
-        on_press(
-            r"[ab]:\d{1,18}:(?:allow|block|send)$",
-            partial(_handle_button, admin_ids, only_allowed),
-        ),
+        *(on_command(name, partial(_manage_user, admin_ids, name), is_admin) for name in commands),
+        on_press(BUTTON_DATA, partial(_handle_button, admin_ids, only_allowed)),
     ]
 
 
@@ -105,7 +101,7 @@ async def _render_trace(conversation: Conversation, trace_id: str) -> str:
         return translate("not_traced")
 
 
-async def _handle_user_command(
+async def _manage_user(
     admin_ids: Collection[int], command: str, update: Update, conversation: Conversation
 ) -> None:
     """/allow, /block or /clearcare: handle the command for the user that it names."""
@@ -128,7 +124,6 @@ async def _handle_button(
 ) -> None:
     """Handle a button: allow or block a user who asks for access, or send a broadcast."""
     query = press_of(update)
-    # The id is that of a user (a:ID:allow, a:ID:block) or of a broadcast (b:ID:send).
     id_text, action = parts_of(query, 2)
     if query.from_user.id not in admin_ids:
         await acknowledge(query, translate("button_too_old"))
