@@ -45,8 +45,7 @@ MESSAGE_NAMES: Final = {
 """The commands that are answered with a fixed message, and its name in the translations."""
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
 """The style in a terminal of Telegram's HTML tags."""
-DRAFT_SECONDS: Final = 0.1
-"""The time between two updates of the answer that is being written."""
+DRAFT_INTERVAL_SECONDS: Final = 0.1
 
 
 def is_terminal() -> bool:
@@ -122,20 +121,15 @@ class TerminalConversation:
         self.resources = resources
         self.servers = servers
         self.sommelier = sommelier_of(resources, servers)
-        self.messages = resources.repositories.messages
-        self.memory = resources.repositories.memory
+        self.repositories = resources.repositories
         self.turns = TurnRunner(
             base_run=resources.run,
-            safety=SafetyService(help=resources.help, memory=self.memory),
-            store=resources.repositories.turns,
+            safety=SafetyService(help=resources.help, memory=self.repositories.memory),
+            store=self.repositories.turns,
         )
 
     async def answer(self, line: str) -> None:
-        """Answer a command, or a message to the sommelier.
-
-        Raises:
-            CancelledError: the user pressed Ctrl-C twice.
-        """
+        """Answer a command, or a message to the sommelier."""
         command, _, arguments = line.partition(" ")
         if not command.startswith("/"):
             await self._answer_message(line)
@@ -149,7 +143,7 @@ class TerminalConversation:
                 return
             text = look_up
         elif command == "/new":
-            count = await self.messages.forget(self.id)
+            count = await self.repositories.messages.forget(self.id)
             await self.turns.safety.forget(self.id)
             text = translate("forgotten" if count else "nothing_to_forget")
         else:
@@ -160,7 +154,7 @@ class TerminalConversation:
 
     async def _answer_message(self, message: str) -> None:
         """Print the sommelier's answer, then run the tool calls it proposes if the user agrees."""
-        history = to_history(await self.messages.recent(self.id))
+        history = to_history(await self.repositories.messages.recent(self.id))
         proposals = await self._run_turn(
             self._build_question(message),
             lambda run: self.sommelier.answer(message, replace(run, history=history)),
@@ -214,8 +208,8 @@ class TerminalConversation:
 
     async def forget(self) -> None:
         """Delete the messages and the user's stored facts."""
-        await self.messages.forget(self.id)
-        await self.memory.forget(self.id)
+        await self.repositories.messages.forget(self.id)
+        await self.repositories.memory.forget(self.id)
 
 
 async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | None) -> None:
@@ -231,7 +225,7 @@ async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | N
             lines = draft.wrap(console, console.width)[-max(1, console.height - 4) :]
             thinking = Text(translate("terminal_thinking"), "dim")
             live.update(Text("\n").join([*lines, thinking]), refresh=True)
-            await asyncio.sleep(DRAFT_SECONDS)
+            await asyncio.sleep(DRAFT_INTERVAL_SECONDS)
 
 
 def to_rich_text(markdown: str) -> Text:

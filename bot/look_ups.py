@@ -107,9 +107,9 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
     result = await Toolbox([tool]).call(call, run)
     text = result.text.removeprefix(ERROR_PREFIX)
     text = escape(truncate_at_boundary(text, MAX_TOOL_RESULT_CHARS))
-    if result.error_type is None:
-        return Reply(text=f"{translate('tool_done', tool=name)}\n\n{text}")
-    return Reply(text=f"{translate('tool_failed', tool=name)}\n\n{text}", outcome="failed")
+    is_done = result.error_type is None
+    heading = translate("tool_done" if is_done else "tool_failed", tool=name)
+    return Reply(text=f"{heading}\n\n{text}", outcome="answered" if is_done else "failed")
 
 
 async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool | None) -> Reply:
