@@ -80,7 +80,7 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
         await forget_old(settings, resources.repositories)
         # Reading a line blocks the event loop, so the servers must connect before that.
         for server in servers.connections:
-            await server.settled.wait()
+            await server.first_attempt_ended.wait()
         # For the same reason, let Ctrl-C raise KeyboardInterrupt instead of waiting for the loop.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:

@@ -100,7 +100,7 @@ def parse_find(arguments: str) -> tuple[str | None, str]:
 async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Reply:
     """Make a tool call that the user approved, and return its result as a reply."""
     name = escape(proposal.tool)
-    tool = servers.confirmed(proposal.tool)
+    tool = servers.confirmed_tool(proposal.tool)
     if tool is None:
         return Reply(text=translate("tool_down", tool=name), outcome="failed")
     call = ToolCall("approved", proposal.tool, proposal.arguments)

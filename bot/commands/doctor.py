@@ -154,7 +154,7 @@ async def check_tools(settings: Settings) -> str:
     _, problems = read_servers(settings.mcp_servers.get_secret_value())
     async with open_servers(settings.mcp_servers) as servers:
         for server in servers.connections:
-            await server.settled.wait()
+            await server.first_attempt_ended.wait()
             if server.problem:
                 problems.append(f"{server.name} does not run ({server.problem})")
         tools = ", ".join(

@@ -69,7 +69,7 @@ async def test_another_agent_searches_over_http_with_the_token_of_the_api(
                 await searched(client)
         ours = SecretStr(json.dumps({"cellar": {"url": url, "headers": bearer}}))
         async with open_servers(ours) as servers:
-            await servers.connections[0].settled.wait()
+            await servers.connections[0].first_attempt_ended.wait()
             assert [tool.name for tool in servers.tools] == [f"cellar__{name}" for name in TOOLS]
 
 

@@ -1,4 +1,4 @@
-"""Entries of MCP_SERVERS, results of tools, and schemas for servers that want them strict."""
+"""Entries of MCP_SERVERS, results of tools, and strict schemas of tools."""
 
 import json
 from dataclasses import replace
@@ -12,10 +12,10 @@ from agent.engine.messages import LLMRequest, ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
 from agent.engine.wire import Dialect
-from agent.mcp import read_servers, statements, text_of
+from agent.mcp import collect_evidence, format_result, read_servers
 
 
-def test_entries_are_read_as_other_programs_write_them_and_wrong_ones_are_told() -> None:
+def test_the_usual_format_is_read_and_invalid_entries_are_listed() -> None:
     servers, problems = read_servers(
         json.dumps(
             {
@@ -45,15 +45,15 @@ def test_entries_are_read_as_other_programs_write_them_and_wrong_ones_are_told()
         ([TextContent(text="x" * 2000)], None, "x" * 700 + "\n[cut: 2000 characters in all]"),
     ],
 )
-def test_a_result_is_bounded_text(content: list[Any], structured: Any, text: str) -> None:
+def test_a_result_is_text_of_limited_length(content: list[Any], structured: Any, text: str) -> None:
     result = CallToolResult(content=content, structured_content=structured)
-    assert text_of(result, 1000) == text
+    assert format_result(result, 1000) == text
 
 
-def test_what_a_model_wrote_itself_is_no_evidence() -> None:
-    said = "Page https://made.up/x links https://real.example/y"
-    found = statements("web__get#1", said, {"url": "https://made.up/x", "n": 3})
-    evidence = Evidence(sources=found)
+def test_repeated_arguments_of_the_model_are_not_evidence() -> None:
+    result = "Page https://made.up/x links https://real.example/y"
+    sources = collect_evidence("web__get#1", result, {"url": "https://made.up/x", "n": 3})
+    evidence = Evidence(sources=sources)
     assert evidence.links == {"https://real.example/y"}
     assert "made.up" not in "".join(evidence.texts)
 
@@ -65,7 +65,7 @@ SCHEMA = {
 }
 
 
-def test_a_server_that_wants_strict_tools_gets_them_after_its_complaint() -> None:
+def test_strict_schemas_are_sent_once_the_server_has_asked_for_them() -> None:
     dialect = Dialect("json_object").without(
         "Invalid schema for function 'fair': 'additionalProperties' is required to be false"
     )
@@ -88,7 +88,7 @@ def test_a_server_that_wants_strict_tools_gets_them_after_its_complaint() -> Non
     assert dialect.parameters([], LLMRequest([open_tool]))["tools"] == [open_tool]
 
 
-async def test_arguments_that_are_null_are_not_given() -> None:
+async def test_null_arguments_fall_back_to_their_defaults() -> None:
     def fair(city: str, days: int = 3) -> str:
         """When."""
         return f"{city} {days}"
