@@ -1,9 +1,9 @@
 """Render our Markdown as Telegram's HTML.
 
 Our Markdown has `**bold**`, `*italic*`, `` `code` ``, `- ` for bullets, `> ` for quotes, `**> ` for
-folded ones, and lines of backticks around code. Anything else is shown as it is written. The only
-link is `<https://…>`, shown as its domain; whatever else Telegram would turn into a link becomes
-code, which it leaves alone.
+expandable quotes, and fenced code. All other text is shown literally. The only links are
+`<https://…>`, shown as their domain. Any other text that Telegram would turn into a link is
+rendered as code, in which Telegram makes no links.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,14 @@ from agent.text import Match, pattern
 
 
 class Mark(NamedTuple):
-    """The formatting of a text: a tag of HTML, with the URL of an `a` or "expandable"."""
+    """One kind of formatting: an HTML tag."""
 
     tag: str
     value: str = ""
+    """The URL if the tag is `a`; "expandable" for an expandable quote; else empty."""
 
     @property
-    def opening(self) -> str:
+    def opening_tag(self) -> str:
         """Return the opening tag."""
         if self.tag == "a":
             return f'<a href="{escape_html(self.value)}">'
@@ -34,88 +35,83 @@ class Mark(NamedTuple):
 
 
 Marks = tuple[Mark, ...]
-"""The formatting of a character, outermost mark first."""
+"""The formatting of a character, outermost tag first."""
 
 
 class Styled(NamedTuple):
-    """A text, and the formatting of each of its characters."""
+    """A text with the formatting of every character."""
 
     text: str
     marks: Sequence[Marks]
 
 
-QUOTE, FOLDED = Mark("blockquote"), Mark("blockquote", "expandable")
+QUOTE, EXPANDABLE_QUOTE = Mark("blockquote"), Mark("blockquote", "expandable")
 CODE, PRE = Mark("code"), Mark("pre")
 EMPHASIS: Final = {"strong_open": Mark("b"), "em_open": Mark("i")}
-INERT: Final = frozenset({"a", "code", "pre"})
-"""Tags in which Telegram makes no links by itself."""
+NO_LINK_TAGS: Final = frozenset({"a", "code", "pre"})
+"""Tags in which Telegram does not turn text into links."""
 
-MESSAGE_UNITS: Final = 4096
-"""The longest message, in UTF-16 units of visible text."""
-MESSAGE_ENTITIES: Final = 100
+MAX_MESSAGE_UNITS: Final = 4096
+"""Telegram counts a message in UTF-16 units of visible text."""
+MAX_MESSAGE_ENTITIES: Final = 100
 
 _FENCE: Final = pattern("`{3,}")
 _BULLET: Final = pattern(r"\A([ \t]*)[-*+][ \t]+(\S)")
-_QUOTE: Final = pattern(r"(?P<folded>\*\*>)(?:[ \t]|\Z)| {0,3}>[ \t]?")
+_QUOTE: Final = pattern(r"(?P<expandable>\*\*>)(?:[ \t]|\Z)| {0,3}>[ \t]?")
 
 
-def to_telegram_html(markdown: str) -> str:
-    """Return Markdown as valid HTML of Telegram, in one piece."""
-    return to_html(parse(markdown))
+def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
+    """Render Markdown as HTML messages within Telegram's limits; return no empty messages.
 
-
-def split_messages(markdown: str, limit: int = MESSAGE_UNITS) -> list[str]:
-    """Return Markdown as HTML messages within Telegram's limits, none of them empty.
-
-    A message ends with a paragraph, else with a line, a sentence or a word. `limit` is at least 2
-    UTF-16 units of visible text.
+    Split after a paragraph if possible, else after a line, a sentence or a word. `limit` is the
+    maximum visible text of a message in UTF-16 units, at least 2 (the length of an emoji).
     """
     text, marks = parse(markdown)
     messages, start = list[str](), 0
     while rest := text[start:].lstrip():
         start = len(text) - len(rest)
-        room = _room(rest, marks[start:], limit)
-        end = _cut(rest[: room + 2], room)
-        shown = rest[:end].rstrip()
-        messages.append(to_html(Styled(shown, marks[start : start + len(shown)])))
+        capacity = _count_fitting_chars(rest, marks[start:], limit)
+        end = _find_split(rest[: capacity + 2], capacity)
+        visible = rest[:end].rstrip()
+        messages.append(to_html(Styled(visible, marks[start : start + len(visible)])))
         start += end
     return messages
 
 
 def parse(markdown: str) -> Styled:
-    """Return the text that Markdown shows, with its formatting. Lines stay lines."""
+    """Return the visible text of Markdown with its formatting. Line breaks are preserved."""
     pieces = list[tuple[str, Marks]]()
     previous: Marks | None = None
-    for line, block in _lines(strip_invisible(markdown)):
+    for line, block in _split_lines(strip_invisible(markdown)):
         if previous is not None:
             pieces.append(("\n", block if block == previous else ()))
-        pieces += [(line, block)] if block == (PRE,) else _inline(line, block)
+        pieces += [(line, block)] if block == (PRE,) else _parse_inline(line, block)
         previous = block
     text = "".join(piece for piece, _ in pieces)
-    marks = [around for piece, around in pieces for _ in piece]
-    for found in find_auto_links(text):
-        if found.kind == "address":
-            marks[found.start : found.end] = map(_as_code, marks[found.start : found.end])
+    marks = [piece_marks for piece, piece_marks in pieces for _ in piece]
+    for link in find_auto_links(text):
+        if link.kind == "address":
+            marks[link.start : link.end] = map(_as_code, marks[link.start : link.end])
     return Styled(text, marks)
 
 
-def _lines(text: str) -> Iterator[tuple[str, Marks]]:
-    """Yield every line with the block that it belongs to."""
-    fence = ""
+def _split_lines(text: str) -> Iterator[tuple[str, Marks]]:
+    """Yield every line with the formatting of its block, without the fences of code."""
+    open_fence = ""
     for line in text.split("\n"):
-        if line == fence if fence else _FENCE.fullmatch(line):
-            fence = "" if fence else line
-        elif fence:
+        if open_fence and line != open_fence:
             yield line, (PRE,)
+        elif _FENCE.fullmatch(line):
+            open_fence = "" if open_fence else line
         elif quote := _QUOTE.match(line):
-            block = (FOLDED,) if quote["folded"] else (QUOTE,)
-            yield _BULLET.sub(_bullet, line[quote.end() :]), block
+            block = (EXPANDABLE_QUOTE,) if quote["expandable"] else (QUOTE,)
+            yield _BULLET.sub(_format_bullet, line[quote.end() :]), block
         else:
-            yield _BULLET.sub(_bullet, line), ()
+            yield _BULLET.sub(_format_bullet, line), ()
 
 
-def _bullet(found: Match) -> str:
-    return f"{found[1]}• {found[2]}"
+def _format_bullet(bullet: Match) -> str:
+    return f"{bullet[1]}• {bullet[2]}"
 
 
 @cache
@@ -123,74 +119,76 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("zero").enable(["autolink", "backticks", "emphasis", "escape"])
 
 
-def _inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
-    """Yield the pieces of a line in a block, with their formatting."""
+def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
+    """Yield the pieces of a line with their formatting, which includes that of the block."""
     (inline,) = _parser().parseInline(line)
-    marks = list[Mark | None]()
+    open_marks = list[Mark | None]()  # None for a link that is not rendered as a link
     for token in inline.children or ():
-        around = (*block, *filter(None, marks))
+        marks = (*block, *filter(None, open_marks))
         if token.type == "link_open":
             url = str(token.attrs["href"])
-            marks.append(Mark("a", url) if get_domain(url) else None)
+            open_marks.append(Mark("a", url) if get_domain(url) else None)
         elif token.nesting > 0:
-            marks.append(EMPHASIS[token.type])
+            open_marks.append(EMPHASIS[token.type])
         elif token.nesting < 0:
-            marks.pop()
+            open_marks.pop()
         elif token.type == "code_inline":
             yield token.content, (*block, CODE)
-        elif around and around[-1].tag == "a":
-            yield get_domain(around[-1].value), around
+        elif marks and marks[-1].tag == "a":
+            yield get_domain(marks[-1].value), marks
         else:
-            yield token.content, around
+            yield token.content, marks
 
 
 def _as_code(marks: Marks) -> Marks:
-    """Return the formatting in which Telegram does not turn an address into a link."""
-    if any(mark.tag in INERT for mark in marks):
+    """Return the formatting of an address that prevents Telegram from making it a link."""
+    if any(mark.tag in NO_LINK_TAGS for mark in marks):
         return marks
     return (*(mark for mark in marks if mark.tag == QUOTE.tag), CODE)
 
 
 def to_html(styled: Styled) -> str:
     """Return a text as Telegram's HTML: well nested, all text escaped."""
-    html, opened, start = "", Marks(), 0
-    for marks, run in groupby((*styled.marks, ())):
-        pairs = zip(opened, marks, strict=False)
+    html, open_marks, start = "", Marks(), 0
+    for marks, run in groupby((*styled.marks, ())):  # the empty formatting closes all tags
+        pairs = zip(open_marks, marks, strict=False)
         common = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
-        html += "".join(f"</{mark.tag}>" for mark in reversed(opened[common:]))
-        html += "".join(mark.opening for mark in marks[common:])
+        html += "".join(f"</{mark.tag}>" for mark in reversed(open_marks[common:]))
+        html += "".join(mark.opening_tag for mark in marks[common:])
         end = start + len([*run])
         html += escape_html(styled.text[start:end], quote=False)
-        opened, start = marks, end
+        open_marks, start = marks, end
     return html
 
 
-def utf16_units(text: str) -> int:
+def count_utf16_units(text: str) -> int:
     """Return the length of a text as Telegram counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _room(text: str, marks: Sequence[Marks], limit: int) -> int:
-    """Return how many characters fit into one message, at least one."""
-    entities, before = 0, Marks()
-    for position, (character, around) in enumerate(zip(text, marks, strict=True)):
-        limit -= utf16_units(character)
-        entities += sum(mark not in before for mark in around) if around is not before else 0
-        if position and (limit < 0 or entities > MESSAGE_ENTITIES):
-            return position
-        before = around
+def _count_fitting_chars(text: str, marks: Sequence[Marks], limit: int) -> int:
+    """Return how many characters of a text fit into one message, at least one."""
+    units = entities = 0
+    previous = Marks()
+    for index, (char, char_marks) in enumerate(zip(text, marks, strict=True)):
+        units += count_utf16_units(char)
+        if char_marks is not previous:
+            entities += sum(mark not in previous for mark in char_marks)
+        if index and (units > limit or entities > MAX_MESSAGE_ENTITIES):
+            return index
+        previous = char_marks
     return len(text)
 
 
-def _cut(text: str, room: int) -> int:
-    """Return where to end a message that has room for `room` characters of `text`."""
-    if room >= len(text):
+def _find_split(text: str, capacity: int) -> int:
+    """Return the index at which to end a message that holds at most `capacity` characters."""
+    if capacity >= len(text):
         return len(text)
-    cuts = (
-        text.rfind("\n\n", 1, room + 2),
-        text.rfind("\n", 1, room + 1),
-        find_last_sentence_end(text, room),
-        text.rfind(" ", 1, room + 1),
-        room,
+    candidates = (
+        text.rfind("\n\n", 1, capacity + 2),
+        text.rfind("\n", 1, capacity + 1),
+        find_last_sentence_end(text, capacity),
+        text.rfind(" ", 1, capacity + 1),
+        capacity,
     )
-    return next(cut for cut in cuts if cut > 0)
+    return next(index for index in candidates if index > 0)

@@ -13,7 +13,7 @@ from agent.care import SafetyState
 from agent.engine.run import Limits
 from agent.sommelier.wine import Allergen
 from agent.turn import Fact, Person, Reply, StoredMessage
-from bot.telegram.render import parse, to_telegram_html
+from bot.telegram.render import parse, split_messages
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.fakes import CHINON, FREE, RIOJA
 from tests.faults import turns
@@ -109,7 +109,7 @@ async def test_an_order_in_the_note_of_a_wine_changes_nothing(model_server: Mode
     reply = await reply_to("a red", model_server, GET, obeying, wines=(noted, RIOJA))
     assert "€1." not in reply.text
     assert links_in(reply) == []
-    assert "<a " not in to_telegram_html(reply.text)
+    assert "<a " not in "".join(split_messages(reply.text))
 
 
 async def test_an_order_in_a_document_changes_nothing(model_server: ModelServer) -> None:

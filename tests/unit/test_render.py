@@ -8,14 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.markdown import NOTE_SYMBOL, escape, find_auto_links, strip_invisible, unescape
-from bot.telegram.render import (
-    CODE,
-    INERT,
-    parse,
-    split_messages,
-    to_telegram_html,
-    utf16_units,
-)
+from bot.telegram.render import CODE, NO_LINK_TAGS, count_utf16_units, parse, split_messages
 from tests.doubles.telegram_html import parse_html
 
 LINK = "https://x.org/a_b"
@@ -36,7 +29,7 @@ markdownish = st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=40).map("".joi
         ("- one\n  * nested\n1. first", "• one\n  • nested\n1. first"),
         ("> quoted\n> again\nafter", "<blockquote>quoted\nagain</blockquote>\nafter"),
         ("```\nx **y** a.org\n\n```\nend", "<pre>x **y** a.org\n</pre>\nend"),
-        ("**> all of it\n**> folded", "<blockquote expandable>all of it\nfolded</blockquote>"),
+        ("**> a long\n**> quote", "<blockquote expandable>a long\nquote</blockquote>"),
         ("<https://www.x.org/?a=1&b=2>", '<a href="https://www.x.org/?a=1&amp;b=2">x.org</a>'),
         ('<https://x.org/"onclick="y>', '<a href="https://x.org/%22onclick=%22y">x.org</a>'),
         ('<a href="x">R&D</a> &lt;', '&lt;a href="x"&gt;R&amp;D&lt;/a&gt; &amp;lt;'),
@@ -46,13 +39,15 @@ markdownish = st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=40).map("".joi
 def test_markdown_becomes_telegram_html_and_other_text_is_unchanged(
     markdown: str, html: str
 ) -> None:
-    assert to_telegram_html(markdown) == html
+    assert split_messages(markdown) == [html]
 
 
 def linkable_text(markdown: str) -> str:
     """Return the text of a message in which Telegram would detect links."""
     chars = zip(*parse(markdown), strict=True)
-    return "".join(" " if INERT & {mark.tag for mark in marks} else char for char, marks in chars)
+    return "".join(
+        " " if NO_LINK_TAGS & {mark.tag for mark in marks} else char for char, marks in chars
+    )
 
 
 def visible_text(html: str) -> str:
@@ -71,13 +66,14 @@ def test_escaped_text_never_becomes_a_link(text: str) -> None:
     escaped = escape(text)
     for markdown in (escaped, f"**{escaped}**", f"Look ({escaped}), or", f"> {escaped}"):
         assert not list(find_auto_links(linkable_text(markdown)))
-        assert "<a" not in to_telegram_html(markdown)
+        assert "<a" not in "".join(split_messages(markdown))
 
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish)
 def test_any_text_becomes_valid_telegram_html_with_all_its_words(text: str) -> None:
-    parse_html(to_telegram_html(text))
+    for html in split_messages(text):
+        parse_html(html)
     styled = parse(text)
     assert all(link.kind == "tag" for link in find_auto_links(linkable_text(text)))
     links = {mark.value for marks in styled.marks for mark in marks if mark.tag == "a"}
@@ -123,7 +119,7 @@ def test_split_messages_respect_the_limits_and_lose_nothing(text: str, limit: in
     parts = split_messages(text, limit)
     for part in parts:
         shown, entities = parse_html(part)
-        assert 0 < utf16_units(shown) <= limit
+        assert 0 < count_utf16_units(shown) <= limit
         assert len(entities) <= 100
     assert printed("".join(visible_text(part) for part in parts)) == printed(parse(text).text)
 
