@@ -101,8 +101,8 @@ async def open_lanes(
     async with AsyncExitStack() as stack:
         sending = send_traces(settings, resources.sessions, metrics.count_dropped_traces)
         await stack.enter_async_context(sending)
-        in_all = settings.telegram_messages_per_second
-        rate_limit = RateLimit(in_all=(Limit(in_all, 1),)) if in_all else None
+        per_second = settings.telegram_messages_per_second
+        rate_limit = RateLimit(overall=(Limit(per_second, 1),)) if per_second else None
         bot = telegram_bot(token.get_secret_value(), settings.telegram_base_url, rate_limit)
         stack.push_async_callback(tasks.run_shutdown_step, "Telegram", bot.shutdown)
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))

@@ -34,7 +34,7 @@ from bot.question import (
     open_trace,
     trace_delivery,
 )
-from bot.telegram.replies import Replies, messages_of_turn
+from bot.telegram.replies import Replies, build_turn_messages
 from db.engine import BRIEF_TRIES, call_or_default
 from db.models import OutboxRow
 from db.repositories.turns import EndedTurn, TurnRepository
@@ -199,7 +199,7 @@ class TurnRunner:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
-        messages = messages_of_turn(question, [reply.text])
+        messages = build_turn_messages(question, [reply.text])
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> Reply | None:

@@ -25,7 +25,7 @@ from bot.telegram.messages import (
     message_of,
     press_of,
 )
-from bot.telegram.sender import Button, messages_of
+from bot.telegram.sender import Button, build_messages
 from bot.updates.bursts import is_forwarded
 from db.models import OutboxRow
 from db.repositories.people import Access
@@ -176,7 +176,7 @@ async def _send_broadcast(
     draft = await broadcasts.get(broadcast_id)
     if draft is None:
         return False
-    parts = messages_of(Destination(0), [draft.text])
+    parts = build_messages(Destination(0), [draft.text])
     messages = [
         OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
         for chat_id in await chats.private(only_allowed=only_allowed)
@@ -235,5 +235,5 @@ async def send_broadcasts(conversation: Conversation) -> None:
         admin = broadcast.created_by
         with use_language(await conversation.language_of(admin)):
             text = translate("broadcast_done", count=count, failed=failed)
-            report = messages_of(Destination(admin), [text])
+            report = build_messages(Destination(admin), [text])
         await broadcasts.finish(broadcast.id, report)

@@ -25,7 +25,7 @@ from bot.telegram.buttons import acknowledge, as_id, claim, parts_of, remove_but
 from bot.telegram.conversation import AnyHandler, Conversation, on_press
 from bot.telegram.messages import chat_and_user_ids, press_of
 from bot.telegram.rating import rating
-from bot.telegram.sender import MAX_DATA, Button, ButtonRows, in_rows
+from bot.telegram.sender import MAX_DATA_BYTES, Button, ButtonRows, in_rows
 from bot.updates.bursts import FOLLOW_UP
 
 NEXT: Final = f"{FOLLOW_UP}:"
@@ -159,7 +159,7 @@ def _memory_buttons(question: Question, reply: Reply) -> ButtonRows:
     suggested = [
         Button(translate("remember_fact", fact=describe_fact(fact))[:MAX_LABEL], data)
         for fact in reply.suggested_facts
-        if len((data := _data(question.user_id, fact)).encode()) <= MAX_DATA
+        if len((data := _data(question.user_id, fact)).encode()) <= MAX_DATA_BYTES
     ]
     return undo_button(undo_id) + tuple((button,) for button in suggested[:MAX_SUGGESTED])
 

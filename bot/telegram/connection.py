@@ -20,7 +20,7 @@ from telegram.request import BaseRequest, RequestData
 
 from agent import size_limits
 from agent.retrying import Backoff, Sleep, retry
-from bot.telegram.rate_limit import RateLimit, seconds_of
+from bot.telegram.rate_limit import RateLimit, retry_seconds
 from bot.updates.bursts import KINDS, LARGEST_ID
 from db.repositories.inbox import Payload
 
@@ -151,7 +151,7 @@ async def until_reached(
 
     def wait_after(error: Exception) -> bool | float:
         if isinstance(error, RetryAfter):
-            return seconds_of(error)
+            return retry_seconds(error)
         return not isinstance(error, InvalidToken)
 
     try:

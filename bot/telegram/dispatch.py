@@ -101,7 +101,7 @@ class Dispatcher:
         """
         user, chats = update.effective_user, self.conversation.repositories.chats
         if update.effective_chat:
-            await self.conversation.sender.reachable(update.effective_chat.id)
+            await self.conversation.sender.record_reachable(update.effective_chat.id)
         if filters.StatusUpdate.MIGRATE.check_update(update):
             return True
         await self.conversation.choose_language(update)

@@ -32,7 +32,7 @@ def inline_handlers() -> list[AnyHandler]:
 async def _offer(limit: RateLimit, update: Update, conversation: Conversation) -> None:
     """Offer wines to send in any chat; none to a user who is offered no alcohol."""
     query = update.inline_query
-    if query is not None and limit.take(query.from_user.id):
+    if query is not None and limit.count_if_free(query.from_user.id):
         wines = await _find(conversation, query)
         results = [_article(number, wine) for number, wine in enumerate(wines)]
         await answer_inline(query, results, CACHED_SECONDS)

@@ -39,7 +39,7 @@ from bot.telegram.answer_buttons import undo_button
 from bot.telegram.buttons import acknowledge, remove_buttons
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_message, on_press
 from bot.telegram.messages import behind_command, chat_and_user_ids, message_of, press_of
-from bot.telegram.sender import Button, messages_of
+from bot.telegram.sender import Button, build_messages
 from db.wines.lists import read_cellar
 
 FORGET_FACT: Final = "t:"
@@ -176,6 +176,6 @@ async def remind(conversation: Conversation) -> None:
         with use_language(await conversation.language_of(user_id)):
             text = cellar(due, now.year, translate("cellar_due"))
             no_more = Button(translate("cellar_remind_no_button"), NO_REMINDERS)
-        messages = messages_of(Destination(user_id), [text], ((no_more,),))
+        messages = build_messages(Destination(user_id), [text], ((no_more,),))
         facts = tuple(reminder_fact(bottles, now.year) for bottles in due)
         await memory.remind(user_id, Fact("setting", month), facts, messages)

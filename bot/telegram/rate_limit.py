@@ -1,4 +1,4 @@
-"""Keep the bot's messages within Telegram's limits: per chat, per group and in all."""
+"""Keep the bot's messages within Telegram's limits: per chat, per group and overall."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from telegram.ext import BaseRateLimiter
 from agent.retrying import Sleep
 
 Optional = Literal["optional"]
-"""Passed as `rate_limit_args` with a message that need not be sent."""
+"""The `rate_limit_args` of a message that is skipped if it would have to wait."""
 R = TypeVar("R")
 
 
@@ -27,55 +27,60 @@ class Limit(NamedTuple):
 Limits = tuple[Limit, ...]
 
 PER_CHAT: Final = (Limit(3, 3),)
-"""About one a second, while an answer in a few parts goes out at once."""
+"""About one message a second on average; up to three parts of an answer are sent at once."""
 PER_GROUP: Final = (*PER_CHAT, Limit(20, 60))
-IN_ALL: Final = (Limit(30, 1),)
+OVERALL: Final = (Limit(30, 1),)
 
-MESSAGES: Final = frozenset({"sendMessage", "sendDocument", "sendVoice"})
-"""Methods that count; an edit counts in groups only, drafts and typing never."""
-MOST_CHATS: Final = 10_000
-"""The most chats that are remembered; the one that was sent nothing for longest goes first."""
-EARLY: Final = 1e-6
-"""Seconds by which a clock may wake us too early without another sleep."""
+COUNTED_METHODS: Final = frozenset({"sendMessage", "sendDocument", "sendVoice"})
+"""Methods that count as messages. Edits count only in groups; drafts and typing never."""
+MAX_CHATS: Final = 10_000
+"""Maximum chats in memory; the least recently used one is removed first."""
+CLOCK_TOLERANCE: Final = 1e-6
+"""Seconds by which `sleep` may return too early without being called again."""
 
 
 class _Window:
-    """The messages sent to one chat, or to all: when they were sent, and when one more may be."""
+    """The times of the last messages to one chat, or to all chats, and their limits."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.turn = asyncio.Lock()
+        self.queue = asyncio.Lock()
         """Held by the message that is sent next."""
-        self.sent: deque[float] = deque(maxlen=max((limit.messages for limit in limits), default=0))
-        self.held_until = float("-inf")
+        max_messages = max((limit.messages for limit in limits), default=0)
+        self.sent_at: deque[float] = deque(maxlen=max_messages)
+        self.paused_until = float("-inf")
 
     @property
     def free_at(self) -> float:
-        """Return the moment from which one more message is within the limits."""
-        full = (limit for limit in self.limits if len(self.sent) >= limit.messages)
-        return max([self.held_until, *(self.sent[-count] + seconds for count, seconds in full)])
+        """Return the time from which one more message is within the limits."""
+        free_at = self.paused_until
+        for count, seconds in self.limits:
+            if len(self.sent_at) >= count:
+                # The limit allows a message when the last but `count` leaves its time span.
+                free_at = max(free_at, self.sent_at[-count] + seconds)
+        return free_at
 
 
 class RateLimit(BaseRateLimiter[Optional]):
     """Delays messages until Telegram's limits allow them.
 
-    A message waits for the limits of its chat first and only then for the limit of all chats, so no
-    chat holds up another. After a 429 only its chat waits. The limits are those of this process: of
-    several replicas, give each its share of `in_all`.
+    A message waits for the limits of its chat first, and only then for the overall limits, so no
+    chat delays another. After a 429 only its chat waits. The limits apply to this process: if there
+    are several replicas, give each a share of `overall`.
     """
 
     def __init__(
         self,
         per_chat: Limits = PER_CHAT,
         per_group: Limits = PER_GROUP,
-        in_all: Limits = IN_ALL,
+        overall: Limits = OVERALL,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._per_chat, self._per_group = per_chat, per_group
         self._clock, self._sleep = clock, sleep
-        self._all = _Window(in_all)
+        self._overall = _Window(overall)
         self._chats: dict[int, _Window] = {}
 
     async def initialize(self) -> None:
@@ -93,73 +98,78 @@ class RateLimit(BaseRateLimiter[Optional]):
         data: dict[str, Any],
         rate_limit_args: Optional | None,
     ) -> R:
-        """Make a request when the limits allow it.
+        """Make a request as soon as the limits allow it.
 
         Raises:
-            RetryAfter: Telegram said so, or the message is optional and would have to wait.
+            RetryAfter: Telegram answers 429, or an optional message would have to wait.
         """
         chat_id = data.get("chat_id")
-        is_counted = endpoint in MESSAGES or (endpoint == "editMessageText" and (chat_id or 0) < 0)
-        if not isinstance(chat_id, int) or not is_counted:
+        if not isinstance(chat_id, int) or not _is_counted(endpoint, chat_id):
             return await callback(*args, **kwargs)
         if rate_limit_args is None:
-            await self._wait(self._window(chat_id))
-        elif not self.take(chat_id):
+            await self._wait_and_count(self._window(chat_id))
+        elif not self.count_if_free(chat_id):
             raise RetryAfter(timedelta(seconds=1))
         try:
             return await callback(*args, **kwargs)
         except RetryAfter as error:
-            self.hold(chat_id, seconds_of(error))
+            self.pause(chat_id, retry_seconds(error))
             raise
 
-    def take(self, chat_id: int) -> bool:
-        """Count a message that need not be sent; return False if it would have to wait."""
+    def count_if_free(self, chat_id: int) -> bool:
+        """Count an optional message and return True; return False if it would have to wait."""
         chat = self._window(chat_id)
-        has_waiting = chat.turn.locked() or self._all.turn.locked()
-        return not has_waiting and self._take_now(chat)
+        has_waiting = chat.queue.locked() or self._overall.queue.locked()
+        return not has_waiting and self._count_if_allowed(chat)
 
-    def hold(self, chat_id: int, seconds: float) -> None:
-        """Send nothing to this chat for so long; the message that was refused does not count."""
+    def pause(self, chat_id: int, seconds: float) -> None:
+        """Send nothing to a chat for some seconds; do not count the message that got the 429."""
         chat = self._window(chat_id)
-        chat.held_until = max(chat.held_until, self._clock() + seconds)
-        if chat.sent:
-            chat.sent.pop()
+        chat.paused_until = max(chat.paused_until, self._clock() + seconds)
+        if chat.sent_at:
+            chat.sent_at.pop()
 
-    async def _wait(self, chat: _Window) -> None:
-        """Return when a message may go to this chat, and count it; first come, first served."""
-        async with chat.turn:
+    async def _wait_and_count(self, chat: _Window) -> None:
+        """Wait until a message may be sent to a chat, and count it. First come, first served."""
+        async with chat.queue:
             while True:
-                await self._until_free(chat)
-                async with self._all.turn:
-                    await self._until_free(self._all)
-                    # A 429 of this chat may have come while we waited for all chats.
-                    if self._take_now(chat):
+                await self._wait_until_free(chat)
+                async with self._overall.queue:
+                    await self._wait_until_free(self._overall)
+                    # A 429 may have paused this chat while the message waited for the others.
+                    if self._count_if_allowed(chat):
                         return
 
-    async def _until_free(self, window: _Window) -> None:
-        while (seconds := window.free_at - self._clock()) > EARLY:
+    async def _wait_until_free(self, window: _Window) -> None:
+        while (seconds := window.free_at - self._clock()) > CLOCK_TOLERANCE:
             await self._sleep(seconds)
 
-    def _take_now(self, chat: _Window) -> bool:
-        """Count a message if the limits allow it now; return whether they do."""
-        now, windows = self._clock(), (chat, self._all)
-        is_free = all(window.free_at - now <= EARLY for window in windows)
-        for window in windows if is_free else ():
-            window.sent.append(now)
-        return is_free
+    def _count_if_allowed(self, chat: _Window) -> bool:
+        now = self._clock()
+        windows = (chat, self._overall)
+        if any(window.free_at - now > CLOCK_TOLERANCE for window in windows):
+            return False
+        for window in windows:
+            window.sent_at.append(now)
+        return True
 
     def _window(self, chat_id: int) -> _Window:
-        """Return the window of a chat, which is now the one that was used last."""
+        """Return the window of a chat, and mark it as the most recently used."""
         chat = self._chats.pop(chat_id, None)
         if chat is None:
             chat = _Window(self._per_group if chat_id < 0 else self._per_chat)
         self._chats[chat_id] = chat
-        if len(self._chats) > MOST_CHATS:
+        if len(self._chats) > MAX_CHATS:
             del self._chats[next(iter(self._chats))]
         return chat
 
 
-def seconds_of(error: RetryAfter) -> float:
-    """Return how long Telegram asks to wait."""
+def _is_counted(endpoint: str, chat_id: int) -> bool:
+    is_group_edit = endpoint == "editMessageText" and chat_id < 0
+    return endpoint in COUNTED_METHODS or is_group_edit
+
+
+def retry_seconds(error: RetryAfter) -> float:
+    """Return how many seconds Telegram asks to wait."""
     seconds = error.retry_after
     return seconds.total_seconds() if isinstance(seconds, timedelta) else seconds

@@ -1,10 +1,10 @@
-"""Make the messages of an answer, and show while it forms: "typing", and drafts of the answer.
+"""Build the messages of an answer, and show its progress: a typing indicator, and drafts.
 
-In a private chat a draft is no message: Telegram shows it for 30 s, and removes it when the bot
+In a private chat a draft is not a message: Telegram shows it for 30 s, and removes it when the bot
 sends anything. No draft is sent after the answer.
 
-Groups have no drafts. There a message of three dots is sent, its id stored, and only then it is
-edited until it is the answer: a kill in between may leave three dots, but never two answers.
+Groups have no drafts. The bot sends a placeholder ("…") there, stores its id, and then edits it
+until it is the answer. So a crash in between may leave a placeholder, but never a second answer.
 """
 
 import asyncio
@@ -22,133 +22,133 @@ from telegram.error import RetryAfter, TelegramError
 from agent.engine.run import ShowDraft
 from agent.turn import Reply
 from bot.question import Destination, Question, current_turn
-from bot.telegram.rate_limit import Optional, seconds_of
+from bot.telegram.rate_limit import Optional, retry_seconds
 from bot.telegram.render import split_messages
-from bot.telegram.sender import ButtonRows, Sender, message_to, messages_of
+from bot.telegram.sender import ButtonRows, Sender, build_message, build_messages
 from db.engine import retry_forever
 from db.models import OutboxRow
 
 log = logging.getLogger(__name__)
 
 TYPING_SECONDS: Final = 4.5
-"""Seconds after which "typing" is shown again; Telegram hides it after 5 seconds."""
+"""Seconds between typing indicators; Telegram hides one after 5 seconds."""
 DRAFT_SECONDS: Final = 0.5
-"""The time between two drafts, from when Telegram has the first."""
+"""Seconds from the response to a draft until the next draft."""
 REFRESH_SECONDS: Final = 20.0
 """Seconds after which an unchanged draft is sent again; Telegram removes it after 30."""
 POLL_SECONDS: Final = 0.15
-"""Seconds between two looks for a new draft."""
-LATE_SECONDS: Final = (2.0, None)
-"""Seconds that an answer waits for a request to show it forming, in private chats and in groups."""
+"""Seconds between checks for a new draft."""
+PRIVATE_GRACE_SECONDS: Final = 2.0
+"""Seconds that an answer in a private chat waits for a progress request to end."""
 EDIT_SECONDS: Final = 5.0
-"""The time between two edits in a group: of its 20 messages a minute, 8 are left to answers."""
-QUICK_SECONDS: Final = 2.0
-"""Seconds before a group sees a draft: until then it waits for the answer."""
+"""Seconds between edits in a group. They use 12 of its 20 messages a minute; answers need some."""
+GROUP_DELAY_SECONDS: Final = 2.0
+"""Seconds before a group sees a draft; a quicker answer is sent without a placeholder."""
 PLACEHOLDER: Final = "…"
-OPTIONAL: Final[Optional] = "optional"
+SKIP_IF_LIMITED: Final[Optional] = "optional"
 AUDIO_FILE: Final = "answer.ogg"
 
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Shows and sends the answers of turns; `buttons` returns those below an answer."""
+    """Builds the messages of answers and shows progress; `buttons` returns those of an answer."""
 
     sender: Sender
     buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: ()
-    _showing: set[asyncio.Task[None]] = field(default_factory=set)
+    _progress_tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     @asynccontextmanager
     async def show_progress(self, question: Question) -> AsyncIterator[ShowDraft]:
-        """Show a typing indicator or drafts until the block ends; yield a function for drafts.
-
-        A request is never cut off, at most left behind. In a group none is left behind: there it
-        would change the answer.
-        """
+        """Show a typing indicator or drafts until the block ends; yield a function for drafts."""
         assert question.to is not None  # noqa: S101 - other turns show no progress
         progress = _Progress(self.sender, question.to, question)
         task = asyncio.create_task(progress.run())
-        self._showing.add(task)
-        task.add_done_callback(self._showing.discard)
+        self._progress_tasks.add(task)
+        task.add_done_callback(self._progress_tasks.discard)
         try:
-            yield progress.show
+            yield progress.set_draft
         finally:
             progress.is_over = True
-            progress.news.set()
-            await asyncio.wait([task], timeout=LATE_SECONDS[question.to.is_group])
+            progress.wake_up.set()
+            # Requests are not cancelled. In a group, wait until the last one has ended: a late edit
+            # would overwrite the answer.
+            grace = None if question.to.is_group else PRIVATE_GRACE_SECONDS
+            await asyncio.wait([task], timeout=grace)
 
     def messages(self, question: Question, reply: Reply) -> list[OutboxRow]:
-        """Return the messages of a reply; the buttons are under the last."""
+        """Return the messages of a reply; the buttons are under the last text."""
         buttons = self.buttons(question, reply)
-        return messages_of_turn(question, reply.messages, buttons, reply.audio)
+        return build_turn_messages(question, reply.messages, buttons, reply.audio)
 
 
-def messages_of_turn(
-    question: Question, shown: Sequence[str], buttons: ButtonRows = (), audio: bytes = b""
+def build_turn_messages(
+    question: Question, texts: Sequence[str], buttons: ButtonRows = (), audio: bytes = b""
 ) -> list[OutboxRow]:
-    """Return the messages of a turn; the first replaces the message that showed progress."""
+    """Return the messages of a turn; the first replaces the placeholder, if there is one."""
     if question.to is None:
         return []
     to = replace(question.to, edits=question.state.placeholder_id)
-    messages = messages_of(to, shown, buttons)
+    messages = build_messages(to, texts, buttons)
     if audio:
-        messages.append(message_to(to.next, kind="voice", file_name=AUDIO_FILE, file=audio))
+        messages.append(build_message(to.next, kind="voice", file_name=AUDIO_FILE, file=audio))
     for message in messages:
         message.turn_id = question.id
     return messages
 
 
 class _Progress:
-    """An answer that forms in a chat: the source of its newest draft, and the part shown.
+    """The progress of one answer, as its chat sees it.
 
-    The id of a group's message is stored in the outbox of `sender` before anything of the answer is
-    in it. Drafts in groups are left out where the rate limit would delay them. A chat in which
-    Telegram asks to wait is left alone for so long.
+    Drafts in groups are skipped if the rate limit would delay them. If Telegram asks to wait, no
+    progress is shown in the chat for that time.
     """
 
     def __init__(self, sender: Sender, to: Destination, question: Question) -> None:
         self.bot, self.inbox, self.clock = sender.bot, sender.outbox, get_running_loop().time
         self.to, self.question = to, question
-        self.due_at = self.clock() + (QUICK_SECONDS if to.is_group else 0)
-        """The moment of the next draft; without end after an error."""
-        self.draft: Callable[[], str] | None = None
-        self.shown = ""
+        self.due_at = self.clock() + (GROUP_DELAY_SECONDS if to.is_group else 0)
+        """The time of the next draft; infinity after an error."""
+        self.get_draft: Callable[[], str] | None = None
+        """Returns the current draft as Markdown."""
+        self.shown_html = ""
         self.shown_at = self.typed_at = -inf
         self.is_over = False
-        self.news = asyncio.Event()
+        self.wake_up = asyncio.Event()
 
-    def show(self, draft: Callable[[], str]) -> None:
-        """Show this draft from now on."""
-        self.draft = draft
-        self.news.set()
+    def set_draft(self, get_draft: Callable[[], str]) -> None:
+        """Show the drafts that this function returns from now on."""
+        self.get_draft = get_draft
+        self.wake_up.set()
 
     async def run(self) -> None:
-        """Show drafts and "typing" until the answer is there."""
+        """Show drafts and typing indicators until the answer is ready."""
         while not self.is_over:
-            self.news.clear()
+            self.wake_up.clear()
             try:
-                await self._show()
+                await self._show_if_due()
             except RetryAfter as error:
-                self.due_at = self.typed_at = self.clock() + seconds_of(error)
+                self.due_at = self.typed_at = self.clock() + retry_seconds(error)
             except TelegramError as error:
-                log.debug("A sign that an answer forms was not shown: %s", error)
-                self.shown = ""
-            seconds = POLL_SECONDS if self.draft and self.due_at < inf else TYPING_SECONDS
+                log.debug("The progress of an answer was not shown: %s", error)
+                self.shown_html = ""
+            has_drafts = self.get_draft and self.due_at < inf
             with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self.news.wait()
+                async with asyncio.timeout(POLL_SECONDS if has_drafts else TYPING_SECONDS):
+                    await self.wake_up.wait()
 
-    async def _show(self) -> None:
+    async def _show_if_due(self) -> None:
         """Show a draft or a typing indicator, if one is due."""
         now, to = self.clock(), self.to
-        if self.draft and now >= self.due_at:
-            html = next(iter(split_messages(self.draft())), "") or self.shown
-            fades = not to.is_group and now - self.shown_at >= REFRESH_SECONDS
-            if html and (html != self.shown or fades):
-                # After an error Telegram may have it, or takes none: no draft is tried again.
+        if self.get_draft and now >= self.due_at:
+            html = next(iter(split_messages(self.get_draft())), "") or self.shown_html
+            is_expiring = not to.is_group and now - self.shown_at >= REFRESH_SECONDS
+            if html and (html != self.shown_html or is_expiring):
+                # If the request fails, send no more drafts: this one may have arrived, or the
+                # server does not support drafts.
                 self.due_at = inf
-                await (self._edit(html) if to.is_group else self._send_draft(html))
+                await (self._edit_placeholder(html) if to.is_group else self._send_draft(html))
                 return
-        if not self.shown and now - self.typed_at >= TYPING_SECONDS:
+        if not self.shown_html and now - self.typed_at >= TYPING_SECONDS:
             self.typed_at = now
             await self.bot.send_chat_action(
                 to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
@@ -162,11 +162,11 @@ class _Progress:
             message_thread_id=self.to.thread_id,
             api_kwargs={"can_stop": True},
         )
-        self.shown, self.shown_at = html, self.clock()
+        self.shown_html, self.shown_at = html, self.clock()
         self.due_at = self.shown_at + DRAFT_SECONDS
 
-    async def _edit(self, html: str) -> None:
-        """Edit the message that becomes the answer; send it first."""
+    async def _edit_placeholder(self, html: str) -> None:
+        """Show a draft in the placeholder. The first call only sends the placeholder."""
         to, state = self.to, self.question.state
         if state.placeholder_id is None:
             sent = await self.bot.send_message(
@@ -174,14 +174,15 @@ class _Progress:
                 PLACEHOLDER,
                 message_thread_id=to.thread_id,
                 reply_to_message_id=to.reply_to,
-                rate_limit_args=OPTIONAL,
+                rate_limit_args=SKIP_IF_LIMITED,
             )
             state.placeholder_id = message_id = sent.message_id
-            if (turn := current_turn()) is not None:
+            turn = current_turn()
+            if turn is not None:  # store the id before the placeholder shows a part of the answer
                 await retry_forever(lambda: self.inbox.save_placeholder(turn.update, message_id))
             self.due_at = self.clock()
             return
         await self.bot.edit_message_text(
-            html, to.chat_id, state.placeholder_id, rate_limit_args=OPTIONAL
+            html, to.chat_id, state.placeholder_id, rate_limit_args=SKIP_IF_LIMITED
         )
-        self.shown, self.due_at = html, self.clock() + EDIT_SECONDS
+        self.shown_html, self.due_at = html, self.clock() + EDIT_SECONDS

@@ -238,5 +238,5 @@ async def test_an_unreachable_chat_is_known_until_somebody_writes(
     refused = await sender.send(Destination(CHAT), parts(3))
     assert (refused.error, refused.tries) == (error, 1)
     assert await is_unreachable() == (error == "unreachable")
-    await sender.reachable(CHAT)
+    await sender.record_reachable(CHAT)
     assert not await is_unreachable()

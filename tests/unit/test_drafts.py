@@ -1,4 +1,4 @@
-"""When what of a forming answer is shown, in private chats and in groups, on a clock of its own."""
+"""The progress of an answer in private chats and in groups, in virtual time."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,22 +25,22 @@ NAMES = {
     "edit_message_text": "edit",
     "send_message_draft": "draft",
     "send_chat_action": "typing",
-    "save_placeholder": "kept",
+    "save_placeholder": "store",
 }
 
 
 class FakeBot:
-    def __init__(self, loop: VirtualTimeLoop, fails: dict[str, list[TelegramError]]) -> None:
-        self.loop, self.fails = loop, fails
+    def __init__(self, loop: VirtualTimeLoop, errors: dict[str, list[TelegramError]]) -> None:
+        self.loop, self.errors = loop, errors
         self.calls: list[Shown] = []
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        async def call(*arguments: object, **given: object) -> Any:
+        async def call(*arguments: object, **_: object) -> Any:
             method = NAMES[name]
-            said = next((one for one in arguments if isinstance(one, str)), "")
-            self.calls.append((method, self.loop.time(), said))
+            text = next((value for value in arguments if isinstance(value, str)), "")
+            self.calls.append((method, self.loop.time(), text))
             await asyncio.sleep(0.05)
-            if failing := self.fails.get(method):
+            if failing := self.errors.get(method):
                 raise failing.pop(0)
             return SimpleNamespace(message_id=99)
 
@@ -53,17 +53,17 @@ class FakeBot:
         return [later[1] - earlier[1] for earlier, later in pairwise(self.of(*methods))]
 
 
-def formed(
+def show_progress_for(
     to: Destination,
     seconds: float,
     *,
-    fails: dict[str, list[TelegramError]] | None = None,
+    errors: dict[str, list[TelegramError]] | None = None,
     draft: Callable[[float], str] = lambda now: f"after {now:.1f} s",
 ) -> FakeBot:
-    """What was shown of an answer that forms for so long, and has something new at any moment."""
+    """Return the bot after it showed the progress of an answer that took `seconds`."""
 
-    async def form(loop: VirtualTimeLoop) -> FakeBot:
-        bot = FakeBot(loop, fails or {})
+    async def run(loop: VirtualTimeLoop) -> FakeBot:
+        bot = FakeBot(loop, errors or {})
         sender = Sender(cast("ExtBot[Any]", bot), AsyncMock(), cast("Inbox", bot))
         replies = Replies(sender)
         with set_current_turn(CurrentTurn(update=cast("UpdateRow", None))):
@@ -73,28 +73,28 @@ def formed(
                 await asyncio.sleep(seconds - 0.5)
         return bot
 
-    return in_virtual_time(form)
+    return in_virtual_time(run)
 
 
-def test_in_a_private_chat_drafts_come_at_most_twice_a_second_and_are_kept_alive() -> None:
-    bot = formed(PRIVATE, 10)
+def test_in_a_private_chat_drafts_are_sent_at_most_twice_a_second_and_refreshed() -> None:
+    bot = show_progress_for(PRIVATE, 10)
     assert bot.calls[0][0] == "typing"
     assert len(bot.of("draft")) > 10
     assert min(bot.gaps("draft")) >= 0.5
-    still = formed(PRIVATE, 70, draft=lambda now: "the same")
+    still = show_progress_for(PRIVATE, 70, draft=lambda now: "the same")
     assert len(still.of("draft")) == 4
     assert max(still.gaps("draft")) < 30
 
 
-def test_in_a_group_one_message_is_sent_empty_kept_and_edited_now_and_then() -> None:
-    bot = formed(GROUP, 60)
+def test_in_a_group_one_placeholder_is_sent_stored_and_edited() -> None:
+    bot = show_progress_for(GROUP, 60)
     shown = [method for method, _, _ in bot.calls if method != "typing"]
-    assert shown[:2] == ["send", "kept"]
+    assert shown[:2] == ["send", "store"]
     assert set(shown[2:]) == {"edit"}
     assert bot.of("send")[0][2] == PLACEHOLDER
     assert 10 <= len(bot.of("edit")) <= 12
     assert bot.of("edit")[0][1] - bot.of("send")[0][1] < 0.5
-    assert not formed(GROUP, 1.9).of("send", "edit")  # a quick answer is only awaited
+    assert not show_progress_for(GROUP, 1.9).of("send", "edit")  # a quick answer is only awaited
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_in_a_group_one_message_is_sent_empty_kept_and_edited_now_and_then() -> 
         (GROUP, "edit", TimedOut()),
     ],
 )
-def test_what_was_refused_or_may_have_been_shown_is_not_shown_again(
+def test_after_an_error_no_more_drafts_are_sent(
     to: Destination, method: str, error: TelegramError
 ) -> None:
-    bot = formed(to, 20, fails={method: [error]})
+    bot = show_progress_for(to, 20, errors={method: [error]})
     assert len(bot.of(method)) == 1
     assert bot.of("typing")

@@ -1,4 +1,4 @@
-"""Telegram's limits: when messages may be sent, on a clock of its own."""
+"""Telegram's rate limits, in virtual time."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -14,7 +14,7 @@ GROUP = -1_001_234
 
 
 class Chats:
-    """Sends messages at a limit, and keeps when each was sent."""
+    """Sends messages within the limits, and records the time of each."""
 
     def __init__(self, loop: VirtualTimeLoop) -> None:
         self.loop = loop
@@ -37,8 +37,8 @@ class Chats:
         return [time for time, chat in self.sent if chat == chat_id]
 
 
-def sent(work: Callable[[Chats], list[Coroutine[Any, Any, None]]]) -> Chats:
-    """What was sent when all this work is done at once."""
+def run_together(work: Callable[[Chats], list[Coroutine[Any, Any, None]]]) -> Chats:
+    """Run all coroutines of `work` concurrently; return the chats with the messages sent."""
 
     async def run(loop: VirtualTimeLoop) -> Chats:
         chats = Chats(loop)
@@ -49,33 +49,35 @@ def sent(work: Callable[[Chats], list[Coroutine[Any, Any, None]]]) -> Chats:
 
 
 def test_a_chat_gets_three_messages_in_three_seconds_and_a_group_20_in_a_minute() -> None:
-    assert sent(lambda chats: [chats.send(1, times=7)]).times(1) == [0, 0, 0, 3, 3, 3, 6]
-    times = sent(lambda chats: [chats.send(GROUP, times=45)]).times(GROUP)
+    assert run_together(lambda chats: [chats.send(1, times=7)]).times(1) == [0, 0, 0, 3, 3, 3, 6]
+    times = run_together(lambda chats: [chats.send(GROUP, times=45)]).times(GROUP)
     assert (times[:7], times[20], times[40]) == ([0, 0, 0, 3, 3, 3, 6], 60, 120)
 
 
-def test_all_chats_get_30_messages_in_any_second_and_a_busy_one_takes_none_of_others() -> None:
-    times = [time for time, _ in sent(lambda chats: [*map(chats.send, range(1, 101))]).sent]
+def test_all_chats_get_30_messages_a_second_and_a_busy_chat_delays_no_other() -> None:
+    times = [time for time, _ in run_together(lambda chats: [*map(chats.send, range(1, 101))]).sent]
     assert [times.count(second) for second in (0, 1, 2, 3)] == [30, 30, 30, 10]
-    busy = sent(lambda chats: [chats.send(1, times=200), *map(chats.send, range(2, 29))])
+    busy = run_together(lambda chats: [chats.send(1, times=200), *map(chats.send, range(2, 29))])
     assert [busy.times(chat) for chat in range(2, 29)] == [[0]] * 27
     assert busy.times(1)[-1] == 198
 
 
-def test_a_chat_that_must_wait_waits_exactly_so_long_and_holds_up_no_other() -> None:
-    async def hold(chats: Chats, chat_id: int, seconds: float, after: float = 0) -> None:
+def test_a_paused_chat_waits_exactly_as_asked_and_delays_no_other() -> None:
+    async def pause(chats: Chats, chat_id: int, seconds: float, after: float = 0) -> None:
         await asyncio.sleep(after)
-        chats.limit.hold(chat_id, seconds)
+        chats.limit.pause(chat_id, seconds)
 
-    chats = sent(
+    chats = run_together(
         lambda chats: [
-            hold(chats, 1, 17),
-            hold(chats, 3, 5),
+            pause(chats, 1, 17),
+            pause(chats, 3, 5),
             *(chats.send(chat, after=0.5) for chat in (1, 2, 3)),
         ]
     )
     assert chats.sent == [(0.5, 2), (5, 3), (17, 1)]
-    crowd = sent(lambda chats: [*map(chats.send, range(1, 33)), hold(chats, 31, 10, after=0.5)])
+    crowd = run_together(
+        lambda chats: [*map(chats.send, range(1, 33)), pause(chats, 31, 10, after=0.5)]
+    )
     assert (crowd.times(31), crowd.times(32)) == ([10.5], [1])
 
 
@@ -89,18 +91,18 @@ def test_a_chat_that_must_wait_waits_exactly_so_long_and_holds_up_no_other() -> 
         ("sendMessageDraft", 1, False),
     ],
 )
-def test_messages_count_and_signs_of_life_never_wait(
+def test_messages_count_but_drafts_and_typing_never_wait(
     endpoint: str, chat_id: int, counts: bool
 ) -> None:
-    chats = sent(lambda chats: [chats.request(endpoint, chat_id) for _ in range(4)])
+    chats = run_together(lambda chats: [chats.request(endpoint, chat_id) for _ in range(4)])
     assert chats.times(chat_id) == [0, 0, 0, 3 if counts else 0]
 
 
-def test_an_optional_message_is_refused_where_it_would_have_to_wait() -> None:
+def test_an_optional_message_is_refused_if_it_would_have_to_wait() -> None:
     async def work(chats: Chats) -> None:
         for _ in range(3):
             await chats.request("editMessageText", GROUP, "optional")
         with pytest.raises(RetryAfter):
             await chats.request("editMessageText", GROUP, "optional")
 
-    sent(lambda chats: [work(chats)])
+    run_together(lambda chats: [work(chats)])
