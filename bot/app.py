@@ -25,7 +25,13 @@ from bot.question import RunningTurns
 from bot.resources import STATS_RETENTION, Resources, forget_old, open_resources, sommelier_of
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
-from bot.telegram.connection import ALLOWED_UPDATES, introduce, poll, telegram_bot, until_reached
+from bot.telegram.connection import (
+    ALLOWED_UPDATES,
+    introduce,
+    poll,
+    retry_until_answered,
+    telegram_bot,
+)
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
@@ -181,7 +187,7 @@ async def receive(settings: Settings, lanes: Lanes) -> None:
 
         url, secret = settings.webhook_url + WEBHOOK_PATH, settings.webhook_secret
         point = partial(bot.set_webhook, url, secret_token=secret, allowed_updates=ALLOWED_UPDATES)
-        await until_reached(point, "Setting the webhook")
+        await retry_until_answered(point, "Setting the webhook")
 
 
 async def lead(settings: Settings, lanes: Lanes) -> None:

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 
 from bot.metrics import MEDIA_TYPE, Metrics
-from bot.telegram.connection import Accept, read_update
+from bot.telegram.connection import AcceptUpdates, read_update
 from db.repositories.inbox import Backlog
 
 log = logging.getLogger(__name__)
@@ -46,13 +46,13 @@ class CannotListen(Exception):
     """The address of the HTTP server is taken or does not exist; the text says which and why."""
 
 
-def build_webhook_router(accept: Accept, secret: SecretStr) -> APIRouter:
+def build_webhook_router(accept: AcceptUpdates, secret: SecretStr) -> APIRouter:
     """Return the route of Telegram's webhook, which answers 200 once `accept` stored an update."""
     router = APIRouter(include_in_schema=False)
 
     @router.post(WEBHOOK_PATH)
     async def receive(request: Request) -> Response:
-        """Accept an update. The body is not read unless the secret is right."""
+        """AcceptUpdates an update. The body is not read unless the secret is right."""
         if not matches_secret(request.headers.get(SECRET_HEADER, ""), secret):
             raise HTTPException(403, "the secret token is missing or wrong")
         update = read_update(await request.body())

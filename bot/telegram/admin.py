@@ -19,11 +19,11 @@ from bot.question import Destination
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
 from bot.telegram.messages import (
-    behind_command,
     chat_and_user_ids,
     is_private,
     message_of,
     press_of,
+    text_after_command,
 )
 from bot.telegram.sender import Button, build_messages
 from bot.updates.bursts import is_forwarded
@@ -152,7 +152,7 @@ async def _set_access(conversation: Conversation, user_id: int, command: str) ->
 
 async def _draft_broadcast(only_allowed: bool, update: Update, conversation: Conversation) -> None:
     """/broadcast TEXT: show the message and the number of chats, with a button to send it."""
-    text = behind_command(message_of(update))
+    text = text_after_command(message_of(update))
     chats = await conversation.repositories.chats.private(only_allowed=only_allowed)
     if not text or not chats:
         problem = "broadcast_to_nobody" if text else "broadcast_usage"
@@ -191,7 +191,7 @@ def find_named_user(message: Message) -> int | None:
     Return None if neither names a user. If the command has other text than an id, the reply is
     ignored, because the text may refer to another user.
     """
-    if text := behind_command(message):
+    if text := text_after_command(message):
         return int(text) if USER_ID.fullmatch(text) else None
     replied_message = get_replied_message(message)
     if replied_message is None or replied_message.sender_chat:

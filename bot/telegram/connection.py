@@ -1,7 +1,7 @@
 """Connect to Telegram: make requests, and fetch updates.
 
-Updates are fetched as raw JSON, and acknowledged only once they are committed. Nothing of an update
-but its id is read here, so none can keep the others from being fetched.
+Updates are fetched as raw JSON, and acknowledged only after they are committed. Only their ids are
+read here, so a malformed update cannot block the others.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from telegram.request import BaseRequest, RequestData
 from agent import size_limits
 from agent.retrying import Backoff, Sleep, retry
 from bot.telegram.rate_limit import RateLimit, retry_seconds
-from bot.updates.bursts import KINDS, LARGEST_ID
+from bot.updates.bursts import KINDS, MAX_ID
 from db.repositories.inbox import Payload
 
 log = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ log = logging.getLogger(__name__)
 AnyBot = ExtBot[Any]
 
 LIMITS: Final = httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=3)
-"""Idle connections are closed before Telegram closes them: a message sent at that moment may have
-arrived, and is not sent again."""
+"""Idle connections are closed before Telegram closes them: a message sent at that moment would be
+ambiguous, and so would not be sent again."""
 
 BACKOFF: Final = Backoff(first_wait=1.0, max_wait=30.0)
 
-Accept = Callable[[Sequence[Payload]], Awaitable[None]]
+AcceptUpdates = Callable[[Sequence[Payload]], Awaitable[None]]
 
 ALLOWED_UPDATES: Final = (*KINDS, "inline_query")
 POLL_SECONDS: Final = 30
@@ -52,9 +52,9 @@ class TokenRejected(Exception):
 
 
 class TelegramRequests(BaseRequest):
-    """Make requests over httpx2, whose pool loses no connection when a request is cancelled.
+    """HTTP requests by httpx2, whose pool loses no connection when a request is cancelled.
 
-    A request waits `read_seconds` for the answer.
+    A request waits `read_seconds` for the response.
     """
 
     def __init__(self, limits: httpx2.Limits = LIMITS, *, read_seconds: float = 20) -> None:
@@ -66,7 +66,7 @@ class TelegramRequests(BaseRequest):
 
     @property
     def read_timeout(self) -> float | None:
-        """Return the seconds to wait for an answer."""
+        """Return how many seconds a request waits for the response."""
         return self._client.timeout.read
 
     async def initialize(self) -> None:
@@ -78,7 +78,7 @@ class TelegramRequests(BaseRequest):
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """Return the JSON of an answer; unlike the library, do not log one that is none."""
+        """Return the JSON of a response; unlike the library, do not log invalid JSON."""
         try:
             return cast("dict[str, Any]", json.loads(payload.decode("utf-8", "replace")))
         except ValueError:
@@ -87,12 +87,12 @@ class TelegramRequests(BaseRequest):
     async def do_request(
         self, url: str, method: str, request_data: RequestData | None = None, *_: Any, **__: Any
     ) -> tuple[int, bytes]:
-        """Return the status and body of an answer; timeouts given here are not used."""
-        given = request_data or RequestData()
-        files = given.multipart_data or None
+        """Return the status and body of a response. Ignore the timeouts that the library passes."""
+        request_data = request_data or RequestData()
+        files = request_data.multipart_data or None
         try:
             async with self._client.stream(
-                method, url, data=given.json_parameters, files=files
+                method, url, data=request_data.json_parameters, files=files
             ) as response:
                 body = await size_limits.read_body(response, size_limits.TELEGRAM_RESPONSE_BYTES)
         except httpx2.TimeoutException as error:
@@ -112,7 +112,7 @@ def telegram_bot(
     rate_limit: RateLimit | None = None,
     requests: BaseRequest | None = None,
 ) -> AnyBot:
-    """Return the bot, which sends HTML without previews; by default unlimited, over the network."""
+    """Return a bot that sends HTML without link previews; by default, without a rate limit."""
     requests = requests or TelegramRequests()
     defaults = Defaults(
         parse_mode=ParseMode.HTML,
@@ -131,26 +131,26 @@ def telegram_bot(
 
 
 async def introduce(bot: AnyBot) -> None:
-    """Ask Telegram for the bot's own name until it answers.
+    """Request the bot's own name until Telegram answers.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    await until_reached(bot.initialize, "Reaching Telegram")
+    await retry_until_answered(bot.initialize, "Reaching Telegram")
     log.info("Telegram knows this bot as @%s", bot.username)
 
 
-async def until_reached(
-    call: Callable[[], Awaitable[object]], what: str, sleep: Sleep = asyncio.sleep
+async def retry_until_answered(
+    call: Callable[[], Awaitable[object]], description: str, sleep: Sleep = asyncio.sleep
 ) -> None:
-    """Call until Telegram gives an answer that the library can read.
+    """Repeat a call until Telegram answers without an error.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
 
-    def wait_after(error: Exception) -> bool | float:
-        if isinstance(error, RetryAfter):
+    def should_retry(error: Exception) -> bool | float:
+        if isinstance(error, RetryAfter):  # a number is the wait in seconds
             return retry_seconds(error)
         return not isinstance(error, InvalidToken)
 
@@ -158,42 +158,41 @@ async def until_reached(
         await retry(
             call,
             max_tries=None,
-            should_retry=wait_after,
+            should_retry=should_retry,
             backoff=BACKOFF,
             sleep=sleep,
-            description=what,
+            description=description,
         )
     except InvalidToken:
         raise TokenRejected from None
 
 
 def read_update(body: bytes) -> Payload | None:
-    """Return the update in a JSON text, None if it is no update."""
+    """Return the update in a JSON text; None if it is not an update."""
     try:
         update = json.loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
-    found = update.get("update_id") if isinstance(update, dict) else None
-    return update if type(found) is int and 0 <= found <= LARGEST_ID else None
+    update_id = update.get("update_id") if isinstance(update, dict) else None
+    return update if type(update_id) is int and 0 <= update_id <= MAX_ID else None
 
 
 async def fetch_updates(
-    requests: BaseRequest, url: str, accept: Accept, sleep: Sleep = asyncio.sleep
+    requests: BaseRequest, url: str, accept: AcceptUpdates, sleep: Sleep = asyncio.sleep
 ) -> NoReturn:
-    """Fetch updates from `url`, Telegram's getUpdates, and hand every answer to `accept`.
+    """Fetch updates from `url` (getUpdates) and pass them to `accept`. Retry failures.
 
-    Only when `accept` has returned are the updates acknowledged, by asking for those behind them. A
-    failure is tried again.
+    After `accept` has returned, the next request acknowledges the updates by its `offset`.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    wanted = {"timeout": POLL_SECONDS, "allowed_updates": json.dumps(ALLOWED_UPDATES)}
+    parameters = {"timeout": POLL_SECONDS, "allowed_updates": json.dumps(ALLOWED_UPDATES)}
     offset = 0
 
     async def fetch_next() -> None:
         nonlocal offset
-        query = urlencode(wanted | {"offset": offset})
+        query = urlencode(parameters | {"offset": offset})
         try:
             updates = cast("list[Payload]", await requests.post(f"{url}?{query}"))
         except Conflict:
@@ -204,16 +203,16 @@ async def fetch_updates(
             offset = max(update["update_id"] + 1 for update in updates)
 
     while True:
-        await until_reached(fetch_next, "Fetching updates", sleep)
+        await retry_until_answered(fetch_next, "Fetching updates", sleep)
 
 
-async def poll(bot: AnyBot, accept: Accept) -> None:
-    """Fetch updates until cancelled; a webhook would take them instead, and is removed.
+async def poll(bot: AnyBot, accept: AcceptUpdates) -> None:
+    """Fetch updates until cancelled. First remove the webhook: it would receive the updates.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    await until_reached(bot.delete_webhook, "Removing the webhook")
+    await retry_until_answered(bot.delete_webhook, "Removing the webhook")
     requests = TelegramRequests(read_seconds=POLL_SECONDS + 10)
     log.info("Listening as @%s", bot.username)
     try:

@@ -1,4 +1,4 @@
-"""Answer messages with those before them as context; the context of every handler."""
+"""Answer messages in the context of their conversation; `Conversation` is passed to handlers."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,32 +28,33 @@ from bot.telegram.messages import (
     language_written,
     message_of,
     names_of,
+    text_without_mentions,
     with_quotations,
-    without_mentions,
 )
 from bot.telegram.sender import ButtonRows, Sender
 from bot.turn import TurnRunner
 
 AnyHandler = BaseHandler[Any, Any, Any]
 Handle = Callable[..., Coroutine[Any, Any, None]]
-"""Handles an update: a function of the update and the `Conversation`, its context."""
+"""A handler function; its arguments are an update and the `Conversation`."""
 
-HISTORY_MESSAGES: Final = 20
-"""The most earlier messages that the model sees."""
-SOMEBODY_ELSE: Final = "…"
-"""Shown to the model instead of a message of another person of a group."""
-CHOSEN, WRITTEN = "language", "written"
-"""Settings: the language that a user chose, and the last one they wrote, or else have their
-Telegram in."""
+MAX_HISTORY_MESSAGES: Final = 20
+"""Maximum earlier messages that the model sees."""
+HIDDEN_MESSAGE: Final = "…"
+"""Shown to the model instead of a message of another person in a group."""
+CHOSEN: Final = "language"
+"""The setting with the language that a user chose, or `AS_WRITTEN`."""
+WRITTEN: Final = "written"
+"""The setting with the language a user wrote last; before that, the language of their Telegram."""
 AS_WRITTEN: Final = "auto"
-"""The choice of a user who is spoken to in the language they write."""
+"""The choice to be answered in the language of the last message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """Answers updates, and stores what their users tell of themselves.
+    """Answers updates, and stores facts about their users.
 
-    `trace_name(kind, id)` returns the name of a chat or user in traces: a hash.
+    `trace_name(kind, id)` returns the hash that stands for a chat or user in traces.
     """
 
     resources: Resources
@@ -68,22 +69,22 @@ class Conversation:
         return self.resources.repositories
 
     async def run_turn(self, question: Question, replied_answer_id: int | None = None) -> None:
-        """Answer a question, which may reply to a message of the bot."""
+        """Answer a question in a turn; `replied_answer_id` is the bot's message it replies to."""
         history = await self.load_history(question, replied_answer_id)
 
-        async def work(run: Run) -> Reply:
+        async def make_reply(run: Run) -> Reply:
             return await self.ask_agent(question.text, run, history)
 
-        await self.turns.run_turn(question, work)
+        await self.turns.run_turn(question, make_reply)
 
     async def reply(self, update: Update, markdown: str, buttons: ButtonRows = ()) -> None:
-        """Reply to an update with a text, without a turn."""
+        """Reply to an update with a fixed text, without a turn."""
         await self.sender.send(destination(update), markdown, buttons)
 
     def build_question(self, update: Update, text: str, **fields: Any) -> Question:
-        """Return the question of an update, whose id makes the trace id: all tries share a trace.
+        """Return the question of an update; `fields` are additional fields of `Question`.
 
-        `fields` are additional fields of the question.
+        The trace id depends only on the update, so all tries share a trace.
         """
         chat_id, user_id = chat_and_user_ids(update)
         message_text = (update.message and update.message.text) or ""
@@ -113,7 +114,7 @@ class Conversation:
         history: Sequence[StoredMessage],
         new_attachment: Attachment | None = None,
     ) -> Reply:
-        """Return the answer to a text and to the contents of its pictures, or of earlier ones."""
+        """Return the answer to a text; it may refer to pictures: new ones, or the last before."""
         attachment = new_attachment or attachment_in(history)
         run = replace(run, history=to_history(history))
         return await self.answerer.answer(text, run, attachment)
@@ -121,9 +122,9 @@ class Conversation:
     async def load_history(
         self, question: Question, replied_answer_id: int | None = None
     ) -> Sequence[StoredMessage]:
-        """Return the messages before a question.
+        """Return the messages before a question, at most `MAX_HISTORY_MESSAGES`.
 
-        If it replies to an answer of the bot, the messages end with that turn.
+        If it replies to an answer of the bot, return the messages up to that answer.
         """
         chat_id, repositories = question.chat_id, self.repositories
         replied_turn_id: int | None = None
@@ -131,7 +132,10 @@ class Conversation:
             replied = await repositories.turns.find_by_message(chat_id, replied_answer_id)
             replied_turn_id = replied.turn_id if replied else None
         history = await repositories.messages.recent(
-            chat_id, HISTORY_MESSAGES, thread_id=question.thread_id, last_turn_id=replied_turn_id
+            chat_id,
+            MAX_HISTORY_MESSAGES,
+            thread_id=question.thread_id,
+            last_turn_id=replied_turn_id,
         )
         # An interrupted try of this turn may have stored its messages.
         history = [message for message in history if message.turn_id != question.id]
@@ -141,7 +145,7 @@ class Conversation:
         return history
 
     async def facts(self, update: Update) -> Sequence[Fact]:
-        """Return the facts stored of a user, as they were when the turn began."""
+        """Return the stored facts about a user, as they were when the turn began."""
         current = current_turn()
         if current is not None and current.facts is not None:
             return current.facts
@@ -149,9 +153,9 @@ class Conversation:
         return await self.repositories.memory.facts(user_id)
 
     async def change_memory(self, update: Update, **fields: Any) -> None:
-        """Store a change of the memory of a user; `fields` are those of `Change`.
+        """Change the memory of a user; `fields` are those of `Change`.
 
-        It is stored with the commit of the running turn, at once if none runs.
+        The change is committed with the running turn; without a turn, immediately.
         """
         change = Change(user_id=chat_and_user_ids(update)[1], **fields)
         if (current := current_turn()) is not None:
@@ -160,16 +164,16 @@ class Conversation:
             await self.repositories.turns.change([change])
 
     async def store_setting(
-        self, update: Update, known: Mapping[str, str], name: str, value: str
+        self, update: Update, settings: Mapping[str, str], name: str, value: str
     ) -> None:
-        """Store a setting of a user in place of the known one."""
-        if value != known.get(name):
-            old = (Fact("setting", f"{name}={known[name]}"),) if name in known else ()
+        """Store a setting of a user; `settings` are the present ones, one of which it replaces."""
+        if value != settings.get(name):
+            old = (Fact("setting", f"{name}={settings[name]}"),) if name in settings else ()
             new = (Fact("setting", f"{name}={value}"),)
             await self.change_memory(update, added_facts=new, removed_facts=old)
 
     async def choose_language(self, update: Update) -> None:
-        """Speak the language of the user of an update; it follows the language they write in."""
+        """Set the language of the replies: the user's choice, else the language they write in."""
         user = update.effective_user
         set_language(user.language_code if user else None)
         if user is None or is_overheard(update):
@@ -177,20 +181,20 @@ class Conversation:
         facts = await self.repositories.memory.facts(user.id)
         if (turn := current_turn()) is not None:
             turn.facts = facts
-        known = get_chosen_settings(facts)
-        written = language_written(update) or known.get(WRITTEN) or current_language()
-        is_chosen = known.get(CHOSEN, AS_WRITTEN) != AS_WRITTEN
-        set_language(known[CHOSEN] if is_chosen else written, is_chosen=is_chosen)
-        if written != known.get(WRITTEN, ENGLISH):
-            await self.store_setting(update, known, WRITTEN, written)
+        settings = get_chosen_settings(facts)
+        written = language_written(update) or settings.get(WRITTEN) or current_language()
+        is_chosen = settings.get(CHOSEN, AS_WRITTEN) != AS_WRITTEN
+        set_language(settings[CHOSEN] if is_chosen else written, is_chosen=is_chosen)
+        if written != settings.get(WRITTEN, ENGLISH):
+            await self.store_setting(update, settings, WRITTEN, written)
 
     async def language_of(self, user_id: int) -> str | None:
-        """Return the language of a user who does not write now; None if it is unknown."""
+        """Return the stored language of a user; None if it is unknown."""
         return language_in(get_chosen_settings(await self.repositories.memory.facts(user_id)))
 
 
 def language_in(settings: Mapping[str, str]) -> str | None:
-    """Return the language in which to speak to a user with these settings; None if unknown."""
+    """Return the language for a user with these settings; None if it is unknown."""
     chosen = settings.get(CHOSEN, AS_WRITTEN)
     return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN)
 
@@ -200,7 +204,8 @@ async def answer_text(update: Update, conversation: Conversation) -> None:
     message = message_of(update)
     if not is_addressed(message):
         return
-    if text := with_quotations(without_mentions(message), message):
+    text = with_quotations(text_without_mentions(message), message)
+    if text:
         question = conversation.build_question(update, text)
         await conversation.run_turn(question, id_of_replied_answer(message))
     else:
@@ -210,41 +215,40 @@ async def answer_text(update: Update, conversation: Conversation) -> None:
 def on_command(
     names: str | Sequence[str], handle: Handle, only: BaseFilter = filters.ALL
 ) -> AnyHandler:
-    """Return the handler of commands with these names, which users typed themselves."""
+    """Return a handler of commands with these names, if users typed them themselves."""
     return CommandHandler(names, handle, filters=TYPED_BY_USER & only)
 
 
 def on_press(prefix: str, handle: Handle) -> AnyHandler:
-    """Return the handler of presses on buttons whose data begin with `prefix`."""
+    """Return a handler of presses on buttons whose data begins with `prefix`."""
     return CallbackQueryHandler(handle, pattern=f"^{prefix}")
 
 
 def on_message(only: BaseFilter, handle: Handle) -> AnyHandler:
-    """Return the handler of these messages."""
+    """Return a handler of the messages that the filter `only` accepts."""
     return MessageHandler(only, handle)
 
 
 def attachment_in(history: Sequence[StoredMessage]) -> Attachment | None:
-    """Return the contents of the last pictures of a conversation, if there were any."""
+    """Return the contents of the last pictures of a conversation; None if there were none."""
     stored = next((message.attachment for message in reversed(history) if message.attachment), "")
     if not stored:
         return None
     try:
         return Attachment.model_validate_json(stored).model_copy(update={"is_new": False})
-    except ValidationError:  # of an earlier release
+    except ValidationError:  # an earlier release stored it in another form
         return None
 
 
 def as_visible_to(
     user_id: int, message: StoredMessage, replied_turn_id: int | None
 ) -> StoredMessage:
-    """Return a message of a group as the model sees it when this user asks.
+    """Return a message of a group as the model may see it when this user asks.
 
-    It sees neither the words nor the pictures of other users, except those of the turn that is
-    replied to.
+    The messages and pictures of other users are hidden, except those of the turn replied to.
     """
     is_own = message.role == "assistant" or message.user_id == user_id
     is_replied_to = replied_turn_id is not None and message.turn_id == replied_turn_id
     if is_own or is_replied_to:
         return message
-    return replace(message, content=SOMEBODY_ELSE, attachment="")
+    return replace(message, content=HIDDEN_MESSAGE, attachment="")

@@ -1,7 +1,4 @@
-"""Handle common updates: commands, texts, edits, groups. No message is ignored.
-
-The commands are shown in Telegram's menu, in every language.
-"""
+"""Handle general commands, texts and edits; every message that addresses the bot gets a reply."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +12,7 @@ from agent.turn import UNDER_AGE, Fact, get_chosen_settings
 from bot import look_ups
 from bot.question import is_retry
 from bot.telegram.buttons import acknowledge, parts_of, show_rows
-from bot.telegram.connection import AnyBot, until_reached
+from bot.telegram.connection import AnyBot, retry_until_answered
 from bot.telegram.conversation import (
     AnyHandler,
     Conversation,
@@ -26,13 +23,13 @@ from bot.telegram.conversation import (
 )
 from bot.telegram.messages import (
     TYPED_BY_USER,
-    behind_command,
     chat_and_user_ids,
     destination,
     is_addressed,
     is_private,
     message_of,
     press_of,
+    text_after_command,
 )
 from bot.telegram.sender import Button, ButtonRows
 
@@ -40,24 +37,24 @@ COMMANDS: Final = (
     "ask quotes find stop new taste cellar settings privacy export forget help".split()
 )
 PRIVATE_COMMANDS: Final = "taste cellar settings export forget".split()
-SERVICE: Final = (
+SERVICE_MESSAGES: Final = (
     filters.StatusUpdate.ALL
     | filters.BOOST_ADDED
     | filters.GIVEAWAY_WINNERS
     | filters.PASSPORT_DATA
     | filters.SUCCESSFUL_PAYMENT
 )
-"""Messages by Telegram about a chat, not written by a user."""
-AGE: Final = "ob:"
-"""The beginning of the data of these buttons: `ob:yes` or `ob:no`, in private chats only."""
+"""Messages that Telegram itself adds to a chat."""
+AGE_PREFIX: Final = "ob:"
+"""The prefix of the data of the age buttons: `ob:yes` or `ob:no`, in private chats only."""
 
 
 def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
-    """Return every handler, with the `additional` ones; the first that fits an update takes it."""
-    new = filters.UpdateType.MESSAGE
+    """Return all handlers, with `additional` ones; the first that accepts an update handles it."""
+    new_message = filters.UpdateType.MESSAGE
     return [
         on_command("start", _start),
-        on_press(AGE, _store_age),
+        on_press(AGE_PREFIX, _store_age),
         on_command("help", partial(_reply_with, "help")),
         on_command("new", _forget_conversation),
         on_command("stop", _stop),
@@ -68,15 +65,15 @@ def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
         *additional,
         on_press("", _reject_old_button),
         on_message(TYPED_BY_USER & filters.COMMAND, _explain_no_answer),
-        on_message(new & (filters.TEXT | filters.CAPTION), answer_text),
+        on_message(new_message & (filters.TEXT | filters.CAPTION), answer_text),
         on_message(filters.StatusUpdate.MIGRATE, _migrate),
-        on_message(new & ~SERVICE, _explain_no_answer),
+        on_message(new_message & ~SERVICE_MESSAGES, _explain_no_answer),
         on_message(filters.UpdateType.EDITED_MESSAGE & filters.TEXT, _answer_edit),
     ]
 
 
 async def _answer_edit(update: Update, conversation: Conversation) -> None:
-    """Run the last turn again with the new text of an edited message."""
+    """Answer an edited message anew if it began the last turn; else explain that edits are late."""
     message = message_of(update)
     if not is_addressed(message):
         return
@@ -88,7 +85,7 @@ async def _answer_edit(update: Update, conversation: Conversation) -> None:
 
 
 async def _undo_turn(update: Update, conversation: Conversation) -> bool:
-    """Forget the turn of a message; return False if it was not the last turn."""
+    """Delete the messages of the turn of an edited message; return False if it was not the last."""
     to, repositories = destination(update), conversation.repositories
     turn_id = await repositories.inbox.find_turn(to.chat_id, message_of(update).message_id)
     if turn_id is None:
@@ -100,17 +97,19 @@ async def _undo_turn(update: Update, conversation: Conversation) -> bool:
 
 
 async def _start(update: Update, conversation: Conversation) -> None:
-    """Answer /start with a greeting; in private ask for an age that is unknown."""
-    age, buttons = conversation.resources.help.drinking_age, ButtonRows()
-    known = get_chosen_settings(await conversation.facts(update)).get("age")
-    if is_private(update) and known != str(age):
-        older = Button(translate("start_older", age=age), f"{AGE}yes")
-        buttons = ((older, Button(translate("start_younger", age=age), f"{AGE}no")),)
+    """Answer /start with a greeting; in a private chat, ask for the age unless it is known."""
+    age = conversation.resources.help.drinking_age
+    buttons = ButtonRows()
+    stored_age = get_chosen_settings(await conversation.facts(update)).get("age")
+    if is_private(update) and stored_age != str(age):
+        older = Button(translate("start_older", age=age), f"{AGE_PREFIX}yes")
+        younger = Button(translate("start_younger", age=age), f"{AGE_PREFIX}no")
+        buttons = ((older, younger),)
     await conversation.reply(update, translate("greeting"), buttons)
 
 
 async def _store_age(update: Update, conversation: Conversation) -> None:
-    """Store whether a user may drink."""
+    """Store whether a user is of drinking age."""
     query = press_of(update)
     (answer,) = parts_of(query, 1)
     adult = Fact("setting", f"age={conversation.resources.help.drinking_age}")
@@ -119,12 +118,12 @@ async def _store_age(update: Update, conversation: Conversation) -> None:
     await conversation.change_memory(update, added_facts=(new,), removed_facts=(old,))
     await acknowledge(query)
     await show_rows(query.message, ())
-    said = translate("start_done" if answer == "yes" else "start_without")
-    await conversation.reply(update, said)
+    text = translate("start_done" if answer == "yes" else "start_without")
+    await conversation.reply(update, text)
 
 
 async def _forget_conversation(update: Update, conversation: Conversation) -> None:
-    """Answer /new: forget the conversation of this chat."""
+    """Answer /new: delete the conversation of this chat or topic."""
     to, turns = destination(update), conversation.turns
     chat_id, thread_id = to.chat_id, to.thread_id or 0
     await turns.running.stop_everywhere(chat_id=chat_id, thread_id=thread_id, is_forgotten=True)
@@ -134,23 +133,24 @@ async def _forget_conversation(update: Update, conversation: Conversation) -> No
 
 
 async def _stop(update: Update, conversation: Conversation) -> None:
-    """Answer /stop: stop the turn of this user; the part that is written is their answer."""
-    (chat_id, user_id), thread = chat_and_user_ids(update), destination(update).thread_id or 0
+    """Answer /stop: stop the turn of this user, which then answers with the part written so far."""
+    chat_id, user_id = chat_and_user_ids(update)
+    thread_id = destination(update).thread_id or 0
     stop = conversation.turns.running.stop_everywhere
-    if not await stop(chat_id=chat_id, thread_id=thread, user_id=user_id):
+    if not await stop(chat_id=chat_id, thread_id=thread_id, user_id=user_id):
         await conversation.reply(update, translate("nothing_to_stop"))
 
 
 async def _reply_with(name: str, update: Update, conversation: Conversation) -> None:
-    """Answer with the translation of this name."""
+    """Answer with the text of this name from the locales."""
     await conversation.reply(update, translate(name))
 
 
 async def _look_up(name: look_ups.CommandName, update: Update, conversation: Conversation) -> None:
     """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
     message = message_of(update)
-    look_up = look_ups.parse_look_up(name, behind_command(message), conversation.resources)
-    if isinstance(look_up, str):
+    look_up = look_ups.parse_look_up(name, text_after_command(message), conversation.resources)
+    if isinstance(look_up, str):  # a usage message
         question = conversation.build_question(update, message.text or "")
         if not await conversation.turns.offer_help(question):
             await conversation.reply(update, look_up)
@@ -160,30 +160,30 @@ async def _look_up(name: look_ups.CommandName, update: Update, conversation: Con
 
 
 async def _reject_old_button(update: Update, conversation: Conversation) -> None:
-    """Acknowledge a button of an earlier version."""
+    """Explain that a button of an earlier version no longer works."""
     await acknowledge(press_of(update), translate("button_too_old"))
 
 
 async def _migrate(update: Update, conversation: Conversation) -> None:
-    """Move the conversation of a group that became a supergroup, with another id."""
+    """Move the conversation of a group to the id of the supergroup that replaces it."""
     message = message_of(update)
-    old = message.migrate_from_chat_id or message.chat.id
-    new = message.migrate_to_chat_id or message.chat.id
-    await conversation.repositories.chats.migrated(old, new)
+    old_id = message.migrate_from_chat_id or message.chat.id
+    new_id = message.migrate_to_chat_id or message.chat.id
+    await conversation.repositories.chats.migrated(old_id, new_id)
 
 
 async def _explain_no_answer(update: Update, conversation: Conversation) -> None:
-    """Say why there is no answer to an unknown command, a sticker, a poll …
+    """Explain why there is no answer to an unknown command, a sticker or a poll.
 
-    In a crisis offer help instead; in a group stay silent unless the bot is addressed.
+    Offer help instead if the text states a crisis. Ignore messages that do not address the bot.
     """
     message = message_of(update)
     if not is_addressed(message):
         return
-    words = message.text or message.caption or ""
-    if not await conversation.turns.offer_help(conversation.build_question(update, words)):
-        said = translate("unknown_command" if message.text else "text_only")
-        await conversation.reply(update, said)
+    text = message.text or message.caption or ""
+    if not await conversation.turns.offer_help(conversation.build_question(update, text)):
+        explanation = translate("unknown_command" if message.text else "text_only")
+        await conversation.reply(update, explanation)
 
 
 async def show_commands(bot: AnyBot) -> None:
@@ -197,8 +197,8 @@ async def show_commands(bot: AnyBot) -> None:
         for language in languages():
             with use_language(language):
                 menu = [BotCommand(name, translate(f"command_{name}")) for name in COMMANDS]
-            # The English menu is for everybody whose language has none.
+            # Without a code, English is the menu of all languages that have no menu of their own.
             code = None if language == ENGLISH else language
             await bot.set_my_commands(menu, language_code=code)
 
-    await until_reached(show, "Showing the commands")
+    await retry_until_answered(show, "Showing the commands")

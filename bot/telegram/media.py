@@ -27,8 +27,8 @@ from bot.telegram.messages import (
     id_of_replied_answer,
     is_addressed,
     message_of,
+    text_without_mentions,
     with_quotations,
-    without_mentions,
 )
 from bot.telegram.render import parse
 from bot.telegram.settings import ALOUD, ON
@@ -73,7 +73,7 @@ async def _answer_pictures(readers: SentFiles, update: Update, conversation: Con
     message = message_of(update)
     if not is_addressed(message):
         return
-    words = without_mentions(message)
+    words = text_without_mentions(message)
     can_see = VISION in get_deps(conversation.turns.base_run).models
     files = files_of(message) or files_of(message.reply_to_message)
     if not (words or can_see):

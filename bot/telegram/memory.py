@@ -38,7 +38,7 @@ from bot.question import Destination
 from bot.telegram.answer_buttons import undo_button
 from bot.telegram.buttons import acknowledge, remove_buttons
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_message, on_press
-from bot.telegram.messages import behind_command, chat_and_user_ids, message_of, press_of
+from bot.telegram.messages import chat_and_user_ids, message_of, press_of, text_after_command
 from bot.telegram.sender import Button, build_messages
 from db.wines.lists import read_cellar
 
@@ -70,7 +70,7 @@ def memory_handlers() -> list[AnyHandler]:
 async def _taste(update: Update, conversation: Conversation) -> None:
     """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
     facts = await conversation.facts(update)
-    if stated := parse_facts(behind_command(message_of(update))):
+    if stated := parse_facts(text_after_command(message_of(update))):
         new = new_facts(stated, facts)
         gone = tuple(old for fact in new for old in contradicted_facts(fact, facts))
         await _change(update, conversation, added_facts=new, removed_facts=gone)
@@ -94,7 +94,7 @@ async def _forget_fact(update: Update, conversation: Conversation) -> None:
 
 async def _cellar(update: Update, conversation: Conversation) -> None:
     """Answer /cellar: list, `add` or `remove` bottles."""
-    action, _, line = behind_command(message_of(update)).partition(" ")
+    action, _, line = text_after_command(message_of(update)).partition(" ")
     _, user_id = chat_and_user_ids(update)
     bottles = await conversation.repositories.memory.bottles(user_id)
     if action == "add" and (bought := parse_cellar_item(line)):

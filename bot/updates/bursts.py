@@ -9,7 +9,7 @@ from db.repositories.inbox import Payload
 LARGEST_BURST: Final = 50
 GROUP_SECONDS: Final = 1
 """In a group, a user's next message is for the bot if it follows within this time."""
-LARGEST_ID: Final = 2**63 - 1
+MAX_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
 INLINE: Final = "inline_query"
@@ -69,7 +69,7 @@ def section(payload: Payload, name: str) -> Payload:
 
 def as_int(value: object) -> int:
     """Return a value if it is an integer of 64 bits, else 0."""
-    return value if type(value) is int and abs(value) <= LARGEST_ID else 0
+    return value if type(value) is int and abs(value) <= MAX_ID else 0
 
 
 def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:

@@ -17,7 +17,7 @@ from bot.http.server import (
     build_webhook_router,
     listen,
 )
-from bot.telegram.connection import Accept
+from bot.telegram.connection import AcceptUpdates
 from db.repositories.inbox import Backlog, Payload
 from tests.serving import Running
 from tests.serving import serving as serve
@@ -55,7 +55,7 @@ async def fail(updates: Sequence[Payload]) -> None:
 
 
 @asynccontextmanager
-async def serving(accept: Accept = fail, **others: Any) -> AsyncIterator[Running]:
+async def serving(accept: AcceptUpdates = fail, **others: Any) -> AsyncIterator[Running]:
     """Serve the app with a webhook."""
     router = build_webhook_router(accept, SecretStr(SECRET))
     async with serve(routers=[router], **others) as running:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from telegram import Bot, Message
 
-from bot.telegram.messages import with_quotations, without_mentions
+from bot.telegram.messages import text_without_mentions, with_quotations
 from bot.updates.bursts import merge
 
 BOT = {"id": 123456789, "is_bot": True, "first_name": "Sommelier"}
@@ -46,7 +46,7 @@ def message(text: str, sender: dict[str, Any] = ADA, **fields: Any) -> dict[str,
 )
 def test_a_message_brings_what_it_points_at(said: dict[str, Any], meant: str) -> None:
     found = Message.de_json(said, cast("Bot", THIS_BOT))
-    assert with_quotations(without_mentions(found), found) == meant
+    assert with_quotations(text_without_mentions(found), found) == meant
 
 
 @pytest.mark.parametrize(
