@@ -1,1 +1,1 @@
-"""The memory of people: their facts and cellars, read from their words, changed, and used."""
+"""The memory of users: their facts and cellars, parsed from texts, changed, and described."""

@@ -1,4 +1,4 @@
-"""A person's own bottles: the wine that a name tells of, when to drink it, and its words."""
+"""A user's cellar: parse and change its items, say when to drink them, format them as text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,30 +21,31 @@ from agent.text import pattern, split_words
 from agent.turn import CellarItem, Fact
 
 MAX_BOTTLES: Final = 999
-"""Of one wine, in one change."""
-MAX_NAME: Final = 120
+"""The maximum count of one wine in one change."""
+MAX_NAME_CHARS: Final = 120
 YEARS: Final = range(1900, 2101)
 UNKNOWN_WINDOW_END: Final = 9999
-"""Sorts a wine of which no best years are known behind all others."""
+"""The year by which a wine without a known drinking window is sorted, after all others."""
 DrinkingState = Literal["young", "ready", "late", "unknown"]
 _TOKEN: Final = pattern(r"[0-9]+(?:[.,][0-9]{1,2})?|[€$£]|[^\s€$£]+")
 _NUMBER: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
 
 
 def parse_cellar_item(text: str) -> CellarItem | None:
-    """Return the bottles of a line such as "6 Barolo 2016 45 EUR"; None without a name.
+    """Parse a line like "6 Barolo 2016 45 EUR": count (default 1), name, and price per bottle.
 
-    The number in front is their count, 1 if there is none, and the last one the price of each.
+    Return None if there is no name.
     """
-    tokens = _TOKEN.findall(text[: 2 * MAX_NAME])
+    tokens = _TOKEN.findall(text[: 2 * MAX_NAME_CHARS])
     currency = next(filter(None, map(parse_currency, tokens)), None)
     tokens = [token for token in tokens if not parse_currency(token)]
-    count, price = 1, None
+    count = 1
+    price = None
     if tokens and tokens[0].isdecimal() and 0 < int(tokens[0]) <= MAX_BOTTLES:
         count = int(tokens.pop(0))
     if len(tokens) > 1 and _NUMBER.search(tokens[-1]) and (currency or not _is_year(tokens[-1])):
         price = float(tokens.pop().replace(",", "."))
-    name = " ".join(tokens)[:MAX_NAME]
+    name = " ".join(tokens)[:MAX_NAME_CHARS]
     if not any(map(str.isalpha, name)):
         return None
     return to_cellar_item(guess_wine(name, price=price, currency=currency or Currency.EUR), count)
@@ -55,126 +56,130 @@ def _is_year(token: str) -> bool:
 
 
 def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
-    """Return so many bottles of a wine."""
-    own = wine.model_copy(update={"id": CELLAR_PREFIX})
-    known = own.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
-    return CellarItem(key=normalize(own.label), wine=known, count=count, **facts)
+    """Return a cellar item with `count` bottles of a wine; `facts` are its other fields."""
+    fields = wine.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
+    # With a cellar id, a label without a vintage does not end in "NV".
+    label = wine.model_copy(update={"id": CELLAR_PREFIX}).label
+    return CellarItem(key=normalize(label), wine=fields, count=count, **facts)
 
 
 def guess_wine(name: str, price: float | None = None, currency: Currency = Currency.EUR) -> Wine:
-    """Return a wine with the facts that its name tells; a red one if the name tells no style."""
-    parts = name.split()
-    year = next((int(part) for part in parts if _is_year(part)), None)
-    title = " ".join(part for part in parts if not _is_year(part)) or name
+    """Return a wine with the facts that its name implies; a red wine if it implies no style."""
+    words = name.split()
+    year = next((int(word) for word in words if _is_year(word)), None)
+    title = " ".join(word for word in words if not _is_year(word)) or name
     title = title[:1].upper() + title[1:]
     facts: dict[str, Any] = {"vintage": year, "price": price, "currency": currency}
-    known = wine_from_name(title, CELLAR_PREFIX, **facts) or wine_from_name(
-        title, CELLAR_PREFIX, Style.RED, **facts
-    )
-    assert known is not None  # noqa: S101 - with a style there always is one
-    return known
+    wine = wine_from_name(title, CELLAR_PREFIX, **facts)
+    wine = wine or wine_from_name(title, CELLAR_PREFIX, Style.RED, **facts)
+    assert wine is not None  # noqa: S101 - it is None only without a style
+    return wine
 
 
-def to_wine(bottles: CellarItem) -> Wine:
-    """Return the wine of a person's bottles, with an id that starts with `CELLAR_PREFIX`."""
-    facts = {"producer": "", "country": "", **bottles.wine, "id": f"{CELLAR_PREFIX}{bottles.id}"}
-    return Wine.model_validate(facts)
+def to_wine(item: CellarItem) -> Wine:
+    """Return the wine of a cellar item, with an id that starts with `CELLAR_PREFIX`."""
+    fields = {"producer": "", "country": "", **item.wine, "id": f"{CELLAR_PREFIX}{item.id}"}
+    return Wine.model_validate(fields)
 
 
-def items_in_stock(bottles: Sequence[CellarItem]) -> list[CellarItem]:
-    """Return the bottles with a count above 0."""
-    return [item for item in bottles if item.count]
+def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
+    """Return the items with a count above 0."""
+    return [item for item in items if item.count]
 
 
-def find_removal(bottles: Sequence[CellarItem], name: str, count: int | None) -> CellarItem | None:
-    """Return the change that removes bottles from a cellar, with a negative count.
+def find_removal(items: Sequence[CellarItem], name: str, count: int | None) -> CellarItem | None:
+    """Return the item with the negative count that removes bottles from a cellar.
 
-    `name` is the id of a wine or words of its label. Return None if there is no such wine. Without
-    a count all its bottles are removed, and never more than there are.
+    `name` is the item's id or words of its label; return None if no item has them. Without a
+    `count`, remove all bottles; never remove more than there are.
     """
     name_words = set(split_words(name))
 
     def rank(item: CellarItem) -> int:
         return len(name_words.intersection(split_words(to_wine(item).label)))
 
-    found = find_item_by_id(bottles, name)
-    if found is None:
-        found = max(filter(rank, items_in_stock(bottles)), key=rank, default=None)
-    return replace(found, count=-min(found.count, count or found.count)) if found else None
+    item = find_item_by_id(items, name)
+    if item is None:
+        item = max(filter(rank, items_in_stock(items)), key=rank, default=None)
+    return replace(item, count=-min(item.count, count or item.count)) if item else None
 
 
-def find_item_by_id(bottles: Sequence[CellarItem], wine_id: str) -> CellarItem | None:
-    """Return the bottles in stock with the id that own_cellar returned, or None."""
-    in_stock = items_in_stock(bottles)
+def find_item_by_id(items: Sequence[CellarItem], wine_id: str) -> CellarItem | None:
+    """Return the item in stock with an id that own_cellar returned, or None."""
+    in_stock = items_in_stock(items)
     return next((item for item in in_stock if f"{CELLAR_PREFIX}{item.id}" == wine_id.strip()), None)
 
 
-def drinking_window(bottles: CellarItem) -> tuple[int, int] | None:
-    """Return the first and last year in which a wine is at its best; None if unknown."""
-    first, last = bottles.drink_from, bottles.drink_until
-    begin, end = drinking_years(to_wine(bottles)) or (last, first)
-    window = first or begin, last or end
-    return (window[0], window[1]) if window[0] and window[1] else None
+def find_drinking_window(item: CellarItem) -> tuple[int, int] | None:
+    """Return the first and last year in which a wine is at its best; None if unknown.
+
+    The user's years take precedence. If they stated only one, and the others are not known from the
+    wine, that year is the whole window.
+    """
+    usual_first, usual_last = drinking_years(to_wine(item)) or (item.drink_until, item.drink_from)
+    first = item.drink_from or usual_first
+    last = item.drink_until or usual_last
+    return (first, last) if first and last else None
 
 
-def get_drinking_state(
-    bottles: CellarItem, year: int
-) -> Literal["young", "ready", "late", "unknown"]:
-    """Return whether a year is before the best years of a wine, in them, or past them."""
-    window = drinking_window(bottles)
+def get_drinking_state(item: CellarItem, year: int) -> DrinkingState:
+    """Return whether a wine is too young, ready, or past its best in a year."""
+    window = find_drinking_window(item)
     if window is None:
         return "unknown"
-    return "young" if year < window[0] else "late" if year > window[1] else "ready"
+    first, last = window
+    return "young" if year < first else "late" if year > last else "ready"
 
 
 def find_due_items(
-    bottles: Sequence[CellarItem], facts: Sequence[Fact], year: int
+    items: Sequence[CellarItem], facts: Sequence[Fact], year: int
 ) -> list[CellarItem]:
-    """Return the bottles whose best years begin or end in this one, and were not yet due in it."""
+    """Return the items whose drinking windows begin or end in `year`, without earlier reminders."""
     return [
         item
-        for item in items_in_stock(bottles)
-        if year in (drinking_window(item) or ()) and reminder_fact(item, year) not in facts
+        for item in items_in_stock(items)
+        if year in (find_drinking_window(item) or ()) and reminder_fact(item, year) not in facts
     ]
 
 
-def reminder_fact(bottles: CellarItem, year: int) -> Fact:
-    """Return the setting that remembers a reminder of a wine in a year."""
-    return Fact("setting", f"due {bottles.key}={year}")
+def reminder_fact(item: CellarItem, year: int) -> Fact:
+    """Return the setting that records that the user was reminded of an item in a year."""
+    return Fact("setting", f"due {item.key}={year}")
 
 
-def cellar(bottles: Iterable[CellarItem], year: int, heading: str) -> str:
-    """Return a line of Markdown for each wine, below a heading."""
-    return "\n".join([heading, *(_line(item, year) for item in bottles)])
+def format_items(items: Iterable[CellarItem], year: int, heading: str) -> str:
+    """Return a heading and a line of Markdown for each item."""
+    return "\n".join([heading, *(_format_item(item, year) for item in items)])
 
 
-def format_cellar(bottles: Iterable[CellarItem], year: int) -> str:
-    """Return all that a person owns, the wines with least time left first."""
-    found = items_in_stock([*bottles])
-    if not found:
+def format_cellar(items: Iterable[CellarItem], year: int) -> str:
+    """Return all items in stock as Markdown, first those that must be drunk soonest."""
+
+    def window_end(item: CellarItem) -> int:
+        window = find_drinking_window(item)
+        return window[1] if window else UNKNOWN_WINDOW_END
+
+    in_stock = sorted(items_in_stock(items), key=lambda item: (window_end(item), item.key))
+    if not in_stock:
         return translate("cellar_none")
-    found.sort(key=lambda item: ((drinking_window(item) or (0, UNKNOWN_WINDOW_END))[1], item.key))
-    count = sum(item.count for item in found)
-    return cellar(found, year, translate("cellar_all", count=str(count)))
+    count = sum(item.count for item in in_stock)
+    return format_items(in_stock, year, translate("cellar_all", count=str(count)))
 
 
-def _line(bottles: CellarItem, year: int) -> str:
-    """Return how many bottles there are of which wine, their price, and when to drink them."""
-    wine, window, state = (
-        to_wine(bottles),
-        drinking_window(bottles),
-        get_drinking_state(bottles, year),
-    )
+def _format_item(item: CellarItem, year: int) -> str:
+    """Return the count of an item, its wine, price, drinking window and note."""
+    wine, window = to_wine(item), find_drinking_window(item)
     name = f"**{escape(wine.label)}**"
-    if bottles.count:
-        facts = [f"{bottles.count} × {name}"]
+    if item.count:
+        parts = [f"{item.count} × {name}"]
         if wine.price is not None:
-            facts.append(translate("cellar_each", price=format_money(wine.price, wine.currency)))
+            parts.append(translate("cellar_each", price=format_money(wine.price, wine.currency)))
         if window is not None:
-            end = window[0 if state == "young" else 1]
-            facts.append(translate(f"cellar_{state}", year=str(end)))
+            state = get_drinking_state(item, year)
+            limit = window[0 if state == "young" else 1]
+            parts.append(translate(f"cellar_{state}", year=str(limit)))
     else:
-        facts = [name, translate("cellar_gone")]
-    if bottles.note:
-        facts.append(translate("memory_note", what=escape(bottles.note)))
-    return " · ".join(facts)
+        parts = [name, translate("cellar_gone")]
+    if item.note:
+        parts.append(translate("memory_note", what=escape(item.note)))
+    return " · ".join(parts)

@@ -1,8 +1,8 @@
-"""The tools by which a model stores and forgets facts of a person, and changes their cellar.
+"""Tools with which the model stores and deletes facts about the user, and changes their cellar.
 
-A tool changes nothing by itself: it returns a `Change`. The commit that ends the turn applies it;
-the reply lists it under the answer's text, with a button that undoes it. The model reads of the
-person as "the guest".
+A tool changes nothing itself: it returns a `Change`, which the commit that ends the turn applies.
+The reply lists the change below its text, with a button that undoes it. In texts for the model, the
+user is "the guest".
 """
 
 from dataclasses import replace
@@ -20,24 +20,24 @@ from agent.fallback.searching import parse_query
 from agent.i18n import translate
 from agent.memory.cellar import (
     MAX_BOTTLES,
-    MAX_NAME,
-    cellar,
-    drinking_window,
+    MAX_NAME_CHARS,
+    find_drinking_window,
     find_item_by_id,
     find_removal,
+    format_items,
     guess_wine,
     items_in_stock,
     to_cellar_item,
     to_wine,
 )
 from agent.memory.taste import (
-    MAX_NOTE,
-    added_note,
-    contradicted_facts,
-    excluded_facts,
-    new_facts,
+    MAX_NOTE_CHARS,
+    find_contradicted_facts,
+    find_excluded_facts,
+    find_new_facts,
+    format_added_facts,
+    format_removed_facts,
     parse_facts,
-    removed_note,
 )
 from agent.sommelier.safety import get_person, may_be_shown
 from agent.sommelier.wine import Currency, wine_record
@@ -61,23 +61,23 @@ OWN_CELLAR: Final = (
     "List the bottles that the guest owns at home. Call it when the guest asks what to drink of "
     "their own, and recommend these by their wine_id. They are not for sale."
 )
-MAX_LISTED: Final = 60
-MAX_READ: Final = 300
-"""Characters of a message that is read for what it rules out."""
+MAX_LISTED_ITEMS: Final = 60
+MAX_PARSED_CHARS: Final = 300
+"""Longer messages are not searched for exclusions to suggest as facts."""
 
 
 class FactArguments(StrictModel):
     """Arguments of remember and forget."""
 
     kind: Literal["hate", "like", "allergy", "budget", "note"]
-    value: Annotated[str, Field(min_length=2, max_length=MAX_NOTE)]
+    value: Annotated[str, Field(min_length=2, max_length=MAX_NOTE_CHARS)]
 
 
 class CellarArguments(StrictModel):
     """Arguments of change_cellar."""
 
     action: Literal["add", "remove"]
-    wine: Annotated[str, Field(min_length=2, max_length=MAX_NAME)]
+    wine: Annotated[str, Field(min_length=2, max_length=MAX_NAME_CHARS)]
     count: Annotated[int, Field(ge=1, le=MAX_BOTTLES)] = 1
     price: Annotated[float | None, Field(gt=0, le=100_000)] = None
     currency: Currency = Currency.EUR
@@ -96,22 +96,22 @@ def memory_tools() -> list[Tool]:
 async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
     """Return a change that adds a fact and removes the facts that contradict it."""
     person = get_person(run)
-    facts = new_facts(_parse_facts(arguments), person.facts)
+    facts = find_new_facts(_parse_facts(arguments), person.facts)
     if not facts:
         return ToolOutput("this fact of the guest is known already")
-    removed = tuple(old for fact in facts for old in contradicted_facts(fact, person.facts))
+    removed = tuple(old for fact in facts for old in find_contradicted_facts(fact, person.facts))
     return _change_output("remembered", person, added_facts=facts, removed_facts=removed)
 
 
 async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
-    """Return a change that removes the facts of this kind that are most like the value."""
+    """Return a change that removes the facts of this kind that are most similar to the value."""
     person = get_person(run)
-    named = set(split_words(arguments.value))
+    value_words = set(split_words(arguments.value))
 
     def similarity(fact: Fact) -> int:
         """Return how many words the fact and the value have in common; a budget always matches."""
-        known = set(split_words(f"{fact.original_text} {fact.value}"))
-        return 1 if fact.kind == "budget" else len(named & known)
+        fact_words = set(split_words(f"{fact.original_text} {fact.value}"))
+        return 1 if fact.kind == "budget" else len(value_words & fact_words)
 
     scores = {fact: similarity(fact) for fact in person.facts if fact.kind == arguments.kind}
     best = max(scores.values(), default=0)
@@ -122,65 +122,62 @@ async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
 
 
 async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
-    """Return a change that adds bottles to the person's cellar, or removes them.
-
-    The count of its bottles is added to the stored one: it is negative if they are removed.
-    """
+    """Return a change that adds bottles to the user's cellar, or removes them."""
     person, name = get_person(run), arguments.wine
     if arguments.action == "remove":
-        added = find_removal(person.bottles, name, arguments.count)
-        if added is None:
+        item = find_removal(person.bottles, name, arguments.count)
+        if item is None:
             raise ToolError("the guest owns no wine of this name; own_cellar lists theirs")
     elif owned := find_item_by_id(person.bottles, name):
         wine = dict(owned.wine)
         if arguments.price is not None:
             wine |= {"price": arguments.price, "currency": arguments.currency.value}
-        added = replace(owned, count=arguments.count, wine=wine)
+        item = replace(owned, count=arguments.count, wine=wine)
     else:
-        wine_named = guess_wine(name, arguments.price, arguments.currency)
-        added = to_cellar_item(wine_named, arguments.count)
-    return _change_output("cellar changed", person, bottles=(added,))
+        guessed = guess_wine(name, arguments.price, arguments.currency)
+        item = to_cellar_item(guessed, arguments.count)
+    return _change_output("cellar changed", person, bottles=(item,))
 
 
 async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
-    """Return the wines that the person owns, how many bottles of each, and when to drink them."""
+    """Return the wines in the user's cellar, with their counts and drinking windows."""
     person = get_person(run)
-    # Without the facts, wines that the person hates are listed, too. Allergies are part of `care`
-    # and still filter.
+    # List wines that the user hates, too, but none that contain their allergens: these are in the
+    # safety state, not in the facts.
     person_without_facts = replace(person, facts=())
     owned = ((item, to_wine(item)) for item in items_in_stock(person.bottles))
-    found = [(item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts)]
-    if not found:
+    suitable = [(item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts)]
+    if not suitable:
         none = "the guest's cellar holds no bottles that they may drink"
         raise ToolError(f"{none}; search_wines finds wines for sale")
     records = [
         wine_record(wine)
-        | {"bottles": item.count, "usually_best": drinking_window(item), "note": item.note}
-        for item, wine in found[:MAX_LISTED]
+        | {"bottles": item.count, "usually_best": find_drinking_window(item), "note": item.note}
+        for item, wine in suitable[:MAX_LISTED_ITEMS]
     ]
-    sources = wines_by_id(wine for _, wine in found[:MAX_LISTED])
+    sources = wines_by_id(wine for _, wine in suitable[:MAX_LISTED_ITEMS])
     return ToolOutput({"owned_by_the_guest": records}, sources)
 
 
 def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
-    """Return the facts that a value names, one for each grape, region, allergen …
+    """Return the facts that a value states, one for each grape, region, allergen and so on.
 
     Raises:
-        ToolError: it names none.
+        ToolError: it states none of this kind.
     """
     value = arguments.value.strip()
     match arguments.kind:
         case "note":
             return (Fact("note", value, value),)
         case "hate":
-            # "Chardonnay" alone parses as a like; the kind says that it is a hate.
-            named = (fact for fact in parse_facts(value) if fact.kind in ("like", "hate"))
-            facts = tuple(Fact("hate", fact.value, fact.original_text) for fact in named)
+            # The name of a grape is parsed as a like; the kind says that it is a hate.
+            parsed = (fact for fact in parse_facts(value) if fact.kind in ("like", "hate"))
+            facts = tuple(Fact("hate", fact.value, fact.original_text) for fact in parsed)
         case "allergy":
-            # A word is read as an allergen only if the text speaks of an allergy.
-            parsed = {str(name) for name in parse_query(f"allergy {value}").without_allergens}
-            parsed |= {name for name in ALLERGIES if {name, f"{name}s"} & {*split_words(value)}}
-            facts = tuple(Fact("allergy", allergen, value) for allergen in sorted(parsed))
+            # Words are parsed as allergens only in a text that mentions an allergy.
+            allergens = {str(name) for name in parse_query(f"allergy {value}").without_allergens}
+            allergens |= {name for name in ALLERGIES if {name, f"{name}s"} & {*split_words(value)}}
+            facts = tuple(Fact("allergy", allergen, value) for allergen in sorted(allergens))
         case "like" | "budget":
             if arguments.kind == "budget" and value.isdecimal():
                 value = f"up to {value}"
@@ -192,48 +189,48 @@ def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
 
 
 def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
-    """Return a change among the sources of an output: the turn takes its changes from there."""
+    """Return an output with a change among its sources, from which the turn takes its changes."""
     change = Change(user_id=person.user_id, **changes)
     content = {"done": action, "note": "the guest sees this below your answer; do not repeat it"}
-    # Equal changes have the same key: a call that the model repeats is applied once.
+    # Equal changes have the same key, so that a repeated call is applied only once.
     key = f"{action}:{crc32(repr(change).encode()):08x}"
     return ToolOutput(content, {key: change})
 
 
 def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) -> Reply:
-    """Return a reply that tells the changes of its turn, and what else might be remembered.
+    """Return the reply with its changes merged, described in notes, and with suggested facts.
 
-    Its changes are one, which can be undone under `undo_id` unless that is 0. What the message
-    rules out is suggested as a fact.
+    The merged change can be undone by `undo_id`, unless that is 0. The exclusions in the user's
+    message are suggested as facts.
     """
     if not person.user_id:
         return reply
     change = Change(
         user_id=person.user_id,
-        added_facts=tuple(fact for made in reply.changes for fact in made.added_facts),
-        removed_facts=tuple(fact for made in reply.changes for fact in made.removed_facts),
-        bottles=tuple(item for made in reply.changes for item in made.bottles),
+        added_facts=tuple(fact for part in reply.changes for fact in part.added_facts),
+        removed_facts=tuple(fact for part in reply.changes for fact in part.removed_facts),
+        bottles=tuple(item for part in reply.changes for item in part.bottles),
         undo_id=undo_id,
     )
-    is_changed = bool(change.added_facts or change.removed_facts or change.bottles)
-    is_read = bool(reply.wines) and len(message) <= MAX_READ
-    facts = excluded_facts(parse_query(message)) if is_read else ()
+    has_changes = bool(change.added_facts or change.removed_facts or change.bottles)
+    may_suggest = bool(reply.wines) and len(message) <= MAX_PARSED_CHARS
+    facts = find_excluded_facts(parse_query(message)) if may_suggest else ()
     return replace(
         reply,
-        changes=(change,) if is_changed else (),
-        notes=(*reply.notes, *change_notes(change, person)),
-        suggested_facts=new_facts(facts, (*person.facts, *change.added_facts)),
+        changes=(change,) if has_changes else (),
+        notes=(*reply.notes, *format_change(change, person)),
+        suggested_facts=find_new_facts(facts, (*person.facts, *change.added_facts)),
     )
 
 
-def change_notes(change: Change, person: Person) -> list[str]:
-    """Return the sentences that confirm a change; those about bottles say how many there are."""
-    after, keys = apply_change(person, change), {item.key for item in change.bottles}
-    bottles = [item for item in after.bottles if item.key in keys]
+def format_change(change: Change, person: Person) -> list[str]:
+    """Return the texts that confirm a change; `person` is the user before it."""
+    changed_keys = {item.key for item in change.bottles}
+    items = [item for item in apply_change(person, change).bottles if item.key in changed_keys]
     year = datetime.now(UTC).year
-    parts = (
-        added_note(change.added_facts),
-        removed_note(change.removed_facts),
-        cellar(bottles, year, translate("cellar_added")) if bottles else "",
+    texts = (
+        format_added_facts(change.added_facts),
+        format_removed_facts(change.removed_facts),
+        format_items(items, year, translate("cellar_added")) if items else "",
     )
-    return [part for part in parts if part]
+    return [text for text in texts if text]

@@ -16,7 +16,7 @@ from agent.engine.run import Run
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
-from agent.memory.taste import added_note, describe_fact, parse_suggested_fact
+from agent.memory.taste import describe_fact, format_added_facts, parse_suggested_fact
 from agent.sommelier.wine import Wine
 from agent.turn import Fact, Reply
 from bot.look_ups import run_proposal
@@ -192,7 +192,7 @@ async def _remember(update: Update, conversation: Conversation) -> None:
     fact = parse_suggested_fact(kind, value)
     if await claim(query, owner if fact else None) and fact:
         await conversation.change_memory(update, added_facts=(fact,))
-        await acknowledge(query, added_note([fact]))
+        await acknowledge(query, format_added_facts([fact]))
 
 
 async def _confirm_or_retract(update: Update, conversation: Conversation) -> None:

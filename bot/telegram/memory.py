@@ -16,22 +16,22 @@ from telegram.ext import filters
 
 from agent.i18n import translate, use_language
 from agent.memory.cellar import (
-    cellar,
     find_due_items,
     find_removal,
     format_cellar,
+    format_items,
     items_in_stock,
     parse_cellar_item,
     reminder_fact,
 )
 from agent.memory.taste import (
-    contradicted_facts,
     describe_fact,
-    new_facts,
+    find_contradicted_facts,
+    find_new_facts,
+    format_removed_facts,
     parse_facts,
-    removed_note,
 )
-from agent.memory.tools import change_notes
+from agent.memory.tools import format_change
 from agent.sommelier.safety import format_taste, get_liked_by_ratings
 from agent.turn import STATED_KINDS, CellarItem, Change, Fact, Person
 from bot.question import Destination
@@ -71,8 +71,8 @@ async def _taste(update: Update, conversation: Conversation) -> None:
     """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
     facts = await conversation.facts(update)
     if stated := parse_facts(text_after_command(message_of(update))):
-        new = new_facts(stated, facts)
-        gone = tuple(old for fact in new for old in contradicted_facts(fact, facts))
+        new = find_new_facts(stated, facts)
+        gone = tuple(old for fact in new for old in find_contradicted_facts(fact, facts))
         await _change(update, conversation, added_facts=new, removed_facts=gone)
         return
     known = _listed(facts)
@@ -86,7 +86,7 @@ async def _forget_fact(update: Update, conversation: Conversation) -> None:
     """Forget the fact of a pressed button, and take the button away."""
     query, facts = press_of(update), _listed(await conversation.facts(update))
     gone = tuple(fact for fact in facts if _data(fact) == query.data)
-    await acknowledge(query, removed_note(gone))
+    await acknowledge(query, format_removed_facts(gone))
     await remove_buttons(query)
     if gone:
         await conversation.change_memory(update, removed_facts=gone)
@@ -137,7 +137,7 @@ async def _change(update: Update, conversation: Conversation, **fields: Any) -> 
     change = Change(user_id=user_id, undo_id=undo_id, **fields)
     bottles = await conversation.repositories.memory.bottles(user_id)
     known = Person(bottles=tuple(bottles), user_id=user_id)
-    if said := change_notes(change, known):
+    if said := format_change(change, known):
         await conversation.reply(update, "\n\n".join(said), undo_button(undo_id))
         await conversation.change_memory(update, undo_id=undo_id, **fields)
     else:
@@ -174,7 +174,7 @@ async def remind(conversation: Conversation) -> None:
         if not due:
             continue
         with use_language(await conversation.language_of(user_id)):
-            text = cellar(due, now.year, translate("cellar_due"))
+            text = format_items(due, now.year, translate("cellar_due"))
             no_more = Button(translate("cellar_remind_no_button"), NO_REMINDERS)
         messages = build_messages(Destination(user_id), [text], ((no_more,),))
         facts = tuple(reminder_fact(bottles, now.year) for bottles in due)

@@ -1,4 +1,4 @@
-"""Tastes and bottles in short words, drinking windows, and the tools of a model."""
+"""Parsed facts and cellar items, drinking windows, and the tools for the model."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
 from agent.memory.cellar import (
-    drinking_window,
+    find_drinking_window,
     find_removal,
     get_drinking_state,
     guess_wine,
@@ -29,7 +29,7 @@ HATE = Fact("hate", "grapes=Chardonnay", "Chardonnay")
 ADA = Person(user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO, CHABLIS))
 
 
-def test_a_taste_is_read_by_tables_or_kept_word_for_word() -> None:
+def test_a_text_is_parsed_as_facts_or_becomes_a_note() -> None:
     for text, kind, value in (
         ("no Chardonnay", "hate", "grapes=Chardonnay"),
         ("Riesling", "like", "grapes=Riesling"),
@@ -39,25 +39,27 @@ def test_a_taste_is_read_by_tables_or_kept_word_for_word() -> None:
         assert [(fact.kind, fact.value) for fact in parse_facts(text)] == [(kind, value)]
 
 
-def test_a_line_tells_bottles() -> None:
-    bottles = parse_cellar_item("2 Chablis 2021 18,50 $")
-    assert bottles is not None
-    wine = to_wine(bottles)
-    assert (wine.label, bottles.count) == ("Chablis 2021", 2)
+def test_a_line_is_parsed_as_a_cellar_item() -> None:
+    item = parse_cellar_item("2 Chablis 2021 18,50 $")
+    assert item is not None
+    wine = to_wine(item)
+    assert (wine.label, item.count) == ("Chablis 2021", 2)
     assert (wine.price, wine.currency) == (18.5, Currency.USD)
 
 
-def test_a_wine_is_drunk_in_its_window() -> None:
-    assert drinking_window(BAROLO) == (2024, 2041)
+def test_the_drinking_window_is_usual_or_stated_by_the_user() -> None:
+    assert find_drinking_window(BAROLO) == (2024, 2041)
     states = [get_drinking_state(BAROLO, year) for year in (2020, 2030, 2050)]
     assert states == ["young", "ready", "late"]
-    assert drinking_window(replace(BAROLO, drink_from=2028, drink_until=2035)) == (2028, 2035)
-    assert drinking_window(to_cellar_item(guess_wine("Barolo"), 1)) is None
+    assert find_drinking_window(replace(BAROLO, drink_from=2028, drink_until=2035)) == (2028, 2035)
+    assert find_drinking_window(to_cellar_item(guess_wine("Barolo"), 1)) is None
     assert to_wine(CHABLIS).style is Style.WHITE
 
 
-def test_no_more_bottles_are_taken_than_there_are() -> None:
-    taken = [find_removal(ADA.bottles, *of) for of in (("barolo", 9), ("Chablis 2021", None))]
+def test_no_more_bottles_are_removed_than_there_are() -> None:
+    taken = [
+        find_removal(ADA.bottles, *removal) for removal in (("barolo", 9), ("Chablis 2021", None))
+    ]
     assert [change and change.count for change in taken] == [-6, -2]
     assert find_removal(ADA.bottles, "Merlot", 1) is None
 
@@ -73,7 +75,7 @@ async def change_from_tool(name: str, **arguments: Any) -> Change:
     return change
 
 
-async def test_a_model_changes_what_is_known_of_the_guest() -> None:
+async def test_tools_change_the_facts_and_the_cellar() -> None:
     hate = await change_from_tool("remember", kind="hate", value="Merlot")
     assert [fact.value for fact in hate.added_facts] == ["grapes=Merlot"]
     budget = await change_from_tool("remember", kind="budget", value="up to 30 EUR")
@@ -97,7 +99,7 @@ async def test_a_model_changes_what_is_known_of_the_guest() -> None:
     assert [item.count for item in drunk.bottles] == [-2]
 
 
-async def test_the_fact_most_like_the_words_of_a_guest_is_forgotten() -> None:
+async def test_the_most_similar_fact_is_forgotten() -> None:
     notes = [Fact("note", text, text) for text in ("my wife: no eggs", "no oak for my dinners")]
     arguments = {"kind": "note", "value": "no eggs for my wife"}
     forgotten = await called("forget", replace(ADA, facts=tuple(notes)), **arguments)
@@ -106,7 +108,7 @@ async def test_the_fact_most_like_the_words_of_a_guest_is_forgotten() -> None:
     assert change.removed_facts == (notes[0],)
 
 
-async def test_a_fact_that_is_known_already_is_no_change() -> None:
+async def test_a_known_fact_is_not_a_change() -> None:
     known = await called("remember", kind="hate", value="Chardonnay")
     assert (known.error_type, known.sources) == (None, {})
 
@@ -119,7 +121,7 @@ async def test_a_fact_that_is_known_already_is_no_change() -> None:
         ("change_cellar", {"action": "add", "wine": "Barolo", "count": 10_000}),
     ],
 )
-async def test_a_model_is_told_what_cannot_be_changed(name: str, arguments: dict[str, Any]) -> None:
+async def test_an_invalid_change_is_an_error(name: str, arguments: dict[str, Any]) -> None:
     result = await called(name, **arguments)
     assert result.error_type
     assert not result.sources
