@@ -243,7 +243,7 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
             hide, link = masking_of(settings).words, trace_link(settings)
             page = AdminPage(resources.sessions, hide, settings.admin_token, link)
             routers.append(page.build_router())
-        routers.append(server.build_monitoring_router(turns.metrics, lanes.inbox.backlog))
+        routers.append(server.build_monitoring_router(turns.metrics, lanes.inbox.measure_backlog))
         app = server.build_app(routers, routes, settings.api_token)
         listener = server.listen(settings.http_host, settings.http_port or 0)
         await server.serve_http(app, listener)

@@ -72,11 +72,11 @@ class Budgets:
 
     async def _read_remaining(self, user_id: int) -> RemainingBudget:
         today = midnight(self.now())
-        spent_by_all = await self.turns.spent(today)
+        spent_by_all = await self.turns.sum_usage(today)
         cost_usd = (self.total_cost_usd or inf) - spent_by_all.cost_usd
         if not user_id:
             return RemainingBudget(cost_usd=cost_usd)
-        spent_by_user = await self.turns.spent(today, user_id)
+        spent_by_user = await self.turns.sum_usage(today, user_id)
         requests = (self.person_requests or inf) - spent_by_user.requests
         return RemainingBudget(requests, cost_usd)
 

@@ -43,7 +43,7 @@ class SafetyService:
 
     async def find_state_in_any_chat(self, text: str, user_id: int) -> SafetyState:
         """Return the safety state after a text, with the concerns of all chats; store nothing."""
-        concerns = await self.memory.concerns(None, user_id) if self.memory else frozenset()
+        concerns = await self.memory.list_concerns(None, user_id) if self.memory else frozenset()
         return read_safety_state(text, self.help.drinking_age).with_earlier(concerns)
 
     async def read_person(
@@ -59,8 +59,8 @@ class SafetyService:
             return Person(state)
 
         async def read() -> Person:
-            all_facts = await memory.facts(user_id) if facts is None else facts
-            bottles = await memory.bottles(user_id) if chat_id == user_id else ()
+            all_facts = await memory.list_facts(user_id) if facts is None else facts
+            bottles = await memory.list_bottles(user_id) if chat_id == user_id else ()
             names = {fact.value for fact in all_facts if fact.kind == "allergy"}
             if Fact("setting", UNDER_AGE) in all_facts:
                 names.add("under_age")
@@ -115,7 +115,7 @@ class SafetyService:
     async def _stored_concerns(self, chat_id: int, user_id: int) -> frozenset[str]:
         if self.memory is None or not chat_id:
             return frozenset()
-        read = partial(self.memory.concerns, chat_id, user_id)
+        read = partial(self.memory.list_concerns, chat_id, user_id)
         problem = f"The concerns of chat {chat_id} could not be read"
         return await call_or_default(read, frozenset(), problem)
 

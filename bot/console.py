@@ -154,7 +154,7 @@ class TerminalConversation:
 
     async def _answer_message(self, message: str) -> None:
         """Print the sommelier's answer, then run the tool calls it proposes if the user agrees."""
-        history = to_history(await self.repositories.messages.recent(self.id))
+        history = to_history(await self.repositories.messages.list_recent(self.id))
         proposals = await self._run_turn(
             self._build_question(message),
             lambda run: self.sommelier.answer(message, replace(run, history=history)),

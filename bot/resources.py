@@ -41,13 +41,13 @@ from db.engine import (
     DatabaseUnavailable,
     Sessions,
     create_engine,
-    schema_revision,
+    find_revision,
     upgrade_schema,
 )
 from db.models import ScoreRow, TraceRow
 from db.repositories.inbox import Broadcasts, Inbox
 from db.repositories.people import ChatRepository, MemoryRepository, MessageRepository
-from db.repositories.traces import LOCAL_TRACES, RowQueue, SqlTraceStore, TraceRows
+from db.repositories.traces import LOCAL_TRACE_ROWS, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import TurnRepository
 from db.wines.catalogue import SqlCatalogue, load_starter
 
@@ -60,7 +60,7 @@ UPDATE_RETENTION: Final = timedelta(days=7)
 class Repositories:
     """The repositories of one database; `rows` says how traces are stored."""
 
-    def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACES) -> None:
+    def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACE_ROWS) -> None:
         self.wines = SqlCatalogue(sessions)
         self.messages = MessageRepository(sessions)
         self.inbox = Inbox(sessions, rows=rows)
@@ -163,7 +163,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
 
 async def require_newest_schema(engine: AsyncEngine) -> None:
     """Raise DatabaseUnavailable if the database was not upgraded to this version."""
-    revision = await schema_revision(engine)
+    revision = await find_revision(engine)
     if revision != REVISION:
         raise DatabaseUnavailable(
             f"The database is at revision {revision or 'none'}, this version needs "

@@ -26,7 +26,7 @@ from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, utc_now
 from db.repositories.people import MemoryRepository
-from db.repositories.traces import RowQueue, Rows, unpacked
+from db.repositories.traces import RowQueue, Rows, unpack
 
 if TYPE_CHECKING:
     from langfuse import Langfuse
@@ -152,7 +152,7 @@ def traces_to(
     """Return the channel of traces to a backend."""
 
     async def send(rows: Rows) -> int:
-        traces = await asyncio.to_thread(lambda: [unpacked(row.record) for row in rows])
+        traces = await asyncio.to_thread(lambda: [unpack(row.record) for row in rows])
         return await backend.send_traces(traces)
 
     return Channel("traces", RowQueue(sessions, TraceRow, now), send)
@@ -237,8 +237,8 @@ async def forget_people(settings: Settings, memory: MemoryRepository) -> None:
     They are those that unfinished turns stored since, and those in Langfuse. What failed, or found
     something, is due again.
     """
-    for deletion in await memory.due():
-        found = await memory.sweep(deletion)
+    for deletion in await memory.list_due_deletions():
+        found = await memory.delete_leftovers(deletion)
         if settings.langfuse_keys:
             try:
                 async with aclosing(await langfuse_api(settings)) as api:
@@ -247,6 +247,6 @@ async def forget_people(settings: Settings, memory: MemoryRepository) -> None:
                 log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
                 found += 1
         if found or datetime.now(UTC) - deletion.at < SETTLED:
-            await memory.postpone(deletion, DELETE_AGAIN.draw_wait(deletion.tries + 1))
+            await memory.postpone_deletion(deletion, DELETE_AGAIN.draw_wait(deletion.tries + 1))
         else:
-            await memory.finish(deletion)
+            await memory.finish_deletion(deletion)

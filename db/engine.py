@@ -245,7 +245,7 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
     cursor.close()
 
 
-async def schema_revision(engine: AsyncEngine) -> str | None:
+async def find_revision(engine: AsyncEngine) -> str | None:
     """Return the revision of a database, None for an empty one.
 
     Raises:
@@ -274,7 +274,7 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
     Raises:
         DatabaseUnavailable: no connection, or another release made the tables.
     """
-    if await schema_revision(engine) == REVISION:
+    if await find_revision(engine) == REVISION:
         return
     async with engine.begin() as connection:
         # The lock comes before alembic, which keeps its state in globals: not even two tasks of

@@ -385,7 +385,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def loaded(kind: type[T], row: sa.Row[Any], **others: object) -> T:
+def to_record(kind: type[T], row: sa.Row[Any], **others: object) -> T:
     """Return the record that a row holds; `others` are the fields that are not columns of it."""
     wanted = {item.name for item in fields(cast("Any", kind))}
     columns = {name: value for name, value in row._mapping.items() if name in wanted}

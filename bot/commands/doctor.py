@@ -26,7 +26,7 @@ from bot.resources import model_of, open_engine, require_newest_schema
 from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
 from db.documents.store import SqlDocumentStore
-from db.engine import DatabaseUnavailable, Sessions, schema_revision
+from db.engine import DatabaseUnavailable, Sessions, find_revision
 from db.wines.catalogue import SqlCatalogue
 
 LANGFUSE_SECONDS: Final = 5
@@ -101,7 +101,7 @@ async def run_checks(settings: Settings) -> bool:
 async def check_database(settings: Settings) -> str:
     """Check that the database has the newest schema, and count its wines and documents."""
     async with open_engine(settings) as engine:
-        if engine.dialect.name == "sqlite" and await schema_revision(engine) is None:
+        if engine.dialect.name == "sqlite" and await find_revision(engine) is None:
             return "empty; it is filled on the first start"
         await require_newest_schema(engine)
         wines = await SqlCatalogue(Sessions(engine)).count()

@@ -160,7 +160,7 @@ def add_documents(
 @documents_app.command("list")
 def list_documents() -> None:
     """Show every document, by path."""
-    entries = _with_documents(lambda documents: documents.documents())
+    entries = _with_documents(lambda documents: documents.list_documents())
     rows = (
         (entry.path, entry.title, entry.kind, str(entry.parts), f"{entry.added_at:%Y-%m-%d}")
         for entry in entries

@@ -18,7 +18,7 @@ from bot.resources import Repositories, open_engine, require_newest_schema
 from bot.tasks import run_until, stop_on_signals
 from bot.tracing import forget_people, masking_of, trace_link
 from config import Settings
-from db.engine import REVISION, Sessions, schema_revision, upgrade_schema
+from db.engine import REVISION, Sessions, find_revision, upgrade_schema
 from db.repositories.inbox import Inbox
 from db.repositories.people import MemoryRepository
 
@@ -42,7 +42,7 @@ def upgrade() -> None:
 async def _upgrade(settings: Settings) -> str | None:
     """Upgrade the database, and return its previous revision, or None if it was empty."""
     async with open_engine(settings) as engine:
-        previous = await schema_revision(engine)
+        previous = await find_revision(engine)
         await upgrade_schema(engine)
         return previous
 
@@ -102,7 +102,7 @@ def forget(
 
     async def delete(sessions: Sessions) -> None:
         repositories = Repositories(sessions)
-        await repositories.turns.change([Change(user_id=user_id, forget_user_hash=user_hash)])
+        await repositories.turns.apply([Change(user_id=user_id, forget_user_hash=user_hash)])
         await forget_people(settings, repositories.memory)
 
     run_with_database(settings, delete)

@@ -27,8 +27,8 @@ from bot.commands.output import (
 )
 from bot.tracing import masking_of
 from db.models import TraceRow
-from db.repositories.traces import SqlTraceStore, moment
-from db.repositories.turns import exported_turns
+from db.repositories.traces import SqlTraceStore, to_datetime
+from db.repositories.turns import export_turns
 
 NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
@@ -60,7 +60,7 @@ def list_traces(
     since = _days_ago(days)
     traces = run_with_database(
         open_settings(),
-        lambda sessions: SqlTraceStore(sessions).summaries(limit, since=since, failed=failed),
+        lambda sessions: SqlTraceStore(sessions).list_summaries(limit, since=since, failed=failed),
     )
     if not traces:
         typer.echo(NO_TRACES)
@@ -95,7 +95,7 @@ def export(
     settings = open_settings()
     mask, since = masking_of(settings).text, _days_ago(days)
     turns = run_with_database(
-        settings, lambda sessions: exported_turns(sessions, mask, since, disliked=disliked)
+        settings, lambda sessions: export_turns(sessions, mask, since, disliked=disliked)
     )
     if not turns:
         typer.echo("No such turn whose words are still remembered; nothing was written.")
@@ -135,7 +135,7 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
 
     Inputs and outputs are truncated unless `full`. The text has no control characters.
     """
-    when = f"{moment(trace.root.started_ns):%Y-%m-%d %H:%M:%S} UTC"
+    when = f"{to_datetime(trace.root.started_ns):%Y-%m-%d %H:%M:%S} UTC"
     lines = [f"trace {trace.trace_id} · {when} · session {trace.session} · user {trace.user}"]
     for score in trace.scores.values():
         comment = f" ({score.comment})" if score.comment else ""

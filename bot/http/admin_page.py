@@ -26,7 +26,7 @@ from bot.commands.traces import cost_text, trace_text
 from bot.resources import Repositories
 from db.engine import Sessions
 from db.models import TurnRow
-from db.repositories.turns import exported_turns
+from db.repositories.turns import export_turns
 
 PATH: Final = "/admin"
 PASSWORD: Final = HTTPBasic(realm="Sommelier, ADMIN_TOKEN is the password")
@@ -84,10 +84,10 @@ class AdminPage:
         repositories = Repositories(self.sessions)
         now = datetime.now(UTC)
         since = now - timedelta(days=DAYS - 1)
-        days = await repositories.turns.by_day(since)
-        failed = await repositories.traces.summaries(MAX_TURNS, since=since, failed=True)
-        disliked = await exported_turns(self.sessions, self.hide, since, disliked=True)
-        backlog = await repositories.trace_queue.backlog()
+        days = await repositories.turns.list_by_day(since)
+        failed = await repositories.traces.list_summaries(MAX_TURNS, since=since, failed=True)
+        disliked = await export_turns(self.sessions, self.hide, since, disliked=True)
+        backlog = await repositories.trace_queue.count_by_state()
 
         def render() -> str:
             return load_template().render(

@@ -68,7 +68,7 @@ async def _show_stats(update: Update, conversation: Conversation) -> None:
     text = translate("stats_in_private")
     if is_private(update):
         turns = conversation.repositories.turns
-        days = await turns.by_day(turns.now() - timedelta(days=STATS_DAYS - 1))
+        days = await turns.list_by_day(turns.now() - timedelta(days=STATS_DAYS - 1))
         text = to_code_block(await asyncio.to_thread(statistics_table, days))
     await conversation.reply(update, text)
 
@@ -82,7 +82,7 @@ async def _show_trace(
     if replied_message := get_replied_message(message):
         turn = await turns.find_by_message(message.chat.id, replied_message.message_id)
     else:
-        turn = await turns.last(message.chat.id)
+        turn = await turns.find_last(message.chat.id)
     if turn is None:
         text = translate("nothing_to_trace")
     elif turn.trace_id and link:
@@ -142,8 +142,8 @@ async def _set_access(conversation: Conversation, user_id: int, command: str) ->
     """Allow or block a user, and return a confirmation. Notify the user of new access."""
     chats = conversation.repositories.chats
     access = ACCESS_BY_COMMAND[command]
-    previous_access = await chats.access(user_id)
-    await chats.decide(user_id, access)
+    previous_access = await chats.find_access(user_id)
+    await chats.set_access(user_id, access)
     if access == "allowed" and previous_access != "allowed":
         with use_language(await conversation.language_of(user_id)):
             await conversation.sender.send(Destination(user_id), translate("let_in"))
@@ -153,14 +153,14 @@ async def _set_access(conversation: Conversation, user_id: int, command: str) ->
 async def _draft_broadcast(only_allowed: bool, update: Update, conversation: Conversation) -> None:
     """/broadcast TEXT: show the message and the number of chats, with a button to send it."""
     text = text_after_command(message_of(update))
-    chats = await conversation.repositories.chats.private(only_allowed=only_allowed)
+    chats = await conversation.repositories.chats.list_private(only_allowed=only_allowed)
     if not text or not chats:
         problem = "broadcast_to_nobody" if text else "broadcast_usage"
         await conversation.reply(update, translate(problem))
         return
     text = link_addresses(text)
     _, admin_id = chat_and_user_ids(update)
-    broadcast_id = await conversation.repositories.broadcasts.draft(text, admin_id)
+    broadcast_id = await conversation.repositories.broadcasts.save_draft(text, admin_id)
     await conversation.reply(update, text)
     button = Button(translate("send_button"), f"b:{broadcast_id}:send")
     question = translate("broadcast_preview", count=len(chats))
@@ -179,7 +179,7 @@ async def _send_broadcast(
     parts = build_messages(Destination(0), [draft.text])
     messages = [
         OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
-        for chat_id in await chats.private(only_allowed=only_allowed)
+        for chat_id in await chats.list_private(only_allowed=only_allowed)
         for part in parts
     ]
     return await broadcasts.begin(broadcast_id, messages)
@@ -229,9 +229,9 @@ def link_addresses(text: str) -> str:
 async def send_broadcasts(conversation: Conversation) -> None:
     """Send the queued messages of broadcasts, then report finished broadcasts to their admins."""
     broadcasts = conversation.repositories.broadcasts
-    while messages := await broadcasts.unsent(BATCH_SIZE):
+    while messages := await broadcasts.list_unsent(BATCH_SIZE):
         await conversation.sender.deliver(messages)
-    for broadcast, count, failed in await broadcasts.delivered():
+    for broadcast, count, failed in await broadcasts.list_delivered():
         admin = broadcast.created_by
         with use_language(await conversation.language_of(admin)):
             text = translate("broadcast_done", count=count, failed=failed)

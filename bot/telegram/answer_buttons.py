@@ -93,7 +93,7 @@ async def _is_remembered(message: object, conversation: Conversation) -> bool:
     turn = await repositories.turns.find_by_message(chat_id, message.id)
     if turn is None:
         return False
-    last = await repositories.messages.recent(
+    last = await repositories.messages.list_recent(
         chat_id, 1, thread_id=thread_id, last_turn_id=turn.turn_id
     )
     return any(stored.turn_id == turn.turn_id for stored in last)
@@ -177,7 +177,7 @@ async def _undo(update: Update, conversation: Conversation) -> None:
     """Take a change back, if it is the presser's and was not taken back yet."""
     query, (_, user_id) = press_of(update), chat_and_user_ids(update)
     undo_id = as_id(parts_of(query, 1)[0])
-    if await conversation.repositories.memory.undoable(user_id, undo_id) is None:
+    if await conversation.repositories.memory.find_undoable(user_id, undo_id) is None:
         await acknowledge(query, translate("nothing_to_undo"))
         return
     await conversation.change_memory(update, reverts_id=undo_id)

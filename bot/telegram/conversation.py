@@ -131,7 +131,7 @@ class Conversation:
         if replied_answer_id:
             replied = await repositories.turns.find_by_message(chat_id, replied_answer_id)
             replied_turn_id = replied.turn_id if replied else None
-        history = await repositories.messages.recent(
+        history = await repositories.messages.list_recent(
             chat_id,
             MAX_HISTORY_MESSAGES,
             thread_id=question.thread_id,
@@ -150,7 +150,7 @@ class Conversation:
         if current is not None and current.facts is not None:
             return current.facts
         _, user_id = chat_and_user_ids(update)
-        return await self.repositories.memory.facts(user_id)
+        return await self.repositories.memory.list_facts(user_id)
 
     async def change_memory(self, update: Update, **fields: Any) -> None:
         """Change the memory of a user; `fields` are those of `Change`.
@@ -161,7 +161,7 @@ class Conversation:
         if (current := current_turn()) is not None:
             current.changes.append(change)
         else:
-            await self.repositories.turns.change([change])
+            await self.repositories.turns.apply([change])
 
     async def store_setting(
         self, update: Update, settings: Mapping[str, str], name: str, value: str
@@ -178,7 +178,7 @@ class Conversation:
         set_language(user.language_code if user else None)
         if user is None or is_overheard(update):
             return
-        facts = await self.repositories.memory.facts(user.id)
+        facts = await self.repositories.memory.list_facts(user.id)
         if (turn := current_turn()) is not None:
             turn.facts = facts
         settings = get_chosen_settings(facts)
@@ -190,7 +190,7 @@ class Conversation:
 
     async def language_of(self, user_id: int) -> str | None:
         """Return the stored language of a user; None if it is unknown."""
-        return language_in(get_chosen_settings(await self.repositories.memory.facts(user_id)))
+        return language_in(get_chosen_settings(await self.repositories.memory.list_facts(user_id)))
 
 
 def language_in(settings: Mapping[str, str]) -> str | None:

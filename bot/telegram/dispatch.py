@@ -114,7 +114,7 @@ class Dispatcher:
         await self.conversation.choose_language(update)
         if user is None or user.id in self.admin_ids:
             return user is not None or not self.allow_list
-        access = await chats.access(user.id)  # None if no admin has decided
+        access = await chats.find_access(user.id)  # None if no admin has decided
         if access == "blocked":
             log.info("User %s is blocked: update %s is ignored", user.id, update.update_id)
             return False
@@ -141,9 +141,10 @@ class Dispatcher:
         elif update.callback_query:
             await acknowledge(update.callback_query, text)
         elif message is not None and is_addressed(message):
-            # Many people may write through the account of a bot. `introduced` is true only once for
-            # each user, so admins are asked once.
-            if not user.is_bot and await self.conversation.repositories.chats.introduced(user.id):
+            # Many people may write through the account of a bot. `mark_introduced` is true once
+            # per user, so admins are asked once.
+            chats = self.conversation.repositories.chats
+            if not user.is_bot and await chats.mark_introduced(user.id):
                 await self._ask_admins(user)
             await self.conversation.reply(update, text)
 

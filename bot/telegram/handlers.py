@@ -91,7 +91,9 @@ async def _undo_turn(update: Update, conversation: Conversation) -> bool:
     if turn_id is None:
         return False
     thread_id = to.thread_id or 0
-    is_undone = await repositories.messages.undo(to.chat_id, turn_id, thread_id=thread_id)
+    is_undone = await repositories.messages.delete_last_turn(
+        to.chat_id, turn_id, thread_id=thread_id
+    )
     # An interrupted try of this turn may have undone it already.
     return is_undone or is_retry()
 
@@ -169,7 +171,7 @@ async def _migrate(update: Update, conversation: Conversation) -> None:
     message = message_of(update)
     old_id = message.migrate_from_chat_id or message.chat.id
     new_id = message.migrate_to_chat_id or message.chat.id
-    await conversation.repositories.chats.migrated(old_id, new_id)
+    await conversation.repositories.chats.migrate(old_id, new_id)
 
 
 async def _explain_no_answer(update: Update, conversation: Conversation) -> None:

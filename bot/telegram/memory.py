@@ -96,7 +96,7 @@ async def _cellar(update: Update, conversation: Conversation) -> None:
     """Answer /cellar: list, `add` or `remove` bottles."""
     action, _, line = text_after_command(message_of(update)).partition(" ")
     _, user_id = chat_and_user_ids(update)
-    bottles = await conversation.repositories.memory.bottles(user_id)
+    bottles = await conversation.repositories.memory.list_bottles(user_id)
     if action == "add" and (bought := parse_cellar_item(line)):
         await _change(update, conversation, bottles=(bought,))
     elif action == "remove":
@@ -135,7 +135,7 @@ async def _change(update: Update, conversation: Conversation, **fields: Any) -> 
     """
     (_, user_id), undo_id = chat_and_user_ids(update), update.update_id
     change = Change(user_id=user_id, undo_id=undo_id, **fields)
-    bottles = await conversation.repositories.memory.bottles(user_id)
+    bottles = await conversation.repositories.memory.list_bottles(user_id)
     known = Person(bottles=tuple(bottles), user_id=user_id)
     if said := format_change(change, known):
         await conversation.reply(update, "\n\n".join(said), undo_button(undo_id))
@@ -169,8 +169,10 @@ async def remind(conversation: Conversation) -> None:
     if now.hour not in REMINDER_HOURS:
         return
     month = f"reminded={now:%Y-%m}"
-    for user_id in await memory.owners(without=(OFF, month)):
-        due = find_due_items(await memory.bottles(user_id), await memory.facts(user_id), now.year)
+    for user_id in await memory.list_owners(without=(OFF, month)):
+        due = find_due_items(
+            await memory.list_bottles(user_id), await memory.list_facts(user_id), now.year
+        )
         if not due:
             continue
         with use_language(await conversation.language_of(user_id)):
@@ -178,4 +180,4 @@ async def remind(conversation: Conversation) -> None:
             no_more = Button(translate("cellar_remind_no_button"), NO_REMINDERS)
         messages = build_messages(Destination(user_id), [text], ((no_more,),))
         facts = tuple(reminder_fact(bottles, now.year) for bottles in due)
-        await memory.remind(user_id, Fact("setting", month), facts, messages)
+        await memory.save_reminder(user_id, Fact("setting", month), facts, messages)

@@ -179,7 +179,7 @@ class Sender:
 
     async def _redirect(self, message: OutboxRow, new_chat_id: int) -> None:
         """Address a message to the supergroup that replaced its group."""
-        await self._record(self.chats.migrated, message.chat_id, new_chat_id)
+        await self._record(self.chats.migrate, message.chat_id, new_chat_id)
         message.chat_id = new_chat_id
         # Ids of topics and messages of the old group are not valid in the new one.
         message.thread_id = message.reply_to = message.edits = None

@@ -115,7 +115,7 @@ class Locks:
 
     async def unowned(self) -> list[str]:
         """Return the lanes that have work but no process."""
-        return await self._inbox.lanes()
+        return await self._inbox.list_lanes()
 
 
 class ReplicaLocks(Locks):

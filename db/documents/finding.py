@@ -39,7 +39,7 @@ RANK_CONSTANT: Final = 60
 ROWS_AT_ONCE: Final = 1000
 
 
-def terms(text: str) -> list[str]:
+def extract_terms(text: str) -> list[str]:
     """Return what `text` is found by, in order: stems without stop words, accents or case.
 
     Scripts without spaces are cut into overlapping pairs of characters.
@@ -73,7 +73,9 @@ class WordIndex:
     def add(self, number: int, title: str, headings: Sequence[str], text: str) -> None:
         """Add a chunk by its number."""
         self._numbers.append(number)
-        self._terms.append(terms(" ".join([title, *headings])) * HEADING_WEIGHT + terms(text))
+        self._terms.append(
+            extract_terms(" ".join([title, *headings])) * HEADING_WEIGHT + extract_terms(text)
+        )
 
     def build(self) -> None:
         """Index the chunks: 10 s for 100,000, as BM25 weighs each by all others."""
@@ -90,7 +92,7 @@ class WordIndex:
         Each comes with its share of the best score. Words that half of the chunks hold are only
         looked for if `query` has no other.
         """
-        asked = list(dict.fromkeys(terms(query)))[:MAX_QUERY_TERMS]
+        asked = list(dict.fromkeys(extract_terms(query)))[:MAX_QUERY_TERMS]
         if self._bm25 is None or not (known := self._bm25.get_tokens_ids(asked)):
             return {}
         scores = self._bm25.get_scores_from_ids(known)

@@ -25,7 +25,7 @@ from agent.text import strip_unstorable
 from db.documents.chunking import Section, chunk
 from db.documents.reading import Document, content_hash, read_bytes, read_document
 from db.engine import SqlRepository, count_changed
-from db.models import ChunkRow, DocumentRow, loaded
+from db.models import ChunkRow, DocumentRow, to_record
 from db.tables import Unreadable
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class SqlDocumentStore(SqlRepository):
     async def count(self) -> int:
         return await self._first(select(func.count(DocumentRow.id))) or 0
 
-    async def documents(self) -> Sequence[DocumentRow]:
+    async def list_documents(self) -> Sequence[DocumentRow]:
         """Return the metadata of every document, by path."""
         return sorted(await self._all(select(DocumentRow)), key=lambda row: row.path)
 
@@ -187,7 +187,7 @@ def _spread(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int) -
     """
     first: dict[tuple[str, int], Chunk] = {}
     for row, score in ranked:
-        found = loaded(Chunk, row, id=f"{row.document_id}-{row.position}", score=score)
+        found = to_record(Chunk, row, id=f"{row.document_id}-{row.position}", score=score)
         first.setdefault((row.content_hash, row.position), found)
     taken, chosen, spare = Counter[str](), list[Chunk](), list[Chunk]()
     for found in first.values():
@@ -242,7 +242,7 @@ async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddRe
     """
     report = AddReport()
     files = await asyncio.to_thread(_files, paths, report.problems)
-    hashes = {row.path: row.content_hash for row in await store.documents()}
+    hashes = {row.path: row.content_hash for row in await store.list_documents()}
     for path, file in files.items():
         try:
             data = await asyncio.to_thread(read_bytes, file)

@@ -72,7 +72,7 @@ class Inbox(TraceStoringRepository):
         query = select(UpdateRow).where(UpdateRow.lane == lane, IS_UNFINISHED)
         return await self._all(query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE))
 
-    async def lanes(self) -> list[str]:
+    async def list_lanes(self) -> list[str]:
         """Return the lanes with updates to handle or messages to send, the oldest update first."""
         oldest = func.min(UpdateRow.update_id)
         query = select(UpdateRow.lane).where(IS_UNFINISHED).group_by(UpdateRow.lane)
@@ -215,7 +215,7 @@ class Inbox(TraceStoringRepository):
         query = select(UpdateRow.turn_id).where(is_message).order_by(UpdateRow.update_id).limit(1)
         return await self._first(query)
 
-    async def backlog(self) -> Backlog:
+    async def measure_backlog(self) -> Backlog:
         """Return how many updates wait for the end of their turn, and the age of the oldest."""
         query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_UNFINISHED)
         [(count, oldest)] = await self._rows(query)
@@ -231,7 +231,7 @@ class Inbox(TraceStoringRepository):
 class Broadcasts(SqlRepository):
     """The messages of admins to everyone, and other messages that no turn sends."""
 
-    async def draft(self, text: str, by: int) -> int:
+    async def save_draft(self, text: str, by: int) -> int:
         """Store a message until it is confirmed; return its id; a draft stored twice has one."""
         draft = {"text": strip_unstorable(text), "created_by": by, "state": "draft"}
         async with self.sessions.begin() as session:
@@ -255,13 +255,13 @@ class Broadcasts(SqlRepository):
             session.add_all(messages)
         return True
 
-    async def unsent(self, limit: int) -> Sequence[OutboxRow]:
+    async def list_unsent(self, limit: int) -> Sequence[OutboxRow]:
         """Return the oldest messages that belong to no turn and are not sent."""
         belongs_to_none = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is_(None)
         query = select(OutboxRow).where(belongs_to_none, IS_UNSENT)
         return await self._all(query.order_by(OutboxRow.id).limit(limit))
 
-    async def delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
+    async def list_delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
         """Return the broadcasts that are sent to all; how many chats got it, and did not."""
         chats = distinct(OutboxRow.chat_id)
         failed = func.count(chats).filter(OutboxRow.error.is_not(None))

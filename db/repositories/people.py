@@ -28,7 +28,7 @@ from db.models import (
     TurnRow,
     UpdateRow,
     insert_new,
-    loaded,
+    to_record,
     upsert,
 )
 
@@ -57,16 +57,16 @@ NO_PERSONAL_DATA: Final[dict[str, object]] = {
 class ChatRepository(SqlRepository):
     """Stores which chats can be reached, where groups moved, and which users may use the bot."""
 
-    async def access(self, user_id: int) -> Access | None:
+    async def find_access(self, user_id: int) -> Access | None:
         """Return whether an admin allowed or blocked a user; None if neither."""
         query = select(ChatRow.access).where(ChatRow.chat_id == user_id)
         return cast("Access | None", await self._first(query))
 
-    async def decide(self, user_id: int, access: Access) -> None:
+    async def set_access(self, user_id: int, access: Access) -> None:
         """Allow or block a user, also one who never wrote."""
         await self._upsert(ChatRow(chat_id=user_id, access=access))
 
-    async def introduced(self, user_id: int) -> bool:
+    async def mark_introduced(self, user_id: int) -> bool:
         """Store that admins are asked about a user; return True the first time, on one replica."""
         is_new = (ChatRow.chat_id == user_id) & ChatRow.is_introduced.is_not(True)
         async with self.sessions.begin() as session:
@@ -81,7 +81,7 @@ class ChatRepository(SqlRepository):
         if await self._first(known) is not is_reachable:
             await self._upsert(ChatRow(chat_id=chat_id, is_reachable=is_reachable))
 
-    async def migrated(self, chat_id: int, to: int) -> None:
+    async def migrate(self, chat_id: int, to: int) -> None:
         """Store that a group became a supergroup with another id; its conversation goes along."""
         is_there = FactRow.chat_id == chat_id
         async with self.sessions.begin() as session:
@@ -92,7 +92,7 @@ class ChatRepository(SqlRepository):
             for row in (MessageRow, TurnRow):
                 await session.execute(update(row).where(row.chat_id == chat_id).values(chat_id=to))
 
-    async def private(self, *, only_allowed: bool = False) -> list[int]:
+    async def list_private(self, *, only_allowed: bool = False) -> list[int]:
         """Return the reachable private chats of users who are not blocked, for a broadcast."""
         is_welcome = ChatRow.access.is_distinct_from("blocked")
         if only_allowed:
@@ -105,7 +105,7 @@ class ChatRepository(SqlRepository):
 class MessageRepository(SqlRepository):
     """Stores the conversations of chats, and of topics where there are topics."""
 
-    async def recent(
+    async def list_recent(
         self, chat_id: int, limit: int = 20, *, thread_id: int = 0, last_turn_id: int | None = None
     ) -> list[StoredMessage]:
         """Return the newest `limit` messages of a conversation, the oldest first.
@@ -122,13 +122,13 @@ class MessageRepository(SqlRepository):
             .order_by(*last_first)
             .limit(limit)
         )
-        return [loaded(StoredMessage, row) for row in reversed(await self._rows(newest))]
+        return [to_record(StoredMessage, row) for row in reversed(await self._rows(newest))]
 
     async def forget(self, chat_id: int, *, thread_id: int = 0) -> int:
         """Delete a conversation; return how many messages there were."""
         return await self._write(delete(MessageRow).where(_is_in(chat_id, thread_id)))
 
-    async def undo(self, chat_id: int, turn_id: int, *, thread_id: int = 0) -> bool:
+    async def delete_last_turn(self, chat_id: int, turn_id: int, *, thread_id: int = 0) -> bool:
         """Delete the messages of a conversation's last turn; False if `turn_id` is not its last."""
         is_here = _is_in(chat_id, thread_id)
         newest = select(MessageRow.turn_id).where(is_here).order_by(MessageRow.id.desc()).limit(1)
@@ -143,7 +143,7 @@ def _is_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
 class MemoryRepository(SqlRepository):
     """Stores the facts, the bottles and the concerns of users; exports and forgets their data."""
 
-    async def concerns(self, chat_id: int | None, user_id: int) -> frozenset[str]:
+    async def list_concerns(self, chat_id: int | None, user_id: int) -> frozenset[str]:
         """Return the concerns and allergies of a user that hold in a chat; None: in any."""
         holds = FactRow.until.is_(None) | (FactRow.until > self.now())
         query = select(FactRow.value).where(IS_SAFETY, FactRow.user_id == user_id, holds)
@@ -177,7 +177,7 @@ class MemoryRepository(SqlRepository):
         """Delete expired concerns, and changes too old to undo; return how many there were."""
         return await self._write(delete(FactRow).where(FactRow.until <= self.now()))
 
-    async def facts(self, user_id: int) -> list[Fact]:
+    async def list_facts(self, user_id: int) -> list[Fact]:
         """Return the facts of a user, those of their verdicts included, the oldest first."""
         theirs = (FactRow.user_id == user_id) & FactRow.kind.not_in([UNDO, SAFETY])
         rows = await self._all(select(FactRow).where(theirs).order_by(FactRow.at))
@@ -189,18 +189,18 @@ class MemoryRepository(SqlRepository):
             for row in (FactRow, BottleRow):
                 await session.execute(delete(row).where(row.user_id == user_id))
 
-    async def undoable(self, user_id: int, undo_id: int) -> Change | None:
+    async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it is deleted, or another user's."""
         said = await self._first(select(FactRow.said).where(_is_undo(user_id, undo_id)))
         return None if said is None else CHANGE.validate_json(said)
 
-    async def bottles(self, user_id: int) -> list[CellarItem]:
+    async def list_bottles(self, user_id: int) -> list[CellarItem]:
         """Return the wines that a user owns or owned; the last changed ones come last."""
         theirs = select(BottleRow.__table__).where(BottleRow.user_id == user_id)
         rows = await self._rows(theirs.order_by(BottleRow.at, BottleRow.id))
-        return [loaded(CellarItem, row) for row in rows]
+        return [to_record(CellarItem, row) for row in rows]
 
-    async def remind(
+    async def save_reminder(
         self, user_id: int, month: Fact, told: Sequence[Fact], messages: Sequence[OutboxRow]
     ) -> bool:
         """Store a month's reminder of a user, to be sent; return False if it was stored before."""
@@ -213,7 +213,7 @@ class MemoryRepository(SqlRepository):
             session.add_all(messages)
         return True
 
-    async def owners(self, without: Collection[str]) -> list[int]:
+    async def list_owners(self, without: Collection[str]) -> list[int]:
         """Return the users who own bottles, and have none of these settings."""
         setting = (FactRow.kind == "setting") & FactRow.value.in_(without)
         others = select(FactRow.user_id).where(setting)
@@ -235,11 +235,11 @@ class MemoryRepository(SqlRepository):
                 ]
         return found
 
-    async def due(self) -> Sequence[DeletionRow]:
+    async def list_due_deletions(self) -> Sequence[DeletionRow]:
         """Return users who are to be forgotten now wherever traces of them are."""
         return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self.now()))
 
-    async def sweep(self, deletion: DeletionRow) -> int:
+    async def delete_leftovers(self, deletion: DeletionRow) -> int:
         """Delete what turns stored that were under way then; return how many rows."""
         traces = (TraceRow.user == deletion.user) & (TraceRow.started_at < deletion.at)
         ids = select(TraceRow.trace_id).where(traces)
@@ -256,13 +256,13 @@ class MemoryRepository(SqlRepository):
             await self.sessions.checkpoint()
         return count
 
-    async def postpone(self, deletion: DeletionRow, seconds: float) -> None:
+    async def postpone_deletion(self, deletion: DeletionRow, seconds: float) -> None:
         """Have a deletion be due again after so many seconds."""
         later = self.now() + timedelta(seconds=seconds)
         this = update(DeletionRow).where(DeletionRow.user == deletion.user)
         await self._write(this.values(due_at=later, tries=deletion.tries + 1))
 
-    async def finish(self, deletion: DeletionRow) -> None:
+    async def finish_deletion(self, deletion: DeletionRow) -> None:
         """End a deletion, unless it was asked for again meanwhile."""
         this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
         await self._write(delete(DeletionRow).where(this))

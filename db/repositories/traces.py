@@ -22,7 +22,7 @@ from agent.engine.run import Level
 from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, TraceRecord
 from db.engine import Sessions, SqlRepository, count_changed
-from db.models import Base, ScoreRow, TraceRow, TurnRow, loaded, upsert, utc_now
+from db.models import Base, ScoreRow, TraceRow, TurnRow, to_record, upsert, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class TraceRows:
         for trace in traces:
             try:
                 shown = self.masking.trace(trace)
-                row, scores = to_row(shown), _score_rows(shown)
+                row, scores = to_trace_row(shown), _score_rows(shown)
             except Exception as error:
                 # The turn is over and answered; only its trace is lost.
                 log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
@@ -96,14 +96,14 @@ class TraceRows:
         return row
 
 
-LOCAL_TRACES: Final = TraceRows()
+LOCAL_TRACE_ROWS: Final = TraceRows()
 
 
 @dataclass(eq=False)
 class TraceStoringRepository(SqlRepository):
     """The base of repositories that also store traces, by the rules of `rows`."""
 
-    rows: TraceRows = LOCAL_TRACES
+    rows: TraceRows = LOCAL_TRACE_ROWS
 
 
 class SqlTraceStore(TraceStoringRepository):
@@ -119,7 +119,7 @@ class SqlTraceStore(TraceStoringRepository):
         query = select(TraceRow.record).where(begins).order_by(TraceRow.trace_id).limit(3)
         if trace_id == LAST:
             query = select(TraceRow.record).order_by(TraceRow.started_at.desc()).limit(1)
-        found = [unpacked(record) for record in await self._all(query)]
+        found = [unpack(record) for record in await self._all(query)]
         if len(found) > 1:
             ids = ", ".join(trace.trace_id for trace in found)
             raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
@@ -128,9 +128,9 @@ class SqlTraceStore(TraceStoringRepository):
         of_trace = (ScoreRow.trace_id == found[0].trace_id) & ScoreRow.value.is_not(None)
         scores = select(ScoreRow.__table__).where(of_trace).order_by(ScoreRow.name)
         rows = await self._rows(scores)
-        return replace(found[0], scores={row.name: loaded(ScoreRecord, row) for row in rows})
+        return replace(found[0], scores={row.name: to_record(ScoreRecord, row) for row in rows})
 
-    async def summaries(
+    async def list_summaries(
         self, limit: int, *, since: datetime | None = None, failed: bool = False
     ) -> Sequence[TraceRow]:
         """Return traces without their records, at most `limit`, failures first, then the newest.
@@ -195,7 +195,7 @@ class RowQueue(SqlRepository):
         """Make those rows due again that are not settled."""
         await self._change(rows, due_at=self.now())
 
-    async def backlog(self) -> Mapping[str, int]:
+    async def count_by_state(self) -> Mapping[str, int]:
         """Return how many rows are in each state."""
         query = select(self._table.c.state, func.count()).group_by(self._table.c.state)
         return {str(state): count for state, count in await self._rows(query)}
@@ -208,7 +208,7 @@ class RowQueue(SqlRepository):
         await self._write(update(self._table).where(self._key.in_(keys), untouched).values(values))
 
 
-def to_row(trace: TraceRecord) -> TraceRow:
+def to_trace_row(trace: TraceRecord) -> TraceRow:
     """Return the row of a masked trace, not queued yet."""
     root, metadata = trace.root, trace.root.metadata
     question = root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
@@ -217,8 +217,8 @@ def to_row(trace: TraceRecord) -> TraceRow:
     errors.append(metadata.get("send_error") or "")
     return TraceRow(
         trace_id=trace.trace_id,
-        started_at=moment(root.started_ns),
-        ended_at=moment(root.ended_ns or root.started_ns),
+        started_at=to_datetime(root.started_ns),
+        ended_at=to_datetime(root.ended_ns or root.started_ns),
         user=trace.user,
         question=" ".join(question.split())[:MAX_QUESTION_CHARS],
         outcome=metadata.get("outcome", ""),
@@ -226,7 +226,7 @@ def to_row(trace: TraceRecord) -> TraceRow:
         cost_usd=metadata.get("cost_usd", 0.0),
         error_types=[*filter(None, errors)],
         name=trace.name,
-        record=packed(trace),
+        record=pack(trace),
     )
 
 
@@ -237,26 +237,26 @@ def _score_rows(trace: TraceRecord) -> list[ScoreRow]:
             score_id=f"{trace.trace_id}-{score.name}",
             trace_id=trace.trace_id,
             observation_id=trace.root.span_id,
-            at=moment(trace.root.ended_ns or 0),
+            at=to_datetime(trace.root.ended_ns or 0),
             **asdict(score),
         )
         for score in trace.scores.values()
     ]
 
 
-def packed(trace: TraceRecord) -> bytes:
+def pack(trace: TraceRecord) -> bytes:
     """Return a masked trace as compressed JSON."""
     return zlib.compress(_RECORD.dump_json(trace, warnings=False), 1)
 
 
-def unpacked(record: bytes) -> TraceRecord:
-    """Return the trace that `packed` wrote."""
+def unpack(record: bytes) -> TraceRecord:
+    """Return the trace that `pack` wrote."""
     trace = _RECORD.validate_json(zlib.decompress(record))
     for span in trace.spans:
         span.trace = trace
     return trace
 
 
-def moment(nanoseconds: int) -> datetime:
+def to_datetime(nanoseconds: int) -> datetime:
     """Return a time of a span."""
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC)

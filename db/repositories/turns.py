@@ -34,7 +34,7 @@ class EndedTurn:
     """A turn as it is stored: its record, its messages, its trace, its changes."""
 
     record: TurnRow
-    said: tuple[StoredMessage, ...] = ()
+    messages: tuple[StoredMessage, ...] = ()
     trace: TraceRecord | None = None
     changes: tuple[Change, ...] = ()
 
@@ -47,7 +47,7 @@ class TurnRepository(TraceStoringRepository):
         async with self.sessions.begin() as session:
             await save_turn(session, ended, self.now(), self.rows)
 
-    async def change(self, changes: Sequence[Change]) -> None:
+    async def apply(self, changes: Sequence[Change]) -> None:
         async with self.sessions.begin() as session:
             await apply_changes(session, changes, self.now())
 
@@ -59,7 +59,7 @@ class TurnRepository(TraceStoringRepository):
         of_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
         return await self._newest(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(of_message)))
 
-    async def last(self, chat_id: int) -> TurnRow | None:
+    async def find_last(self, chat_id: int) -> TurnRow | None:
         """Return the turn of a chat that ended last; None if there is none."""
         return await self._newest(TurnRow.chat_id == chat_id)
 
@@ -67,7 +67,7 @@ class TurnRepository(TraceStoringRepository):
         newest = select(TurnRow).where(where).order_by(TurnRow.at.desc())
         return await self._first(newest.limit(1))
 
-    async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
+    async def sum_usage(self, since: datetime, user_id: int | None = None) -> Spent:
         """Return the usage of a user since a moment, or that of everyone."""
         used = select(func.sum(TurnRow.requests), func.sum(TurnRow.cost_usd))
         used = used.where(TurnRow.at >= since)
@@ -76,7 +76,7 @@ class TurnRepository(TraceStoringRepository):
         [(requests, cost)] = await self._rows(used)
         return Spent(requests=int(requests or 0), cost_usd=float(cost or 0))
 
-    async def by_day(self, since: datetime) -> dict[date, list[TurnRow]]:
+    async def list_by_day(self, since: datetime) -> dict[date, list[TurnRow]]:
         """Return the turns of every day (UTC) from that of `since` until today."""
         first, last = since.astimezone(UTC).date(), self.now().astimezone(UTC).date()
         since_midnight = TurnRow.at >= datetime.combine(first, time(), UTC)
@@ -141,7 +141,7 @@ async def save_turn(
 
 async def _save_messages(session: AsyncSession, ended: EndedTurn, now: datetime) -> None:
     """Store the messages of a turn, once, under the present id of their chat."""
-    chat = await session.get(ChatRow, ended.record.chat_id) if ended.said else None
+    chat = await session.get(ChatRow, ended.record.chat_id) if ended.messages else None
     rows = [
         MessageRow(
             chat_id=(chat and chat.migrated_to) or ended.record.chat_id,
@@ -153,12 +153,12 @@ async def _save_messages(session: AsyncSession, ended: EndedTurn, now: datetime)
             thread_id=message.thread_id,
             attachment=strip_unstorable(message.attachment),
         )
-        for message in ended.said
+        for message in ended.messages
     ]
     await insert_new(session, *rows)
 
 
-async def exported_turns(
+async def export_turns(
     sessions: Sessions,
     hide: Callable[[str], str],
     since: datetime | None = None,

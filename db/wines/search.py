@@ -190,7 +190,7 @@ def _hints_at(grapes: Sequence[str]) -> Condition:
     return _tells_of(phrases) & (sa.cast(WineRow.grape_keys, sa.String) == "[]")
 
 
-def terms(text: str) -> tuple[str, ...]:
+def extract_terms(text: str) -> tuple[str, ...]:
     """Return the words of `text` worth searching for: folded, without stop words and doubles.
 
     A term consists of letters, digits and their marks, so no text can break a query's syntax.
@@ -205,7 +205,7 @@ def terms(text: str) -> tuple[str, ...]:
 
 def matching_text(text: str, dialect: str) -> sa.Subquery | None:
     """Return the wines (`number`) that hold any word of `text`, with a `rank`; None for none."""
-    found = terms(text)
+    found = extract_terms(text)
     if not found:
         return None
     if dialect == "postgresql":
@@ -279,7 +279,7 @@ def _named(text: str, rows: Sequence[Row[Any]]) -> list[int]:
     said = f" {normalize(text)} "
     for name in sorted(known_names("grapes"), key=len, reverse=True):
         said = said.replace(f" {name} ", " ")
-    asked = {*terms(said)} - VALUES
+    asked = {*extract_terms(said)} - VALUES
     return [len(asked & {*split_words(f"{row.name} {row.producer} {row.places}")}) for row in rows]
 
 

@@ -109,7 +109,7 @@ async def test_a_blocked_user_gets_no_answer(
     bot_api: BotApi, admin_bot: AdminBot, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    await admin_bot.repositories.chats.decide(BEA, "blocked")
+    await admin_bot.repositories.chats.set_access(BEA, "blocked")
     async with admin_bot.open(bot_api):
         bot_api.say("my secret wish", BEA)
         bot_api.push({"edited_message": edited("my secret wish", BEA)})
@@ -226,7 +226,7 @@ async def test_admins_and_unreadable_budgets_have_no_limits(
     bot_api: BotApi, model_server: ModelServer, admin_bot: AdminBot
 ) -> None:
     class BrokenRepository(TurnRepository):
-        async def spent(self, since: datetime, user_id: int | None = None) -> Spent:
+        async def sum_usage(self, since: datetime, user_id: int | None = None) -> Spent:
             raise OSError("the disk is gone")
 
     model_server.script(search(), valid(), search(), valid())
@@ -301,7 +301,10 @@ async def test_forwarded_messages_and_those_of_other_bots_are_not_commands(
         shown = await bot_api.wait_for_message(len(messages), ADMIN)
     known = ("nothing_to_forget", "forgotten", "nothing_to_trace")
     assert {UNKNOWN, *map(translate, known)}.isdisjoint(shown)
-    assert [await admin_bot.repositories.chats.access(user) for user in (42, 43)] == [None, None]
+    assert [await admin_bot.repositories.chats.find_access(user) for user in (42, 43)] == [
+        None,
+        None,
+    ]
 
 
 async def test_an_id_or_a_reply_names_a_user_and_admins_cannot_be_blocked(
@@ -326,7 +329,9 @@ async def test_an_id_or_a_reply_names_a_user_and_admins_cannot_be_blocked(
             bot_api.say(text, ADMIN, **fields)
         shown = await bot_api.wait_for_message(len(commands), ADMIN)
     assert shown == [answer for _, _, answer in commands]
-    known = [await admin_bot.repositories.chats.access(user_id) for user_id in (42, BEA, ADMIN)]
+    known = [
+        await admin_bot.repositories.chats.find_access(user_id) for user_id in (42, BEA, ADMIN)
+    ]
     assert known == ["allowed", "blocked", None]
 
 
@@ -347,15 +352,15 @@ async def test_only_admins_clear_the_stored_concerns_of_a_user(
         "Nothing is stored about 7002.",
         translate("whom", command="clearcare"),
     ]
-    assert await admin_bot.repositories.memory.concerns(GROUP, BEA) == frozenset()
-    assert await admin_bot.repositories.memory.concerns(CHAT, CHAT) == {"dependence"}
+    assert await admin_bot.repositories.memory.list_concerns(GROUP, BEA) == frozenset()
+    assert await admin_bot.repositories.memory.list_concerns(CHAT, CHAT) == {"dependence"}
 
 
 async def test_for_other_users_the_commands_of_admins_are_unknown(
     bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
     await admin_bot.repositories.chats.set_reachable(CHAT)
-    broadcast_id = await admin_bot.repositories.broadcasts.draft("Closed on Monday.", ADMIN)
+    broadcast_id = await admin_bot.repositories.broadcasts.save_draft("Closed on Monday.", ADMIN)
     commands = ["/stats", "/trace", "/allow 42", "/block 42", "/clearcare 42", "/broadcast Hello"]
     async with admin_bot.open(bot_api):
         for command in commands:
@@ -365,7 +370,7 @@ async def test_for_other_users_the_commands_of_admins_are_unknown(
             bot_api.press(edited("Hello", BEA), data, BEA)
         await until(lambda: len(bot_api.toasts) == 2)
     assert bot_api.toasts == [translate("button_too_old")] * 2
-    assert [await admin_bot.repositories.chats.access(user_id) for user_id in (42, BEA)] == [
+    assert [await admin_bot.repositories.chats.find_access(user_id) for user_id in (42, BEA)] == [
         None,
         None,
     ]
@@ -377,7 +382,7 @@ async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
 ) -> None:
     for person in (ADMIN, 31, 32, 33, 34):
         await admin_bot.repositories.chats.set_reachable(person)
-    await admin_bot.repositories.chats.decide(33, "blocked")
+    await admin_bot.repositories.chats.set_access(33, "blocked")
     bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
     async with admin_bot.open(bot_api):
         bot_api.say("/broadcast We are *closed* on Monday: https://shop.example/hours.", ADMIN)

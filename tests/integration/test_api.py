@@ -262,7 +262,7 @@ async def test_when_the_global_budget_is_used_up_no_model_is_asked_and_the_note_
         first = (await client.post("/api/rag/ask", json=ASKED)).json()
         second = (await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})).json()
         streamed = await client.post("/api/research/query", json={"query": "lees"})
-    (today,) = (await store.by_day(datetime.now(UTC))).values()
+    (today,) = (await store.list_by_day(datetime.now(UTC))).values()
     *results, (_, done) = events(streamed.text)
     assert (first["outcome"], second["outcome"]) == ("answered", "fallback")
     assert second["note"].startswith("Today's budget for everyone is used up. It resets in")

@@ -32,7 +32,7 @@ async def test_a_folder_is_added_with_its_metadata(store: SqlDocumentStore, fold
     report = await add_documents(store, [folder])
     loire, serving = "cellar notes/france/loire.md", "cellar notes/serving.txt"
     assert report == AddReport(added=[serving, loire])
-    first, second = await store.documents()
+    first, second = await store.list_documents()
     assert (first.path, first.title, first.kind) == (loire, "The Loire", "markdown")
     assert (first.size, first.parts, first.added_at) == (len(LOIRE), 2, NOON)
     assert (second.title, second.kind, second.parts) == ("Serving", "text", 1)
@@ -45,13 +45,13 @@ async def test_a_folder_is_added_with_its_metadata(store: SqlDocumentStore, fold
 
 async def test_only_what_changed_is_indexed_again(store: SqlDocumentStore, folder: Path) -> None:
     await add_documents(store, [folder])
-    before = {document.path: document.id for document in await store.documents()}
+    before = {document.path: document.id for document in await store.list_documents()}
     (folder / "france" / "loire.md").write_text("# The Loire\n\nNow about Chinon.")
     report = await add_documents(store, [folder])
     assert report == AddReport(
         updated=["cellar notes/france/loire.md"], unchanged=["cellar notes/serving.txt"]
     )
-    assert {document.path: document.id for document in await store.documents()} == before
+    assert {document.path: document.id for document in await store.list_documents()} == before
     assert await store.search(["lees"]) == []
     assert {chunk.text for chunk in await store.search(["Chinon about"])} == {
         "Now about Chinon.",

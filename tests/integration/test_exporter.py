@@ -80,8 +80,8 @@ async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
     await asyncio.gather(*(server.exporter(queue).round() for server in servers))
     accepted = servers[0].accepted + servers[1].accepted
     assert sorted(accepted) == [trace.trace_id for trace in traces]
-    assert await queue.backlog() == {"sent": len(traces)}
-    assert len(await store.summaries(200)) == len(traces)
+    assert await queue.count_by_state() == {"sent": len(traces)}
+    assert len(await store.list_summaries(200)) == len(traces)
     await save_traces(SqlTraceStore(store.sessions), [trace(1)])  # without a server
     assert await queue.claim(10, LEASE) == []
 
@@ -108,7 +108,7 @@ async def test_a_trace_that_changes_while_it_is_sent_is_sent_again(
     clock.at += timedelta(seconds=1)
     await save_traces(store, [trace(1)])
     await queue.settle(claimed)
-    assert await queue.backlog() == {"waiting": 1}
+    assert await queue.count_by_state() == {"waiting": 1}
 
 
 async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: RowQueue) -> None:
@@ -126,7 +126,7 @@ async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: Row
     exporter.on_loss = metrics.count_dropped_traces
     assert await exporter.round() == 0
     assert len(server.accepted) == len(set(server.accepted)) == 8
-    assert await queue.backlog() == {"refused": 2, "sent": 8}
+    assert await queue.count_by_state() == {"refused": 2, "sent": 8}
     assert "sommelier_traces_dropped 2" in metrics.to_text()
 
 
@@ -176,7 +176,7 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
     assert caplog.messages == [told]
     server.answer = lambda traces: 0
     assert await exporter.round() == 0
-    assert await queue.backlog() == {"sent": 1}
+    assert await queue.count_by_state() == {"sent": 1}
 
 
 async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(

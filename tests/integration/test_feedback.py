@@ -114,7 +114,7 @@ class Room:
         """The scores that people gave, by name, once all is delivered."""
         queues = RowQueue(self.sessions, TraceRow), RowQueue(self.sessions, ScoreRow)
         async with asyncio.timeout(30):
-            while any([(await queue.backlog()).get("waiting") for queue in queues]):  # noqa: ASYNC110
+            while any([(await queue.count_by_state()).get("waiting") for queue in queues]):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         ours = [score for score in self.langfuse.scores if score["name"].startswith("user_")]
         assert len({score["name"] for score in ours}) == len(ours)

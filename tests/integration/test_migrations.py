@@ -14,7 +14,7 @@ from db.engine import (
     DatabaseUnavailable,
     Sessions,
     create_engine,
-    schema_revision,
+    find_revision,
     upgrade_schema,
 )
 from db.models import FULL_TEXT, Base
@@ -33,10 +33,10 @@ def differences(connection: Connection) -> list[object]:
 
 
 async def test_the_migrated_schema_is_the_one_the_models_declare(empty_engine: AsyncEngine) -> None:
-    assert await schema_revision(empty_engine) is None
+    assert await find_revision(empty_engine) is None
     for _ in range(2):
         await upgrade_schema(empty_engine)
-        assert await schema_revision(empty_engine) == REVISION
+        assert await find_revision(empty_engine) == REVISION
     async with empty_engine.connect() as connection:
         assert await connection.run_sync(differences) == []
 
@@ -47,14 +47,14 @@ async def test_tables_of_another_release_are_told_and_left_alone(empty_engine: A
         await connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     with pytest.raises(DatabaseUnavailable, match=r"another release \(.*'0001'"):
         await upgrade_schema(empty_engine)
-    assert await schema_revision(empty_engine) == "0001"
+    assert await find_revision(empty_engine) == "0001"
 
 
 async def test_replicas_that_start_at_once_migrate_once(databases: Databases) -> None:
     url = databases.create()
     replicas = [create_engine(url) for _ in range(4)]
     await asyncio.gather(*(upgrade_schema(replica) for replica in replicas))
-    assert [await schema_revision(replica) for replica in replicas] == [REVISION] * 4
+    assert [await find_revision(replica) for replica in replicas] == [REVISION] * 4
     for replica in replicas:
         await replica.dispose()
 

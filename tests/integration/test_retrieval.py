@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.documents.embedding import Embedder, EmbeddingError
 from db.documents.chunking import Section
-from db.documents.finding import terms
+from db.documents.finding import extract_terms
 from db.documents.reading import Document
 from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
@@ -45,10 +45,10 @@ class WordEmbedder(Embedder):
     async def embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         if self.broken:
             raise EmbeddingError("words-1 is down")
-        return [self._vector(terms(text)) for text in texts]
+        return [self._vector(extract_terms(text)) for text in texts]
 
     def _vector(self, words: Sequence[str]) -> list[float]:
-        known = [set(terms(subject)) for subject in self.subjects]
+        known = [set(extract_terms(subject)) for subject in self.subjects]
         vector = [0.1, *(float(sum(word in subject for word in words)) for subject in known)]
         return [value / math.hypot(*vector) for value in vector]
 

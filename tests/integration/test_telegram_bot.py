@@ -116,7 +116,7 @@ async def test_an_edit_runs_the_last_turn_again_and_no_other(
         )
         bot_api.push({"edited_message": message(text="never seen", edit_date=1, message_id=5)})
         assert (await bot_api.wait_for_message(3))[2] == translate("edited")
-    kept = [stored.content for stored in await messages.recent(CHAT)]
+    kept = [stored.content for stored in await messages.list_recent(CHAT)]
     assert kept == ["a white after all", "About a white after all"]
 
 

@@ -116,5 +116,5 @@ async def test_every_question_of_the_docs_finds_its_turns_in_langfuse(
     metadata = roots[13].metadata
     assert (metadata["model"], metadata["fallback"]) == ("gpt-4o-mini", "yes")
     assert (roots[1].metadata["fallback"], roots[6].metadata["resumed"]) == ("no", 2)
-    summaries = await SqlTraceStore(sessions).summaries(9, failed=True)
+    summaries = await SqlTraceStore(sessions).list_summaries(9, failed=True)
     assert {int(trace.trace_id, 16) for trace in summaries} == {2, 3, 7}

@@ -29,7 +29,7 @@ async def test_a_trace_comes_back_whole_but_for_the_names_to_mask(store: SqlTrac
     await save_traces(store, [trace, bare_trace("2" * 32)])
     await save_traces(store, [trace])
     assert await store.get(trace.trace_id) == replace(trace, names=())
-    summary, _ = await store.summaries(9)
+    summary, _ = await store.list_summaries(9)
     assert (summary.outcome, summary.level) == ("fallback", "WARNING")
     assert (summary.cost_usd, summary.error_types) == (0.0042, ["grounding", "model_error"])
     assert summary.question == "a red for lamb under 25"
@@ -60,5 +60,5 @@ async def test_old_traces_are_forgotten_and_unsent_ones_counted(sessions: Sessio
     store = SqlTraceStore(sessions, lambda: NOON, TraceRows(exported=True))
     await save_traces(store, [bare_trace(f"{age}" * 32, NOON - age * DAY) for age in range(6)])
     assert await store.forget(4 * DAY + HOUR) == 1
-    assert firsts(await store.summaries(9)) == "01234"
-    assert await RowQueue(sessions, TraceRow).backlog() == {"waiting": 5}
+    assert firsts(await store.list_summaries(9)) == "01234"
+    assert await RowQueue(sessions, TraceRow).count_by_state() == {"waiting": 5}

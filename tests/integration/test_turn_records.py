@@ -45,10 +45,10 @@ async def test_what_was_spent_is_summed_by_person_and_overall_since_a_moment(
     await turns.save(turn(1, at=NOON - timedelta(days=1)))
     await turns.save(turn(2, at=NOON, requests=2, cost_usd=0.5))
     await turns.save(turn(3, user_id=BOB, requests=1, cost_usd=0.25))
-    assert await turns.spent(NOON) == Spent(requests=3, cost_usd=0.75)
-    assert await turns.spent(NOON, ADA) == Spent(requests=2, cost_usd=0.5)
-    assert await turns.spent(NOON, 7) == Spent()
-    assert await turns.spent(NOON - timedelta(days=2), ADA) == Spent(requests=5, cost_usd=0.625)
+    assert await turns.sum_usage(NOON) == Spent(requests=3, cost_usd=0.75)
+    assert await turns.sum_usage(NOON, ADA) == Spent(requests=2, cost_usd=0.5)
+    assert await turns.sum_usage(NOON, 7) == Spent()
+    assert await turns.sum_usage(NOON - timedelta(days=2), ADA) == Spent(requests=5, cost_usd=0.625)
 
 
 async def test_every_day_is_counted_also_those_without_turns(turns: TurnRepository) -> None:
@@ -60,7 +60,7 @@ async def test_every_day_is_counted_also_those_without_turns(turns: TurnReposito
     await turns.rate(1, "disliked")
     await turns.rate(2, "disliked")
     await turns.rate(2, None)
-    days = await turns.by_day(NOON - timedelta(days=2))
+    days = await turns.list_by_day(NOON - timedelta(days=2))
     counted = {
         str(day): {(turn.user_id, turn.outcome, turn.verdict) for turn in of_day}
         for day, of_day in days.items()
@@ -92,11 +92,11 @@ async def test_a_broadcast_reaches_private_chats_that_are_open(sessions: Session
     chats = ChatRepository(sessions)
     for chat_id in (1, 2, 3, 4, GROUP):
         await chats.set_reachable(chat_id)
-    await chats.decide(2, "blocked")
-    await chats.decide(4, "allowed")
-    await chats.decide(5, "allowed")
+    await chats.set_access(2, "blocked")
+    await chats.set_access(4, "allowed")
+    await chats.set_access(5, "allowed")
     await chats.set_reachable(3, is_reachable=False)
-    assert await chats.private() == [1, 4]
-    assert await chats.private(only_allowed=True) == [4]
+    assert await chats.list_private() == [1, 4]
+    assert await chats.list_private(only_allowed=True) == [4]
     await chats.set_reachable(3)
-    assert await chats.private() == [1, 3, 4]
+    assert await chats.list_private() == [1, 3, 4]

@@ -112,7 +112,7 @@ class World:
         yield not self.is_locked
 
     async def unowned(self) -> list[str]:
-        return await self.inbox.lanes()
+        return await self.inbox.list_lanes()
 
 
 def say(text: str) -> None:
@@ -210,7 +210,7 @@ async def test_what_fails_three_times_is_set_aside_until_it_is_retried_whole(wor
     assert (aside.update_id, aside.error, world.told) == (1, "TimeoutError", [CHAT])
     assert (world.texts(), world.sent) == (["/ask"], ["Sorry", "/ask"])
     assert await world.inbox.schedule_retry(1)
-    assert await world.inbox.lanes() == [LANE]
+    assert await world.inbox.list_lanes() == [LANE]
     await world.hear(4, "and a white")
     await world.run()
     assert world.texts() == ["/ask", "a red\nfor lamb", "and a white"]
@@ -297,7 +297,7 @@ async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: W
     world.handle = handle
     await world.hear(1, "a red")
     await world.run()
-    stored = await MessageRepository(world.sessions).recent(CHAT)
+    stored = await MessageRepository(world.sessions).list_recent(CHAT)
     assert [message.content for message in stored] == ["a red", "Chinon"]
     assert await TurnRepository(world.sessions).find_by_message(CHAT, 1) == record
     async with world.sessions() as session:
@@ -312,7 +312,7 @@ async def test_the_messages_of_a_turn_that_is_replied_to_are_known_however_old(
         record = TurnRow(turn_id=number, chat_id=CHAT, user_id=CHAT, at=START)
         said = (StoredMessage("user", text),)
         await TurnRepository(world.sessions).save(EndedTurn(record, said))
-    found = await MessageRepository(world.sessions).recent(CHAT, 2, last_turn_id=1)
+    found = await MessageRepository(world.sessions).list_recent(CHAT, 2, last_turn_id=1)
     assert [message.content for message in found] == ["a rosé", "a red"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from db.documents.finding import terms
+from db.documents.finding import extract_terms
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from db.documents.finding import terms
     ],
 )
 def test_terms_are_folded_stemmed_and_cut(text: str, expected: str) -> None:
-    assert terms(text) == expected.split()
+    assert extract_terms(text) == expected.split()

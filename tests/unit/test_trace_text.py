@@ -10,7 +10,7 @@ from rich.console import Console
 
 from agent.tracing.records import TraceRecord
 from bot.commands.traces import trace_table, trace_text
-from db.repositories.traces import to_row
+from db.repositories.traces import to_trace_row
 from tests.traces import retried_trace
 
 
@@ -52,7 +52,7 @@ def hostile_trace(text: str) -> TraceRecord:
 @example(HOSTILE)
 def test_control_characters_are_removed(text: str) -> None:
     trace, screen = hostile_trace(text), io.StringIO()
-    row = to_row(trace)
+    row = to_trace_row(trace)
     row.question = row.outcome = text
     table = trace_table([row])
     Console(file=screen, width=1000, color_system=None, highlight=False).print(table)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.sommelier import wine
 from agent.sommelier.wine import Kind, canonical_name, normalize
-from db.wines.search import MAX_TERMS, terms
+from db.wines.search import MAX_TERMS, extract_terms
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_normalization_removes_case_accents_and_punctuation(text: str, one: str)
 
 @given(st.text(max_size=400))
 def test_terms_have_no_query_syntax(text: str) -> None:
-    found = terms(text)
+    found = extract_terms(text)
     assert len(found) <= MAX_TERMS
     assert not [term for term in found if re.search(r"[\s_!-/:-@\[-`{-~\x00]", term)]
 
