@@ -155,10 +155,11 @@ def handlers_of(
 ) -> list[AnyHandler]:
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
     only_allowed, days = settings.access == "allow_list", settings.trace_retention_days
+    has_langfuse = settings.langfuse_keys is not None
     privacy = Privacy(
         days={"stats_days": STATS_RETENTION.days, "trace_days": days},
-        elsewhere="Langfuse" if settings.langfuse_keys else TRACED if settings.is_exported else "",
-        is_deleted_there=settings.langfuse_keys is not None,
+        trace_server="Langfuse" if has_langfuse else TRACED if settings.is_exported else "",
+        is_deleted_there=has_langfuse,
     )
     additional = [
         *media_handlers(),

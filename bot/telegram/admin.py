@@ -16,7 +16,7 @@ from agent.i18n import translate, use_language
 from agent.markdown import find_auto_links, format_link
 from agent.text import pattern
 from bot.question import Destination
-from bot.telegram.buttons import acknowledge, parts_of, show_rows
+from bot.telegram.buttons import acknowledge, replace_buttons, split_data
 from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
 from bot.telegram.messages import (
     chat_and_user_ids,
@@ -124,7 +124,7 @@ async def _handle_button(
 ) -> None:
     """Handle a button: allow or block a user who asks for access, or send a broadcast."""
     query = press_of(update)
-    id_text, action = parts_of(query, 2)
+    id_text, action = split_data(query, 2)
     if query.from_user.id not in admin_ids:
         await acknowledge(query, translate("button_too_old"))
     elif action == "send":
@@ -132,7 +132,7 @@ async def _handle_button(
             conversation, int(id_text), only_allowed=only_allowed
         )
         await acknowledge(query, "" if is_first_press else translate("broadcast_over"))
-        await show_rows(query.message, ())
+        await replace_buttons(query.message, ())
     else:
         await acknowledge(query)
         await conversation.reply(update, await _set_access(conversation, int(id_text), action))

@@ -1,7 +1,6 @@
 """Handle buttons under messages: check and acknowledge presses, change and remove buttons.
 
-Telegram tells the buttons of a message with each press and at no other time; so they are known as
-they were when it was pressed.
+Telegram sends the buttons of a message only with a press, so they are known as they were then.
 """
 
 import logging
@@ -17,48 +16,56 @@ from bot.telegram.sender import Button, ButtonRows, keyboard
 
 log = logging.getLogger(__name__)
 
-LONGEST_TOAST: Final = 200  # characters
-MAX_DIGITS: Final = 18
+MAX_TOAST_CHARS: Final = 200
+MAX_ID_DIGITS: Final = 18
 
 
-async def acknowledge(query: CallbackQuery, words: str = "") -> None:
-    """End the waiting sign on a button; after a while Telegram refuses that, which is harmless."""
+async def acknowledge(query: CallbackQuery, toast: str = "") -> None:
+    """Stop the progress indicator of a pressed button and show a toast, if there is one.
+
+    Telegram refuses old queries, which is harmless.
+    """
     try:
-        await query.answer(words[:LONGEST_TOAST] or None)
+        await query.answer(toast[:MAX_TOAST_CHARS] or None)
     except TelegramError as error:
         log.debug("A pressed button was not acknowledged: %s", error)
 
 
-async def answer_inline(
-    query: InlineQuery, results: Sequence[InlineQueryResult] = (), seconds: int = 0
+async def answer_inline_query(
+    query: InlineQuery, results: Sequence[InlineQueryResult] = (), cache_seconds: int = 0
 ) -> None:
-    """Answer an inline query, for its user alone; Telegram refuses that after a while."""
+    """Answer an inline query; the answer is only cached for the user who typed it."""
     try:
-        await query.answer(results, cache_time=seconds, is_personal=True)
+        await query.answer(results, cache_time=cache_seconds, is_personal=True)
     except TelegramError as error:
         log.debug("An inline query was not answered: %s", error)
 
 
-def parts_of(query: CallbackQuery, count: int) -> list[str]:
-    """Return so many parts behind the prefix of a button's data, `PREFIX:PART:PART`."""
+def split_data(query: CallbackQuery, count: int) -> list[str]:
+    """Return the parts after the prefix of a button's data, `PREFIX:PART:PART`.
+
+    There are always `count` parts; missing ones are empty.
+    """
     return [*(query.data or "").split(":", count)[1:], *[""] * count][:count]
 
 
-def as_id(part: str) -> int:
-    """Return the id in a part of a button's data; 0 if it is none."""
-    return int(part) if part.isdecimal() and len(part) <= MAX_DIGITS else 0
+def parse_id(part: str) -> int:
+    """Return the id in a part of a button's data; 0 if the part is not an id."""
+    return int(part) if part.isdecimal() and len(part) <= MAX_ID_DIGITS else 0
 
 
-async def claim(query: CallbackQuery, owner: object, prefix: str | None = "") -> Message | None:
-    """Return the pressed message if its user, the `owner`, pressed the button first.
+async def claim_press(
+    query: CallbackQuery, owner_id: object, prefix: str | None = ""
+) -> Message | None:
+    """Return the message of a button if its owner pressed it, and nobody used it before.
 
-    The button is removed, and those whose data begin with `prefix`; with None it stays, and works
-    more than once. Otherwise, and for a button without an owner, tell the user why nothing happens.
+    The button is removed, and others with this non-empty `prefix`; with None all buttons stay.
+    If the press is not valid, or `owner_id` is empty, show the reason and return None.
     """
     message = query.message
-    if not (owner and isinstance(message, Message)):
+    if not (owner_id and isinstance(message, Message)):
         problem = "button_too_old"
-    elif str(owner) != str(query.from_user.id):
+    elif str(owner_id) != str(query.from_user.id):
         problem = "not_yours"
     elif prefix is not None and not await remove_buttons(query, prefix):
         problem = "one_moment"
@@ -68,18 +75,19 @@ async def claim(query: CallbackQuery, owner: object, prefix: str | None = "") ->
     return None
 
 
-def rows_of(message: Message) -> ButtonRows:
+def get_button_rows(message: Message) -> ButtonRows:
     """Return the buttons under a message."""
     rows = message.reply_markup.inline_keyboard if message.reply_markup else ()
     return tuple(
-        tuple(Button(key.text, str(key.callback_data or "")) for key in row) for row in rows
+        tuple(Button(button.text, str(button.callback_data or "")) for button in row)
+        for row in rows
     )
 
 
-async def show_rows(message: object, rows: ButtonRows) -> bool:
-    """Show these buttons under a message, if it is accessible.
+async def replace_buttons(message: object, rows: ButtonRows) -> bool:
+    """Replace the buttons under a message, if the bot can access it.
 
-    Return False if they are shown already.
+    Return False if the message has exactly these buttons already.
     """
     if not isinstance(message, Message):
         return True
@@ -93,14 +101,15 @@ async def show_rows(message: object, rows: ButtonRows) -> bool:
 
 
 async def remove_buttons(query: CallbackQuery, prefix: str = "") -> bool:
-    """Remove the pressed button, and those whose data begin with `prefix` if there is one.
+    """Remove the pressed button, and all whose data begin with a non-empty `prefix`.
 
-    Return whether there were any. A turn that is run again may have removed them itself.
+    Return False if a press removed them before.
     """
 
-    def stays(key: Button) -> bool:
-        return key.data != query.data and not (prefix and key.data.startswith(prefix))
+    def remains(button: Button) -> bool:
+        return button.data != query.data and not (prefix and button.data.startswith(prefix))
 
-    rows = rows_of(query.message) if isinstance(query.message, Message) else ()
-    kept = (tuple(filter(stays, row)) for row in rows)
-    return await show_rows(query.message, tuple(row for row in kept if row)) or is_retry()
+    rows = get_button_rows(query.message) if isinstance(query.message, Message) else ()
+    remaining = (tuple(filter(remains, row)) for row in rows)
+    is_changed = await replace_buttons(query.message, tuple(row for row in remaining if row))
+    return is_changed or is_retry()  # an interrupted try of this turn may have removed them

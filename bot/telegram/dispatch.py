@@ -11,7 +11,7 @@ from agent import size_limits
 from agent.i18n import translate, use_language
 from agent.markdown import strip_invisible
 from bot.question import Destination
-from bot.telegram.buttons import acknowledge, answer_inline
+from bot.telegram.buttons import acknowledge, answer_inline_query
 from bot.telegram.connection import AnyBot
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.messages import is_addressed, written_message
@@ -137,7 +137,7 @@ class Dispatcher:
         text = translate("not_let_in", id=user.id)
         message = written_message(update)
         if update.inline_query:
-            await answer_inline(update.inline_query)
+            await answer_inline_query(update.inline_query)
         elif update.callback_query:
             await acknowledge(update.callback_query, text)
         elif message is not None and is_addressed(message):

@@ -11,7 +11,7 @@ from agent.i18n import ENGLISH, languages, translate, use_language
 from agent.turn import UNDER_AGE, Fact, get_chosen_settings
 from bot import look_ups
 from bot.question import is_retry
-from bot.telegram.buttons import acknowledge, parts_of, show_rows
+from bot.telegram.buttons import acknowledge, replace_buttons, split_data
 from bot.telegram.connection import AnyBot, retry_until_answered
 from bot.telegram.conversation import (
     AnyHandler,
@@ -113,13 +113,13 @@ async def _start(update: Update, conversation: Conversation) -> None:
 async def _store_age(update: Update, conversation: Conversation) -> None:
     """Store whether a user is of drinking age."""
     query = press_of(update)
-    (answer,) = parts_of(query, 1)
+    (answer,) = split_data(query, 1)
     adult = Fact("setting", f"age={conversation.resources.help.drinking_age}")
     minor = Fact("setting", UNDER_AGE)
     new, old = (adult, minor) if answer == "yes" else (minor, adult)
     await conversation.change_memory(update, added_facts=(new,), removed_facts=(old,))
     await acknowledge(query)
-    await show_rows(query.message, ())
+    await replace_buttons(query.message, ())
     text = translate("start_done" if answer == "yes" else "start_without")
     await conversation.reply(update, text)
 

@@ -1,4 +1,4 @@
-"""Offer wines inline in any chat, without a model."""
+"""Answer inline queries, which users type in any chat, with wines, without a model."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,46 +12,46 @@ from agent.markdown import escape
 from agent.sommelier.answer import format_facts, render_wine
 from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Wine
-from bot.telegram.buttons import answer_inline
+from bot.telegram.buttons import answer_inline_query
 from bot.telegram.conversation import AnyHandler, Conversation
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 
-MOST: Final = 10
-CACHED_SECONDS: Final = 60
-"""Seconds for which Telegram may repeat an answer to this user by itself."""
-PER_PERSON: Final = (Limit(20, 10),)
-"""A fast typist asks twice a second."""
+MAX_RESULTS: Final = 10
+CACHE_SECONDS: Final = 60
+"""For this time Telegram may answer the same query of a user from its cache."""
+USER_LIMITS: Final = (Limit(20, 10),)
+"""Two queries a second: Telegram sends one for nearly every letter that a user types."""
 
 
 def inline_handlers() -> list[AnyHandler]:
     """Return the handler of inline queries."""
-    return [InlineQueryHandler(partial(_offer, RateLimit(PER_PERSON, PER_PERSON, ())))]
+    return [InlineQueryHandler(partial(_answer_query, RateLimit(USER_LIMITS, USER_LIMITS, ())))]
 
 
-async def _offer(limit: RateLimit, update: Update, conversation: Conversation) -> None:
-    """Offer wines to send in any chat; none to a user who is offered no alcohol."""
+async def _answer_query(rate_limit: RateLimit, update: Update, conversation: Conversation) -> None:
     query = update.inline_query
-    if query is not None and limit.count_if_free(query.from_user.id):
-        wines = await _find(conversation, query)
-        results = [_article(number, wine) for number, wine in enumerate(wines)]
-        await answer_inline(query, results, CACHED_SECONDS)
+    if query is not None and rate_limit.count_if_free(query.from_user.id):
+        wines = await _find_wines(conversation, query)
+        results = [_article(index, wine) for index, wine in enumerate(wines)]
+        await answer_inline_query(query, results, CACHE_SECONDS)
 
 
-async def _find(conversation: Conversation, query: InlineQuery) -> Sequence[Wine]:
+async def _find_wines(conversation: Conversation, query: InlineQuery) -> Sequence[Wine]:
+    """Return the wines that match a query; none for a user who must not be offered alcohol."""
     safety, user_id = conversation.turns.safety, query.from_user.id
     state = await safety.find_state_in_any_chat(query.query, user_id)
     person = await safety.read_person(0, user_id, state)
     if person.safety.forbids_alcohol or person.safety.is_crisis:
         return ()
-    request = parse_query(query.query).model_copy(update={"limit": MOST})
-    found = await find_wines(conversation.repositories.wines, request, person)
-    return found.wines[:MOST]
+    request = parse_query(query.query).model_copy(update={"limit": MAX_RESULTS})
+    search = await find_wines(conversation.repositories.wines, request, person)
+    return search.wines[:MAX_RESULTS]
 
 
-def _article(number: int, wine: Wine) -> InlineQueryResultArticle:
+def _article(index: int, wine: Wine) -> InlineQueryResultArticle:
     return InlineQueryResultArticle(
-        str(number),
+        str(index),
         wine.label,
         InputTextMessageContent(split_messages(render_wine(wine, escape(wine.notes)))[0]),
         description=format_facts(wine),

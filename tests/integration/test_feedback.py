@@ -14,7 +14,7 @@ from agent.retrying import Backoff
 from agent.tracing.masking import Masking
 from agent.turn import Reply
 from bot.tasks import run_until
-from bot.telegram.rating import rating, rating_handlers
+from bot.telegram.rating import rating_buttons, rating_handlers
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
@@ -70,7 +70,7 @@ class Room:
                     further=rating_handlers(Masking()),
                     kept={"turns": self.turns},
                     exported=True,
-                    buttons=lambda question, reply: rating(question.id),
+                    buttons=lambda question, reply: rating_buttons(question.id),
                 ):
                     yield
             finally:
