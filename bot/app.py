@@ -37,7 +37,7 @@ from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.inline import inline_handlers
 from bot.telegram.media import media_handlers
-from bot.telegram.memory import memory_handlers, remind
+from bot.telegram.memory import memory_handlers, send_reminders
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.rating import rating_handlers
 from bot.telegram.replies import Replies
@@ -204,7 +204,7 @@ async def lead(settings: Settings, lanes: Lanes) -> None:
     rounds: tuple[tuple[float, str, tasks.AsyncFunction], ...] = (
         (FORGET_SECONDS, "forgetting old data", forget),
         (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, memory)),
-        (REMIND_SECONDS, "reminding", partial(remind, conversation)),
+        (REMIND_SECONDS, "reminding", partial(send_reminders, conversation)),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
     )
     work: list[tasks.AsyncFunction] = [partial(tasks.run_every, *repeated) for repeated in rounds]

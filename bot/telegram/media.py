@@ -1,4 +1,4 @@
-"""Answer the pictures, files and voices that users send; none of them is stored."""
+"""Answer pictures, PDF files and voice messages of users; none of these files is stored."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -36,163 +36,168 @@ from bot.updates.bursts import ALBUM, file_in
 
 log = logging.getLogger(__name__)
 
-FETCH_TRIES: Final = 3
-PICTURE: Final = "[picture]"
-"""Stored as the text of a picture without a caption."""
+MAX_FETCH_TRIES: Final = 3
+NO_CAPTION: Final = "[picture]"
+"""Stored as the message of a user who sends a picture without a caption."""
 MAX_LEAD_CHARS: Final = 300
-"""The longest transcription shown above an answer."""
+"""The most characters of a transcription that are shown above an answer."""
 PDF: Final = "application/pdf"
 PICTURES: Final = filters.PHOTO | filters.Document.IMAGE | filters.Document.PDF
 File = Mapping[str, Any]
-"""A file as Telegram describes it."""
+"""A file in the JSON of Telegram's Bot API, such as a `PhotoSize` or a `Document`."""
 
 
-class AboutPicture(filters.MessageFilter):
-    """A reply to a picture that somebody sent."""
+class RepliesToPhoto(filters.MessageFilter):
+    """A filter for replies to photos."""
 
     def filter(self, message: Message) -> bool:
-        """Return whether a message is one."""
+        """Return whether a message replies to a photo."""
         replied = message.reply_to_message
         return replied is not None and bool(replied.photo)
 
 
-ABOUT_PICTURE: Final = filters.REPLY & AboutPicture() & filters.TEXT & ~filters.COMMAND
+REPLY_TO_PHOTO: Final = filters.REPLY & RepliesToPhoto() & filters.TEXT & ~filters.COMMAND
 
 
 def media_handlers() -> list[AnyHandler]:
-    """Return the handlers of pictures, files and voices."""
+    """Return the handlers of pictures, PDF files and voice messages."""
     new = filters.UpdateType.MESSAGE
     return [
-        on_message(new & (PICTURES | ABOUT_PICTURE), partial(_answer_pictures, SentFiles())),
+        on_message(new & (PICTURES | REPLY_TO_PHOTO), partial(_answer_pictures, SentFiles())),
         on_message(new & filters.VOICE, _answer_voice),
     ]
 
 
-async def _answer_pictures(readers: SentFiles, update: Update, conversation: Conversation) -> None:
-    """Answer a photo, an album or a PDF file, or words in reply to one."""
+async def _answer_pictures(reader: SentFiles, update: Update, conversation: Conversation) -> None:
+    """Answer a photo, an album, a PDF file, or a text that replies to a photo."""
     message = message_of(update)
     if not is_addressed(message):
         return
-    words = text_without_mentions(message)
+    caption = text_without_mentions(message)
     can_see = VISION in get_deps(conversation.turns.base_run).models
-    files = files_of(message) or files_of(message.reply_to_message)
-    if not (words or can_see):
+    files = _files_in(message) or _files_in(message.reply_to_message)
+    if not (caption or can_see):
         await conversation.reply(update, translate("text_only"))
         return
-    text = with_quotations(words, message) if words else ""
+    text = with_quotations(caption, message) if caption else ""
     kind = "label" if can_see else "chat"
-    question = conversation.build_question(update, text or PICTURE, kind=kind)
+    question = conversation.build_question(update, text or NO_CAPTION, kind=kind)
     history = await conversation.load_history(question, id_of_replied_answer(message))
 
-    async def work(run: Run) -> Reply:
-        if (safety := get_safety_state(run)).forbids_alcohol:
+    async def make_reply(run: Run) -> Reply:
+        safety = get_safety_state(run)
+        if safety.forbids_alcohol:
             return Reply(text=conversation.turns.safety.help.notice_for(safety), outcome="care")
-        if VISION not in get_deps(run).models:
+        if VISION not in get_deps(run).models:  # there is none, or the budget is used up
             reply = await conversation.ask_agent(text, run, history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
         bot, catalogue = message.get_bot(), conversation.repositories.wines
-        read = await _read(files, readers, bot, run, catalogue)
-        reply = await conversation.ask_agent(text, run, history, read)
-        return replace(reply, attachment=read.model_dump_json())
+        attachment = await _read_files(files, reader, bot, run, catalogue)
+        reply = await conversation.ask_agent(text, run, history, attachment)
+        return replace(reply, attachment=attachment.model_dump_json())
 
-    await conversation.turns.run_turn(question, work)
+    await conversation.turns.run_turn(question, make_reply)
 
 
-async def _read(
-    files: Sequence[File], readers: SentFiles, bot: Bot, run: Run, catalogue: Catalogue
+async def _read_files(
+    files: Sequence[File], reader: SentFiles, bot: Bot, run: Run, catalogue: Catalogue
 ) -> Attachment:
-    """Return what the first PDF file says, or else the pictures."""
+    """Return the contents of the first PDF file; without one, those of the pictures."""
 
-    async def picture(file: File) -> str:
-        is_photo = "mime_type" not in file
-        return await readers.picture(await fetch(bot, file), is_photo=is_photo)
+    async def fetch_picture(file: File) -> str:
+        is_photo = "mime_type" not in file  # Telegram gives photos no type
+        return await reader.picture(await _fetch(bot, file), is_photo=is_photo)
 
-    async def page_of(page: str) -> str:
+    async def get_page(page: str) -> str:
         return page
 
     pdf = next((file for file in files if file.get("mime_type") == PDF), None)
     if pdf is None:
-        return await read_pictures([partial(picture, file) for file in files], run, catalogue)
+        return await read_pictures([partial(fetch_picture, file) for file in files], run, catalogue)
     try:
-        pages, more = await readers.pages(await fetch(bot, pdf))
+        pages, omitted_count = await reader.pages(await _fetch(bot, pdf))
     except Unusable as error:
         log.info("A file was not read: %s", error)
         return Attachment(unread={"pictures_unread": 1})
-    drawn = [partial(page_of, page) for page in pages]
-    return await read_pictures(drawn, run, catalogue, left_out=more)
+    downloads = [partial(get_page, page) for page in pages]
+    return await read_pictures(downloads, run, catalogue, left_out=omitted_count)
 
 
 async def _answer_voice(update: Update, conversation: Conversation) -> None:
-    """Answer a voice message; show its transcription while it is answered."""
-    message, server = message_of(update), conversation.resources.transcriber
+    """Answer a voice message, with its transcription above the answer and its drafts."""
+    message, transcriber = message_of(update), conversation.resources.transcriber
     if message.voice is None or not is_addressed(message):
         return
-    heard, sound = Heard(), message.voice.to_dict()
-    if server is None or sound["duration"] > MAX_SECONDS:
-        problem = "too_long_to_hear" if server else "text_only"
+    transcript, voice = Heard(), message.voice.to_dict()
+    if transcriber is None or voice["duration"] > MAX_SECONDS:
+        problem = "too_long_to_hear" if transcriber else "text_only"
         await conversation.reply(update, translate(problem, seconds=str(MAX_SECONDS)))
         return
     question = conversation.build_question(update, "", kind="voice")
     history = await conversation.load_history(question, id_of_replied_answer(message))
-    download = partial(fetch, message.get_bot(), sound)
+    download = partial(_fetch, message.get_bot(), voice)
 
-    async def listen(run: Run) -> str:
-        nonlocal heard
-        heard = await hear(download, sound["duration"], run=run, server=server)
-        if heard.text and run.show_draft is not None:
-            run.show_draft(lambda: lead_of(heard.text))
-        return with_quotations(heard.text, message) if heard.text else ""
+    async def transcribe(run: Run) -> str:
+        nonlocal transcript
+        transcript = await hear(download, voice["duration"], run=run, server=transcriber)
+        if transcript.text and run.show_draft is not None:
+            run.show_draft(lambda: _format_lead(transcript.text))
+        return with_quotations(transcript.text, message) if transcript.text else ""
 
-    async def work(run: Run) -> Reply:
-        if heard.why:
-            errors = (f"voice_{heard.why}",)
+    async def make_reply(run: Run) -> Reply:  # called after `transcribe`
+        if transcript.why:
+            errors = (f"voice_{transcript.why}",)
             return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
-        reply = await conversation.ask_agent(with_quotations(heard.text, message), run, history)
-        audio = await _aloud(conversation.resources.speaker, reply, run)
-        return replace(reply, lead=lead_of(heard.text), audio=audio)
+        text = with_quotations(transcript.text, message)
+        reply = await conversation.ask_agent(text, run, history)
+        audio = await _read_reply_aloud(conversation.resources.speaker, reply, run)
+        return replace(reply, lead=_format_lead(transcript.text), audio=audio)
 
-    await conversation.turns.run_turn(replace(question, transcribe=listen), work)
+    await conversation.turns.run_turn(replace(question, transcribe=transcribe), make_reply)
 
 
-async def _aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:
-    """Return the answer as audio, for a user who chose so."""
+async def _read_reply_aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:
+    """Return a reply as audio; empty unless the user's settings ask for it."""
     is_chosen = get_chosen_settings(get_person(run).facts).get(ALOUD) == ON
     if speaker is None or not is_chosen or reply.outcome == "care":
         return b""
     return await read_aloud(parse(reply.text).text, run, speaker)
 
 
-def files_of(message: Message | None) -> list[File]:
-    """Return the files of a message, of an album all."""
+def _files_in(message: Message | None) -> list[File]:
+    """Return the file of a message, or all files of its album."""
     if message is None:
         return []
     album = message.api_kwargs.get(ALBUM)
-    return album if isinstance(album, list) else [*filter(None, [file_in(message.to_dict())])]
+    if isinstance(album, list):
+        return album
+    file = file_in(message.to_dict())
+    return [file] if file else []
 
 
-def lead_of(transcription: str) -> str:
-    """Return the line above an answer that shows a transcription; empty without one."""
+def _format_lead(transcription: str) -> str:
+    """Return the line above an answer that shows a transcription; empty for an empty one."""
     words = escape(" ".join(transcription.split())[:MAX_LEAD_CHARS])
     return f"_{translate('heard', words=words)}_" if words else ""
 
 
-async def fetch(bot: Bot, file: File) -> bytes:
-    """Fetch a file from Telegram.
+async def _fetch(bot: Bot, file: File) -> bytes:
+    """Return the content of a file that Telegram stores.
 
     Raises:
-        Unusable: it is too large, or Telegram does not hand it out.
+        Unusable: the file is too large, or cannot be downloaded.
     """
 
     async def download() -> bytes:
-        found = await bot.get_file(str(file.get("file_id")))
-        if (found.file_size or 0) > size_limits.FILE_BYTES:
+        remote_file = await bot.get_file(str(file.get("file_id")))
+        if (remote_file.file_size or 0) > size_limits.FILE_BYTES:
             raise Unusable(TOO_LARGE)
-        return bytes(await found.download_as_bytearray())
+        return bytes(await remote_file.download_as_bytearray())
 
-    def may_pass(error: Exception) -> bool:
+    def is_transient(error: Exception) -> bool:
         return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)
 
     try:
-        return await retry(download, max_tries=FETCH_TRIES, should_retry=may_pass)
+        return await retry(download, max_tries=MAX_FETCH_TRIES, should_retry=is_transient)
     except TelegramError as error:
         raise Unusable("not_fetched") from error

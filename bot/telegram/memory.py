@@ -1,7 +1,7 @@
-"""The taste and the cellar of a user: /taste, /cellar, and reminders of bottles that are due.
+"""Handle a user's taste and cellar: /taste, /cellar, CSV files, and reminders to drink bottles.
 
-A reminder is a message without a turn, stored with the fact that it was given: so it is sent once,
-also with replicas and after a kill.
+A reminder and the record of it are stored in one transaction, so it is sent only once, even by
+several replicas or after a crash.
 """
 
 import asyncio
@@ -43,141 +43,140 @@ from bot.telegram.sender import Button, build_messages
 from db.wines.lists import read_cellar
 
 FORGET_FACT: Final = "t:"
-NO_REMINDERS: Final = "rm:off"
-OFF: Final = "reminders=off"
+"""The prefix of the data of the buttons of /taste, `t:HASH_OF_FACT`."""
+STOP_REMINDERS: Final = "rm:off"
+"""The data of the button below a reminder."""
+REMINDERS_OFF: Final = "reminders=off"
 """The setting of a user who wants no reminders."""
 REMINDER_HOURS: Final = range(10, 20)
-"""The hours of the day in which somebody may be reminded."""
+"""The hours of the day, in the server's time zone, in which reminders are sent."""
 MAX_FILE_BYTES: Final = 2_000_000
-MAX_FACTS: Final = 40
-"""The most facts that have a button."""
-MAX_LABEL: Final = 40
+MAX_FACT_BUTTONS: Final = 40
+MAX_LABEL_CHARS: Final = 40
 
 
 def memory_handlers() -> list[AnyHandler]:
-    """Return the handlers of these commands and their buttons."""
+    """Return the handlers of the commands, their buttons and CSV files."""
     private = filters.UpdateType.MESSAGE & filters.ChatType.PRIVATE
     csv = private & filters.Document.FileExtension("csv")
     return [
-        on_command("taste", _taste),
-        on_command("cellar", _cellar),
+        on_command("taste", _show_or_add_facts),
+        on_command("cellar", _show_or_change_cellar),
         on_press(FORGET_FACT, _forget_fact),
-        on_message(csv, _take_file),
-        on_press(NO_REMINDERS, _end_reminders),
+        on_message(csv, _import_cellar),
+        on_press(STOP_REMINDERS, _stop_reminders),
     ]
 
 
-async def _taste(update: Update, conversation: Conversation) -> None:
-    """Answer /taste: list the known facts with buttons that forget them, or learn new ones."""
+async def _show_or_add_facts(update: Update, conversation: Conversation) -> None:
+    """Answer /taste: list the known facts with buttons to forget them, or add the stated facts."""
     facts = await conversation.facts(update)
     if stated := parse_facts(text_after_command(message_of(update))):
         new = find_new_facts(stated, facts)
-        gone = tuple(old for fact in new for old in find_contradicted_facts(fact, facts))
-        await _change(update, conversation, added_facts=new, removed_facts=gone)
+        contradicted = tuple(old for fact in new for old in find_contradicted_facts(fact, facts))
+        await _change(update, conversation, added_facts=new, removed_facts=contradicted)
         return
-    known = _listed(facts)
+    listed = _listed_facts(facts)
     rows = tuple(
-        (Button(f"✖ {describe_fact(fact)}"[:MAX_LABEL], _data(fact)),) for fact in known[:MAX_FACTS]
+        (Button(f"✖ {describe_fact(fact)}"[:MAX_LABEL_CHARS], _fact_data(fact)),)
+        for fact in listed[:MAX_FACT_BUTTONS]
     )
-    await conversation.reply(update, translate("taste_known" if known else "taste_unknown"), rows)
+    await conversation.reply(update, translate("taste_known" if listed else "taste_unknown"), rows)
 
 
 async def _forget_fact(update: Update, conversation: Conversation) -> None:
-    """Forget the fact of a pressed button, and take the button away."""
-    query, facts = press_of(update), _listed(await conversation.facts(update))
-    gone = tuple(fact for fact in facts if _data(fact) == query.data)
-    await acknowledge(query, format_removed_facts(gone))
+    """Forget the fact of a button, and remove the button."""
+    query, facts = press_of(update), _listed_facts(await conversation.facts(update))
+    removed = tuple(fact for fact in facts if _fact_data(fact) == query.data)
+    await acknowledge(query, format_removed_facts(removed))
     await remove_buttons(query)
-    if gone:
-        await conversation.change_memory(update, removed_facts=gone)
+    if removed:
+        await conversation.change_memory(update, removed_facts=removed)
 
 
-async def _cellar(update: Update, conversation: Conversation) -> None:
+async def _show_or_change_cellar(update: Update, conversation: Conversation) -> None:
     """Answer /cellar: list, `add` or `remove` bottles."""
     action, _, line = text_after_command(message_of(update)).partition(" ")
     _, user_id = chat_and_user_ids(update)
     bottles = await conversation.repositories.memory.list_bottles(user_id)
-    if action == "add" and (bought := parse_cellar_item(line)):
-        await _change(update, conversation, bottles=(bought,))
+    item = parse_cellar_item(line)
+    if action == "add" and item:
+        await _change(update, conversation, bottles=(item,))
     elif action == "remove":
-        asked = parse_cellar_item(line)
-        gone = find_removal(bottles, line, asked.count if asked else None)
-        await _change(update, conversation, bottles=(gone,) if gone else ())
+        removal = find_removal(bottles, line, item.count if item else None)
+        await _change(update, conversation, bottles=(removal,) if removal else ())
     else:
         hint = f"\n\n{translate('cellar_hint')}" if items_in_stock(bottles) else ""
-        shown = format_cellar(bottles, datetime.now(UTC).year)
-        await conversation.reply(update, shown + hint)
+        text = format_cellar(bottles, datetime.now(UTC).year)
+        await conversation.reply(update, text + hint)
 
 
-async def _take_file(update: Update, conversation: Conversation) -> None:
-    """Add the bottles of a CSV file to the cellar of the person who sends it."""
+async def _import_cellar(update: Update, conversation: Conversation) -> None:
+    """Add the bottles of a CSV file to the cellar of the user who sent it."""
     document = message_of(update).document
     assert document is not None  # noqa: S101 - the handler lets nothing else through
-    bottles, left = list[CellarItem](), 0
+    bottles, skipped_count = list[CellarItem](), 0
     if (document.file_size or 0) <= MAX_FILE_BYTES:
         file = await document.get_file()
         content = bytes(await file.download_as_bytearray())
         with suppress(ValueError):
-            bottles, left = await asyncio.to_thread(read_cellar, content)
+            bottles, skipped_count = await asyncio.to_thread(read_cellar, content)
     if not bottles:
         await conversation.reply(update, translate("cellar_unreadable"))
         return
-    count = str(sum(wine.count for wine in bottles))
-    said = translate("cellar_imported", count=count, wines=str(len(bottles)), left=str(left))
-    await conversation.reply(update, said, undo_button(update.update_id))
+    count, wines = sum(item.count for item in bottles), len(bottles)
+    text = translate("cellar_imported", count=str(count), wines=str(wines), left=str(skipped_count))
+    await conversation.reply(update, text, undo_button(update.update_id))
     await conversation.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
 
 
 async def _change(update: Update, conversation: Conversation, **fields: Any) -> None:
-    """Make a change with the end of the turn, and confirm it with a button that undoes it.
+    """Store a change when the turn is committed, and confirm it with an undo button.
 
-    `fields` are those of `Change`.
+    `fields` are those of `Change`. If they change nothing, the reply says so.
     """
     (_, user_id), undo_id = chat_and_user_ids(update), update.update_id
     change = Change(user_id=user_id, undo_id=undo_id, **fields)
     bottles = await conversation.repositories.memory.list_bottles(user_id)
-    known = Person(bottles=tuple(bottles), user_id=user_id)
-    if said := format_change(change, known):
-        await conversation.reply(update, "\n\n".join(said), undo_button(undo_id))
+    person = Person(bottles=tuple(bottles), user_id=user_id)
+    if notes := format_change(change, person):
+        await conversation.reply(update, "\n\n".join(notes), undo_button(undo_id))
         await conversation.change_memory(update, undo_id=undo_id, **fields)
     else:
         await conversation.reply(update, translate("nothing_changed"))
 
 
-def _listed(facts: Sequence[Fact]) -> list[Fact]:
-    """Return the stated facts of a user, and the likes that follow from their ratings."""
-    stated = (fact for fact in facts if fact.kind in STATED_KINDS)
-    known = sorted(stated, key=lambda fact: STATED_KINDS.index(fact.kind))
-    liked = (Fact("rated", format_taste(taste)) for taste in get_liked_by_ratings(facts))
-    return [*known, *liked]
+def _listed_facts(facts: Sequence[Fact]) -> list[Fact]:
+    """Return the stated facts of a user, by kind, then the tastes they like by their ratings."""
+    stated = [fact for fact in facts if fact.kind in STATED_KINDS]
+    stated.sort(key=lambda fact: STATED_KINDS.index(fact.kind))
+    return [*stated, *(Fact("rated", format_taste(t)) for t in get_liked_by_ratings(facts))]
 
 
-def _data(fact: Fact) -> str:
+def _fact_data(fact: Fact) -> str:
     return f"{FORGET_FACT}{crc32(':'.join(fact.key).encode()):08x}"
 
 
-async def _end_reminders(update: Update, conversation: Conversation) -> None:
-    """Send no reminder any more."""
+async def _stop_reminders(update: Update, conversation: Conversation) -> None:
     await acknowledge(press_of(update))
     await conversation.reply(update, translate("cellar_remind_off"))
-    await conversation.change_memory(update, added_facts=(Fact("setting", OFF),))
+    await conversation.change_memory(update, added_facts=(Fact("setting", REMINDERS_OFF),))
 
 
-async def remind(conversation: Conversation) -> None:
-    """Store a reminder for every user with bottles that are due, once a month and by day."""
+async def send_reminders(conversation: Conversation) -> None:
+    """Remind each user with bottles that are due, by day and at most once a month."""
     now, memory = datetime.now().astimezone(), conversation.repositories.memory
     if now.hour not in REMINDER_HOURS:
         return
     month = f"reminded={now:%Y-%m}"
-    for user_id in await memory.list_owners(without=(OFF, month)):
-        due = find_due_items(
-            await memory.list_bottles(user_id), await memory.list_facts(user_id), now.year
-        )
-        if not due:
+    for user_id in await memory.list_owners(without=(REMINDERS_OFF, month)):
+        bottles, facts = await memory.list_bottles(user_id), await memory.list_facts(user_id)
+        due_items = find_due_items(bottles, facts, now.year)
+        if not due_items:
             continue
         with use_language(await conversation.language_of(user_id)):
-            text = format_items(due, now.year, translate("cellar_due"))
-            no_more = Button(translate("cellar_remind_no_button"), NO_REMINDERS)
-        messages = build_messages(Destination(user_id), [text], ((no_more,),))
-        facts = tuple(reminder_fact(bottles, now.year) for bottles in due)
-        await memory.save_reminder(user_id, Fact("setting", month), facts, messages)
+            text = format_items(due_items, now.year, translate("cellar_due"))
+            stop_button = Button(translate("cellar_remind_no_button"), STOP_REMINDERS)
+        messages = build_messages(Destination(user_id), [text], ((stop_button,),))
+        reminded = [reminder_fact(item, now.year) for item in due_items]
+        await memory.save_reminder(user_id, Fact("setting", month), reminded, messages)
