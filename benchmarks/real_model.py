@@ -25,7 +25,7 @@ from pydantic import SecretStr
 from agent.engine.run import Run
 from agent.mcp import McpServers
 from agent.senses.pictures import read_pictures
-from agent.senses.sent_files import as_shown
+from agent.senses.sent_files import to_data_url
 from agent.sommelier.answer import to_history
 from agent.turn import Person, Reply, StoredMessage, answer_turn, apply_change, with_person
 from benchmarks.pictures import sketched
@@ -71,7 +71,7 @@ class Message:
         return replace(reply, attachment=read)
 
     async def _shown(self) -> str:
-        return as_shown(sketched(self.picture))
+        return to_data_url(sketched(self.picture))
 
 
 def message_of(written: str | dict[str, Any]) -> Message:

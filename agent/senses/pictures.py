@@ -1,13 +1,12 @@
-"""Read pictures of labels and wine lists: one request per picture, checked by its transcript.
+"""Read pictures of labels and wine lists with a model, in one request per picture.
 
-The words of a picture are data: bounded, and a line that gives orders or has an address is no
-wine. Numbers that a model adds to a line that it copied are left out.
+A picture's text is untrusted. A line that contains an address or looks like a prompt injection is
+not a wine, and numbers that are not in the line that the model copied are removed.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,7 +18,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.markdown import find_auto_links
 from agent.prompts import get_prompt, with_instructions
-from agent.senses.sent_files import Unusable
+from agent.senses.sent_files import UnusableFile
 from agent.sommelier.attachment import (
     LABEL_ID_PREFIX,
     LIST_ID_PREFIX,
@@ -38,19 +37,19 @@ from agent.turn import find_security_flags, get_deps
 VISION: Final = "vision"
 """The key of the model for pictures in `Deps.models`."""
 QUESTION: Final = "What stands in this picture?"
-KEPT_BACK: Final = 4
-"""Requests of a turn that are left for its answer."""
-LIST_TOKENS: Final = 6000
-ADDRESSES: Final = ("://", "www.", "@", "t.me/")
-LONGEST_NAME: Final = 16
-"""Words of a wine's name."""
+ANSWER_REQUESTS: Final = 4
+"""Requests of a turn that are reserved for its answer."""
+MIN_ANSWER_TOKENS: Final = 6000
+"""The token limit of a transcription is at least this; wine lists are long."""
+ADDRESS_MARKERS: Final = ("://", "www.", "@", "t.me/")
+MAX_NAME_WORDS: Final = 16
 
 Download = Callable[[], Awaitable[str]]
-"""Fetches a picture as a model is shown it; raises Unusable if it cannot be had."""
+"""Returns a picture as a data URL; raises UnusableFile if it is not available."""
 
 
 class PictureText(BaseModel):
-    """The text of a picture."""
+    """A model's transcription of a picture."""
 
     model_config = ConfigDict(json_schema_extra=compact_schema)
 
@@ -60,26 +59,26 @@ class PictureText(BaseModel):
     seen: Line = Field(default="", description="Of anything else: what it is, in five words.")
 
 
-def _is_empty(text: PictureText) -> str | None:
+def _find_problem(text: PictureText) -> str | None:
     if text.shows == "wine_list" and not (text.wines or text.unreadable):
         return "a wine list has wines, or lines that cannot be read"
     return None
 
 
-def _whole_entries(written: Mapping[str, Any], evidence: Evidence) -> PictureText | None:
-    """Return the wines that are written whole in a transcription that was cut off."""
-    begun = written.get("wines")
-    if not isinstance(begun, list) or len(begun) < 2:
+def _parse_truncated(written: Mapping[str, Any], evidence: Evidence) -> PictureText | None:
+    """Return the complete wines of a truncated transcription, or None if there are none."""
+    wines = written.get("wines")
+    if not isinstance(wines, list) or len(wines) < 2:
         return None
-    # The last may lack its end; it counts as a line that was not read.
-    return PictureText.model_validate({**written, "wines": begun[:-1], "unreadable": 1})
+    # The last wine may be incomplete: count it as an unreadable line.
+    return PictureText.model_validate({**written, "wines": wines[:-1], "unreadable": 1})
 
 
 CONTRACT: Final = OutputContract(
     PictureText,
-    semantic=_is_empty,
+    semantic=_find_problem,
     temperature=0.0,
-    partial=_whole_entries,
+    partial=_parse_truncated,
     salvage=lambda text, _: text,
 )
 
@@ -87,60 +86,64 @@ CONTRACT: Final = OutputContract(
 async def read_pictures(
     downloads: Sequence[Download], run: Run, catalogue: Catalogue, *, left_out: int = 0
 ) -> Attachment:
-    """Read the pictures of a message side by side; that counts in the run's ledger.
+    """Read the pictures of a message concurrently, within the limits of the run.
 
-    `left_out` counts pictures that are not among the `downloads`.
+    `left_out` is the number of pictures that are not among the `downloads`.
     """
-    remaining = max(1, run.requests_left - KEPT_BACK)
-    looked_at = downloads[: min(size_limits.IMAGES, remaining)]
-    readings = await asyncio.gather(*(_read(run, download) for download in looked_at))
-    return await _attachment(readings, catalogue, left_out + len(downloads) - len(looked_at))
+    requests = max(1, run.requests_left - ANSWER_REQUESTS)
+    selected = downloads[: min(size_limits.IMAGES, requests)]
+    texts = await asyncio.gather(*(_read(run, download) for download in selected))
+    return await _merge(texts, catalogue, left_out + len(downloads) - len(selected))
 
 
 async def _read(run: Run, download: Download) -> PictureText | None:
-    """Return the wines of a picture, on a span of its own; None if that fails."""
+    """Return the text of a picture, recorded on a new span; None if an error occurs."""
     with run.span.child("read.picture", "span") as span:
         try:
-            read = await _transcribe(replace(run.for_tool(span), stop=run.stop), await download())
+            text = await _transcribe(replace(run.for_tool(span), stop=run.stop), await download())
         except Exception as error:
-            why = str(error)
-            if not isinstance(error, Unusable):
-                why = log_failure("A picture could not be read", error)
-            span.update(metadata={"error_type": why}, level="WARNING")
+            error_type = str(error)
+            if not isinstance(error, UnusableFile):
+                error_type = log_failure("A picture could not be read", error)
+            span.update(metadata={"error_type": error_type}, level="WARNING")
             return None
         span.update(
-            output={"shows": read.shows, "wines": [wine.line for wine in read.wines]},
-            metadata={"unreadable": read.unreadable},
+            output={"shows": text.shows, "wines": [wine.line for wine in text.wines]},
+            metadata={"unreadable": text.unreadable},
         )
-    return read
+    return text
 
 
 async def _transcribe(run: Run, picture: str) -> PictureText:
-    """Ask a model for the text of a picture; raise Unusable if it gives no valid answer."""
+    """Ask a model for the text of a picture.
+
+    Raises:
+        UnusableFile: the model gave no valid answer.
+    """
     limits = replace(
         run.limits,
         structured_output_max_retries=1,
-        answer_tokens=max(run.limits.answer_tokens, LIST_TOKENS),
+        answer_tokens=max(run.limits.answer_tokens, MIN_ANSWER_TOKENS),
     )
-    asked = with_instructions(run, get_prompt(run, "picture"), schema=CONTRACT.output.schema_text)
+    run = with_instructions(run, get_prompt(run, "picture"), schema=CONTRACT.output.schema_text)
     response = await generate_agentic_response(
         QUESTION,
-        run=replace(asked, models=[get_deps(run).models[VISION]], limits=limits),
+        run=replace(run, models=[get_deps(run).models[VISION]], limits=limits),
         contract=CONTRACT,
         images=[picture],
     )
     if response.answer is None:
-        raise Unusable(response.outcome)
+        raise UnusableFile(response.outcome)
     return without_guesses(response.answer)
 
 
 def without_guesses(text: PictureText) -> PictureText:
-    """Return a transcription without lines that are no wines, and numbers that their line lacks.
+    """Return a transcription without lines that are not wines, and without invented numbers.
 
-    Lines that are left out count as unreadable.
+    Removed lines count as unreadable.
     """
     wines = [
-        _with_read_numbers(wine)
+        _without_invented_numbers(wine)
         for wine in text.wines[: size_limits.WINES_PER_LIST]
         if _is_wine(wine)
     ]
@@ -150,23 +153,23 @@ def without_guesses(text: PictureText) -> PictureText:
 
 
 def _is_wine(wine: ReadWine) -> bool:
-    """Tell whether a line may be that of a wine: it names one, has no address, gives no orders."""
+    """Return whether a line names a wine, without an address or a prompt injection."""
     facts = f"{wine.producer}; {wine.name}; {wine.region}"
-    everything = f"{wine.line} {facts}".lower()
+    text = f"{wine.line} {facts}".lower()
     name = split_words(wine.name or wine.producer or wine.region)
-    is_named = len(name) <= LONGEST_NAME and not {*name}.isdisjoint(split_words(wine.line))
-    return is_named and not (
-        any(sign in everything for sign in ADDRESSES)
-        or any(
-            sum(map(str.isdigit, facts[part.start : part.end])) for part in find_auto_links(facts)
-        )
-        or find_security_flags(everything)
+    is_named = len(name) <= MAX_NAME_WORDS and not {*name}.isdisjoint(split_words(wine.line))
+    links = (facts[link.start : link.end] for link in find_auto_links(facts))
+    # A name may look like a domain, but a link with digits is a phone number or an address.
+    has_address = any(marker in text for marker in ADDRESS_MARKERS) or any(
+        any(map(str.isdigit, link)) for link in links
     )
+    return is_named and not has_address and not find_security_flags(text)
 
 
-def _with_read_numbers(wine: ReadWine) -> ReadWine:
-    """Return a wine with those of its numbers alone that its line holds."""
+def _without_invented_numbers(wine: ReadWine) -> ReadWine:
+    """Return a wine with only those numbers that are in its line."""
     values = {*parse_numbers(wine.line)}
+    # A list may print the vintage 2019 as 19.
     has_year = wine.vintage is not None and {wine.vintage, wine.vintage % 100} & values
     return wine.model_copy(
         update={
@@ -177,28 +180,30 @@ def _with_read_numbers(wine: ReadWine) -> ReadWine:
     )
 
 
-async def _attachment(
-    readings: Sequence[PictureText | None], catalogue: Catalogue, left_out: int
+async def _merge(
+    texts: Sequence[PictureText | None], catalogue: Catalogue, left_out: int
 ) -> Attachment:
-    """Make one attachment of the readings: of pages of a list one list, without other pictures."""
-    read = [reading for reading in readings if reading]
-    shown = {reading.shows for reading in read if reading.wines or reading.unreadable}
+    """Return one attachment with the wines of all lists; if there are none, of all labels."""
+    successful = [text for text in texts if text]
+    contents = {text.shows for text in successful if text.wines or text.unreadable}
     kinds: tuple[Contents, ...] = ("wine_list", "labels")
-    shows = next((kind for kind in kinds if kind in shown), "other")
-    of_kind = [reading for reading in read if reading.shows == shows]
-    found = [wine for reading in of_kind for wine in reading.wines][: size_limits.WINES_PER_LIST]
+    shows = next((kind for kind in kinds if kind in contents), "other")
+    selected = [text for text in successful if text.shows == shows]
+    wines = [wine for text in selected for wine in text.wines][: size_limits.WINES_PER_LIST]
     prefix = LIST_ID_PREFIX if shows == "wine_list" else LABEL_ID_PREFIX
-    # A model may have written facts of its own for these.
-    own = ({"id": f"{prefix}{number}", "known_id": None, "known": None} for number in count(1))
-    wines = [wine.model_copy(update=facts) for wine, facts in zip(found, own, strict=False)]
+    # Replace what the model may have written in these fields.
+    wines = [
+        wine.model_copy(update={"id": f"{prefix}{number}", "known_id": None, "known": None})
+        for number, wine in enumerate(wines, start=1)
+    ]
     unread = {
-        "lines_unread": sum(reading.unreadable for reading in of_kind),
-        "pictures_unread": len(readings) - len(read),
+        "lines_unread": sum(text.unreadable for text in selected),
+        "pictures_unread": len(texts) - len(successful),
         "pictures_left_out": left_out,
     }
     return Attachment(
         shows=shows,
         wines=tuple([await with_known_id(wine, catalogue) for wine in wines]),
-        seen="; ".join(reading.seen for reading in read if reading.seen),
+        seen="; ".join(text.seen for text in successful if text.seen),
         unread={name: number for name, number in unread.items() if number},
     )

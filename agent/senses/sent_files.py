@@ -1,7 +1,7 @@
-"""Make the pictures and PDF files that users send ready for a model.
+"""Convert pictures and PDF files from users to pictures for a model.
 
-Parsers may hang over a file that was made for it, or take all memory. So each file gets a process
-of its own with limits of time and memory. A photo needs none: Telegram itself wrote it.
+A malicious file may make its parser hang or exhaust the memory. So each file is parsed in its own
+process, with limits of time and memory. Photos are safe: Telegram has encoded them.
 """
 
 import asyncio
@@ -24,117 +24,123 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-SECONDS: Final = 20.0
-MEMORY_BYTES: Final = 2_000_000_000
-LONGEST_SIDE: Final = 1568
-"""Pixels of the longer side; what is larger, models scale down themselves, at the same price."""
+PARSE_SECONDS: Final = 20.0
+PARSE_MEMORY_BYTES: Final = 2_000_000_000
+MAX_SIDE_PIXELS: Final = 1568
+"""The maximum length of the longer side; models scale larger pictures down anyway."""
 FORMATS: Final = ("JPEG", "PNG", "WEBP")
 TOO_LARGE: Final = "too_large"
-NO_PICTURE: Final = "no_picture"
+NOT_A_PICTURE: Final = "no_picture"
 
 
-class Unusable(ValueError):
-    """A picture, a recording or a file that cannot be read; the text is the name of the reason."""
+class UnusableFile(ValueError):
+    """A picture, recording or file that cannot be used; the message is an error type."""
 
 
-class SentFiles:
-    """Reads files that users send, one at a time."""
+class SentFileReader:
+    """Converts files from users, one at a time."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(self, seconds: float = PARSE_SECONDS) -> None:
         self._seconds = seconds
         self._one_at_a_time = asyncio.Lock()
 
-    async def pages(self, data: bytes) -> tuple[list[str], int]:
-        """Return the first pages of a PDF file as pictures, and how many pages there are more.
+    async def render_pages(self, data: bytes) -> tuple[list[str], int]:
+        """Return the first pages of a PDF file as data URLs, and the number of further pages.
 
         Raises:
-            Unusable: it is no PDF file, is encrypted, or takes too long.
+            UnusableFile: it is not a PDF file, is encrypted, or takes too long.
         """
-        return await self._read(pages_of, data)
+        return await self._run_in_process(render_pages, data)
 
-    async def picture(self, data: bytes, *, is_photo: bool) -> str:
-        """Return a picture as a data URL that a model can be shown.
+    async def to_data_url(self, data: bytes, *, is_photo: bool) -> str:
+        """Return a picture as a data URL for a model.
 
         Raises:
-            Unusable: it is no picture, is too large, or takes too long.
+            UnusableFile: it is not a picture, is too large, or takes too long.
         """
         if is_photo:
-            return await asyncio.to_thread(as_shown, data)
-        return await self._read(as_shown, data)
+            return await asyncio.to_thread(to_data_url, data)
+        return await self._run_in_process(to_data_url, data)
 
-    async def _read(self, read: Callable[[bytes], R], data: bytes) -> R:
-        """Return `read(data)`, called in a new process with limits of time and memory.
+    async def _run_in_process(self, convert: Callable[[bytes], R], data: bytes) -> R:
+        """Return `convert(data)`, run in a new process with limits of time and memory.
 
-        `read` is a function of a module. Its process is killed at the end, hanging or not.
+        `convert` must be a function of a module, so that it can be pickled.
         """
-        spawn, pid, limits = multiprocessing.get_context("spawn"), 0, (self._seconds,)
+        pid = 0
         async with self._one_at_a_time:
-            pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_limit, initargs=limits)
+            pool = ProcessPoolExecutor(
+                max_workers=1,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=_limit_process,
+                initargs=(self._seconds,),
+            )
             run = partial(asyncio.get_running_loop().run_in_executor, pool)
             try:
                 async with asyncio.timeout(self._seconds):
                     pid = await run(os.getpid)
-                    return await run(partial(read, data))
+                    return await run(convert, data)
             except TimeoutError:
-                raise Unusable(TOO_LARGE) from None
-            except Unusable:
+                raise UnusableFile(TOO_LARGE) from None
+            except UnusableFile:
                 raise
-            except Exception:  # also of a process that took too much memory
-                raise Unusable(NO_PICTURE) from None
+            except Exception:  # also if the process ran out of memory
+                raise UnusableFile(NOT_A_PICTURE) from None
             finally:
+                # The process may hang, and the pool would wait for it.
                 with suppress(ProcessLookupError):
                     if pid:
                         os.kill(pid, signal.SIGKILL)
                 pool.shutdown(wait=False)
 
 
-def _limit(seconds: float) -> None:
-    """Limit the memory of this process, and have it ended when its time is over."""
+def _limit_process(seconds: float) -> None:
+    """Limit the memory and the lifetime of this process."""
     with suppress(ImportError, ValueError, OSError):
         import resource  # noqa: PLC0415 - not on every platform
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
-    signal.alarm(int(seconds) + 2)  # the process that started this one may be gone
+        resource.setrlimit(resource.RLIMIT_AS, (PARSE_MEMORY_BYTES, PARSE_MEMORY_BYTES))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    signal.alarm(int(seconds) + 2)  # needed if the parent process dies
     logging.disable()
 
 
-def pages_of(data: bytes) -> tuple[list[str], int]:
-    """Return the first pages of a PDF file as pictures, and how many pages there are more."""
-    from pypdfium2 import PdfDocument  # noqa: PLC0415 - heavy
+def render_pages(data: bytes) -> tuple[list[str], int]:
+    """Return the first pages of a PDF file as data URLs, and the number of further pages."""
+    from pypdfium2 import PdfDocument  # noqa: PLC0415 - slow to import
 
     document = PdfDocument(data)
     pages = [document[number] for number in range(min(len(document), size_limits.IMAGES))]
-    scales = (min(LONGEST_SIDE / max(*page.get_size(), 1), 4) for page in pages)
-    shown = [page.render(scale=scale) for page, scale in zip(pages, scales, strict=True)]
-    return [_as_url(picture.to_pil()) for picture in shown], len(document) - len(shown)
+    scales = (min(MAX_SIDE_PIXELS / max(*page.get_size(), 1), 4) for page in pages)
+    bitmaps = [page.render(scale=scale) for page, scale in zip(pages, scales, strict=True)]
+    return [_encode(bitmap.to_pil()) for bitmap in bitmaps], len(document) - len(bitmaps)
 
 
-def as_shown(data: bytes) -> str:
+def to_data_url(data: bytes) -> str:
     """Return a picture as a data URL: an upright JPEG of 1,568 pixels at most, without metadata.
 
     Raises:
-        Unusable: it is too large, or no picture.
+        UnusableFile: it is too large, or not a picture.
     """
     from PIL import Image  # noqa: PLC0415 - 30 ms, only for pictures
 
     try:
         with Image.open(BytesIO(data), formats=FORMATS) as picture:
             if picture.width * picture.height <= size_limits.IMAGE_PIXELS:
-                return _as_url(picture)
-    except Exception:  # the readers of formats raise anything at all over a file made for it
-        raise Unusable(NO_PICTURE) from None
-    raise Unusable(TOO_LARGE)
+                return _encode(picture)
+    except Exception:  # decoders raise errors of any type for malicious files
+        raise UnusableFile(NOT_A_PICTURE) from None
+    raise UnusableFile(TOO_LARGE)
 
 
-def _as_url(picture: "Picture") -> str:
-    from PIL import Image, ImageOps  # noqa: PLC0415 - see as_shown
+def _encode(picture: "Picture") -> str:
+    from PIL import Image, ImageOps  # noqa: PLC0415 - see to_data_url
 
-    picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    picture.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS))
     upright = ImageOps.exif_transpose(picture).convert("RGBA")
-    # A new picture, so that nothing but the pixels of the old one is passed on.
-    flat = Image.new("RGB", upright.size, "white")
-    flat.paste(upright, mask=upright.getchannel("A"))
-    written = BytesIO()
-    flat.save(written, "JPEG", quality=85)
-    return f"data:image/jpeg;base64,{base64.b64encode(written.getvalue()).decode()}"
+    # Copy the pixels to a new picture, without metadata.
+    opaque = Image.new("RGB", upright.size, "white")
+    opaque.paste(upright, mask=upright.getchannel("A"))
+    jpeg = BytesIO()
+    opaque.save(jpeg, "JPEG", quality=85)
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg.getvalue()).decode()}"

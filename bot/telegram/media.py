@@ -16,8 +16,8 @@ from agent.i18n import translate
 from agent.markdown import escape
 from agent.retrying import retry
 from agent.senses.pictures import VISION, read_pictures
-from agent.senses.sent_files import TOO_LARGE, SentFiles, Unusable
-from agent.senses.speech import MAX_SECONDS, AudioServer, Heard, hear, read_aloud
+from agent.senses.sent_files import TOO_LARGE, SentFileReader, UnusableFile
+from agent.senses.speech import MAX_SECONDS, AudioServer, Transcript, read_aloud, transcribe_voice
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.safety import get_person, get_safety_state
 from agent.sommelier.wine import Catalogue
@@ -63,12 +63,14 @@ def media_handlers() -> list[AnyHandler]:
     """Return the handlers of pictures, PDF files and voice messages."""
     new = filters.UpdateType.MESSAGE
     return [
-        on_message(new & (PICTURES | REPLY_TO_PHOTO), partial(_answer_pictures, SentFiles())),
+        on_message(new & (PICTURES | REPLY_TO_PHOTO), partial(_answer_pictures, SentFileReader())),
         on_message(new & filters.VOICE, _answer_voice),
     ]
 
 
-async def _answer_pictures(reader: SentFiles, update: Update, conversation: Conversation) -> None:
+async def _answer_pictures(
+    reader: SentFileReader, update: Update, conversation: Conversation
+) -> None:
     """Answer a photo, an album, a PDF file, or a text that replies to a photo."""
     message = message_of(update)
     if not is_addressed(message):
@@ -100,13 +102,13 @@ async def _answer_pictures(reader: SentFiles, update: Update, conversation: Conv
 
 
 async def _read_files(
-    files: Sequence[File], reader: SentFiles, bot: Bot, run: Run, catalogue: Catalogue
+    files: Sequence[File], reader: SentFileReader, bot: Bot, run: Run, catalogue: Catalogue
 ) -> Attachment:
     """Return the contents of the first PDF file; without one, those of the pictures."""
 
     async def fetch_picture(file: File) -> str:
         is_photo = "mime_type" not in file  # Telegram gives photos no type
-        return await reader.picture(await _fetch(bot, file), is_photo=is_photo)
+        return await reader.to_data_url(await _fetch(bot, file), is_photo=is_photo)
 
     async def get_page(page: str) -> str:
         return page
@@ -115,8 +117,8 @@ async def _read_files(
     if pdf is None:
         return await read_pictures([partial(fetch_picture, file) for file in files], run, catalogue)
     try:
-        pages, omitted_count = await reader.pages(await _fetch(bot, pdf))
-    except Unusable as error:
+        pages, omitted_count = await reader.render_pages(await _fetch(bot, pdf))
+    except UnusableFile as error:
         log.info("A file was not read: %s", error)
         return Attachment(unread={"pictures_unread": 1})
     downloads = [partial(get_page, page) for page in pages]
@@ -128,7 +130,7 @@ async def _answer_voice(update: Update, conversation: Conversation) -> None:
     message, transcriber = message_of(update), conversation.resources.transcriber
     if message.voice is None or not is_addressed(message):
         return
-    transcript, voice = Heard(), message.voice.to_dict()
+    transcript, voice = Transcript(), message.voice.to_dict()
     if transcriber is None or voice["duration"] > MAX_SECONDS:
         problem = "too_long_to_hear" if transcriber else "text_only"
         await conversation.reply(update, translate(problem, seconds=str(MAX_SECONDS)))
@@ -139,14 +141,16 @@ async def _answer_voice(update: Update, conversation: Conversation) -> None:
 
     async def transcribe(run: Run) -> str:
         nonlocal transcript
-        transcript = await hear(download, voice["duration"], run=run, server=transcriber)
+        transcript = await transcribe_voice(
+            download, voice["duration"], run=run, server=transcriber
+        )
         if transcript.text and run.show_draft is not None:
             run.show_draft(lambda: _format_lead(transcript.text))
         return with_quotations(transcript.text, message) if transcript.text else ""
 
     async def make_reply(run: Run) -> Reply:  # called after `transcribe`
-        if transcript.why:
-            errors = (f"voice_{transcript.why}",)
+        if transcript.error_type:
+            errors = (f"voice_{transcript.error_type}",)
             return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
         text = with_quotations(transcript.text, message)
         reply = await conversation.ask_agent(text, run, history)
@@ -185,13 +189,13 @@ async def _fetch(bot: Bot, file: File) -> bytes:
     """Return the content of a file that Telegram stores.
 
     Raises:
-        Unusable: the file is too large, or cannot be downloaded.
+        UnusableFile: the file is too large, or cannot be downloaded.
     """
 
     async def download() -> bytes:
         remote_file = await bot.get_file(str(file.get("file_id")))
         if (remote_file.file_size or 0) > size_limits.FILE_BYTES:
-            raise Unusable(TOO_LARGE)
+            raise UnusableFile(TOO_LARGE)
         return bytes(await remote_file.download_as_bytearray())
 
     def is_transient(error: Exception) -> bool:
@@ -200,4 +204,4 @@ async def _fetch(bot: Bot, file: File) -> bytes:
     try:
         return await retry(download, max_tries=MAX_FETCH_TRIES, should_retry=is_transient)
     except TelegramError as error:
-        raise Unusable("not_fetched") from error
+        raise UnusableFile("not_fetched") from error

@@ -1,4 +1,4 @@
-"""The cost of voices, and when none is heard; the server is doubled."""
+"""The cost of transcriptions, and errors that prevent them; the server is a double."""
 
 from collections.abc import AsyncIterator
 
@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from agent.engine.run import Ledger, Limits, Run
-from agent.senses.sent_files import Unusable
-from agent.senses.speech import AudioServer, hear
+from agent.senses.sent_files import UnusableFile
+from agent.senses.speech import AudioServer, transcribe_voice
 from tests.doubles.model_server import ModelServer, hang
 
 
@@ -21,24 +21,24 @@ async def recording() -> bytes:
     return b"OggS"
 
 
-async def gone() -> bytes:
-    raise Unusable("not_fetched")
+async def missing() -> bytes:
+    raise UnusableFile("not_fetched")
 
 
-async def test_with_a_budget_used_up_nothing_is_asked(
+async def test_without_a_remaining_budget_nothing_is_transcribed(
     server: AudioServer, model_server: ModelServer
 ) -> None:
-    for used_up in (Run(ledger=Ledger(cost_usd=1)), Run(limits=Limits(requests=0))):
-        heard = await hear(recording, 30, run=used_up, server=server)
-        assert (heard.why, model_server.recordings) == ("budget", [])
+    for run in (Run(ledger=Ledger(cost_usd=1)), Run(limits=Limits(requests=0))):
+        transcript = await transcribe_voice(recording, 30, run=run, server=server)
+        assert (transcript.error_type, model_server.recordings) == ("budget", [])
 
 
-async def test_what_is_not_fetched_costs_nothing_and_a_silent_server_a_request(
+async def test_a_failed_download_costs_nothing_and_a_time_out_one_request(
     server: AudioServer, model_server: ModelServer
 ) -> None:
     run = Run()
-    heard = await hear(gone, 3, run=run, server=server)
-    assert (heard.why, run.ledger.requests) == ("not_fetched", 0)
+    transcript = await transcribe_voice(missing, 3, run=run, server=server)
+    assert (transcript.error_type, run.ledger.requests) == ("not_fetched", 0)
     model_server.hear(hang(30), hang(30))
-    heard = await hear(recording, 3, run=run, server=server)
-    assert (heard.why, run.ledger.requests) == ("ModelUnavailable", 1)
+    transcript = await transcribe_voice(recording, 3, run=run, server=server)
+    assert (transcript.error_type, run.ledger.requests) == ("ModelUnavailable", 1)

@@ -1,4 +1,4 @@
-"""Pictures made ready for a model, and what it transcribed, held to itself. Nothing is asked."""
+"""Pictures converted for a model, and the checks of its transcription. No model is asked."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from agent.senses.pictures import (
     read_pictures,
     without_guesses,
 )
-from agent.senses.sent_files import LONGEST_SIDE, Unusable, as_shown
+from agent.senses.sent_files import MAX_SIDE_PIXELS, UnusableFile, to_data_url
 from agent.sommelier.answer import format_facts
 from agent.sommelier.attachment import Attachment, ReadWine
 from agent.sommelier.wine import Allergen
@@ -32,13 +32,13 @@ ORIENTATION = 0x0112
 
 
 def seen(data: bytes) -> Image.Image:
-    url = as_shown(data)
+    url = to_data_url(data)
     return opened(base64.b64decode(url.removeprefix("data:image/jpeg;base64,")))
 
 
-def test_a_picture_is_scaled_put_upright_and_loses_what_the_camera_wrote() -> None:
+def test_a_picture_is_scaled_and_put_upright_and_loses_its_metadata() -> None:
     picture = seen(drawn(["Chablis"], (4000, 3000), camera="Telephone"))
-    assert picture.size == (LONGEST_SIDE, 1176)
+    assert picture.size == (MAX_SIDE_PIXELS, 1176)
     assert not picture.getexif()
     exif = Image.Exif()
     exif[ORIENTATION] = 6
@@ -54,9 +54,11 @@ def test_a_picture_is_scaled_put_upright_and_loses_what_the_camera_wrote() -> No
     ],
     ids=["cut off", "pixels", "bomb"],
 )
-def test_what_is_none_or_too_large_is_not_unpacked(data: Callable[[], bytes], why: str) -> None:
-    with pytest.raises(Unusable, match=why):
-        as_shown(data())
+def test_invalid_and_too_large_pictures_are_not_decoded(
+    data: Callable[[], bytes], why: str
+) -> None:
+    with pytest.raises(UnusableFile, match=why):
+        to_data_url(data())
 
 
 CHABLIS = {"line": "Fèvre, Chablis 2019 48", "producer": "Fèvre", "name": "Chablis"}
@@ -71,7 +73,7 @@ CHABLIS = {"line": "Fèvre, Chablis 2019 48", "producer": "Fèvre", "name": "Cha
         ({"style": "Sparkling", "currency": "Mark"}, {"style": "sparkling", "currency": None}),
     ],
 )
-def test_numbers_that_are_not_in_the_line_are_nobodys(
+def test_numbers_that_are_not_in_the_line_are_removed(
     written: dict[str, Any], kept: dict[str, Any]
 ) -> None:
     text = PictureText.model_validate({"shows": "wine_list", "wines": [{**CHABLIS, **written}]})
@@ -127,7 +129,7 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
     model_server.script(*[answer(written[:-45], "length")] * 2)
 
     async def shown() -> str:
-        return as_shown(drawn(["Weinkarte"]))
+        return to_data_url(drawn(["Weinkarte"]))
 
     async with open_model(model_server) as model:
         run = Run([model], deps=Deps(models={VISION: model}))

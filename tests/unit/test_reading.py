@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from agent import size_limits
-from agent.senses.sent_files import SentFiles, Unusable
+from agent.senses.sent_files import SentFileReader, UnusableFile
 from db.documents import reading
 from db.documents.chunking import Section
 from db.documents.reading import Document, read_bytes, read_document
@@ -180,28 +180,30 @@ def test_files_over_a_limit_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
         read_bytes(tmp_path / "pipe.txt")
 
 
-async def test_a_picture_made_to_take_for_ever_holds_up_no_photo() -> None:
+async def test_a_picture_that_takes_for_ever_does_not_delay_photos() -> None:
     whole = saved(Image.new("L", (7000, 7000), 128), "JPEG", progressive=True)
     head, *scans = whole.split(scan := b"\xff\xda")
     endless = scan.join([head, *scans[:-1], *[min(scans[:-1], key=len)] * 5000, scans[-1]])
-    files = SentFiles(seconds=1)
+    files = SentFileReader(seconds=1)
     hostile, stopped = (
-        asyncio.create_task(files.picture(endless, is_photo=False)) for _ in range(2)
+        asyncio.create_task(files.to_data_url(endless, is_photo=False)) for _ in range(2)
     )
-    assert (await files.picture(drawn(["Chablis"]), is_photo=True)).startswith("data:image/jpeg")
+    assert (await files.to_data_url(drawn(["Chablis"]), is_photo=True)).startswith(
+        "data:image/jpeg"
+    )
     assert not hostile.done()
     stopped.cancel()
-    with pytest.raises(Unusable, match="too_large"):
+    with pytest.raises(UnusableFile, match="too_large"):
         await hostile
     with pytest.raises(asyncio.CancelledError):
         await stopped
 
 
-async def test_sent_files_are_read_or_refused() -> None:
-    files = SentFiles()
+async def test_sent_files_are_converted_or_refused() -> None:
+    files = SentFileReader()
     large = saved(Image.new("1", (5000, 5000)), "PNG")
-    assert (await files.picture(large, is_photo=False)).startswith("data:image/jpeg")
-    pages, more = await files.pages(pdf(*["Wine"] * 9))
+    assert (await files.to_data_url(large, is_photo=False)).startswith("data:image/jpeg")
+    pages, more = await files.render_pages(pdf(*["Wine"] * 9))
     assert (len(pages), more) == (size_limits.IMAGES, 1)
-    with pytest.raises(Unusable, match="no_picture"):
-        await files.pages(b"%PDF-1.7 and no more")
+    with pytest.raises(UnusableFile, match="no_picture"):
+        await files.render_pages(b"%PDF-1.7 and no more")
