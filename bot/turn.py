@@ -1,4 +1,4 @@
-"""The life of a turn: begin, read the user's data, answer, commit, send, and trace all that."""
+"""Run turns: read the user's data, answer, commit, and trace every step."""
 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -29,8 +29,8 @@ from bot.question import (
     OpenRoot,
     Question,
     RunningTurns,
+    build_ended_turn,
     current_turn,
-    ended_turn,
     open_trace,
     trace_delivery,
 )
@@ -41,15 +41,15 @@ from db.repositories.turns import EndedTurn, TurnRepository
 
 Progress = AbstractAsyncContextManager[ShowDraft | None]
 LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
-"""Kinds of turns that answer, or help to answer, from documents or the web."""
+"""Kinds of turns that answer from documents or the web, or prepare such an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRunner:
     """Answers questions, each in a turn of its own.
 
-    The run of every turn is made from `base_run`. Without `replies` nothing is shown or sent.
-    `store` saves turns that did not come from an update; those of an update are saved by its lane
+    The run of every turn is a copy of `base_run`. Without `replies` nothing is shown or sent.
+    `store` saves turns that no update began. A turn of an update is saved by its lane
     (`bot.updates.lanes`).
     """
 
@@ -62,18 +62,18 @@ class TurnRunner:
     store: TurnRepository | None = None
     running: RunningTurns = field(default_factory=RunningTurns)
 
-    async def run_turn(self, question: Question, work: AnswerFunction) -> Reply:
-        """Run one turn and return the reply that `work` makes, or an apology if `work` fails.
+    async def run_turn(self, question: Question, make_reply: AnswerFunction) -> Reply:
+        """Run one turn; return the reply of `make_reply`, or an apology if it fails.
 
-        Other errors than those of `work` are raised: the lane then tries the turn again.
+        All other errors are raised, so that the lane tries the turn again.
         """
         root = open_trace(self.open_root, question)
-        self.running.add(question)  # until `on_delivery`, or an error
+        self.running.add(question)  # removed on delivery, or below after an error
         try:
             with root:
-                question, reply = await self._answer(question, work, root)
+                question, reply = await self._answer(question, make_reply, root)
             messages = self.replies.messages(question, reply) if self.replies else []
-        except BaseException as error:
+        except BaseException as error:  # a cancellation included
             self.running.remove(question)
             await self._handle_abort(question, root, error)
             raise
@@ -82,9 +82,9 @@ class TurnRunner:
         return reply
 
     async def _answer(
-        self, question: Question, work: AnswerFunction, root: Span
+        self, question: Question, make_reply: AnswerFunction, root: Span
     ) -> tuple[Question, Reply]:
-        """Return the question (transcribed if it was a voice message) and the reply."""
+        """Return the reply, and the question with the transcript of a voice message."""
         progress: Progress = nullcontext()
         if self.replies is not None and question.to is not None:
             progress = self.replies.show_progress(question)
@@ -97,17 +97,17 @@ class TurnRunner:
             person = await self._read_person(question, root)
             if root.trace is not None:
                 chosen = get_chosen_settings(person.facts)
-                root.trace.is_hidden = chosen.get("traces") == "numbers"  # and no texts
+                root.trace.is_hidden = chosen.get("traces") == "numbers"  # the trace has no texts
             run = with_person(run, person)
             is_look_up = question.kind in LOOKUP_KINDS
-            work = self.safety.guard(person, work, is_look_up=is_look_up)
-            reply = await answer_or_apologize(run, work)
+            guarded = self.safety.guard(person, make_reply, is_look_up=is_look_up)
+            reply = await answer_or_apologize(run, guarded)
             return question, self._complete_reply(question, run, budget, person, reply)
 
     def _run_within(
         self, budget: RemainingBudget, question: Question, root: Span, show_draft: ShowDraft | None
     ) -> Run:
-        """Return the run of the turn, with no model if its budget is used up."""
+        """Return the run of the turn; without models if the budget is used up."""
         state = question.state
         run = replace(
             self.base_run.for_turn(spent_before=state.spent_before),
@@ -117,12 +117,12 @@ class TurnRunner:
             stop=state.stop,
         )
         state.ledger = run.ledger
-        if budget.is_used_up():  # not even the models for pictures and speech are asked
+        if budget.is_used_up():  # drop the models for pictures and speech too
             run = replace(run, models=(), deps=replace(get_deps(run), models={}))
         return run
 
     async def _read_person(self, question: Question, root: Span) -> Person:
-        """Read the user's safety state and memory, once for the turn."""
+        """Return the user with their safety state and memory, read once for the turn."""
         user_id, chat_id = question.user_id, question.chat_id
         safety = await self.safety.find_state(question.text, chat_id, user_id, root)
         return await self.safety.read_person(chat_id, user_id, safety, question.state.facts)
@@ -130,14 +130,14 @@ class TurnRunner:
     def _complete_reply(
         self, question: Question, run: Run, budget: RemainingBudget, person: Person, reply: Reply
     ) -> Reply:
-        """Return the reply as it is sent, stored and traced: with its notes and its usage."""
+        """Return the reply with its notes and usage, and record it in the trace."""
         spent = run.ledger.spent
         lacked_budget = self._lacked_budget(run, budget, reply)
         if lacked_budget:
             errors = ("budget", *reply.error_types)
-            # The note about the budget replaces those of the answer by rules.
+            # The note about the budget replaces the notes of the rule-based answer.
             reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
-        # Only a chat shows the button that undoes a change; 0 stands for no button.
+        # Only a chat can show the button that undoes a change; 0 means no button.
         undo_id = question.id if question.to is not None else 0
         reply = with_change_notes(reply, person, question.text, undo_id)
         notes = reply.notes
@@ -148,18 +148,18 @@ class TurnRunner:
         return reply
 
     def _lacked_budget(self, run: Run, budget: RemainingBudget, reply: Reply) -> bool:
-        """Return whether the budgets forced an answer by rules, though there are models."""
+        """Return whether the budget forced a rule-based answer although models are configured."""
         if not self.base_run.models or not budget.is_used_up(run.ledger.spent):
             return False
-        # A run without models from the start counts its answer by rules as answered.
+        # If the run has no models from the start, a rule-based answer has the outcome "answered".
         return reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
 
     async def _commit(
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
     ) -> None:
-        """Store a turn; if an update began it, its lane does so, and sends the messages."""
-        ended = ended_turn(question, reply, root)
-        # The answer replaces the progress message: forget its id, so that no later try edits it.
+        """Store the turn. If an update began it, leave storing and sending to its lane."""
+        ended = build_ended_turn(question, reply, root)
+        # The answer replaces the placeholder, so no later message may edit it.
         question.state.placeholder_id = None
 
         def on_delivery(delivery: Delivery) -> None:
@@ -168,7 +168,8 @@ class TurnRunner:
                 self.metrics.count_send(delivery.error)
                 trace_delivery(root, delivery)
 
-        if (current := current_turn()) is not None:
+        current = current_turn()
+        if current is not None:
             current.ended.append(ended)
             current.messages += messages
             current.on_delivery = on_delivery
@@ -177,22 +178,22 @@ class TurnRunner:
             await self._save(ended)
 
     async def _save(self, ended: EndedTurn) -> None:
-        """Store a turn; if the database is unavailable, log it: the answer is still given."""
+        """Store a turn. If the database is unavailable, only log it: the answer is still sent."""
         if self.store is not None:
             save = partial(self.store.save, ended)
             await call_or_default(save, None, "A turn could not be stored", tries=BRIEF_TRIES)
 
     async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:
-        """Keep the trace of a turn that was cancelled or failed before its reply was made."""
-        # If the turn is tried again, after a failure or with a later update, this trace continues.
+        """Keep the trace of a turn that was cancelled or failed before it had a reply."""
+        # The next try of the turn, after a failure or with a later update, continues this trace.
         question.state.trace = root.trace
         if current_turn() is None:
-            # No update began the turn, so this is its end.
+            # No update began the turn, so nobody will try it again.
             reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
-            await self._save(ended_turn(replace(question, in_history=False), reply, root))
+            await self._save(build_ended_turn(replace(question, in_history=False), reply, root))
 
     async def give_up(self, question: Question, error: str) -> None:
-        """End a turn that failed for good: tell the user, and record it in the trace."""
+        """End a turn that will not be tried again: notify the user, and trace the error."""
         question = replace(question, in_history=False)
         reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
         with open_trace(self.open_root, question) as root:
@@ -203,20 +204,23 @@ class TurnRunner:
         await self._commit(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> Reply | None:
-        """Offer help if a message that the bot would not answer states a crisis; else None."""
+        """Reply with help if a message states a crisis; return None if it does not.
 
-        async def no_work(run: Run) -> Reply:
-            return Reply(text="")  # not called: in a crisis `SafetyService.guard` answers instead
-
+        This is for messages that get no other answer.
+        """
         if not read_safety_state(question.text).is_crisis:
             return None
-        return await self.run_turn(question, no_work)
+
+        async def never_called(run: Run) -> Reply:
+            return Reply(text="")  # in a crisis `SafetyService.guard` answers instead
+
+        return await self.run_turn(question, never_called)
 
 
 async def _transcribe(question: Question, run: Run) -> Question:
-    """Return a voice question with its transcript; any other question is returned as it is.
+    """Return a voice question with its transcript; return any other question unchanged.
 
-    Answer in the language that was spoken, unless the user chose one.
+    Set the spoken language for the answer, unless the user chose one.
     """
     if question.transcribe is None:
         return question

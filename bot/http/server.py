@@ -52,7 +52,7 @@ def build_webhook_router(accept: AcceptUpdates, secret: SecretStr) -> APIRouter:
 
     @router.post(WEBHOOK_PATH)
     async def receive(request: Request) -> Response:
-        """AcceptUpdates an update. The body is not read unless the secret is right."""
+        """Accept an update. The body is not read unless the secret is right."""
         if not matches_secret(request.headers.get(SECRET_HEADER, ""), secret):
             raise HTTPException(403, "the secret token is missing or wrong")
         update = read_update(await request.body())

@@ -1,1 +1,1 @@
-"""From Telegram's delivery to a turn: accepted, joined, in order, resumed."""
+"""Store updates, group them into turns, and run the turns in order, again after a crash."""

@@ -1,8 +1,8 @@
 """Run accepted updates as turns: one after another in each chat.
 
-A later update that belongs to a turn restarts it; a turn that keeps failing is set aside.
-A turn is begun, handled, committed with its messages, and sent. After a crash, a turn without an
-answer is handled again. A turn with an answer only sends the messages that were not sent yet.
+The steps of a turn: begin, handle, commit with its messages, send. A later update that belongs to
+the turn restarts it. A turn that keeps failing is set aside. After a crash, a turn that was not
+committed is handled again; a committed turn only sends the messages that were not sent yet.
 """
 
 import asyncio
@@ -37,27 +37,27 @@ from db.repositories.inbox import Inbox, Payload, TurnTaken
 
 log = logging.getLogger(__name__)
 
-TURNS_AT_ONCE: Final = 64
-MAX_INLINE: Final = 32
-"""The most inline queries at once. More are dropped: the next letter typed sends a new one."""
+MAX_TURNS: Final = 64
+"""Maximum concurrent turns of this process."""
+MAX_INLINE_QUERIES: Final = 32
+"""Maximum concurrent inline queries. Others are dropped: the next letter typed sends a new one."""
 RETRY_BASE_SECONDS: Final = 0.2
-"""The delay after try n is this times 2**n, so 0.4 s after the first."""
+"""The delay after try n is this times 2**n: 0.4 s after the first."""
 DIED: Final = "the process died while this update was answered"
 CANNOT_READ: Final = "the library cannot read it"
 
 SUSPECT_TRIES: Final = 2
 """Turns that were begun this often run one at a time.
 
-A crash raises the tries of all turns that were running. As suspects run alone, the next crash
-raises only those of the guilty one."""
+After a crash the tries of all running turns have increased, and the cause is not known. If such
+turns run one at a time, the next crash increases only the tries of the turn that causes it."""
 
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """The queue of a chat, of its topic, or of its buttons and quick commands (`lane_of`).
+    """A queue of updates (`lane_of` returns which), with a task while it is in use.
 
-    It has a task while it is in use. `new_updates` is set when updates were accepted that the task
-    has not read.
+    `new_updates` is set when updates were accepted that the task has not read.
     """
 
     name: str
@@ -67,16 +67,16 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """Accepts updates and runs their turns: those of one lane in the order of their ids.
+    """Accepts updates and runs their turns, in each lane in the order of the update ids.
 
     A process runs a lane while it holds the lane's lock. Turns begin once `ready` is set. An update
-    whose turn failed `max_tries` times is set aside; failures of an unavailable database do not
-    count.
+    whose turn failed `max_tries` times is set aside; failures because of an unavailable database do
+    not count.
 
     An update that belongs to the running turn (an edit, a correction, a further part) joins it: if
     it arrives before the commit, the turn is restarted with it. A turn with an album or a forwarded
-    message waits `burst_seconds` for further parts before it begins. If they are 0, every update is
-    a turn of its own.
+    message first waits `burst_seconds` for further parts. If this is 0, every update is a turn of
+    its own.
     """
 
     inbox: Inbox
@@ -90,7 +90,7 @@ class Lanes:
     _lanes: dict[str, Lane] = field(default_factory=dict)
     _inline: set[asyncio.Task[None]] = field(default_factory=set)
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
-    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TURNS_AT_ONCE))
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_TURNS))
     _exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -99,7 +99,7 @@ class Lanes:
         return [lane.task for lane in self._lanes.values() if lane.task]
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
-        """Store updates and schedule their lanes; when this returns they are committed."""
+        """Store updates and schedule their lanes; on return they are committed."""
         rows = [row_of(payload) for payload in payloads if INLINE not in payload]
         if rows:
             await self.inbox.accept(rows)
@@ -107,14 +107,14 @@ class Lanes:
             self.schedule(str(row.lane))
             self.metrics.count_update("accepted")
         for payload in payloads:
-            if INLINE in payload and self.ready.is_set() and len(self._inline) < MAX_INLINE:
+            if INLINE in payload and self.ready.is_set() and len(self._inline) < MAX_INLINE_QUERIES:
                 handle = partial(self.dispatcher.handle, payload)
                 task = asyncio.create_task(run_and_log_errors("answering an inline query", handle))
                 self._inline.add(task)
                 task.add_done_callback(self._inline.discard)
 
     def schedule(self, name: str) -> None:
-        """Have the task of a lane read its queue; start the task if there is none."""
+        """Wake the task of a lane to read its queue; start the task if there is none."""
         lane = self._lanes.get(name)
         if lane is None:
             lane = self._lanes[name] = Lane(name)
@@ -122,21 +122,23 @@ class Lanes:
         lane.new_updates.set()
 
     async def watch(self) -> None:
-        """Take over lanes that nobody runs, and act on the notices of other processes, for ever."""
-        what = "looking for lanes that nobody runs"
-        take_over = partial(run_every, self.locks.poll_seconds, what, self.schedule_unowned)
+        """Take over lanes that no process runs, and act on notices of other processes, forever."""
+        task = "looking for lanes that nobody runs"
+        take_over = partial(run_every, self.locks.poll_seconds, task, self.schedule_unowned)
         await run_all(self._listen, take_over)
 
     async def _listen(self) -> None:
-        """Act on notices: of a lane with new updates, or of the turns that a user stops."""
+        """Act on notices: that a lane has new updates, or that a user stops turns."""
         async for notice in self.locks.notices():
             if "lane" not in notice:
                 self.dispatcher.conversation.turns.running.stop(**notice)
-            elif lane := self._lanes.get(notice["lane"]):
+                continue
+            lane = self._lanes.get(notice["lane"])
+            if lane is not None:
                 lane.new_updates.set()
 
     async def schedule_unowned(self) -> None:
-        """Schedule the lanes that have work but no process: after a crash, or for a retry."""
+        """Schedule lanes with updates that no process runs: after a crash, or for a retry."""
         unowned = [name for name in await self.locks.unowned() if name not in self._lanes]
         if unowned:
             log.info("Taking over %s lanes that nobody runs", len(unowned))
@@ -144,9 +146,9 @@ class Lanes:
             self.schedule(name)
 
     async def finish(self, seconds: float = 0) -> None:
-        """Begin no more turns, and cancel those that still run after so many seconds.
+        """Begin no more turns, and cancel those that still run after `seconds`.
 
-        Waiting updates are left to the next start, or to another replica.
+        Waiting updates are handled by another replica or after the next start.
         """
         self._closing.set()
         if self.running and self.ready.is_set():
@@ -157,12 +159,18 @@ class Lanes:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def run_next(self, lane: Lane) -> bool:
-        """Run the next turn of a lane. Return False if none waits or another process runs it."""
+        """Run the next turn of a lane.
+
+        Return False if no updates wait, another process runs the lane, or the bot stops.
+        """
         async with self._slots:
-            if self._closing.is_set() or not (waiting := await self._list_unfinished(lane)):
+            if self._closing.is_set():
+                return False
+            waiting = await self._list_unfinished(lane)
+            if not waiting:
                 return False
             # Skipping a locked lane is safe: the process with the lock calls `run_next` again after
-            # releasing it, and so finds these updates.
+            # releasing it, and so reads these updates.
             async with self.locks.lock(lane.name) as acquired:
                 if not acquired or self._closing.is_set():
                     return False
@@ -179,16 +187,16 @@ class Lanes:
         except Exception as error:
             log_failure("A lane stops until it is scheduled again", error)
         finally:
-            # Do not await between the last check of `new_updates` and this line: `schedule` would
-            # set the event of a lane whose task has ended. After an error the updates wait for
-            # `schedule_unowned`.
+            # There must be no await between the last check of `new_updates` and this line:
+            # `schedule` would wake a lane whose task has ended. After an error, the updates wait
+            # for `schedule_unowned`.
             del self._lanes[lane.name]
 
     async def _run_turn(self, lane: Lane, waiting: Sequence[UpdateRow]) -> None:
         """Run the turn of the first waiting update until its answer is sent or it is set aside."""
         first = waiting[0]
         joining: Sequence[int] | None = ()
-        if first.turn_id is None:  # it was not begun before
+        if first.turn_id is None:  # the turn was not begun before
             if self.burst_seconds and comes_in_parts(first.payload):
                 await asyncio.sleep(self.burst_seconds)
                 waiting = await self._list_unfinished(lane)
@@ -202,14 +210,14 @@ class Lanes:
         except TurnTaken:
             log.warning("The turn of update %s is run by another process now", first.update_id)
         finally:
-            turn.on_delivery(Delivery())  # the turn runs here no more, whether it was sent or not
+            turn.on_delivery(Delivery())  # the turn no longer runs here, sent or not
 
     async def _run_try(
         self, lane: Lane, turn: CurrentTurn, joining: Sequence[int]
     ) -> Sequence[int] | None:
-        """Begin, handle, commit and send a turn that the updates with these ids join.
+        """Begin, handle, commit and send a turn; `joining` are the ids of updates that join it.
 
-        Return the ids of those that join its next try, None if it has ended.
+        Return the ids of updates that join the next try; None if the turn has ended.
         """
         row, tries = turn.update, turn.update.tries + 1
         turn.restart()
@@ -217,8 +225,8 @@ class Lanes:
             self.metrics.count_update("coalesced")
         begin = partial(self.inbox.begin, row, joining, tries=tries)
         payloads, outbox = await retry_forever(begin)
-        # Tested after `begin`: only the process that began a turn may set it aside. With an error,
-        # an earlier process has stored the apology and died before the end of the turn.
+        # Check this after `begin`: only the process that began a turn may set it aside. If the row
+        # has an error, an earlier process has committed the apology, which is still to be sent.
         if tries > self.max_tries and row.error is None:
             await self._set_aside(turn, DIED)
             return None
@@ -229,7 +237,7 @@ class Lanes:
                 if joining:
                     row.tries = 0  # a restart is not a failure, and the turn is longer now
                     return joining
-                # From here on no update joins the turn: a correction is a turn of its own.
+                # After this, no update can join the turn: a correction begins another turn.
                 await self._commit(turn)
             except UnreadableUpdate:
                 await self._set_aside(turn, CANNOT_READ)
@@ -241,7 +249,7 @@ class Lanes:
         return None
 
     async def _handle(self, lane: Lane, payloads: Sequence[Payload]) -> Sequence[int]:
-        """Handle the updates of a turn as one; if others join it, stop and return their ids."""
+        """Handle the updates of a turn as one update. If others join it, stop; return their ids."""
 
         async def wait_for_joining() -> Sequence[int]:
             while True:
@@ -265,14 +273,12 @@ class Lanes:
         return ()
 
     def _find_joining(self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]) -> list[int]:
-        """Return the ids of the waiting updates that belong to the turn of these payloads.
-
-        An update that an admin retries has a turn already, and is never one of them.
-        """
+        """Return the ids of waiting updates that belong to the turn of `payloads`."""
         if not self.burst_seconds:
             return []
         together, ids = [*payloads], list[int]()
         for row in waiting:
+            # An update that an admin retries already has a turn.
             is_later = row.turn_id is None and row.update_id > payloads[0]["update_id"]
             belongs = is_later and is_same_turn(together, row.payload)
             if belongs and self.dispatcher.is_readable(row.payload):
@@ -284,7 +290,7 @@ class Lanes:
         return await retry_forever(partial(self.inbox.list_unfinished, lane.name))
 
     async def _commit(self, turn: CurrentTurn, error: str | None = None) -> None:
-        """Commit what a turn has collected, or the apology for an `error` that ended it."""
+        """Commit the messages and changes of a turn; `error` is the reason if it is set aside."""
         commit = partial(
             self.inbox.commit, turn.update, turn.ended, turn.messages, turn.changes, error=error
         )
@@ -297,17 +303,14 @@ class Lanes:
         await retry_forever(partial(self.inbox.end, turn.update, traces))
 
     async def _may_retry(self, turn: CurrentTurn, error: Exception) -> bool:
-        """Wait before the next try of a failed turn; return False if it was set aside.
-
-        A try that failed because the database was unavailable does not count.
-        """
+        """Wait before the next try of a failed turn; return False if the turn was set aside."""
         update_id, tries, kind = turn.update.update_id, turn.update.tries, type(error).__name__
         if is_transient(error):
             log.warning("The turn of update %s waits: %s", update_id, kind)
             await asyncio.sleep(DATABASE_BACKOFF.max_wait)
-            turn.update.tries -= 1
+            turn.update.tries -= 1  # a failure because of the database does not count
             return True
-        # Not the text of the error, which may be a user's.
+        # Do not log the error message: it may contain text of the user.
         frames = "".join(format_tb(error.__traceback__))
         text = "The turn of update %s failed, try %s: %s\nTraceback:\n%s"
         log.error(text, update_id, tries, kind, frames)
@@ -318,7 +321,7 @@ class Lanes:
         return True
 
     async def _set_aside(self, turn: CurrentTurn, error: str) -> None:
-        """Give up an update: tell the user and the admins, so that the lane can continue."""
+        """Give up an update so that the lane can continue; notify the user."""
         row = turn.update
         turn.restart()
         log.error(
