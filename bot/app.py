@@ -1,7 +1,4 @@
-"""Compose the bot and run it until it is stopped.
-
-`bot.resources` opens the objects that need no Telegram.
-"""
+"""Assemble the bot and run it until it is stopped; `bot.resources` opens all but Telegram."""
 
 import asyncio
 import gc
@@ -22,7 +19,7 @@ from bot.budgets import Budgets
 from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.question import RunningTurns
-from bot.resources import STATS_RETENTION, Resources, forget_old, open_resources, sommelier_of
+from bot.resources import STATS_RETENTION, Resources, delete_old_data, open_resources, sommelier_of
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from bot.telegram.connection import (
@@ -49,10 +46,11 @@ from bot.updates.lanes import Lanes
 from bot.updates.locks import Locks, open_locks, while_leading
 from config import Settings, SettingsError
 
-TRACED: Final = "the service for traces"
+TRACE_SERVICE: Final = "the service for traces"
 FINISH_SECONDS: Final = 20.0
 """The time that running turns have to end when the bot is stopped."""
-FORGET_SECONDS: Final = 3600.0
+# Intervals of the tasks of the leader:
+DELETE_OLD_DATA_SECONDS: Final = 3600.0
 FORGET_PEOPLE_SECONDS: Final = 5.0
 REMIND_SECONDS: Final = 900.0
 BROADCAST_SECONDS: Final = 2.0
@@ -61,13 +59,13 @@ BROADCAST_SECONDS: Final = 2.0
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
     """Answer people in Telegram until SIGTERM or SIGINT, or until `stop` is set.
 
-    Turns that do not end in time are cancelled: the next start or another process resumes them.
+    Turns that do not end in time are cancelled. The next start or another process resumes them.
 
     Raises:
-        AlreadyRunning: another process answers from this SQLite file.
+        AlreadyRunning: another process runs the bot with this SQLite file.
         CannotListen: the HTTP address is taken.
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-        SettingsError: there is no bot token, or it is not one.
+        SettingsError: the bot token is missing, or another setting is wrong.
         TokenRejected: Telegram does not know the token.
     """
     if settings.telegram_bot_token is None:
@@ -79,22 +77,22 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         open_locks(url, resources.repositories.inbox) as locks,
         open_lanes(settings, token, resources, locks) as lanes,
     ):
-        if not locks.are_shared:  # no other process sends the traces that the last one left
+        if not locks.are_shared:  # this is the only process: no other still sends traces
             await resources.repositories.trace_queue.resume()
             await resources.repositories.score_queue.resume()
         if settings.server:
             await load_client()
         await asyncio.to_thread(load_lexicon)
-        gc.freeze()  # these objects live until the end: the collector need not look at them
-        work: list[tasks.AsyncFunction] = [
+        gc.freeze()  # the objects made so far live until the end: exempt them from collection
+        functions: list[tasks.AsyncFunction] = [
             lanes.watch,
             partial(receive, settings, lanes),
             partial(while_leading, locks, partial(lead, settings, lanes)),
             tasks.exit_if_loop_hangs,
         ]
         if settings.http_port is not None:
-            work.append(partial(serve, settings, lanes))
-        await tasks.run_until(stop, *work)
+            functions.append(partial(serve, settings, lanes))
+        await tasks.run_until(stop, *functions)
         await lanes.finish(FINISH_SECONDS)
 
 
@@ -102,11 +100,11 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
 async def open_lanes(
     settings: Settings, token: SecretStr, resources: Resources, locks: Locks
 ) -> AsyncIterator[Lanes]:
-    """Open the lanes of the bot with all that answers in them; no turn has begun."""
+    """Open the lanes and all they need to answer. No turn begins before `Lanes.ready` is set."""
     metrics, repositories = Metrics(), resources.repositories
     async with AsyncExitStack() as stack:
-        sending = send_traces(settings, resources.sessions, metrics.count_dropped_traces)
-        await stack.enter_async_context(sending)
+        trace_sender = send_traces(settings, resources.sessions, metrics.count_dropped_traces)
+        await stack.enter_async_context(trace_sender)
         per_second = settings.telegram_messages_per_second
         rate_limit = RateLimit(overall=(Limit(per_second, 1),)) if per_second else None
         bot = telegram_bot(token.get_secret_value(), settings.telegram_base_url, rate_limit)
@@ -154,11 +152,11 @@ def handlers_of(
     settings: Settings, servers: McpServers, admins: frozenset[int]
 ) -> list[AnyHandler]:
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
-    only_allowed, days = settings.access == "allow_list", settings.trace_retention_days
+    only_allowed = settings.access == "allow_list"
     has_langfuse = settings.langfuse_keys is not None
     privacy = Privacy(
-        days={"stats_days": STATS_RETENTION.days, "trace_days": days},
-        trace_server="Langfuse" if has_langfuse else TRACED if settings.is_exported else "",
+        days={"stats_days": STATS_RETENTION.days, "trace_days": settings.trace_retention_days},
+        trace_server="Langfuse" if has_langfuse else TRACE_SERVICE if settings.is_exported else "",
         is_deleted_there=has_langfuse,
     )
     additional = [
@@ -174,7 +172,7 @@ def handlers_of(
 
 
 async def receive(settings: Settings, lanes: Lanes) -> None:
-    """Let turns begin once Telegram has told the bot's name, and set the webhook if there is one.
+    """Let turns begin as soon as Telegram knows the bot; set the webhook if one is configured.
 
     Raises:
         TokenRejected: Telegram does not know the token.
@@ -186,31 +184,35 @@ async def receive(settings: Settings, lanes: Lanes) -> None:
     if settings.webhook_url is not None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
-        url, secret = settings.webhook_url + WEBHOOK_PATH, settings.webhook_secret
-        point = partial(bot.set_webhook, url, secret_token=secret, allowed_updates=ALLOWED_UPDATES)
-        await retry_until_answered(point, "Setting the webhook")
+        set_webhook = partial(
+            bot.set_webhook,
+            settings.webhook_url + WEBHOOK_PATH,
+            secret_token=settings.webhook_secret,
+            allowed_updates=ALLOWED_UPDATES,
+        )
+        await retry_until_answered(set_webhook, "Setting the webhook")
 
 
 async def lead(settings: Settings, lanes: Lanes) -> None:
-    """Do what only one process does: forget, remind, send broadcasts, and poll for updates."""
+    """Run the tasks of the leader: delete old data, remind, send broadcasts, poll for updates."""
     await lanes.ready.wait()
     conversation = lanes.dispatcher.conversation
     memory = conversation.repositories.memory
 
-    async def forget() -> None:
-        unsent = await forget_old(settings, conversation.repositories)
-        conversation.turns.metrics.count_dropped_traces(unsent)
+    async def delete_old() -> None:
+        unsent_traces = await delete_old_data(settings, conversation.repositories)
+        conversation.turns.metrics.count_dropped_traces(unsent_traces)
 
-    rounds: tuple[tuple[float, str, tasks.AsyncFunction], ...] = (
-        (FORGET_SECONDS, "forgetting old data", forget),
+    schedule: tuple[tuple[float, str, tasks.AsyncFunction], ...] = (
+        (DELETE_OLD_DATA_SECONDS, "deleting old data", delete_old),
         (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, memory)),
         (REMIND_SECONDS, "reminding", partial(send_reminders, conversation)),
         (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
     )
-    work: list[tasks.AsyncFunction] = [partial(tasks.run_every, *repeated) for repeated in rounds]
+    functions: list[tasks.AsyncFunction] = [partial(tasks.run_every, *task) for task in schedule]
     if settings.webhook_url is None:
-        work.append(partial(poll, lanes.dispatcher.bot, lanes.accept))
-    await tasks.run_all(*work)
+        functions.append(partial(poll, lanes.dispatcher.bot, lanes.accept))
+    await tasks.run_all(*functions)
 
 
 async def serve(settings: Settings, lanes: Lanes) -> None:
@@ -219,7 +221,7 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
     Raises:
         CannotListen: the address is taken.
     """
-    # FastAPI takes a while to load, and a terminal needs none of it.
+    # FastAPI is slow to import, and only needed here.
     from bot.http import server  # noqa: PLC0415
     from bot.http.admin_page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415

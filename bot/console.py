@@ -28,7 +28,7 @@ from agent.turn import AnswerFunction
 from bot import look_ups
 from bot.care import SafetyService
 from bot.question import Kind, Question
-from bot.resources import Resources, forget_old, open_resources, sommelier_of
+from bot.resources import Resources, delete_old_data, open_resources, sommelier_of
 from bot.tasks import in_background, run_shutdown_step
 from bot.telegram.render import parse
 from bot.tracing import send_traces
@@ -77,7 +77,7 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
         open_servers(settings.mcp_servers) as servers,
     ):
         conversation = TerminalConversation(resources, servers, console)
-        await forget_old(settings, resources.repositories)
+        await delete_old_data(settings, resources.repositories)
         # Reading a line blocks the event loop, so the servers must connect before that.
         for server in servers.connections:
             await server.first_attempt_ended.wait()

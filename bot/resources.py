@@ -1,6 +1,6 @@
-"""Open the database, documents, models, prompts and searches by the settings; without Telegram.
+"""Open the database, documents, models, prompts and searches that the settings configure.
 
-Commands that only look something up start from here, so nothing here imports `telegram`.
+Nothing here imports `telegram`, because commands of the terminal use this too.
 """
 
 import sys
@@ -52,13 +52,13 @@ from db.repositories.turns import TurnRepository
 from db.wines.catalogue import SqlCatalogue, load_starter
 
 STATS_RETENTION: Final = timedelta(days=90)
-"""The time after which the numbers of turns, and ratings of them, are deleted."""
+"""The time after which the statistics and ratings of turns are deleted."""
 UPDATE_RETENTION: Final = timedelta(days=7)
 """The time after which the record of an answered update is deleted."""
 
 
 class Repositories:
-    """The repositories of one database; `rows` says how traces are stored."""
+    """The repositories of a database; `rows` defines how traces are masked and stored."""
 
     def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACE_ROWS) -> None:
         self.wines = SqlCatalogue(sessions)
@@ -75,32 +75,32 @@ class Repositories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """The objects that the bot, the API and the commands share; turns start from `run`.
-
-    `refinement` is the server's switch: None lets a request decide, False is final. Without
-    `search` places are search links. A `small` model gets a shorter prompt.
-    """
+    """The objects that the bot, the API and the commands share."""
 
     sessions: Sessions
     repositories: Repositories
     documents: DocumentStore
     run: Run
+    """The run that the run of every turn is made from."""
     search: WebSearch | None = None
+    """Finds places; without it, users get search links."""
     transcriber: AudioServer | None = None
     speaker: AudioServer | None = None
     refinement: bool | None = None
+    """Whether to rewrite questions before a search. None: requests decide; False: never."""
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)
     small: bool = False
+    """Whether the model is small, and so gets a shorter prompt."""
 
 
 @asynccontextmanager
 async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
-    """Open everything by the settings; close it at the end.
+    """Open all configured resources; close them at the end of the block.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
-        SettingsError: CARE_TEXTS has a wrong form.
+        SettingsError: the file of CARE_TEXTS is not valid.
     """
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
@@ -132,7 +132,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
-    """Open the database as it is; close it at the end."""
+    """Open the database without upgrading it; close it at the end of the block."""
     engine = create_engine(settings.database_url.get_secret_value(), settings.database_pool_size)
     try:
         yield engine
@@ -142,7 +142,7 @@ async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
 
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
-    """Open the database at this version's schema; fill an empty one with wines and documents.
+    """Open the database with the schema of this version; add the starter wines and documents.
 
     Raises:
         DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
@@ -173,13 +173,13 @@ async def require_newest_schema(engine: AsyncEngine) -> None:
 
 @asynccontextmanager
 async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
-    """Open the configured source of vectors; None if there is none."""
+    """Open the embedding model; yield None if none is configured."""
     async with httpx2.AsyncClient() as http:
         yield embedder_of(settings, http)
 
 
 def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMService]]:
-    """Return the models that are asked in order, and those for quotes and pictures, if set."""
+    """Return the language models in order of preference, and those for quotes and pictures."""
     models, special = list[LLMService](), dict[str, LLMService]()
     if settings.server is not None:
         names = (settings.llm_model, *settings.llm_fallback_models)
@@ -192,7 +192,7 @@ def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMServic
 
 
 def model_of(settings: Settings, name: str, server: Server | None = None) -> LLMService:
-    """Return a model of a server, by default of that of the language models."""
+    """Return a model of a server; the default is the server of the language models."""
     return LLMService(
         model=name,
         mode=settings.response_mode,
@@ -207,9 +207,9 @@ def run_of(
     models: Sequence[LLMService] = (),
     special: Mapping[str, LLMService] | None = None,
 ) -> Run[Deps]:
-    """Return the run that every turn starts from; `special` models serve one use each."""
+    """Return the run that the runs of turns are made from; `special` models have one use each."""
     prices = settings.llm_prices
-    for model in models:  # logs at the start which of them have no known price
+    for model in models:  # `costs_of` logs a warning if the price of a model is unknown
         response = LLMResponse(model=model.model, usage=Usage(1), base_url=model.base_url)
         costs_of(response, prices)
     limits = Limits(
@@ -221,7 +221,7 @@ def run_of(
 
 
 def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> Embedder | None:
-    """Return the configured source of vectors, None if there is none."""
+    """Return the embedding model; None if none is configured."""
     model, server = settings.embedding_model, settings.second_server
     return Embedder(http, model=model, **server._asdict()) if model and server else None
 
@@ -229,25 +229,26 @@ def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> Embedder | None
 def audio_server(
     settings: Settings, model: str | None, http: httpx2.AsyncClient
 ) -> AudioServer | None:
-    """Return a model that hears or speaks; None if none is set, or no server for it."""
-    if model is None or (server := settings.second_server) is None:
+    """Return a model for speech; None if the model or its server is not configured."""
+    server = settings.second_server
+    if model is None or server is None:
         return None
     seconds = settings.llm_timeout_seconds
     return AudioServer(http=http, model=model, timeout_seconds=seconds, **server._asdict())
 
 
 def place_search(settings: Settings, http: httpx2.AsyncClient) -> WebSearch | None:
-    """Return the configured search for places; SearXNG comes before Brave."""
+    """Return the web search for places: SearXNG, else Brave; None if neither is configured."""
     if settings.searxng_url is not None:
         return searxng(settings.searxng_url, http)
     return brave(settings.brave_api_key, http) if settings.brave_api_key is not None else None
 
 
 def help_of(settings: Settings) -> Help:
-    """Return the texts for those who should not drink, and the age from which wine is offered.
+    """Return the texts of the safety rules, and the drinking age.
 
     Raises:
-        SettingsError: CARE_TEXTS cannot be read, or is not as it must be.
+        SettingsError: the file of CARE_TEXTS cannot be read, or is not valid.
     """
     try:
         return Help(settings.legal_age, read_help_texts(settings.care_texts))
@@ -273,7 +274,7 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
 def research_tools(
     documents: DocumentStore, search: WebSearch | None = None, cache: QuoteCache | None = None
 ) -> list[Tool]:
-    """Return the tools of a turn beside the catalogue: documents, quotes, places."""
+    """Return the tools that search documents, quotes and places."""
     return [
         search_documents_tool(documents),
         quote_documents_tool(documents, cache=cache),
@@ -281,8 +282,8 @@ def research_tools(
     ]
 
 
-async def forget_old(settings: Settings, repositories: Repositories) -> int:
-    """Delete data that is too old by the settings; return how many traces were never sent."""
+async def delete_old_data(settings: Settings, repositories: Repositories) -> int:
+    """Delete data older than its retention time; return the number of traces never sent."""
     await repositories.turns.forget(STATS_RETENTION)
     await repositories.memory.forget_expired()
     await repositories.inbox.forget(UPDATE_RETENTION)

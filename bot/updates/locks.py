@@ -1,13 +1,13 @@
-"""The locks of lanes, and the lock of the leader, the one replica that runs the shared tasks.
+"""Lock lanes, and elect the leader: the one replica that runs the shared tasks.
 
-One process at a time runs a lane. On SQLite there is one process; on Postgres a lock is an advisory
-lock of our session, so Postgres releases it when the process dies: it needs no heartbeat and no
-clock. It releases all when it restarts. So a process that lost its connection takes back its locks,
-and then waits for the other processes to do so. If two processes run a lane all the same, the epoch
-of the turn decides.
+One process at a time runs a lane. SQLite allows only one process. On Postgres, a lock is an
+advisory lock of the process's session. Postgres releases it when the process dies, without
+heartbeats or clocks, but also releases all locks when it restarts. Therefore a process that lost
+its connection locks its lanes again, and then waits until the other processes have done the same.
+If two processes still run a lane, only the one whose epoch is current can commit the turn.
 
 Corrections and Stop reach the process that runs a turn by NOTIFY. A NOTIFY locks the whole database
-at its commit, so it is sent only if the lane is locked by another process.
+while it is committed, so it is sent only if another process has locked the lane.
 """
 
 import asyncio
@@ -31,31 +31,32 @@ from db.repositories.inbox import Inbox
 log = logging.getLogger(__name__)
 
 LEADER: Final = "/leader"
-"""The name of the leader's lock; no lane is called so."""
+"""The name of the leader's lock; no lane has this name."""
 LEAD_SECONDS: Final = 1.0
-"""Seconds between the tries of a process to become the leader."""
+"""Seconds between attempts of a process to become the leader."""
 POLL_SECONDS: Final = 1.0
-"""Seconds between searches for lanes that no process runs; they also notice a lost connection."""
+"""Seconds between searches for lanes that no process runs; they also detect a lost connection."""
 
 SETTLE_SECONDS: Final = POLL_SECONDS * 2
-"""A lane is taken over when two searches in a row have found it unlocked: a process that lost its
-connection has taken back its locks by then."""
+"""A lane is taken over when two searches in a row found it unlocked. By then, a process that lost
+its connection has locked its lanes again."""
 ANSWER_SECONDS: Final = 5
+"""Maximum seconds to wait for the result of a statement."""
 QUICK_RETRY: Final = Backoff(first_wait=0.2)
 SERVER_KEEPALIVE: Final = (
     "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
 )
-"""Options by which the server notices within about 11 s that our machine is gone."""
-AWAY: Final = (psycopg.Error, OSError)
-"""Errors of a Postgres that is away."""
+"""Options with which the server detects within about 11 s that this machine has failed."""
+CONNECTION_ERRORS: Final = (psycopg.Error, OSError)
+"""Errors that are raised while Postgres is unavailable."""
 
-TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-RELEASE: Final = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
-TAKE_BACK: Final = """
+LOCK: Final = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+UNLOCK: Final = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
+LOCK_AGAIN: Final = """
 SELECT lane FROM unnest(%s::text[]) AS lane
 WHERE NOT pg_try_advisory_lock(hashtextextended(lane, 0))
 """
-UNOWNED: Final = """
+FIND_UNOWNED: Final = """
 SELECT lane, pg_backend_pid() FROM updates
 WHERE state IN ('waiting', 'answered') AND lane IS NOT NULL
 GROUP BY lane
@@ -67,30 +68,30 @@ HAVING hashtextextended(lane, 0) NOT IN (
 )
 ORDER BY min(update_id) LIMIT 1000
 """
-NOTIFY: Final = "SELECT pg_notify('lanes', %s)"
-STOP: Final = """
+SEND_NOTICE: Final = "SELECT pg_notify('lanes', %s)"
+SEND_STOP: Final = """
 SELECT pg_notify('lanes', %s), EXISTS (
     SELECT FROM updates WHERE chat_id = %s AND tries > 0
     AND state IN ('waiting', 'answered') AND lane !~ '^(stop|aside)'
 )
 """
-POOLED: Final = (
+POOLER_WARNING: Final = (
     "Postgres is reached through a pooler in transaction mode, which breaks the locks of lanes: "
     "connect directly, or through one in session mode"
 )
 
 
 class AlreadyRunning(Exception):
-    """Another process answers people from this database; stop it first."""
+    """Another process runs the bot with this database; stop it first."""
 
 
 class Locks:
-    """The locks of lanes in a single process, which gets every lock."""
+    """The locks of lanes for a single process, which acquires every lock."""
 
     are_shared = False
 
     poll_seconds: float = 5.0
-    """Seconds between searches for lanes that nobody runs: for updates that an operator retries."""
+    """Seconds between searches for lanes that no process runs, like those an operator retries."""
 
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
@@ -104,83 +105,84 @@ class Locks:
         """Return an event that is set when this process loses the lock of a lane."""
         return asyncio.Event()
 
-    async def stop(self, wanted: Mapping[str, int]) -> bool:
+    async def stop(self, fields: Mapping[str, int]) -> bool:
         """Ask other processes to stop turns; return whether a turn of that chat has begun there."""
         return False
 
     async def notices(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the notices of other processes for ever: a lane, or turns to stop."""
+        """Yield the notices of other processes forever: a lane with updates, or turns to stop."""
         await asyncio.Event().wait()
         yield {}  # pragma: no cover
 
     async def unowned(self) -> list[str]:
-        """Return the lanes that have work but no process."""
+        """Return the lanes with waiting updates that no process runs."""
         return await self._inbox.list_lanes()
 
 
 class ReplicaLocks(Locks):
-    """The locks that this process shares with others, by one connection to Postgres at `url`."""
+    """Locks that several processes share through Postgres; each process uses one connection."""
 
     are_shared = True
     poll_seconds = POLL_SECONDS
 
     def __init__(self, url: str) -> None:
-        given = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
-        options = f"{given.get('options', '')} {SERVER_KEEPALIVE}"
-        self._address = make_conninfo("", **given | POSTGRES_OPTIONS | {"options": options})
+        parameters = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
+        options = f"{parameters.get('options', '')} {SERVER_KEEPALIVE}"
+        self._address = make_conninfo("", **parameters | POSTGRES_OPTIONS | {"options": options})
         self._connection: psycopg.AsyncConnection | None = None
-        self._using = asyncio.Lock()
-        self._held = dict[str, asyncio.Event]()
-        """The lanes whose locks we hold, each with an event that is set when it is lost."""
+        self._connection_in_use = asyncio.Lock()
+        self._locked = dict[str, asyncio.Event]()
+        """The lanes that this process has locked, each with an event for the loss of its lock."""
         self._pid = 0
-        """The server process of our connection; 0 before the first."""
-        self._unlocked: Sequence[str] | None = None
-        """The lanes that the last search found; None before the first."""
+        """The server process of the connection; 0 before the first connection."""
+        self._last_unowned: Sequence[str] | None = None
+        """The lanes that the last search found; None before the first search."""
 
     @asynccontextmanager
     async def lock(self, lane: str) -> AsyncIterator[bool]:
-        """Lock a lane for the block; yield False if another process has locked it.
+        """Lock a lane for the block. Wait while Postgres is unavailable.
 
-        That process is then notified that updates arrived. Wait if Postgres is away.
+        If another process has locked it, yield False and notify that process of the new updates.
         """
-        take = partial(self._execute, TAKE, lane)
+        try_lock = partial(self._execute, LOCK, lane)
         ((acquired,),) = await retry(
-            take,
+            try_lock,
             max_tries=None,
-            should_retry=lambda error: isinstance(error, AWAY),
+            should_retry=lambda error: isinstance(error, CONNECTION_ERRORS),
             description="Locking a lane",
         )
         if acquired:
-            self._held[lane] = asyncio.Event()
+            self._locked[lane] = asyncio.Event()
         else:
-            # If the notice is lost, a correction in the update becomes a turn of its own.
-            with suppress(*AWAY):
-                await self._execute(NOTIFY, json.dumps({"lane": lane}))
+            # If the notice is lost, a correction does not restart its turn, but gets its own.
+            with suppress(*CONNECTION_ERRORS):
+                await self._execute(SEND_NOTICE, json.dumps({"lane": lane}))
         try:
             yield acquired
         finally:
-            if self._held.pop(lane, None):
-                # Without a connection the lock is gone already.
-                with suppress(*AWAY):
-                    await self._execute(RELEASE, lane)
+            if self._locked.pop(lane, None):
+                # If the connection is lost, the lock is already released.
+                with suppress(*CONNECTION_ERRORS):
+                    await self._execute(UNLOCK, lane)
 
     def lost(self, lane: str) -> asyncio.Event:
         """Return an event that is set when this process loses the lock of a lane."""
-        return self._held[lane]
+        return self._locked[lane]
 
-    async def stop(self, wanted: Mapping[str, int]) -> bool:
+    async def stop(self, fields: Mapping[str, int]) -> bool:
         """Ask other processes to stop turns; return whether a turn of that chat has begun."""
+        send_stop = partial(self._execute, SEND_STOP, json.dumps(fields), fields.get("chat_id"))
         try:
-            ((_, has_begun),) = await self._execute(STOP, json.dumps(wanted), wanted.get("chat_id"))
-        except AWAY as error:
+            ((_, has_begun),) = await send_stop()
+        except CONNECTION_ERRORS as error:
             log.warning("No other process could be asked to stop: %s", type(error).__name__)
             return False
         return bool(has_begun)
 
     async def notices(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the notices of other processes for ever: a `lane` with updates, or turns to stop.
+        """Yield the notices of other processes forever: a `lane` with updates, or turns to stop.
 
-        They arrive on a separate connection. Notices are lost while it is being restored.
+        They arrive on a separate connection, and are lost while it reconnects.
         """
         while True:
             try:
@@ -188,41 +190,43 @@ class ReplicaLocks(Locks):
                 async with await connecting as connection:
                     await connection.execute("LISTEN lanes")
                     async for notice in connection.notifies():
-                        # Ours comes back to us: by then it could stop a turn that began since.
+                        # Skip our own notices: a Stop could stop a turn that began after it.
                         if notice.pid != self._pid:
                             yield json.loads(notice.payload)
-            except AWAY as error:
+            except CONNECTION_ERRORS as error:
                 log.warning("Notices of other processes are lost: %s", type(error).__name__)
                 await asyncio.sleep(POLL_SECONDS)
 
     async def unowned(self) -> list[str]:
-        """Return the lanes that have work but no process.
+        """Return the lanes with waiting updates that no process runs.
 
-        The first call returns all of them, later calls only those that the previous call found too.
+        The first call returns all these lanes; later calls return only the lanes that the previous
+        call found too.
 
         Raises:
-            OSError, psycopg.Error: Postgres is away.
+            OSError, psycopg.Error: Postgres is unavailable.
         """
-        rows = await retry(partial(self._execute, UNOWNED), max_tries=2, backoff=QUICK_RETRY)
+        rows = await retry(partial(self._execute, FIND_UNOWNED), max_tries=2, backoff=QUICK_RETRY)
         if any(pid != self._pid for _, pid in rows):
-            log.error(POOLED)
-        before, self._unlocked = self._unlocked, [lane for lane, _ in rows]
-        return [lane for lane in self._unlocked if before is None or lane in before]
+            log.error(POOLER_WARNING)
+        previous = self._last_unowned
+        self._last_unowned = [lane for lane, _ in rows]
+        return [lane for lane in self._last_unowned if previous is None or lane in previous]
 
     async def close(self) -> None:
-        """Close the connection, and so release every lock."""
+        """Close the connection, which releases every lock."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(*AWAY):
+            with suppress(*CONNECTION_ERRORS):
                 await connection.close()
 
     async def _execute(self, statement: LiteralString, *values: object) -> Sequence[Any]:
-        """Return the rows of a statement; close the connection if there is no answer.
+        """Return the rows of a statement; after an error or timeout, close the connection.
 
         Raises:
-            OSError, psycopg.Error: Postgres is away.
+            OSError, psycopg.Error: Postgres is unavailable.
         """
-        async with self._using:
+        async with self._connection_in_use:
             try:
                 async with asyncio.timeout(ANSWER_SECONDS + SETTLE_SECONDS):
                     connection = self._connection or await self._connect()
@@ -233,15 +237,15 @@ class ReplicaLocks(Locks):
                 raise
 
     async def _connect(self) -> psycopg.AsyncConnection:
-        """Open the connection. After a loss, take back our locks and wait for others to do so."""
+        """Open the connection. After a loss, lock our lanes again and wait for others to do so."""
         connecting = psycopg.AsyncConnection.connect(self._address, autocommit=True)
         self._connection = connection = await connecting
         if self._pid:
-            taken = await connection.execute(TAKE_BACK, [[*self._held]])
-            for (lane,) in await taken.fetchall():
-                self._held.pop(lane).set()
+            lost = await connection.execute(LOCK_AGAIN, [[*self._locked]])
+            for (lane,) in await lost.fetchall():
+                self._locked.pop(lane).set()
             await asyncio.sleep(SETTLE_SECONDS)
-        # Asked for by SQL: behind a pooler the protocol tells another number.
+        # Ask by SQL: behind a pooler, the protocol reports the id of another process.
         (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
         self._pid = row[0]
         return connection
@@ -249,12 +253,12 @@ class ReplicaLocks(Locks):
 
 @asynccontextmanager
 async def open_locks(url: str, inbox: Inbox) -> AsyncIterator[Locks]:
-    """Open the locks of lanes, which several processes share on Postgres.
+    """Open the locks of lanes. On Postgres several processes share them.
 
-    An SQLite file has one process: another would take its turns for interrupted.
+    Only one process may use an SQLite file: a second one would regard running turns as interrupted.
 
     Raises:
-        AlreadyRunning: another process answers from this SQLite file.
+        AlreadyRunning: another process runs the bot with this SQLite file.
     """
     if url.startswith("sqlite"):
         with _single_process(Path(url.partition(":///")[2])):
@@ -282,9 +286,9 @@ def _single_process(file: Path) -> Iterator[None]:
 
 
 async def while_leading(locks: Locks, lead: AsyncFunction) -> NoReturn:
-    """Run `lead` while this process leads: until it loses the leader's lock."""
+    """Run `lead` whenever this process is the leader, until it loses the leader's lock."""
     while True:
-        async with locks.lock(LEADER) as leads:
-            if leads:
+        async with locks.lock(LEADER) as is_leader:
+            if is_leader:
                 await run_until(locks.lost(LEADER), lead)
         await asyncio.sleep(LEAD_SECONDS)
