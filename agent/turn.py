@@ -66,8 +66,9 @@ class CellarItem:
     count: int
     id: int = 0
     drink_from: int | None = None
-    """A year that the user stated, as `drink_until`."""
+    """The first year to drink the wine, if the user stated one."""
     drink_until: int | None = None
+    """The last year to drink the wine, if the user stated one."""
     note: str = ""
 
 
@@ -110,6 +111,7 @@ class Person:
 
 
 NOBODY: Final = Person()
+"""A user about whom nothing is known."""
 
 
 def apply_change(person: Person, change: Change) -> Person:
@@ -118,7 +120,7 @@ def apply_change(person: Person, change: Change) -> Person:
     remaining = (fact for fact in person.facts if fact.key not in changed_keys)
     cellar = {item.key: item for item in person.bottles}
     for new in change.bottles:
-        # The id is free, as items stay in a cellar at count 0; the database assigns its own.
+        # No other item has this id, as items are never removed. The database assigns its own ids.
         old = cellar.pop(new.key, None) or replace(new, count=0, id=len(cellar) + 1)
         count, note = max(0, old.count + new.count), new.note or old.note
         cellar[new.key] = replace(old, wine=new.wine, count=count, note=note)
@@ -167,7 +169,7 @@ class Reply:
     parts: tuple[str, ...] = ()
     """The messages into which the text is divided; empty for one message."""
     spent: Spent = NOTHING_SPENT
-    """The usage of the turn, set when it ends, as `seconds` is."""
+    """The usage of the turn, set together with `seconds` when it ends."""
     seconds: float = 0.0
 
     @property
@@ -211,7 +213,7 @@ class Deps:
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     """Prompts that replace the built-in ones of the same names."""
     models: Mapping[str, LLM] = field(default_factory=dict)
-    """Models for special tasks, as reading pictures."""
+    """Models for special tasks, for example for reading pictures."""
     ids_given_to_model: set[str] = field(default_factory=set)
     """Ids of excerpts and wines that tools returned; tools add to the set during the turn."""
 
@@ -275,7 +277,7 @@ def record_turn(span: Span, reply: Reply) -> None:
 
 def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
     """Return the error types of all attempts, in order, and the one that ended the turn, if any."""
-    # The outcome of a response without a text is the type of the error that ended the turn.
+    # Without a text, the outcome is the type of the error that ended the turn.
     if response.has_text or response.outcome in response.error_types:
         return response.error_types
     return (*response.error_types, response.outcome)

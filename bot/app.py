@@ -239,8 +239,8 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
             api = Api(resources=resources, turns=turns, answerer=conversation.answerer, user=user)
             routers.append(api.build_router())
             mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
-            tools = mcp.served_tools(resources)
-            route = mcp.http_route(tools, partial(api.call_tool, tools))
+            tools = mcp.create_toolbox(resources)
+            route = mcp.open_http_route(tools, partial(api.call_tool, tools))
             routes.append(await stack.enter_async_context(route))
         if settings.admin_token is not None:
             hide, link = masking_of(settings).words, trace_link(settings)

@@ -1,8 +1,8 @@
-"""Serve wines and documents to the agents of others, by the Model Context Protocol.
+"""Serve the catalogue and the documents to external agents, by the Model Context Protocol (MCP).
 
-`sommelier mcp` serves one program over standard input and output; `sommelier run` serves those who
-have the token of the API at /mcp. The tools are those of our own model, without what is known of a
-user. Importing this loads the protocol's library, which takes most of a second.
+`sommelier mcp` serves one client over standard input and output. `sommelier run` serves clients at
+/mcp, if they have the API's token. The tools are those of the bot's own model, but know no user.
+Importing this module takes most of a second, as it loads the protocol's library.
 """
 
 import json
@@ -40,11 +40,12 @@ INSTRUCTIONS: Final = (
     "tool returned; cite documents by their [path]."
 )
 
-Call = Callable[[ToolCall], Awaitable[ToolResult]]
+ToolCaller = Callable[[ToolCall], Awaitable[ToolResult]]
+"""Runs a tool call."""
 
 
-def served_tools(resources: Resources) -> Toolbox:
-    """Return the tools that are served."""
+def create_toolbox(resources: Resources) -> Toolbox:
+    """Return the tools for external agents."""
     search, get = wine_tools(resources.repositories.wines)
 
     async def find_similar_wines(wine_id: ShortText, run: Run) -> object:
@@ -57,8 +58,8 @@ def served_tools(resources: Resources) -> Toolbox:
     return Toolbox(tools)
 
 
-def mcp_server(tools: Toolbox, call: Call) -> Server[Any]:
-    """Return a server of `tools`, which `call` runs."""
+def create_server(tools: Toolbox, run_call: ToolCaller) -> Server[Any]:
+    """Return a server that lists `tools`, and runs calls with `run_call`."""
     listed = [
         ListedTool(
             name=tool.name,
@@ -73,7 +74,7 @@ def mcp_server(tools: Toolbox, call: Call) -> Server[Any]:
         return ListToolsResult(tools=listed)
 
     async def call_tool(_: object, request: CallToolRequestParams) -> CallToolResult:
-        result = await call(ToolCall("", request.name, json.dumps(request.arguments or {})))
+        result = await run_call(ToolCall("", request.name, json.dumps(request.arguments or {})))
         content = TextContent(text=result.text)
         return CallToolResult(content=[content], is_error=result.error_type is not None)
 
@@ -87,24 +88,21 @@ def mcp_server(tools: Toolbox, call: Call) -> Server[Any]:
 
 
 async def serve_stdio(resources: Resources) -> None:
-    """Serve the program at the other end of standard input and output, until it closes them."""
-    tools = served_tools(resources)
+    """Serve one client over standard input and output, until it closes them."""
+    tools = create_toolbox(resources)
 
-    async def call(called: ToolCall) -> ToolResult:
-        return await tools.call(called, resources.run.for_turn())
+    async def run_call(call: ToolCall) -> ToolResult:
+        return await tools.call(call, resources.run.for_turn())
 
-    server = mcp_server(tools, call)
+    server = create_server(tools, run_call)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
 @asynccontextmanager
-async def http_route(tools: Toolbox, call: Call) -> AsyncIterator[Route]:
-    """Open the server for HTTP and yield its route.
-
-    It keeps no sessions: any replica answers any request.
-    """
-    server = mcp_server(tools, call)
+async def open_http_route(tools: Toolbox, run_call: ToolCaller) -> AsyncIterator[Route]:
+    """Start an HTTP server without sessions, so that any replica can answer; yield its route."""
+    server = create_server(tools, run_call)
     sessions = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True)
     async with sessions.run():
         yield Route("/mcp", StreamableHTTPASGIApp(sessions))

@@ -1,1 +1,1 @@
-"""Pictures of labels and wine lists, and voice messages."""
+"""Reading of pictures, PDF files and voice messages, and reading answers aloud."""

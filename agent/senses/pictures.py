@@ -56,6 +56,7 @@ class PictureText(BaseModel):
     shows: Contents
     wines: list[ReadWine] = Field(default_factory=list)
     unreadable: int = Field(default=0, ge=0, le=1000)
+    """The number of lines that the model could not read."""
     seen: Line = Field(default="", description="Of anything else: what it is, in five words.")
 
 
@@ -159,7 +160,7 @@ def _is_wine(wine: ReadWine) -> bool:
     name = split_words(wine.name or wine.producer or wine.region)
     is_named = len(name) <= MAX_NAME_WORDS and not {*name}.isdisjoint(split_words(wine.line))
     links = (facts[link.start : link.end] for link in find_auto_links(facts))
-    # A name may look like a domain, but a link with digits is a phone number or an address.
+    # A wine's name may look like a domain; a link with digits is an address or a phone number.
     has_address = any(marker in text for marker in ADDRESS_MARKERS) or any(
         any(map(str.isdigit, link)) for link in links
     )
