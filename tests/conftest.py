@@ -1,4 +1,4 @@
-"""What every test has: an empty machine, no network beyond loopback, and the doubles."""
+"""Give every test an empty environment, no network except loopback, and the test doubles."""
 
 import gc
 import ipaddress
@@ -21,26 +21,29 @@ from tests.doubles.otlp import OtlpReceiver
 
 pytest_plugins = ["tests.databases", "tests.commands"]
 
-# Loading and collecting makes hardly any garbage: looking for it would take a fifth of their time.
+# Importing and collecting tests makes little garbage, but looking for it takes a fifth of the time.
 gc.disable()
 
-FOREIGN_PREFIXES = ("OPENAI_", "LANGFUSE_", "LLM_", "OTEL_", "TELEGRAM_")
-# How fast a machine is proves nothing about a property.
+OTHER_PREFIXES = ("OPENAI_", "LANGFUSE_", "LLM_", "OTEL_", "TELEGRAM_")
+# A slow machine must not fail a property test.
 settings.register_profile(
     "any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
 
-MOST_WORKERS = 6
-PROXIES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
+MAX_WORKERS = 6
+PROXY_VARIABLES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
 
 
 class NetworkForbidden(BaseException):
-    """A test reached for the network. No `Exception`, so that no fallback of ours can hide it."""
+    """A test used the network. Not an `Exception`, so that no fallback of ours can hide it."""
 
 
 class NetworkGuard:
-    """Refuses connections and name look-ups beyond this machine; `refused` remembers them."""
+    """Refuses connections to other machines and look-ups of their names.
+
+    `refused` lists them. A guard that is not `active` allows everything.
+    """
 
     def __init__(self) -> None:
         self.refused: list[str] = []
@@ -56,13 +59,13 @@ class NetworkGuard:
             case "socket.getaddrinfo", (host, *_) if not is_local(host):
                 self._refuse(f"look up {host}")
 
-    def _refuse(self, what: str) -> None:
-        self.refused.append(what)
-        raise NetworkForbidden(f"A test may not use the network, and tried to {what}.")
+    def _refuse(self, action: str) -> None:
+        self.refused.append(action)
+        raise NetworkForbidden(f"A test may not use the network, and tried to {action}.")
 
 
 def is_local(host: object) -> bool:
-    """Whether `host` is this machine; None and the empty string mean it."""
+    """Return whether `host` is this machine, as None and the empty string are."""
     name = host.decode() if isinstance(host, bytes) else str(host or "localhost")
     if name == "localhost":
         return True
@@ -73,24 +76,24 @@ def is_local(host: object) -> bool:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """How many workers `-n auto` means: of two seconds of a test one is waited, not worked."""
+    """Return the number of workers for `-n auto`: two per core, as tests wait half the time."""
     on_linux = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
-    return min(MOST_WORKERS, 2 * cores + 1)
+    return min(MAX_WORKERS, 2 * cores + 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Deals the files out, those that wait first: each worker ends with what keeps a core busy."""
+    """Sort the files by worker, and run unit tests last: they keep cores busy and do not wait."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
-    def place(item: pytest.Item) -> tuple[int, bool]:
+    def sort_key(item: pytest.Item) -> tuple[int, bool]:
         return zlib.crc32(item.path.name.encode()) % workers, item.path.parent.name == "unit"
 
-    items.sort(key=place)
+    items.sort(key=sort_key)
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: looking for garbage in it would take a tenth of all."""
+    """Exempt all objects so far from garbage collection, which would take a tenth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
@@ -107,7 +110,7 @@ def network_guard() -> Iterator[NetworkGuard]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_process_left() -> Iterator[None]:
-    """Kills what tests that failed left running: this process would wait for it."""
+    """Kill processes that failed tests left running, or this process would wait for them."""
     yield
     for process in multiprocessing.active_children():
         process.kill()
@@ -115,14 +118,14 @@ def no_process_left() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
-    """A shell's job in the background ignores Ctrl-C, and so would each process of a test."""
+    """Let Ctrl-C interrupt processes of tests also if a shell runs pytest in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def no_network(network_guard: NetworkGuard) -> Iterator[None]:
-    """Fails a test that reached for the network, even if the error was swallowed."""
+    """Fail a test that used the network, even if the code under test caught the error."""
     network_guard.refused.clear()
     yield
     assert not network_guard.refused, f"the network is forbidden: {network_guard.refused}"
@@ -130,19 +133,19 @@ def no_network(network_guard: NetworkGuard) -> Iterator[None]:
 
 @pytest.fixture
 def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of its own; pytest's reads the names of all others first, for every test."""
+    """Return a new folder, faster than pytest's fixture, which lists all other folders first."""
     return Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture(autouse=True)
 def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No settings, no `.env`, no data, no proxy: the test starts in a folder of its own."""
-    ours = {name.upper() for name in Settings.model_fields} | PROXIES
+    """Start the test in an empty folder, without settings, `.env`, data or a proxy."""
+    removed = {name.upper() for name in Settings.model_fields} | PROXY_VARIABLES
     for name in list(os.environ):
-        if name.upper() in ours or name.upper().startswith(FOREIGN_PREFIXES):
+        if name.upper() in removed or name.upper().startswith(OTHER_PREFIXES):
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    # Reading the certificates of authorities takes each client 20 ms, and none is ever met.
+    # Without CA certificates, which no test needs, each HTTP client starts 20 ms faster.
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -156,7 +159,7 @@ def bot_api() -> Iterator[BotApi]:
 
 @pytest.fixture
 def model_server() -> Iterator[ModelServer]:
-    """A language model to script; unscripted and malformed requests fail the test at its end."""
+    """Yield a scripted language model; unscripted or invalid requests fail the test at its end."""
     with ModelServer() as server:
         yield server
         server.verify()

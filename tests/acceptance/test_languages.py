@@ -44,8 +44,8 @@ async def choose(bot_api: BotApi, chat_id: int, label: str) -> None:
 async def test_a_phone_is_spoken_to_in_its_language(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    bot_api.phones |= {ada: code for code, ada in PEOPLE.items()}
-    bot_api.phones |= {PEOPLE["pt"]: "pt-br", PEOPLE["de"]: "de-AT"}
+    bot_api.app_languages |= {ada: code for code, ada in PEOPLE.items()}
+    bot_api.app_languages |= {PEOPLE["pt"]: "pt-br", PEOPLE["de"]: "de-AT"}
     async with running_here(bot_api, environment):
         for language, ada in PEOPLE.items():
             assert await said(bot_api, "/start", ada) == seen(language, "greeting")
@@ -62,7 +62,7 @@ async def test_who_writes_another_language_is_answered_in_it_from_then_on(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     ada = PEOPLE["de"]
-    bot_api.phones[ada] = "de"
+    bot_api.app_languages[ada] = "de"
     async with running_here(bot_api, environment):
         assert await said(bot_api, "/nonsense", ada) == seen("de", "unknown_command")
         assert seen("fr", "no_model") in await said(bot_api, FRENCH, ada)

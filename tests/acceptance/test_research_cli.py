@@ -142,5 +142,5 @@ def test_vectors_are_made_as_documents_are_added(home: dict[str, str], web: Web)
     (Path(home["HOME"]) / "a.md").write_text("# A\n\nText.")
     added = sommelier("documents", "add", "a.md", environment=home | settings)
     assert re.search(r"^\d{3} parts can be found by meaning now\.$", added.stdout, re.MULTILINE)
-    assert len(web.asked) > 250
+    assert len(web.embedded_texts) > 250
     assert set(web.keys) == {None}

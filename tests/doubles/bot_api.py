@@ -1,4 +1,4 @@
-"""Telegram's Bot API as far as a bot needs it that receives messages and answers them."""
+"""Imitate Telegram's Bot API, as far as a bot that answers messages needs it."""
 
 import asyncio
 import itertools
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.doubles.forms import Upload, parameters_of
+from tests.doubles.forms import Upload, parse_parameters
 from tests.doubles.server import JsonObject, LoopbackServer, eventually, hang_up
 from tests.doubles.telegram_chats import (
     MAX_TEXT,
@@ -31,16 +31,15 @@ TOKEN = "123456789:AAFakeTokenOfTheBotApiDoubleForTests"
 CHAT = 1001
 COMMAND = re.compile(r"(?<!\S)/[A-Za-z0-9_]{1,32}(?:@\w+)?")
 MAX_TOAST = 200
-"""UTF-16 units of what is said to a pressed button."""
-MAX_INLINE = 50
-"""Results of an inline query."""
+"""UTF-16 units of the text that answers a press on a button."""
+MAX_INLINE_RESULTS = 50
 ONLY_ON_REQUEST = {"message_reaction", "stopped_message_generation"}
 """Types of updates that are not sent unless `allowed_updates` names them."""
 
 
 @dataclass
 class Call:
-    """One call as it arrived, with monotonic time; its status is None until it is answered."""
+    """A call of the bot, with its monotonic time; `status` is None until it is answered."""
 
     method: str
     params: JsonObject
@@ -51,9 +50,9 @@ class Call:
 
 @dataclass
 class Fault:
-    """What strikes the next `times` calls of `method` (to `chat_id`, if one is given).
+    """A fault of the next `times` calls of `method`, in any chat if `chat_id` is None.
 
-    Without an `error`, the call is done and the connection cut.
+    Without an `error`, the call takes effect, then the connection is closed.
     """
 
     method: str
@@ -61,20 +60,20 @@ class Fault:
     error: ApiError | None = None
     chat_id: int | None = None
 
-    def strikes(self, call: Call) -> bool:
-        """Return whether it strikes `call`; use up one of `times` if so."""
-        is_meant = self.method == call.method
-        is_meant &= self.chat_id in (None, call.params.get("chat_id"))
-        self.times -= is_meant
-        return is_meant and self.times >= 0
+    def use_up(self, call: Call) -> bool:
+        """Return whether the fault affects `call`, and count it if so."""
+        matches = self.method == call.method
+        matches &= self.chat_id in (None, call.params.get("chat_id"))
+        self.times -= matches
+        return matches and self.times >= 0
 
 
 class BotApi(LoopbackServer):
-    """One bot, known by `token`, and every chat it talks in.
+    """The server of one bot and its chats; `TELEGRAM_BASE_URL` is `base_url`.
 
-    `TELEGRAM_BASE_URL` is `base_url`. A chat with a negative id is a group. Everything public may
-    be used from any thread. Methods by which a person does something return the update's id.
-    Without `user_id`, the person of a private chat has its id and the one of a group the id 1.
+    A chat with a negative id is a group. Public methods may be called from any thread; those that
+    do something in a user's name return the id of the update. The default `user_id` is that of the
+    private chat, or 1 in a group.
     """
 
     def __init__(self, token: str = TOKEN) -> None:
@@ -86,10 +85,10 @@ class BotApi(LoopbackServer):
         )
         self.token = token
         self.calls: list[Call] = []
-        self.phones: dict[int, str] = {}
-        """The language of a person's Telegram."""
+        self.app_languages: dict[int, str] = {}
+        """The language of each user's Telegram app, by user id."""
         self.menus: dict[str, list[JsonObject]] = {}
-        """The menus of commands, by language; that of everybody else under ""."""
+        """The menus of commands, by language; "" has the default menu."""
         self.files: dict[str, bytes] = {}
         self.webhook_url = ""
         self._chats = Chats(identity(token))
@@ -97,8 +96,8 @@ class BotApi(LoopbackServer):
         self._update_ids = itertools.count(700_000_001)
         self._query_ids = itertools.count(1)
         self._allowed: set[str] = set()
-        self._toasted: set[object] = set()
-        self._inline: dict[str, list[JsonObject]] = {}
+        self._answered_queries: set[object] = set()
+        self._inline_results: dict[str, list[JsonObject]] = {}
         self._faults: list[Fault] = []
         self._delays: dict[str, float] = {}
         self._poll: asyncio.Future[bool] | None = None
@@ -123,41 +122,41 @@ class BotApi(LoopbackServer):
     def say(
         self, text: str, chat_id: int = CHAT, user_id: int | None = None, **fields: object
     ) -> int:
-        """A person writes `text`; `fields` are more fields of the Message."""
+        """Send `text` as a user; `fields` are further fields of the Message."""
         commands = [
             {
                 "type": "bot_command",
-                "offset": utf16_length(text[: found.start()]),
-                "length": utf16_length(found[0]),
+                "offset": utf16_length(text[: command.start()]),
+                "length": utf16_length(command[0]),
             }
-            for found in COMMAND.finditer(text)
+            for command in COMMAND.finditer(text)
         ]
         entities = {"entities": commands} if commands else {}
         with self._lock:
-            message = self._chats.hear(text, chat_id, user_id or max(chat_id, 1))
+            message = self._chats.receive(text, chat_id, user_id or max(chat_id, 1))
         return self.push({"message": message | entities | fields})
 
     def send(
         self, kind: str, data: bytes, chat_id: int = CHAT, caption: str = "", **fields: object
     ) -> int:
-        """A person sends a file: a "photo", a "document", a "voice".
+        """Send a file as a user; `kind` is "photo", "document" or "voice".
 
-        `fields` are more fields of the file, but for the message's own: `media_group_id`, that of
-        the album, and `forward_origin`.
+        `fields` are further fields of the file, but `media_group_id` and `forward_origin` those of
+        the message.
         """
         name = f"{kind}-{len(self.files) + 1}"
         self.files[name] = data
-        own = ("media_group_id", "forward_origin")
-        of_message = {key: fields.pop(key) for key in own if key in fields}
+        message_keys = fields.keys() & {"media_group_id", "forward_origin"}
+        message_fields = {key: fields.pop(key) for key in message_keys}
         file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": len(data)}
         file |= {"duration": 1} if kind == "voice" else {}
         file |= {"width": 1, "height": 1} if kind == "photo" else {}
-        sent: JsonObject = {kind: [file | fields] if kind == "photo" else file | fields}
-        sent |= {"caption": caption} if caption else {}
-        return self.say("", chat_id, None, **sent, **of_message)
+        content: JsonObject = {kind: [file | fields] if kind == "photo" else file | fields}
+        content |= {"caption": caption} if caption else {}
+        return self.say("", chat_id, None, **content, **message_fields)
 
     def press(self, message: JsonObject, data: str, user_id: int | None = None) -> int:
-        """A person presses a button of the bot's `message`, as they see it, or saw it then."""
+        """Press a button of the bot's `message`, in its current or an earlier state, as a user."""
         query = {
             "id": str(next(self._query_ids)),
             "from": person(user_id or max(message["chat"]["id"], 1)),
@@ -176,32 +175,31 @@ class BotApi(LoopbackServer):
         user_id: int | None = None,
         **fields: object,
     ) -> int:
-        """A person reacts to the bot's `message`, or takes that back with ""."""
+        """React to the bot's `message` as a user; "" removes the reaction."""
         chat = message["chat"]
-        old, new = ([{"type": "emoji", "emoji": one}] if one else [] for one in (before, emoji))
         reaction = {
             "chat": chat,
             "message_id": message["message_id"],
             "user": person(user_id or max(chat["id"], 1)),
             "date": int(time.time()),
-            "old_reaction": old,
-            "new_reaction": new,
+            "old_reaction": [{"type": "emoji", "emoji": before}] if before else [],
+            "new_reaction": [{"type": "emoji", "emoji": emoji}] if emoji else [],
         }
         return self.push({"message_reaction": reaction | fields})
 
     def ask_inline(self, words: str, user_id: int = CHAT) -> str:
-        """A person types `words` behind the name of the bot in some chat; the id of the query."""
+        """Type `words` after the bot's name in some chat, as a user; return the query's id."""
         query_id = str(next(self._query_ids))
         query = {"id": query_id, "from": person(user_id), "query": words, "offset": ""}
         self.push({"inline_query": query | {"chat_type": "group"}})
         return query_id
 
     def inline_results(self, query_id: str) -> list[JsonObject] | None:
-        """Return the answer to an inline query, each result with its message as it is shown."""
-        return self._inline.get(query_id)
+        """Return the results of an inline query with their rendered messages, or None."""
+        return self._inline_results.get(query_id)
 
     def stop_draft(self, chat_id: int = CHAT) -> int:
-        """A person presses Stop under the draft that stands in a chat."""
+        """Press Stop under the draft in a chat, as a user."""
         draft = self.draft(chat_id)
         assert draft is not None, "there is no draft"
         assert draft["can_stop"], draft
@@ -214,17 +212,17 @@ class BotApi(LoopbackServer):
 
     @property
     def drafts(self) -> list[Call]:
-        """Every draft that was shown, oldest first; `params["text"]` is its HTML."""
+        """Return the calls that showed drafts, oldest first; `params["text"]` is the HTML."""
         return [call for call in self.calls_of("sendMessageDraft") if call.status == 200]
 
     def push(self, update: JsonObject) -> int:
-        """Queue any update; its id is given here unless it has one."""
+        """Queue an update and return its id; it gets a new one unless it has one."""
         with self._lock:
             queued = {"update_id": next(self._update_ids)} | update
             for part in update.values():
                 sender = part.get("from") if isinstance(part, dict) else None
-                if isinstance(sender, dict) and sender.get("id") in self.phones:
-                    sender["language_code"] = self.phones[sender["id"]]
+                if isinstance(sender, dict) and sender.get("id") in self.app_languages:
+                    sender["language_code"] = self.app_languages[sender["id"]]
             self._updates.append(queued)
         self.call_soon(lambda: self._end_poll(has_updates=True))
         return int(queued["update_id"])
@@ -239,18 +237,18 @@ class BotApi(LoopbackServer):
         chat_id: int | None = None,
         migrate_to: int | None = None,
     ) -> None:
-        """Answer the next `times` calls of `method` with an error, and do nothing else."""
+        """Answer the next `times` calls of `method` with an error, without any effect."""
         waiting = "" if retry_after is None else f"Too Many Requests: retry after {retry_after}"
-        said = description or waiting or "Internal Server Error"
-        error = ApiError(status, said, retry_after=retry_after, migrate_to_chat_id=migrate_to)
+        text = description or waiting or "Internal Server Error"
+        error = ApiError(status, text, retry_after=retry_after, migrate_to_chat_id=migrate_to)
         self._faults.append(Fault(method, times, error, chat_id))
 
     def drop_after(self, method: str, times: int = 1, chat_id: int | None = None) -> None:
-        """Do what the next `times` calls of `method` ask, then hang up without an answer."""
+        """Let the next `times` calls of `method` take effect, but hang up without an answer."""
         self._faults.append(Fault(method, times, None, chat_id))
 
     def delay(self, method: str, seconds: float) -> None:
-        """Let every call of `method` wait before it is worked on, until told 0."""
+        """Delay all calls of `method` before they take effect; 0 ends the delay."""
         self._delays[method] = seconds
 
     def calls_of(self, method: str) -> list[Call]:
@@ -258,7 +256,7 @@ class BotApi(LoopbackServer):
 
     @property
     def toasts(self) -> list[str]:
-        """What was said to each press that was answered, oldest first; "" without words."""
+        """Return the text of each answer to a press, oldest first; "" if it has none."""
         answered = [call for call in self.calls_of("answerCallbackQuery") if call.status == 200]
         return [str(call.params.get("text", "")) for call in answered]
 
@@ -267,12 +265,12 @@ class BotApi(LoopbackServer):
             return self._chats.messages(chat_id)
 
     def sent(self, chat_id: int | None = None) -> list[str]:
-        """Return what a person sees of the bot: texts without markup, captions, names of files."""
+        """Return what users see of the bot: texts without markup, captions, file names."""
         return [shown(message) for message in self.messages(chat_id)]
 
     @property
     def pending(self) -> int:
-        """How many updates the bot has not acknowledged."""
+        """Return the number of updates that the bot has not acknowledged."""
         return len(self._updates)
 
     async def wait_for_message(
@@ -293,11 +291,11 @@ class BotApi(LoopbackServer):
     async def _answer(self, request: Request) -> Response:
         if request.path_params["token"] != self.token:
             return ApiError(401, "Unauthorized").to_response()
-        params, files = await parameters_of(request)
+        params, files = await parse_parameters(request)
         call = Call(request.path_params["method"], params, files)
         self.calls.append(call)
         await asyncio.sleep(self._delays.get(call.method, 0))
-        fault = next((one for one in self._faults if one.strikes(call)), None)
+        fault = next((fault for fault in self._faults if fault.use_up(call)), None)
         try:
             if fault is not None and fault.error is not None:
                 raise fault.error
@@ -322,17 +320,17 @@ class BotApi(LoopbackServer):
         if self.webhook_url:
             raise ApiError(409, "Conflict: can't use getUpdates method while webhook is active")
         self._end_poll(has_updates=False)
-        self._note_allowed(params)
+        self._store_allowed(params)
         offset = int(params.get("offset", 0))
         with self._lock:
-            self._updates = [one for one in self._updates if one["update_id"] >= offset]
+            self._updates = [update for update in self._updates if update["update_id"] >= offset]
         deadline = time.monotonic() + float(params.get("timeout", 0))
         while not (ready := self._ready()[:100]) and deadline > time.monotonic():
-            await self._until_updated(deadline - time.monotonic())
+            await self._wait_for_update(deadline - time.monotonic())
         return ready
 
-    async def _until_updated(self, seconds: float) -> None:
-        """Wait for an update, `seconds` at most. A newer poll ends an older one, never itself."""
+    async def _wait_for_update(self, seconds: float) -> None:
+        """Wait at most `seconds` for an update; a newer poll ends this one with an error."""
         poll = self._poll = asyncio.get_running_loop().create_future()
         await asyncio.wait([poll], timeout=seconds)
         if poll.done() and not poll.result():
@@ -351,13 +349,13 @@ class BotApi(LoopbackServer):
             self._updates = list(filter(is_allowed, self._updates))
             return list(self._updates)
 
-    def _note_allowed(self, params: JsonObject) -> None:
+    def _store_allowed(self, params: JsonObject) -> None:
         if "allowed_updates" in params:
             self._allowed = set(params["allowed_updates"])
 
     def _set_webhook(self, call: Call) -> bool:
         self.webhook_url = str(call.params.get("url", ""))
-        self._note_allowed(call.params)
+        self._store_allowed(call.params)
         return True
 
     def _get_file(self, call: Call) -> JsonObject:
@@ -369,28 +367,28 @@ class BotApi(LoopbackServer):
 
     async def _file(self, request: Request) -> Response:
         data = self.files.get(request.path_params["name"])
-        is_ours = request.path_params["token"] == self.token
-        return Response(data) if data is not None and is_ours else Response(status_code=404)
+        has_token = request.path_params["token"] == self.token
+        return Response(data) if data is not None and has_token else Response(status_code=404)
 
     def _answer_inline(self, call: Call) -> bool:
         results = call.params["results"]
         results = json.loads(results) if isinstance(results, str) else results
-        ids = [str(one["id"]) for one in results]
-        if len(results) > MAX_INLINE or len({*ids}) < len(ids):
+        ids = [str(result["id"]) for result in results]
+        if len(results) > MAX_INLINE_RESULTS or len({*ids}) < len(ids):
             raise ApiError(400, "Bad Request: RESULT_ID_INVALID")
-        for one in results:
-            content = one["input_message_content"]
+        for result in results:
+            content = result["input_message_content"]
             message = {"text": content["message_text"], "parse_mode": content.get("parse_mode")}
-            one["message"] = formatted(message, "text", MAX_TEXT)
-        self._inline[str(call.params["inline_query_id"])] = results
+            result["message"] = formatted(message, "text", MAX_TEXT)
+        self._inline_results[str(call.params["inline_query_id"])] = results
         return True
 
     def _answer_query(self, call: Call) -> bool:
         if utf16_length(str(call.params.get("text", ""))) > MAX_TOAST:
             raise ApiError(400, "Bad Request: MESSAGE_TOO_LONG")
-        if call.params["callback_query_id"] in self._toasted:
+        if call.params["callback_query_id"] in self._answered_queries:
             raise ApiError(400, "Bad Request: query is too old or query ID is invalid")
-        self._toasted.add(call.params["callback_query_id"])
+        self._answered_queries.add(call.params["callback_query_id"])
         return True
 
     def _set_commands(self, call: Call) -> bool:

@@ -1,4 +1,4 @@
-"""Request bodies as clients of the Bot API send them: JSON, URL-encoded forms, multipart."""
+"""Parse the request bodies of clients of the Bot API: JSON, URL-encoded and multipart forms."""
 
 import json
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from starlette.requests import Request
 from tests.doubles.server import JsonObject
 
 TEXTS = {"text", "caption", "parse_mode", "url", "callback_query_id", "secret_token", "action"}
-"""Parameters that stay text even if they look like JSON."""
+"""Text parameters: they are not decoded, even if their text is valid JSON."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that came in a multipart body."""
+    """A file in a multipart body."""
 
     filename: str
     content_type: str
     data: bytes
 
 
-async def parameters_of(request: Request) -> tuple[JsonObject, dict[str, Upload]]:
-    """Return parameters, each decoded from JSON where it is JSON, and files, both by name."""
+async def parse_parameters(request: Request) -> tuple[JsonObject, dict[str, Upload]]:
+    """Return the parameters of a request, decoded if they are JSON, and its files, both by name."""
     params: JsonObject = {name: _decoded(name, text) for name, text in request.query_params.items()}
     if request.headers.get("content-type", "").startswith("application/json"):
         return params | json.loads(await request.body() or b"{}"), {}

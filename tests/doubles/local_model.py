@@ -1,4 +1,4 @@
-"""A model on a server like llama.cpp or Ollama, for a turn without history."""
+"""Imitate a model on a server like llama.cpp or Ollama, in a turn without history."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from tests.doubles.model_server import Step, answer, answer_json, error, raw, to
 from tests.doubles.server import JsonObject
 
 WINE_ID = re.compile(r'"wine_id":\s*"([^"]+)"')
-NO_CALL = {
+PARSER_ERROR = {
     "error": {
         "code": 500,
         "message": "The model produced output that does not match the expected peg-native format",
@@ -20,29 +20,28 @@ NO_CALL = {
 
 @dataclass(frozen=True)
 class LocalModel:
-    """Calls `tool` once, then answers with a wine that it found, in JSON.
+    """A model that calls `tool` once, then answers with a wine from its result, in JSON.
 
-    A response format wins over tools, silently: no tool is called. With `parses_calls` the server
-    reads calls out of what the model writes; without, they come as text. With `fails_on_json` an
-    answer in JSON beside tools is an error of the server, in a stream one after a status of 200.
+    With a response format, tools are silently ignored.
     """
 
     tool: str
     arguments: JsonObject
     parses_calls: bool = True
+    """Whether the server parses the calls that the model writes, or sends them as text."""
     fails_on_json: bool = False
+    """Whether a JSON answer to a request with tools is a server error, in a stream after a 200."""
 
     def __call__(self, request: JsonObject) -> Step:
-        results = [said for said in request["messages"] if said["role"] == "tool"]
+        results = [message for message in request["messages"] if message["role"] == "tool"]
         has_format = "response_format" in request
         if request.get("tools") and not has_format and not results:
             return self._call()
         if request.get("tools") and not has_format and self.fails_on_json:
-            return no_call(request)
-        found = WINE_ID.findall(
-            json.dumps([result["content"] for result in results]).replace("\\", "")
-        )
-        return answer_json(recommendation(found[0] if found else "chateau-nowhere-2019"))
+            return parser_error(request)
+        contents = json.dumps([result["content"] for result in results])
+        wine_ids = WINE_ID.findall(contents.replace("\\", ""))  # results are JSON in JSON
+        return answer_json(recommendation(wine_ids[0] if wine_ids else "chateau-nowhere-2019"))
 
     def _call(self) -> Step:
         if self.parses_calls:
@@ -56,19 +55,19 @@ def recommendation(wine_id: str) -> JsonObject:
     return {"response_type": "recommendation", "intro": "For your lamb:", "wines": wines}
 
 
-def no_call(request: JsonObject) -> Step:
-    """Fail as llama.cpp does when an answer is no call of the tools that were offered."""
+def parser_error(request: JsonObject) -> Step:
+    """Return the error of llama.cpp for an answer that is not a call of an offered tool."""
     if not request.get("stream"):
-        return error(500, NO_CALL)
-    begun = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}]}
-    events = "".join(f"data: {json.dumps(event)}\n\n" for event in (begun, NO_CALL))
+        return error(500, PARSER_ERROR)
+    first_chunk = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}]}
+    events = "".join(f"data: {json.dumps(event)}\n\n" for event in (first_chunk, PARSER_ERROR))
     return raw(events.encode(), 200, "text/event-stream")
 
 
 SERVERS: dict[str, Callable[[str, JsonObject], LocalModel]] = {
     "Ollama": LocalModel,
-    "llama.cpp": lambda tool, given: LocalModel(tool, given, fails_on_json=True),
-    "llama.cpp with another template": lambda tool, given: LocalModel(
-        tool, given, parses_calls=False
+    "llama.cpp": lambda tool, arguments: LocalModel(tool, arguments, fails_on_json=True),
+    "llama.cpp with another template": lambda tool, arguments: LocalModel(
+        tool, arguments, parses_calls=False
     ),
 }

@@ -1,6 +1,6 @@
-"""A server of the Model Context Protocol in a process of its own, made with the official package.
+"""Run an MCP server in its own process, with the official package.
 
-`python -m tests.doubles.mcp_tools FILE`; FILE gets a line for every note that is added.
+`python -m tests.doubles.mcp_tools FILE` appends a line to FILE for each note that is added.
 """
 
 import os
@@ -16,7 +16,7 @@ server = MCPServer("desk")
 
 
 def entry(notes: Path, *tools: str) -> dict[str, object]:
-    """What stands for this server in MCP_SERVERS."""
+    """Return the entry of this server in MCP_SERVERS, with `tools` as its allow-list."""
     command = ["-m", "tests.doubles.mcp_tools", str(notes)]
     return {
         "command": sys.executable,

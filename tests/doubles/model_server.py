@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.doubles.forms import Upload, parameters_of
+from tests.doubles.forms import Upload, parse_parameters
 from tests.doubles.openai_rules import history_error, strict_error
 from tests.doubles.server import HalfResponse, JsonObject, LoopbackServer, gone, hang_up
 
@@ -213,7 +213,7 @@ class ModelServer(LoopbackServer):
             raise AssertionError(f"requests beyond the script, by their last message: {last}")
 
     async def _transcribe(self, request: Request) -> Response:
-        params, files = await parameters_of(request)
+        params, files = await parse_parameters(request)
         self.recordings.append(Recording(params, files["file"]))
         step = self._heard.popleft() if self._heard else error(500)
         if step.seconds:

@@ -1,4 +1,4 @@
-"""What OpenAI's chat completions reject: pure checks of a request; each returns what is wrong."""
+"""Check requests by the rules of OpenAI's chat completions; return an error text, or None."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,25 +13,25 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def history_error(messages: Sequence[JsonObject]) -> str | None:
-    """Why this list of messages would be refused, or None."""
+    """Return the error of a list of messages; None if it is valid."""
     if not messages:
         return "Invalid 'messages': empty array."
-    open_ids: list[str] = []
-    used: set[str] = set()
-    for at, message in enumerate(messages):
+    open_ids: list[str] = []  # of the last tool calls, without a result so far
+    used_ids: set[str] = set()
+    for index, message in enumerate(messages):
         if not _is_well_formed(message):
-            return f"Invalid value for 'messages[{at}]': {message}"
+            return f"Invalid value for 'messages[{index}]': {message}"
         if message["role"] == "tool":
             if message.get("tool_call_id") not in open_ids:
-                return f"Invalid parameter: messages[{at}] must be a response to 'tool_calls'."
+                return f"Invalid parameter: messages[{index}] must be a response to 'tool_calls'."
             open_ids.remove(message["tool_call_id"])
             continue
         if open_ids:
             break
         open_ids = [call["id"] for call in message.get("tool_calls") or []]
-        if used.intersection(open_ids) or len(set(open_ids)) < len(open_ids):
-            return f"Invalid 'messages[{at}].tool_calls': an id is used twice."
-        used.update(open_ids)
+        if used_ids.intersection(open_ids) or len(set(open_ids)) < len(open_ids):
+            return f"Invalid 'messages[{index}].tool_calls': an id is used twice."
+        used_ids.update(open_ids)
     return f"These tool_call_ids did not have response messages: {open_ids}" if open_ids else None
 
 
@@ -51,7 +51,7 @@ def _is_call(call: JsonObject) -> bool:
 
 
 def strict_error(request: JsonObject) -> str | None:
-    """What OpenAI itself refuses and many servers like it let pass, or None."""
+    """Return the error that OpenAI itself gives and many compatible servers do not, or None."""
     return next(_strict_errors(request), None)
 
 
@@ -66,8 +66,8 @@ def _strict_errors(request: JsonObject) -> Iterator[str]:
         if name in request and "tools" not in request:
             yield f"Invalid value for '{name}': only allowed when 'tools' are specified."
     response_format = request.get("response_format") or {}
-    said = " ".join(str(message.get("content")) for message in request["messages"])
-    if response_format.get("type") == "json_object" and "json" not in said.lower():
+    texts = " ".join(str(message.get("content")) for message in request["messages"])
+    if response_format.get("type") == "json_object" and "json" not in texts.lower():
         yield "'messages' must contain the word 'json' in some form, to use 'json_object'."
     schema = response_format.get("json_schema", {})
     if schema.get("strict"):
@@ -75,7 +75,7 @@ def _strict_errors(request: JsonObject) -> Iterator[str]:
 
 
 def schema_errors(schema: JsonObject, path: tuple[str, ...]) -> Iterator[str]:
-    """What a strict `json_schema` must not hold: open objects, optional properties, defaults."""
+    """Yield the errors of a strict `json_schema`: open objects, optional properties, defaults."""
     context = f"In context={path}"
     if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
         yield f"{context}, 'additionalProperties' is required to be supplied and to be false."

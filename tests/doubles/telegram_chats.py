@@ -1,4 +1,4 @@
-"""The chats of one bot: what it may say in them, by Telegram's rules, and what a person sees."""
+"""Store the chats of a bot: apply Telegram's rules to its calls, and return what users see."""
 
 import itertools
 import json
@@ -11,12 +11,8 @@ from tests.doubles.server import JsonObject
 from tests.doubles.telegram_html import EntitiesError, parse_html, utf16_length
 
 MAX_TEXT, MAX_CAPTION = 4096, 1024
-"""UTF-16 units after parsing."""
-
-MAX_CALLBACK_DATA = 64
-"""Bytes of UTF-8."""
-
-
+"""In UTF-16 units, after parsing."""
+MAX_CALLBACK_BYTES = 64
 NOT_MODIFIED = (
     "Bad Request: message is not modified: specified new message content and reply markup are "
     "exactly the same as a current content and reply markup of the message"
@@ -24,7 +20,7 @@ NOT_MODIFIED = (
 
 
 class ApiError(Exception):
-    """An answer with `ok: false`; the message is its description."""
+    """A response with `ok: false`; the message is its description."""
 
     def __init__(self, status: int, description: str, **parameters: int | None) -> None:
         super().__init__(description)
@@ -39,7 +35,7 @@ class ApiError(Exception):
 
 
 class Chats:
-    """The messages of every chat. Its methods take a call's parameters and raise `ApiError`."""
+    """The messages and drafts of all chats; methods with a call's parameters raise `ApiError`."""
 
     def __init__(self, bot: JsonObject) -> None:
         self._bot = bot
@@ -47,7 +43,7 @@ class Chats:
         self._messages: dict[tuple[int, int], JsonObject] = {}
         self.drafts: dict[int, JsonObject] = {}
 
-    def hear(self, text: str, chat_id: int, user_id: int) -> JsonObject:
+    def receive(self, text: str, chat_id: int, user_id: int) -> JsonObject:
         return {
             "message_id": next(self._ids),
             "date": int(time.time()),
@@ -57,7 +53,7 @@ class Chats:
         }
 
     def messages(self, chat_id: int | None) -> list[JsonObject]:
-        """The bot's messages as they stand, oldest first, of one chat or of all."""
+        """Return the bot's current messages, oldest first, of one chat or of all if it is None."""
         return [message for (chat, _), message in self._messages.items() if chat_id in (None, chat)]
 
     def send_message(self, params: JsonObject) -> JsonObject:
@@ -71,17 +67,17 @@ class Chats:
         return self._post(params, formatted(params, "caption", MAX_CAPTION) | {kind: file})
 
     def edit_text(self, params: JsonObject) -> JsonObject:
-        key = self._own(params)
+        key = self._key(params)
         old = self._messages[key]
-        changed = formatted(params, "text", MAX_TEXT) | reply_markup(params)
-        kept = {name: old[name] for name in ("message_id", "date", "chat", "from")}
-        if changed == {name: old[name] for name in old.keys() - kept.keys() - {"edit_date"}}:
+        new_content = formatted(params, "text", MAX_TEXT) | reply_markup(params)
+        header = {name: old[name] for name in ("message_id", "date", "chat", "from")}
+        if new_content == {name: old[name] for name in old.keys() - header.keys() - {"edit_date"}}:
             raise ApiError(400, NOT_MODIFIED)
-        self._messages[key] = kept | changed | {"edit_date": int(time.time())}
+        self._messages[key] = header | new_content | {"edit_date": int(time.time())}
         return self._messages[key]
 
     def edit_markup(self, params: JsonObject) -> JsonObject:
-        key = self._own(params)
+        key = self._key(params)
         old, markup = self._messages[key], reply_markup(params)
         if markup.get("reply_markup") == old.get("reply_markup"):
             raise ApiError(400, NOT_MODIFIED)
@@ -93,7 +89,7 @@ class Chats:
         return True
 
     def draft(self, params: JsonObject) -> bool:
-        """sendMessageDraft; empty text is the placeholder of one that thinks."""
+        """Show a draft; an empty text shows Telegram's "thinking" placeholder."""
         chat_id = chat_id_of(params)
         if chat_id < 0:
             raise ApiError(400, "Bad Request: message drafts can be sent only to private chats")
@@ -112,7 +108,7 @@ class Chats:
         self._messages[chat_id, message_id] = message | content | markup
         return self._messages[chat_id, message_id]
 
-    def _own(self, params: JsonObject) -> tuple[int, int]:
+    def _key(self, params: JsonObject) -> tuple[int, int]:
         key = chat_id_of(params), int(params.get("message_id", 0))
         if key not in self._messages:
             raise ApiError(400, "Bad Request: message to edit not found")
@@ -153,7 +149,7 @@ def chat_id_of(params: JsonObject) -> int:
 
 
 def formatted(params: JsonObject, name: str, limit: int) -> JsonObject:
-    """The text or caption of a call without its markup, and the entities it came with."""
+    """Return the text or caption of a call, without its markup, and its entities."""
     text, entities = str(params.get(name, "")).strip(), list[JsonObject]()
     if params.get("parse_mode"):
         assert params["parse_mode"] == "HTML"
@@ -167,15 +163,17 @@ def formatted(params: JsonObject, name: str, limit: int) -> JsonObject:
         kind = "message" if name == "text" else "message caption"
         raise ApiError(400, f"Bad Request: {kind} is too long")
     entities_name = "entities" if name == "text" else "caption_entities"
-    found = {name: text, entities_name: entities}
-    return {key: value for key, value in found.items() if value}
+    fields = {name: text, entities_name: entities}
+    return {key: value for key, value in fields.items() if value}
 
 
 def reply_markup(params: JsonObject) -> JsonObject:
-    """The inline keyboard of a call, if there is one and Telegram would take it."""
+    """Return the inline keyboard of a call as a field of its message; nothing if it has none."""
     markup = params.get("reply_markup")
     markup = json.loads(markup) if isinstance(markup, str) else markup
-    buttons = [one for row in (markup or {}).get("inline_keyboard", []) for one in row]
-    if any(len(str(one.get("callback_data", "")).encode()) > MAX_CALLBACK_DATA for one in buttons):
+    rows = (markup or {}).get("inline_keyboard", [])
+    buttons = [button for row in rows for button in row]
+    sizes = [len(str(button.get("callback_data", "")).encode()) for button in buttons]
+    if any(size > MAX_CALLBACK_BYTES for size in sizes):
         raise ApiError(400, "Bad Request: BUTTON_DATA_INVALID")
     return {"reply_markup": markup} if buttons else {}

@@ -1,12 +1,11 @@
-"""The formatting that Telegram accepts: HTML to plain text and entities, in UTF-16 units.
+"""Parse HTML as Telegram does, to plain text and entities, in UTF-16 units.
 
-Stricter than Telegram where its leniency would hide a mistake of ours: a bare `&`, a tag that the
-bot never sends and a link without `href` are errors here.
+The parser is stricter than Telegram, to find mistakes of the bot: an unescaped `&`, a tag that the
+bot never sends and a link without `href` are errors.
 """
 
 import html
 import re
-from itertools import count
 
 from tests.doubles.server import JsonObject
 
@@ -20,16 +19,16 @@ TYPES = {
     "blockquote": "blockquote",
 }
 TOKEN = re.compile(
-    r'<(?P<close>/?)(?P<tag>[a-z]+)(?: href="(?P<href>[^"]+)"|(?P<folded> expandable))?>'
-    r"|(?P<entity>&(?:#x[0-9a-f]{1,6}|#\d{1,7}|lt|gt|amp|quot);)|(?P<wrong>[<&])|(?P<text>[^<&]+)"
+    r'<(?P<close>/?)(?P<tag>[a-z]+)(?: href="(?P<href>[^"]+)"|(?P<expandable> expandable))?>'
+    r"|(?P<entity>&(?:#x[0-9a-f]{1,6}|#\d{1,7}|lt|gt|amp|quot);)|(?P<unescaped>[<&])|(?P<text>[^<&]+)"
 )
 
 
 class EntitiesError(ValueError):
-    """The text is not what `parse_mode` promises; the message is Telegram's description."""
+    """The text is not valid for its `parse_mode`; the message is Telegram's description."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"Bad Request: can't parse entities: {what}")
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"Bad Request: can't parse entities: {problem}")
 
 
 def utf16_length(text: str) -> int:
@@ -37,31 +36,31 @@ def utf16_length(text: str) -> int:
 
 
 def parse_html(source: str) -> tuple[str, list[JsonObject]]:
-    """The text that a person sees, trimmed, and its first 100 entities.
+    """Return the text that a user sees, without surrounding whitespace, and its first 100 entities.
 
     Raises:
         EntitiesError: a tag is unknown, unclosed or wrongly nested, or `&` or `<` is not escaped.
     """
-    text, numbers = "", count()
-    opened: list[tuple[str, JsonObject]] = []
+    text = ""
+    open_tags: list[tuple[str, JsonObject]] = []
     entities: list[tuple[int, int, JsonObject]] = []
     for token in TOKEN.finditer(source):
         tag = token["tag"]
-        if token["wrong"] or (tag and tag not in TYPES) or (tag == "a" and not _is_link(token)):
+        if token["unescaped"] or (tag and tag not in TYPES) or (tag == "a" and not _is_link(token)):
             raise EntitiesError(f'Unsupported "{token[0]}"')
         if not tag:
             text += html.unescape(token[0]) if token["entity"] else token[0]
         elif not token["close"]:
-            opened.append((tag, _entity(token) | {"offset": utf16_length(text)}))
-        elif not opened or opened[-1][0] != tag:
+            open_tags.append((tag, _entity(token) | {"offset": utf16_length(text)}))
+        elif not open_tags or open_tags[-1][0] != tag:
             raise EntitiesError(f'Unmatched end tag "{tag}"')
         else:
-            entity = opened.pop()[1]
+            entity = open_tags.pop()[1]
             length = utf16_length(text) - entity["offset"]
             entities.append((entity["offset"], -length, entity | {"length": length}))
-    if opened:
-        raise EntitiesError(f'Can\'t find end tag corresponding to start tag "{opened[-1][0]}"')
-    ordered = sorted(entities, key=lambda found: (*found[:2], next(numbers)))
+    if open_tags:
+        raise EntitiesError(f'Can\'t find end tag corresponding to start tag "{open_tags[-1][0]}"')
+    ordered = sorted(entities, key=lambda entry: entry[:2])
     return _trimmed(text, [entity for *_, entity in ordered])
 
 
@@ -70,17 +69,17 @@ def _is_link(token: re.Match[str]) -> bool:
 
 
 def _entity(token: re.Match[str]) -> JsonObject:
-    kind = "expandable_blockquote" if token["folded"] else TYPES[token["tag"]]
+    kind = "expandable_blockquote" if token["expandable"] else TYPES[token["tag"]]
     return {"type": kind} | ({"url": html.unescape(token["href"])} if token["href"] else {})
 
 
 def _trimmed(text: str, entities: list[JsonObject]) -> tuple[str, list[JsonObject]]:
     shift = utf16_length(text) - utf16_length(text.lstrip())
-    visible = text.strip()
-    kept = []
+    trimmed_text = text.strip()
+    trimmed_entities = []
     for entity in entities:
-        first = max(entity["offset"] - shift, 0)
-        last = min(entity["offset"] - shift + entity["length"], utf16_length(visible))
-        if last > first:
-            kept.append(entity | {"offset": first, "length": last - first})
-    return visible, kept[:MAX_ENTITIES]
+        start = max(entity["offset"] - shift, 0)
+        end = min(entity["offset"] - shift + entity["length"], utf16_length(trimmed_text))
+        if end > start:
+            trimmed_entities.append(entity | {"offset": start, "length": end - start})
+    return trimmed_text, trimmed_entities[:MAX_ENTITIES]

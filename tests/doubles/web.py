@@ -1,4 +1,4 @@
-"""What documents and places may use: an embedding source, and a SearXNG instance."""
+"""Imitate the servers that searches use: an embedding server and a SearXNG instance."""
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -11,7 +11,7 @@ from starlette.routing import Route
 from tests.doubles.server import JsonObject, LoopbackServer
 
 Embedding = Callable[[list[str]], Awaitable[list[object]] | list[object]]
-"""Makes what stands for the vectors of texts."""
+"""Returns the vectors of texts; tests may return invalid ones."""
 SHOP: JsonObject = {
     "title": "Cave <b>des</b> Halles",
     "url": "https://halles.example/vins",
@@ -20,11 +20,9 @@ SHOP: JsonObject = {
 
 
 class Web(LoopbackServer):
-    """`SECOND_BASE_URL` is `base_url` with /v1 behind it, `SEARXNG_URL` is `base_url`.
+    """Both servers: `SECOND_BASE_URL` is `base_url` + "/v1", `SEARXNG_URL` is `base_url`.
 
-    A vector counts vowels and consonants, unless another `embedding` makes them. Every query finds
-    the same shop. `asked` are the texts, `queries` the queries, `keys` the Authorization headers
-    that came.
+    By default a vector counts vowels and consonants. Every query finds the same shop.
     """
 
     def __init__(self, embedding: Embedding | None = None) -> None:
@@ -34,23 +32,24 @@ class Web(LoopbackServer):
                 Route("/search", self._search),
             ]
         )
-        self.embedding: Embedding = embedding or vectors
-        self.asked: list[str] = []
+        self.embedding: Embedding = embedding or embed
+        self.embedded_texts: list[str] = []
         self.queries: list[str] = []
         self.keys: list[str | None] = []
+        """The Authorization headers of the requests for embeddings."""
 
     async def _embeddings(self, request: Request) -> Response:
         body: JsonObject = await request.json()
         self.keys.append(request.headers.get("authorization"))
-        self.asked.extend(body["input"])
-        made = self.embedding(body["input"])
-        if isawaitable(made):
-            made = await made
+        self.embedded_texts.extend(body["input"])
+        embeddings = self.embedding(body["input"])
+        if isawaitable(embeddings):
+            embeddings = await embeddings
         data: list[dict[str, Any]] = [
-            {"object": "embedding", "index": index, "embedding": each}
-            for index, each in enumerate(made)
+            {"object": "embedding", "index": index, "embedding": embedding}
+            for index, embedding in enumerate(embeddings)
         ]
-        # Servers need not keep the order; the index is what counts.
+        # Servers may return any order: clients have to use the index.
         usage = {"prompt_tokens": 1, "total_tokens": 1}
         return JSONResponse(
             {"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}
@@ -63,7 +62,7 @@ class Web(LoopbackServer):
         return JSONResponse({"results": [SHOP]})
 
 
-def vectors(texts: list[str]) -> list[object]:
+def embed(texts: list[str]) -> list[object]:
     return [vector(text) for text in texts]
 
 
