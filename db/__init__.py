@@ -1,1 +1,1 @@
-"""Remembers: SQLite or Postgres behind the ports of `agent`."""
+"""Storage in SQLite or Postgres, for the interfaces that `agent` defines."""

@@ -1,6 +1,6 @@
-"""The two databases, SQLite in a file and Postgres for several replicas: sessions and schema.
+"""Engine, sessions and schema, for SQLite (one file) and Postgres (several replicas).
 
-Calls are tried again while a database is restarting, locked or full.
+Calls are retried while the database is restarting, locked or full.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ POSTGRES_OPTIONS: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-"""Options of connections, by which a dead server is noticed within about 11 s (5 + 3 x 2)."""
+"""Connection options that detect a dead server within about 11 s (5 + 3 x 2)."""
 PRAGMAS: Final = (
     "busy_timeout = 10000",
     "synchronous = FULL",
@@ -49,19 +49,19 @@ PRAGMAS: Final = (
     "secure_delete = ON",
 )
 POOL_SIZE: Final = 10
-"""Connections that a process keeps to Postgres."""
+"""The number of Postgres connections per process."""
 
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
-"""Tries of a call whose failure is tolerated; they take a second or two."""
+"""Tries for a call that may fail; together they take a second or two."""
 REVISION: Final = "a001"
-"""The schema that this release needs: the newest of `migrations`."""
+"""The schema revision that this release needs: the newest in `migrations`."""
 MIGRATION_LOCK: Final = 7_303_014
-"""The number of the lock for migrating; no other code uses it."""
+"""The key of the advisory lock for migrations; no other code uses it."""
 
 
 class DatabaseUnavailable(Exception):
-    """The database cannot be opened or reached. The message holds no password."""
+    """The database cannot be opened or reached. The message contains no password."""
 
 
 TRANSIENT_ERRORS: Final = (OperationalError, InterfaceError, PoolTimeout, DatabaseUnavailable)
@@ -69,7 +69,7 @@ TRANSIENT_ERRORS: Final = (OperationalError, InterfaceError, PoolTimeout, Databa
 
 
 class Sessions:
-    """Opens sessions. SQLite allows one writer: sessions that write wait for each other there."""
+    """A factory of sessions. SQLite allows one writer, so writing sessions take turns there."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._session_factory = async_sessionmaker(engine, expire_on_commit=False)
@@ -78,16 +78,16 @@ class Sessions:
         self._write_lock = asyncio.Lock() if self._file else nullcontext()
 
     def __call__(self) -> AsyncSession:
-        """Return a session for reading."""
+        """Return a read session."""
         return self._session_factory()
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncSession]:
-        """Open a session whose work is committed at the end of the block, whole or not at all.
+        """Open a session, and commit at the end of the block or roll back if it raises.
 
         Raises:
             DatabaseUnavailable: the file of an SQLite database was deleted or replaced.
-            ValueError: the database rejects a value, which the message does not name.
+            ValueError: the database rejects a value. The message does not contain it.
         """
         async with self._write_lock:
             self._check_file()
@@ -100,15 +100,15 @@ class Sessions:
             self._check_file()
 
     async def checkpoint(self) -> None:
-        """Empty the write-ahead log of an SQLite database: it may still contain deleted rows."""
+        """Empty the write-ahead log of SQLite, which may still contain deleted rows."""
         if self._file:
             async with self._write_lock, self._session_factory() as session:
                 await session.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     def _check_file(self) -> None:
-        """Check that the file of SQLite is still the one that was opened.
+        """Raise DatabaseUnavailable if the opened SQLite file was deleted or replaced.
 
-        If it is not, the error counts as transient: an operator may restore the file.
+        The error is transient: an operator may restore the file.
         """
         if self._find_inode() != self._inode:
             raise DatabaseUnavailable(
@@ -121,19 +121,19 @@ class Sessions:
 
 
 async def count_changed(session: AsyncSession, statement: sa.Update | sa.Delete) -> int:
-    """Execute a statement and return how many rows it changed."""
+    """Execute a statement; return the number of changed rows."""
     return cast("sa.CursorResult[Any]", await session.execute(statement)).rowcount
 
 
 @dataclass(eq=False)
 class SqlRepository:
-    """The base of all repositories: sessions, and a clock."""
+    """The base of all repositories."""
 
     sessions: Sessions
     now: Callable[[], datetime] = utc_now
 
     async def _first(self, query: sa.Select[T]) -> T | None:
-        """Return the first column of the first row, None if there is none."""
+        """Return the first column of the first row; None if no row matches."""
         async with self.sessions() as session:
             return await session.scalar(query)
 
@@ -143,23 +143,22 @@ class SqlRepository:
             return list(await session.scalars(query))
 
     async def _rows(self, query: sa.Select[*Ts]) -> Sequence[sa.Row[*Ts]]:
-        """Return all rows."""
         async with self.sessions() as session:
             return (await session.execute(query)).all()
 
     async def _write(self, statement: sa.Update | sa.Delete) -> int:
-        """Commit one statement; return how many rows it changed."""
+        """Execute and commit a statement; return the number of changed rows."""
         async with self.sessions.begin() as session:
             return await count_changed(session, statement)
 
     async def _upsert(self, *rows: Base) -> None:
-        """Commit rows, each inserted or merged into the stored one."""
+        """Insert rows, or update stored rows with the same primary key, and commit."""
         async with self.sessions.begin() as session:
             await upsert(session, *rows)
 
 
 def is_transient(error: Exception) -> bool:
-    """Return whether an error means that the database is unreachable, locked or full for now."""
+    """Return whether the database is only temporarily unreachable, locked or full."""
     cause = error.orig if isinstance(error, DBAPIError) else None
     if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
         return False  # a wrong statement, or a missing table
@@ -171,7 +170,7 @@ def is_transient(error: Exception) -> bool:
 async def call_or_default(
     call: Callable[[], Awaitable[R]], default: T, problem: str, *, tries: int = 1
 ) -> R | T:
-    """Return what `call` returns; `default` if it fails each time, and `problem` is logged."""
+    """Return the result of `call`. If all tries fail, log `problem` and return `default`."""
     try:
         return await retry(
             call, max_tries=tries, should_retry=is_transient, backoff=DATABASE_BACKOFF
@@ -182,10 +181,10 @@ async def call_or_default(
 
 
 async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
-    """Return what `call` returns; wait until the database is back, so that no turn is lost.
+    """Return the result of `call`. Retry until the database is back, so that no turn is lost.
 
     Raises:
-        Exception: the call itself is wrong, so that trying again would not help.
+        Exception: an error of the call that a retry cannot fix.
     """
     return await retry(
         call,
@@ -197,13 +196,13 @@ async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
 
 
 def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
-    """Return an engine for `url`. It does not connect yet, but creates the file of SQLite.
+    """Return an engine for `url`; create the SQLite file, but do not connect yet.
 
-    Error messages leave out the parameters of statements: errors are logged, and parameters
-    contain users' texts.
+    Error messages contain no statement parameters: these include users' messages, and errors are
+    logged.
 
     Raises:
-        DatabaseUnavailable: the URL is malformed, or the folder of the file cannot be made.
+        DatabaseUnavailable: the URL is malformed, or the folder of the file cannot be created.
     """
     try:
         parsed = sa.make_url(url)
@@ -216,13 +215,13 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
         sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         return engine
     parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
-    # No `pool_pre_ping`, which doubles the round trips: a call that finds a connection lost has all
-    # old ones replaced, and is tried again.
+    # No `pool_pre_ping`, which doubles the round trips. When a call finds its connection lost,
+    # SQLAlchemy replaces all older connections, and the call is retried.
     return create_async_engine(parsed, pool_size=pool_size, max_overflow=0, hide_parameters=True)
 
 
 def _create_private_file(path: Path) -> None:
-    """Create file and folder for their owner alone; SQLite gives its other files the same mode."""
+    """Create the file and its folder, private to the owner. SQLite copies the mode to its logs."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -230,7 +229,7 @@ def _create_private_file(path: Path) -> None:
             f"The database's folder {path.parent} cannot be created: {error.strerror}. "
             "Choose another in DATABASE_URL."
         ) from None
-    with suppress(OSError):  # the connection will fail, and report why
+    with suppress(OSError):  # connecting will fail and report the reason
         os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
 
 
@@ -239,17 +238,17 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
     for pragma in PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
     # `busy_timeout` does not apply here: this fails at once if another connection has locked the
-    # file. Ignore that: the other one sets WAL as well, and the file stores it.
+    # file. Ignore the error: that connection sets WAL too, and the file remembers the mode.
     with suppress(sqlite3.OperationalError):
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()
 
 
 async def find_revision(engine: AsyncEngine) -> str | None:
-    """Return the revision of a database, None for an empty one.
+    """Return the schema revision of a database; None if it is empty.
 
     Raises:
-        DatabaseUnavailable: no connection; the message names the database and the reason.
+        DatabaseUnavailable: connecting failed. The message names the database and the reason.
     """
     query = sa.text("SELECT version_num FROM alembic_version")
     try:
@@ -264,21 +263,21 @@ async def find_revision(engine: AsyncEngine) -> str | None:
         if password := engine.url.password:
             reason = reason.replace(password, "***")
         raise DatabaseUnavailable(
-            f"The database {_address(engine.url)} cannot be reached: {reason}. Check DATABASE_URL."
+            f"The database {_mask_url(engine.url)} cannot be reached: {reason}. Check DATABASE_URL."
         ) from None
 
 
 async def upgrade_schema(engine: AsyncEngine) -> None:
-    """Migrate to the newest schema, all or nothing. Other processes that try meanwhile wait.
+    """Migrate to the newest schema in one transaction. Concurrent migrations wait for it.
 
     Raises:
-        DatabaseUnavailable: no connection, or another release made the tables.
+        DatabaseUnavailable: connecting failed, or another release created the tables.
     """
     if await find_revision(engine) == REVISION:
         return
     async with engine.begin() as connection:
-        # The lock comes before alembic, which keeps its state in globals: not even two tasks of
-        # one process may be inside at once.
+        # Take the lock before calling alembic: its state is global, so not even two tasks of one
+        # process may run it at once.
         if engine.dialect.name == "sqlite":
             await connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
@@ -287,12 +286,12 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
 
 
 def _upgrade(connection: sa.Connection) -> None:
-    # These are heavy, and needed once a release.
+    # Slow to import, and only needed once per release.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
     from alembic.util import CommandError  # noqa: PLC0415
 
-    folder = str(resources.files("migrations")).replace("%", "%%")
+    folder = str(resources.files("migrations")).replace("%", "%%")  # % starts an interpolation
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", folder)
     config.set_main_option("path_separator", "os")
@@ -300,12 +299,12 @@ def _upgrade(connection: sa.Connection) -> None:
         command.upgrade(config, "head")
     except CommandError as error:  # the revision is unknown
         raise DatabaseUnavailable(
-            f"The tables of the database {_address(connection.engine.url)} were made by another "
+            f"The tables of the database {_mask_url(connection.engine.url)} were made by another "
             f"release ({error}; this one knows up to {REVISION}). Start that release, or set "
             "DATABASE_URL to a new database."
         ) from None
 
 
-def _address(url: sa.URL) -> str:
-    """Return the address of a database, with the password masked."""
+def _mask_url(url: sa.URL) -> str:
+    """Return the URL without its parameters, and with the password masked."""
     return url.set(query={}).render_as_string()

@@ -1,4 +1,4 @@
-"""The tables, and statements that are written in another way for either database."""
+"""The tables, and statements that differ between SQLite and Postgres."""
 
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -17,34 +17,34 @@ TextKey = Annotated[str, mapped_column(primary_key=True)]
 Counter = Annotated[
     int, mapped_column(sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True)
 ]
-"""A key that the database counts up; SQLite does if its type is called INTEGER."""
+"""An auto-incremented key. SQLite only increments a key whose type is INTEGER."""
 
-NOT_SENT: Final = sa.text("state = 'waiting'")
+WAITING: Final = sa.text("state = 'waiting'")
 
 FULL_TEXT: Final = "wines_fts"
-"""The full-text index of wines: a virtual table in SQLite, a generated column in Postgres.
-Only migrations create it; comparisons of schema and models leave such names out."""
+"""The full-text index of wines: a virtual table in SQLite, a generated column in Postgres. Only
+migrations create it, so comparisons of the schema with the models skip this prefix."""
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
-    """An aware moment in UTC, also in SQLite, which stores no time zone."""
+    """An aware datetime in UTC, even on SQLite, which stores no time zone."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        """Return the moment in UTC; a naive one is an error rather than a guess."""
+        """Return the datetime in UTC. Reject a naive datetime, whose time zone is unknown."""
         if value is not None and value.tzinfo is None:
-            raise ValueError("a moment without a time zone cannot be stored")
+            raise ValueError("a datetime without a time zone cannot be stored")
         return value and value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        """Return an aware moment."""
+        """Return an aware datetime."""
         return value and value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
 
 
 class Base(DeclarativeBase):
-    """All tables, with constraint names that migrations can rely on."""
+    """The base of all tables, with constraint names that migrations can rely on."""
 
     __table__: ClassVar[sa.Table]
     metadata = sa.MetaData(
@@ -63,7 +63,7 @@ class Base(DeclarativeBase):
 
 
 class WineRow(Base):
-    """One wine of the catalogue, with the folded forms that filters compare."""
+    """A wine of the catalogue. The last six columns are derived, for search and ranking."""
 
     __tablename__ = "wines"
 
@@ -101,9 +101,9 @@ class WineRow(Base):
 
 
 class MessageRow(Base):
-    """One message of a chat; `thread_id` is its topic there, 0 without topics.
+    """A message of a chat. `thread_id` is its forum topic, 0 without topics.
 
-    `attachment` is the text of its pictures, as JSON.
+    `attachment` is the text read from its pictures, as JSON.
     """
 
     __tablename__ = "messages"
@@ -124,12 +124,13 @@ class MessageRow(Base):
 
 
 class UpdateRow(Base):
-    """An accepted update; its payload is emptied when it is done.
+    """A Telegram update. When its turn has ended, the payload is emptied.
 
-    The updates of a `lane` are answered in order. `message_id` is the new or edited message.
-    `turn_id` is the id of the update whose turn includes this one. `tries` counts how often its
-    turn has begun. `epoch` counts this too, but is never reset: only the process that began a turn
-    last may commit it. `placeholder_id` is the group message that shows the turn's progress.
+    The updates of a `lane` (a chat's queue) are answered in order. `message_id` is the new or
+    edited message. `turn_id` is the id of the update that began the turn. `tries` counts the starts
+    of the turn, and is reset by a retry. `epoch` counts them too and is never reset: only the
+    process with the current epoch may commit. `placeholder_id` is the group message that shows the
+    turn's progress.
     """
 
     __tablename__ = "updates"
@@ -154,12 +155,12 @@ class UpdateRow(Base):
 
 
 class OutboxRow(MappedAsDataclass, Base, kw_only=True):
-    """A committed message. Once it is sent, it has a `message_id`, and its content is deleted.
+    """A message to send. Sending sets `message_id` and deletes the content.
 
-    `update_id` is the update whose lane sends it, `turn_id` the turn that it answers. With
-    `follows` it continues the message before it. `edits` is the message of the bot that it
-    replaces. `buttons` are rows of labels and data. An `error` is final: a message that may have
-    arrived is never sent again.
+    `update_id` is the update whose lane sends it, `turn_id` the turn that it answers. If `follows`
+    is set, it continues the previous message. `edits` is the id of the bot's message to replace.
+    `buttons` are rows of [label, data]. An `error` is final: a message that may have arrived is
+    never sent again.
     """
 
     __tablename__ = "outbox"
@@ -188,10 +189,10 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ChatRow(Base):
-    """A chat; that of a user has the user's id, and holds what was decided of them.
+    """A chat. A private chat has the id of its user.
 
-    `is_reachable` is None until somebody writes there. `access` is an admin's decision;
-    `is_introduced` tells that admins were asked for it.
+    `is_reachable` is None until a user writes there. `access` is an admin's decision about a user,
+    and `is_introduced` whether admins were asked for it.
     """
 
     __tablename__ = "chats"
@@ -219,7 +220,7 @@ class DocumentRow(Base):
 
 
 class LibraryRow(Base):
-    """One row: a counter of changes of the documents, new chunks included."""
+    """A single row that counts the changes of documents and the new chunks."""
 
     __tablename__ = "library"
 
@@ -230,8 +231,8 @@ class LibraryRow(Base):
 class ChunkRow(Base):
     """A chunk of a document.
 
-    Its number is given by the counter of the library, and to no other chunk ever again. `vector` is
-    its embedding by a `model`, of length 1, 4 bytes a number.
+    `number` comes from the library's counter and is never reused. `vector` is the unit-length
+    embedding by `model`, in 4-byte floats.
     """
 
     __tablename__ = "chunks"
@@ -250,10 +251,10 @@ class ChunkRow(Base):
 
 
 class TurnRow(MappedAsDataclass, Base, kw_only=True):
-    """A turn; its id is that of its update. Money is US dollars, times are seconds.
+    """A turn. `turn_id` is the id of the update that began it.
 
-    `verdict`, `reason` and `comment` are the user's feedback; the verdict is None if there is none,
-    or it was retracted.
+    `verdict`, `reason` and `comment` are the user's feedback. `verdict` is None if the user gave
+    none or retracted it. `root_id` is the root span of the trace.
     """
 
     __tablename__ = "turns"
@@ -276,11 +277,11 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class FactRow(MappedAsDataclass, Base, kw_only=True):
-    """A fact that a user stated about themselves, or that follows from their verdict on a turn.
+    """A fact that a user stated, or a taste inferred from their verdict on a turn.
 
-    `turn_id` is the rated turn, 0 for a stated fact; `said` holds the user's words. A fact of the
-    kind "safety" holds in one chat, `until` a time if there is one. A fact of the kind "undo" is a
-    change that can be undone, as JSON, by its id.
+    `turn_id` is the rated turn, 0 for a stated fact. `said` is the user's original text. A fact of
+    kind "safety" applies to one chat, and expires at `until` if set. Kind "undo" is an undoable
+    change: `value` is its id, `said` the change as JSON.
     """
 
     __tablename__ = "facts"
@@ -296,7 +297,7 @@ class FactRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class BottleRow(Base):
-    """Bottles of one wine that a user owns, or did; `key` is its label, folded."""
+    """The bottles of a wine that a user owns or owned. `key` is the normalised label."""
 
     __tablename__ = "bottles"
     __table_args__ = (sa.UniqueConstraint("user_id", "key"),)
@@ -313,7 +314,7 @@ class BottleRow(Base):
 
 
 class DeletionRow(Base):
-    """A user to be forgotten wherever traces of them are; `user` is their hash in these."""
+    """A user whose exported traces are to be deleted. `user` is their hash in traces."""
 
     __tablename__ = "deletions"
 
@@ -324,7 +325,7 @@ class DeletionRow(Base):
 
 
 class BroadcastRow(Base):
-    """A message of an admin to everyone, until it is sent to all."""
+    """An admin's message to all users. The row is deleted once all copies are sent."""
 
     __tablename__ = "broadcasts"
 
@@ -335,14 +336,14 @@ class BroadcastRow(Base):
 
 
 class TraceRow(Base):
-    """A trace of the local store: what a list shows and filters, and the whole as packed JSON.
+    """A trace of the local store: columns for lists, and the `record` as compressed JSON.
 
-    One that is `waiting` is sent when it is `due_at`.
+    A trace in state "waiting" is exported at `due_at`.
     """
 
     __tablename__ = "traces"
     __table_args__ = (
-        sa.Index("ix_traces_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
+        sa.Index("ix_traces_waiting", "due_at", sqlite_where=WAITING, postgresql_where=WAITING),
     )
 
     trace_id: Mapped[TextKey]
@@ -361,11 +362,11 @@ class TraceRow(Base):
 
 
 class ScoreRow(Base):
-    """A score of a trace; without a value it was taken back. A `waiting` one is sent when due."""
+    """A score of a trace, exported like it. A score without a value was retracted."""
 
     __tablename__ = "scores"
     __table_args__ = (
-        sa.Index("ix_scores_waiting", "due_at", sqlite_where=NOT_SENT, postgresql_where=NOT_SENT),
+        sa.Index("ix_scores_waiting", "due_at", sqlite_where=WAITING, postgresql_where=WAITING),
     )
 
     score_id: Mapped[TextKey]
@@ -381,27 +382,27 @@ class ScoreRow(Base):
 
 
 def utc_now() -> datetime:
-    """Return this moment, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def to_record(kind: type[T], row: sa.Row[Any], **others: object) -> T:
-    """Return the record that a row holds; `others` are the fields that are not columns of it."""
-    wanted = {item.name for item in fields(cast("Any", kind))}
-    columns = {name: value for name, value in row._mapping.items() if name in wanted}
+    """Return a dataclass instance from the row's columns of the same names and `others`."""
+    field_names = {item.name for item in fields(cast("Any", kind))}
+    columns = {name: value for name, value in row._mapping.items() if name in field_names}
     lists = {name: tuple(value) for name, value in columns.items() if isinstance(value, list)}
     return kind(**columns | lists | others)
 
 
 def _insert(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
-    """Return an insert of this database, which may handle conflicts with stored rows."""
+    """Return an insert in the session's dialect, which supports ON CONFLICT."""
     if session.get_bind().dialect.name == "sqlite":
         return sqlite.insert(model.__table__)
     return postgresql.insert(model.__table__)
 
 
 async def insert_new(session: AsyncSession, *rows: Base) -> int:
-    """Insert rows that conflict with no stored ones; return how many there are."""
+    """Insert rows, except those that conflict with stored ones; return how many were new."""
     if not rows:
         return 0
     statement = _insert(session, type(rows[0])).on_conflict_do_nothing()
@@ -410,13 +411,14 @@ async def insert_new(session: AsyncSession, *rows: Base) -> int:
 
 
 async def upsert(session: AsyncSession, *rows: Base, key: str = "") -> None:
-    """Insert rows. A row that is stored keeps only the columns that the new one does not set.
+    """Insert rows, or update stored ones; a stored row keeps the columns that are not set.
 
-    It is known by its primary key, or by the column `key`.
+    Stored rows are identified by the column `key`, or by default by the primary key.
     """
     if not rows:
         return
-    statement, values = _insert(session, type(rows[0])), [_set_columns(row) for row in rows]
+    statement = _insert(session, type(rows[0]))
+    values = [_set_columns(row) for row in rows]
     keys = [key] if key else rows[0].__table__.primary_key.columns.keys()
     changed = {name: statement.excluded[name] for name in values[0] if name not in keys}
     await session.execute(

@@ -1,4 +1,4 @@
-"""The text of files in whatever encoding they have, and the cells of workbooks."""
+"""Decode text files of unknown encoding, and read the cells of workbooks."""
 
 import codecs
 import io
@@ -9,13 +9,13 @@ BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Unreadable(ValueError):
-    """A file that cannot be read; the message is the reason."""
+    """An unreadable file. The message completes a sentence that begins with the file's name."""
 
 
 def decode(data: bytes) -> tuple[str, str]:
-    r"""Return the text of a file with `\n` line ends, and the name of its encoding.
+    r"""Return the text of a file with `\n` line endings, and the name of its encoding.
 
-    That is UTF-8, UTF-16 with a byte order mark, or a guess: Windows-1252.
+    The encoding is UTF-8, or UTF-16 with a byte order mark, or else assumed to be Windows-1252.
 
     Raises:
         Unreadable: the file is binary.
@@ -24,20 +24,20 @@ def decode(data: bytes) -> tuple[str, str]:
     if b"\0" in data and encoding != "utf-16":
         raise Unreadable("is binary, not text")
     text = data.decode(encoding, "replace")
-    beyond_ascii = sum(not sign.isascii() for sign in text)
-    if 2 * text.count("\ufffd") > beyond_ascii:  # more than a few damaged bytes
+    non_ascii_count = sum(not character.isascii() for character in text)
+    if 2 * text.count("\ufffd") > non_ascii_count:  # too many replacements for damaged UTF-8
         encoding = "cp1252"
         text = data.decode(encoding, "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n"), encoding.removesuffix("-sig")
 
 
 def read_sheets(data: bytes) -> dict[str, list[list[str]]]:
-    """Return the rows of the visible sheets of a workbook, by the names of the sheets.
+    """Return the rows of each visible sheet of a workbook, by sheet name.
 
     Raises:
-        Unreadable: it is damaged, or no workbook.
+        Unreadable: the file is damaged, or not a workbook.
     """
-    from openpyxl import load_workbook  # noqa: PLC0415 - heavy
+    from openpyxl import load_workbook  # noqa: PLC0415 - slow
 
     try:
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)

@@ -1,1 +1,1 @@
-"""The schema's history. `db.engine` applies it; developers use alembic's own commands."""
+"""Schema migrations. `db.engine` applies them; developers use the alembic commands."""

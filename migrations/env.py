@@ -1,10 +1,10 @@
-"""Alembic's entry point: migrates over the connection that `db.engine` hands it."""
+"""Alembic's entry point: migrate over the connection that `db.engine` passes."""
 
 from alembic import context
 
 from db.models import Base
 
-# The transaction of the connection holds the lock for migrating already.
+# The transaction of this connection already holds the migration lock.
 connection = context.config.attributes["connection"]
 context.configure(
     connection=connection,

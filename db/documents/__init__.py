@@ -1,1 +1,1 @@
-"""The knowledge base: files read, cut into chunks, indexed and found again."""
+"""The knowledge base: read files, cut them into chunks, index and search them."""

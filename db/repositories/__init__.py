@@ -1,1 +1,1 @@
-"""Repositories over sessions."""
+"""Queries and commands for each kind of stored data."""

@@ -1,1 +1,1 @@
-"""The catalogue in SQL: searching it, and filling it from files."""
+"""The wine catalogue in SQL: search and import."""
