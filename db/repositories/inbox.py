@@ -1,8 +1,7 @@
-"""The inbox and the outbox: updates that wait for a turn, and messages that wait to be sent.
+"""The inbox of updates that wait for a turn, and the outbox of messages that wait to be sent.
 
-Only the process that last began a turn may commit or end it: `epoch` counts how often it was begun.
-Messages of no update, those of admins to everyone and reminders, are sent by the process that
-leads. Every method commits before it returns.
+Only the process that last began a turn may commit or end it; `epoch` counts the starts. The leader
+process sends messages without an update: broadcasts and reminders. Every method commits.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,12 +28,12 @@ WAITING: Final = "waiting"
 MERGED: Final = "merged"
 COMMITTED: Final = "answered"
 SET_ASIDE: Final = "set_aside"
-"""States, with DONE. A turn is `COMMITTED` when its answer, or its apology, is stored."""
+"""States of updates, with DONE. `COMMITTED`: the answer, or the apology, is stored."""
 
 MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
-"""A trace is stored in `commit`, so that a kill during the delivery does not lose it, and again in
-`end`, with the delivery. If `end` is never called, it is exported this long after `commit`."""
+"""How long a trace that `commit` stores waits for `end`, which stores it again with the delivery.
+After a crash between the two, the stored trace is exported without it."""
 IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, COMMITTED])
 IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
@@ -43,37 +42,36 @@ IS_SENDING: Final = BroadcastRow.state == "sending"
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The number of updates whose turns have not ended, and the age of the oldest."""
+    """The number of updates whose turns have not ended, and the age of the oldest one."""
 
     unfinished: int = 0
     oldest_seconds: float = 0.0
 
 
 class TurnTaken(BaseException):
-    """Another process has begun the turn, so this one may not store or send any more of it.
+    """Another process has begun the turn, so this one must stop storing and sending.
 
-    It is a BaseException, like CancelledError, so that `except Exception` does not catch it: only
-    the lanes do.
+    A BaseException, like CancelledError: `except Exception` must not catch it, only the lanes do.
     """
 
 
 class Inbox(TraceStoringRepository):
-    """The accepted updates of a database, their turns, and the messages of these."""
+    """The accepted updates, their turns, and the messages of these turns."""
 
     async def accept(self, updates: Sequence[UpdateRow]) -> None:
-        """Store updates, except those that were stored before."""
+        """Store updates; skip those that are stored already."""
         for row in updates:
             row.received_at, row.state = self.now(), WAITING
         async with self.sessions.begin() as session:
             await insert_new(session, *updates)
 
     async def list_unfinished(self, lane: str) -> Sequence[UpdateRow]:
-        """Return the updates of a lane whose turns have not ended, the next one first."""
+        """Return the updates of a lane whose turns have not ended, in order."""
         query = select(UpdateRow).where(UpdateRow.lane == lane, IS_UNFINISHED)
         return await self._all(query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE))
 
     async def list_lanes(self) -> list[str]:
-        """Return the lanes with updates to handle or messages to send, the oldest update first."""
+        """Return the lanes with unfinished updates, sorted by their oldest update."""
         oldest = func.min(UpdateRow.update_id)
         query = select(UpdateRow.lane).where(IS_UNFINISHED).group_by(UpdateRow.lane)
         return [lane for lane in await self._all(query.order_by(oldest)) if lane is not None]
@@ -81,12 +79,13 @@ class Inbox(TraceStoringRepository):
     async def begin(
         self, row: UpdateRow, joining: Collection[int] = (), *, tries: int
     ) -> tuple[Sequence[Payload], Sequence[OutboxRow] | None]:
-        """Begin the turn of an update, together with those of `joining` that have no turn yet.
+        """Begin the turn of an update, and merge the updates `joining` that have no turn yet.
 
-        Return its updates, and the unsent messages of its answer: None if there is no answer yet.
+        Return the payloads of all its updates, and the unsent messages of its answer. The messages
+        are None if the turn has no stored answer yet.
 
         Raises:
-            TurnTaken: another process has begun it since `row` was read.
+            TurnTaken: another process has begun the turn since `row` was read.
         """
         set_begun = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
         set_merged = update(UpdateRow).where(UpdateRow.update_id.in_(joining), IS_FREE)
@@ -102,7 +101,8 @@ class Inbox(TraceStoringRepository):
             payloads = (await session.scalars(select_payloads.order_by(UpdateRow.update_id))).all()
             if row.state == COMMITTED:
                 outbox = (await session.scalars(select_unsent.order_by(OutboxRow.id))).all()
-        for name, value in new_values.items():  # `row` proves by its epoch that the turn is ours
+        # From now on the epoch of `row` proves that this process has begun the turn.
+        for name, value in new_values.items():
             setattr(row, name, value)
         return payloads, outbox
 
@@ -120,18 +120,18 @@ class Inbox(TraceStoringRepository):
         *,
         error: str | None = None,
     ) -> None:
-        """Store the answer of a turn, its changes of data, and its messages to send.
+        """Store the records of ended turns, the changes of user data, and the messages to send.
 
-        If there is an `error`, the turn has failed: `messages` are the apology and replace all
-        unsent messages; `end` then sets the update aside. A commit that is retried because its
-        confirmation was lost changes nothing.
+        With an `error` the turn has failed: `messages` are the apology and replace all unsent
+        messages, and `end` sets the update aside. A repeated commit changes nothing, so callers may
+        retry when the confirmation was lost.
 
         Raises:
             TurnTaken: another process has begun the turn.
         """
         is_open = UpdateRow.state == WAITING
         if error is not None:
-            # A committed turn may fail, too: its delivery may kill the process again and again.
+            # A committed turn can fail too: its delivery may crash the process repeatedly.
             is_open |= (UpdateRow.state == COMMITTED) & UpdateRow.error.is_(None)
         set_committed = update(UpdateRow).where(_is_unchanged(row), is_open)
         select_state = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
@@ -144,26 +144,27 @@ class Inbox(TraceStoringRepository):
                     await save_turn(session, turn, self.now(), self.rows, TRACE_DELAY)
                 await apply_changes(session, changes, self.now())
                 for message in messages:
-                    # A failed commit may have set an id that another message has by now.
+                    # A failed commit may have set an id that another message has taken since.
                     message.id = cast("int", None)
                     message.update_id = row.update_id
                 session.add_all(messages)
+            # An earlier try of this commit may have succeeded; otherwise the turn was taken over.
             elif (await session.execute(select_state)).one_or_none() != (COMMITTED, error):
                 raise TurnTaken
         row.error = error
 
     async def record_delivery(self, message: OutboxRow) -> None:
-        """Store the id or the error of a message, and delete its content.
+        """Store the id or the error of a sent message, and delete its content.
 
         Raises:
-            TurnTaken: another process has taken over the turn of the message and recorded it.
+            TurnTaken: another process has taken over the turn and recorded the delivery.
         """
         is_unsent = (OutboxRow.id == message.id) & IS_UNSENT
         if message.update_id is None and message.broadcast_id is None:
             await self._write(delete(OutboxRow).where(is_unsent))
             return
         values: dict[str, object] = {
-            "chat_id": message.chat_id,  # another one if the group became a supergroup
+            "chat_id": message.chat_id,  # changed if the group became a supergroup
             "message_id": message.message_id,
             "error": message.error,
             "html": "",
@@ -171,17 +172,17 @@ class Inbox(TraceStoringRepository):
             "file": None,
         }
         is_recorded = await self._write(update(OutboxRow).where(is_unsent).values(values))
-        # A message that no update caused has no turn that another process could take over.
+        # Only the turn of an update can be taken over by another process.
         if not is_recorded and message.update_id is not None:
             raise TurnTaken
 
     async def end(self, row: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
-        """End a turn whose messages are sent: delete its content, or set it aside after an error.
+        """End a turn whose messages are sent, and store its `traces`, now with the delivery.
 
-        Also store its `traces` again, now with the delivery.
+        Delete the content of its updates; after an error set the update aside instead.
 
         Raises:
-            TurnTaken: another process has begun it.
+            TurnTaken: another process has begun the turn.
         """
         is_committed = UpdateRow.state == COMMITTED
         state = DONE if row.error is None else SET_ASIDE
@@ -195,12 +196,12 @@ class Inbox(TraceStoringRepository):
             await self.rows.save(session, traces, self.now())
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
-        """Return the updates that were set aside, the oldest first."""
+        """Return the failed updates that were set aside, the oldest first."""
         query = select(UpdateRow).where(UpdateRow.state == SET_ASIDE)
         return await self._all(query.order_by(UpdateRow.update_id))
 
     async def schedule_retry(self, update_id: int) -> bool:
-        """Schedule a retry of an update that was set aside; return False if there is none."""
+        """Schedule a retry of a set-aside update; return False if there is no such update."""
         is_set_aside = (UpdateRow.update_id == update_id) & (UpdateRow.state == SET_ASIDE)
         retry = update(UpdateRow).where(is_set_aside).values(state=WAITING, tries=0, error=None)
         async with self.sessions.begin() as session:
@@ -210,29 +211,28 @@ class Inbox(TraceStoringRepository):
         return True
 
     async def find_turn(self, chat_id: int, message_id: int) -> int | None:
-        """Return the id of the turn that answers a message."""
+        """Return the id of the turn that answers a user's message; None if there is none."""
         is_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
         query = select(UpdateRow.turn_id).where(is_message).order_by(UpdateRow.update_id).limit(1)
         return await self._first(query)
 
     async def measure_backlog(self) -> Backlog:
-        """Return how many updates wait for the end of their turn, and the age of the oldest."""
         query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_UNFINISHED)
         [(count, oldest)] = await self._rows(query)
         age = (self.now() - oldest).total_seconds() if oldest else 0.0
         return Backlog(count, max(0.0, age))
 
     async def forget(self, older_than: timedelta) -> int:
-        """Delete updates older than `older_than` whose turns have ended; return the count."""
+        """Delete updates older than `older_than` whose turns have ended; return their number."""
         old = UpdateRow.received_at < self.now() - older_than
         return await self._write(delete(UpdateRow).where(~IS_UNFINISHED, old))
 
 
 class Broadcasts(SqlRepository):
-    """The messages of admins to everyone, and other messages that no turn sends."""
+    """Messages that belong to no turn: admins' broadcasts to all users, and reminders."""
 
     async def save_draft(self, text: str, by: int) -> int:
-        """Store a message until it is confirmed; return its id; a draft stored twice has one."""
+        """Store a draft for confirmation; return its id, the existing one for an equal draft."""
         draft = {"text": strip_unstorable(text), "created_by": by, "state": "draft"}
         async with self.sessions.begin() as session:
             stored = await session.scalar(select(BroadcastRow).filter_by(**draft).limit(1))
@@ -244,10 +244,10 @@ class Broadcasts(SqlRepository):
         return await self._first(select(BroadcastRow).where(BroadcastRow.id == broadcast_id))
 
     async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
-        """Have a draft sent; return True only once, however often it is confirmed."""
-        is_it = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == "draft")
+        """Queue the messages of a confirmed draft; return False if that was done before."""
+        is_this = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == "draft")
         async with self.sessions.begin() as session:
-            begin = update(BroadcastRow).where(is_it).values(state="sending")
+            begin = update(BroadcastRow).where(is_this).values(state="sending")
             if not await count_changed(session, begin):
                 return False
             for message in messages:
@@ -256,44 +256,45 @@ class Broadcasts(SqlRepository):
         return True
 
     async def list_unsent(self, limit: int) -> Sequence[OutboxRow]:
-        """Return the oldest messages that belong to no turn and are not sent."""
-        belongs_to_none = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is_(None)
-        query = select(OutboxRow).where(belongs_to_none, IS_UNSENT)
+        """Return the oldest unsent messages that belong to no turn."""
+        has_no_turn = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is_(None)
+        query = select(OutboxRow).where(has_no_turn, IS_UNSENT)
         return await self._all(query.order_by(OutboxRow.id).limit(limit))
 
     async def list_delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
-        """Return the broadcasts that are sent to all; how many chats got it, and did not."""
+        """Return the completed broadcasts, each with the numbers of chats reached and missed."""
         chats = distinct(OutboxRow.chat_id)
         failed = func.count(chats).filter(OutboxRow.error.is_not(None))
-        over = (
+        completed = (
             select(BroadcastRow, func.count(chats) - failed, failed)
             .join(OutboxRow, OutboxRow.broadcast_id == BroadcastRow.id, isouter=True)
             .where(IS_SENDING)
             .group_by(BroadcastRow.id)
             .having(func.count(OutboxRow.id).filter(IS_UNSENT) == 0)
         )
-        return [(broadcast, arrived, lost) for broadcast, arrived, lost in await self._rows(over)]
+        rows = await self._rows(completed)
+        return [(broadcast, reached, missed) for broadcast, reached, missed in rows]
 
     async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
-        """Delete a broadcast with its messages, and send its admin a notice, once."""
-        is_it = (BroadcastRow.id == broadcast_id) & IS_SENDING
+        """Delete a broadcast and its messages, and queue a notice to its admin, only once."""
+        is_this = (BroadcastRow.id == broadcast_id) & IS_SENDING
         async with self.sessions.begin() as session:
-            if await count_changed(session, delete(BroadcastRow).where(is_it)):
+            if await count_changed(session, delete(BroadcastRow).where(is_this)):
                 session.add_all(notice)
 
 
 async def _delete_content(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
-    """Delete the content of a turn's updates; without a stored turn, keep only their ids."""
+    """Delete the payloads of a turn's updates, and all but their ids if no turn is stored."""
     values: dict[str, object] = {"payload": {}, "error": None}
     if not has_turn and await session.get(TurnRow, update_id) is None:  # such as a command
         values = NO_PERSONAL_DATA
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
     await session.execute(updates.values(state=DONE, **values))
-    # Messages that belong to no stored turn, such as the answers to commands.
+    # Messages without a stored turn, such as answers to commands, are no longer needed.
     is_unneeded = (OutboxRow.update_id == update_id) & OutboxRow.turn_id.is_(None)
     await session.execute(delete(OutboxRow).where(is_unneeded))
 
 
 def _is_unchanged(row: UpdateRow) -> ColumnElement[bool]:
-    """Return the condition that no other process has begun the turn since `row` was read."""
+    """Return the condition that no process has begun the turn since `row` was read."""
     return (UpdateRow.update_id == row.update_id) & (UpdateRow.epoch == row.epoch)
