@@ -115,7 +115,7 @@ async def running(
     engine, stop = await migrated_sqlite(Path("updates.sqlite3")), asyncio.Event()
     if sessions is None and isinstance(messages, MessageRepository):
         sessions = messages.sessions
-    rows = TraceRows(exported=exported or langfuse is not None)
+    rows = TraceRows(is_exported=exported or langfuse is not None)
     repositories = Repositories(sessions or Sessions(engine), rows)
     for name, repository in {"messages": messages, **kept}.items():
         setattr(repositories, name, repository)

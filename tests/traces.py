@@ -24,7 +24,7 @@ async def save_traces(store: SqlTraceStore, traces: Sequence[TraceRecord]) -> No
 
 async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> list[int]:
     lost = list[int]()
-    await save_traces(SqlTraceStore(sessions, rows=TraceRows(exported=True)), traces)
+    await save_traces(SqlTraceStore(sessions, rows=TraceRows(is_exported=True)), traces)
     async with exporter_to(receiver, sessions) as exporter:
         exporter.on_loss = lost.append
         assert await exporter.round() == 0

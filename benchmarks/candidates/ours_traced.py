@@ -58,7 +58,7 @@ def make(base_url: str) -> Candidate:
     tables = create_sync_engine(f"sqlite:///{path}")
     Base.metadata.create_all(tables)
     tables.dispose()
-    rows = TraceRows(exported=True)
+    rows = TraceRows(is_exported=True)
     sessions = Sessions(create_engine(f"sqlite+aiosqlite:///{path}"))
     store = SqlTraceStore(sessions, rows=rows)
     api = LangfuseApi(Project(KEYS, base_url), seconds=30)

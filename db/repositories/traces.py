@@ -1,9 +1,8 @@
-"""Store traces and their scores, which admins read here, and queue them to be sent to Langfuse.
+"""Store traces and their scores locally for admins, and queue them for export to Langfuse.
 
-A trace is masked, and stored in the transactions that commit and end its turn. Its scores are those
-of the turn itself, and the feedback of users. A score that is taken back stays without a value
-until its deletion was sent. A score that is given after that has another id, since Langfuse deletes
-whatever has the old id some time later.
+Traces are masked, and stored in the transactions that commit and end their turns. Scores come from
+the turn itself and from users' feedback. A retracted score keeps its row, without a value, until
+its deletion was exported. Later feedback gets a new id, since Langfuse deletes by id with a delay.
 """
 
 import logging
@@ -35,7 +34,7 @@ Rows = Sequence[Row[Any]]
 Q = TypeVar("Q", TraceRow, ScoreRow)
 
 LAST: Final = "last"
-MAX_QUESTION_CHARS: Final = 200  # in the list
+MAX_QUESTION_CHARS: Final = 200  # in lists of traces
 
 _RECORD: Final = TypeAdapter(TraceRecord)
 
@@ -44,28 +43,28 @@ FAILING_FIRST: Final[dict[Level, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2
 
 @dataclass(frozen=True, slots=True)
 class TraceRows:
-    """Stores traces: masked, and queued to be sent if `exported`."""
+    """A writer of masked traces, which queues them for export if `is_exported`."""
 
     masking: Masking = field(default_factory=Masking)
-    exported: bool = False
+    is_exported: bool = False
 
     async def save(
         self, session: AsyncSession, traces: Sequence[TraceRecord], now: datetime
     ) -> None:
-        """Store finished traces and their scores; traces that are stored already are replaced."""
+        """Store ended traces and their scores, or replace stored ones; export them from `now`."""
         for trace in traces:
             try:
-                shown = self.masking.trace(trace)
-                row, scores = to_trace_row(shown), _score_rows(shown)
+                masked = self.masking.trace(trace)
+                row, scores = to_trace_row(masked), _to_score_rows(masked)
             except Exception as error:
-                # The turn is over and answered; only its trace is lost.
+                # Losing the trace must not fail the turn, which is answered.
                 log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
                 continue
             await upsert(session, self._queued(row, now))
             await upsert(session, *(self._queued(score, now) for score in scores))
 
     async def save_verdict(self, session: AsyncSession, turn: TurnRow, now: datetime) -> None:
-        """Store the feedback on a turn as scores of its trace; without feedback take them back."""
+        """Store the feedback on a turn as scores of its trace; retract scores without a value."""
         if turn.trace_id is None:
             return
         liked = None if turn.verdict is None else float(turn.verdict == "liked")
@@ -73,15 +72,15 @@ class TraceRows:
             ScoreRecord("user_feedback", liked, "BOOLEAN", self.masking.words(turn.comment)),
             ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL"),
         ):
-            named = (ScoreRow.trace_id == turn.trace_id) & (ScoreRow.name == score.name)
-            # Locked, so that an exporter cannot mark it as sent before its new value is stored.
-            stored = select(ScoreRow).where(named).with_for_update()
+            is_score = (ScoreRow.trace_id == turn.trace_id) & (ScoreRow.name == score.name)
+            # Lock the rows, so that an exporter cannot mark a changed score as sent.
+            stored = select(ScoreRow).where(is_score).with_for_update()
             rows = (await session.scalars(stored)).all()
             row = next((row for row in rows if row.value is not None), None)
             if row is None and score.value is not None:
-                again = f"-{len(rows)}" if rows else ""
+                suffix = f"-{len(rows)}" if rows else ""
                 row = ScoreRow(
-                    score_id=f"{turn.trace_id}-{score.name}{again}",
+                    score_id=f"{turn.trace_id}-{score.name}{suffix}",
                     trace_id=turn.trace_id,
                     observation_id=turn.root_id,
                     at=turn.at,
@@ -92,7 +91,7 @@ class TraceRows:
                 self._queued(row, now)
 
     def _queued(self, row: Q, now: datetime) -> Q:
-        row.state, row.due_at = WAITING if self.exported else KEPT, now
+        row.state, row.due_at = WAITING if self.is_exported else KEPT, now
         return row
 
 
@@ -101,41 +100,41 @@ LOCAL_TRACE_ROWS: Final = TraceRows()
 
 @dataclass(eq=False)
 class TraceStoringRepository(SqlRepository):
-    """The base of repositories that also store traces, by the rules of `rows`."""
+    """The base of repositories that also store traces."""
 
     rows: TraceRows = LOCAL_TRACE_ROWS
 
 
 class SqlTraceStore(TraceStoringRepository):
-    """Traces in the database, on SQLite and Postgres alike. Writes commit."""
+    """The stored traces."""
 
     async def get(self, trace_id: str) -> TraceRecord:
-        """Return the trace with this id, or whose id alone begins with it; `last` is the newest.
+        """Return the only trace whose id begins with `trace_id`, or the newest for "last".
 
         Raises:
-            LookupError: none does, or several do; the message says which.
+            LookupError: no trace matches, or several do; the message lists them.
         """
-        begins = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
-        query = select(TraceRow.record).where(begins).order_by(TraceRow.trace_id).limit(3)
+        matches = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
+        query = select(TraceRow.record).where(matches).order_by(TraceRow.trace_id).limit(3)
         if trace_id == LAST:
             query = select(TraceRow.record).order_by(TraceRow.started_at.desc()).limit(1)
-        found = [unpack(record) for record in await self._all(query)]
-        if len(found) > 1:
-            ids = ", ".join(trace.trace_id for trace in found)
+        traces = [unpack(record) for record in await self._all(query)]
+        if len(traces) > 1:
+            ids = ", ".join(trace.trace_id for trace in traces)
             raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
-        if not found:
+        if not traces:
             raise LookupError(f"there is no trace {trace_id!r} in the local store")
-        of_trace = (ScoreRow.trace_id == found[0].trace_id) & ScoreRow.value.is_not(None)
-        scores = select(ScoreRow.__table__).where(of_trace).order_by(ScoreRow.name)
+        is_score = (ScoreRow.trace_id == traces[0].trace_id) & ScoreRow.value.is_not(None)
+        scores = select(ScoreRow.__table__).where(is_score).order_by(ScoreRow.name)
         rows = await self._rows(scores)
-        return replace(found[0], scores={row.name: to_record(ScoreRecord, row) for row in rows})
+        return replace(traces[0], scores={row.name: to_record(ScoreRecord, row) for row in rows})
 
     async def list_summaries(
         self, limit: int, *, since: datetime | None = None, failed: bool = False
     ) -> Sequence[TraceRow]:
-        """Return traces without their records, at most `limit`, failures first, then the newest.
+        """Return at most `limit` traces without their records, failures first, then the newest.
 
-        With `failed` only those that failed or fell back.
+        If `failed` is set, return only traces of failed or rule-based answers.
         """
         query = select(TraceRow).options(defer(TraceRow.record)).limit(limit)
         if since is not None:
@@ -147,21 +146,21 @@ class SqlTraceStore(TraceStoringRepository):
         return await self._all(query)
 
     async def forget(self, older_than: timedelta) -> int:
-        """Delete older traces with their scores; return how many were never sent."""
+        """Delete older traces with their scores; return how many were never exported."""
         old = delete(TraceRow).where(TraceRow.started_at < self.now() - older_than)
-        kept = select(TraceRow.trace_id)
+        remaining = select(TraceRow.trace_id)
         async with self.sessions.begin() as session:
-            lost = await count_changed(session, old.where(TraceRow.state == WAITING))
+            unsent_count = await count_changed(session, old.where(TraceRow.state == WAITING))
             await session.execute(old)
-            await session.execute(delete(ScoreRow).where(ScoreRow.trace_id.not_in(kept)))
-        return lost
+            await session.execute(delete(ScoreRow).where(ScoreRow.trace_id.not_in(remaining)))
+        return unsent_count
 
 
 class RowQueue(SqlRepository):
-    """The rows of traces, or of scores, that wait to be sent.
+    """The export queue of traces, or of scores.
 
-    A sender claims rows; then they are sent, refused, or due again. A claimed row belongs to one
-    sender until it is due again. Every method commits.
+    An exporter claims rows, then settles or releases them. A claimed row belongs to one exporter
+    until its lease ends. Every method commits.
     """
 
     def __init__(
@@ -172,7 +171,7 @@ class RowQueue(SqlRepository):
         self._key = self._table.primary_key.columns[0]
 
     async def claim(self, limit: int, lease: timedelta) -> Rows:
-        """Claim the rows that have been due longest, at most `limit`, for the time of `lease`."""
+        """Claim at most `limit` due rows, the longest due first, for the duration of `lease`."""
         now, columns = self.now(), self._table.c
         due = select(self._key).where(columns.state == WAITING, columns.due_at <= now)
         due = due.order_by(columns.due_at).limit(limit).with_for_update(skip_locked=True)
@@ -183,36 +182,38 @@ class RowQueue(SqlRepository):
             return rows
 
     async def resume(self) -> None:
-        """Make all waiting rows due: call it when no other process is sending."""
+        """Make all waiting rows due. Call it only when no other process exports."""
         waiting = update(self._table).where(self._table.c.state == WAITING)
         await self._write(waiting.values(due_at=self.now()))
 
     async def settle(self, rows: Rows, *, refused: bool = False) -> None:
-        """Mark rows as sent, or as refused for good; a row that changed meanwhile is due again."""
+        """Mark rows as sent or refused, except those that changed since they were claimed."""
         await self._change(rows, state=REFUSED if refused else SENT)
 
     async def release(self, rows: Rows) -> None:
-        """Make those rows due again that are not settled."""
+        """Make the unsettled rows among `rows` due again."""
         await self._change(rows, due_at=self.now())
 
     async def count_by_state(self) -> Mapping[str, int]:
-        """Return how many rows are in each state."""
+        """Return the number of rows in each state."""
         query = select(self._table.c.state, func.count()).group_by(self._table.c.state)
         return {str(state): count for state, count in await self._rows(query)}
 
     async def _change(self, rows: Rows, **values: object) -> None:
-        # A row that was stored again meanwhile has another time: it was not sent as it is now.
+        # A row stored again since it was claimed has a new `due_at`: its new content is unsent.
         state, due_at = self._table.c.state, self._table.c.due_at
-        untouched = (state == WAITING) & due_at.in_({row.due_at for row in rows})
+        is_unchanged = (state == WAITING) & due_at.in_({row.due_at for row in rows})
         keys = [row._mapping[self._key] for row in rows]
-        await self._write(update(self._table).where(self._key.in_(keys), untouched).values(values))
+        await self._write(
+            update(self._table).where(self._key.in_(keys), is_unchanged).values(values)
+        )
 
 
 def to_trace_row(trace: TraceRecord) -> TraceRow:
-    """Return the row of a masked trace, not queued yet."""
+    """Return the row of a masked trace; the caller sets its state and `due_at`."""
     root, metadata = trace.root, trace.root.metadata
     question = root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
-    # The errors of the turn, or the exception that ended it, and that of its delivery.
+    # The errors of the turn, or else the exception that ended it, and the error of its delivery.
     errors = (metadata.get("error_types") or metadata.get("error_type") or "").split(",")
     errors.append(metadata.get("send_error") or "")
     return TraceRow(
@@ -230,8 +231,8 @@ def to_trace_row(trace: TraceRecord) -> TraceRow:
     )
 
 
-def _score_rows(trace: TraceRecord) -> list[ScoreRow]:
-    """Return the rows of a trace's own scores; one of the same name is replaced."""
+def _to_score_rows(trace: TraceRecord) -> list[ScoreRow]:
+    """Return the rows of a trace's own scores; their ids are stable, so saving replaces them."""
     return [
         ScoreRow(
             score_id=f"{trace.trace_id}-{score.name}",
@@ -250,7 +251,7 @@ def pack(trace: TraceRecord) -> bytes:
 
 
 def unpack(record: bytes) -> TraceRecord:
-    """Return the trace that `pack` wrote."""
+    """Return the trace from the output of `pack`."""
     trace = _RECORD.validate_json(zlib.decompress(record))
     for span in trace.spans:
         span.trace = trace
@@ -258,5 +259,5 @@ def unpack(record: bytes) -> TraceRecord:
 
 
 def to_datetime(nanoseconds: int) -> datetime:
-    """Return a time of a span."""
+    """Return the UTC datetime of a span's time stamp."""
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC)

@@ -1,4 +1,4 @@
-"""Turns: their records and usage, statistics, feedback, lines of a dataset."""
+"""Turns: their records, usage, statistics, feedback, and export as a dataset."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from db.models import ChatRow, FactRow, MessageRow, OutboxRow, TurnRow, WineRow,
 from db.repositories.people import apply_changes
 from db.repositories.traces import TraceRows, TraceStoringRepository
 
-HISTORY: Final = 10
-"""Messages before a turn that are exported with it."""
-RATED: Final = "rated"
-LONGEST_COMMENT: Final = 1000  # characters
+HISTORY_LENGTH: Final = 10
+"""The number of previous messages that are exported with a turn."""
+RATED: Final = "rated"  # the kind of a fact inferred from a verdict
+MAX_COMMENT_CHARS: Final = 1000
 
 Verdict = Literal["liked", "disliked"]
 
@@ -31,7 +31,7 @@ Answer = aliased(MessageRow)
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn as it is stored: its record, its messages, its trace, its changes."""
+    """Everything that is stored of a turn."""
 
     record: TurnRow
     messages: tuple[StoredMessage, ...] = ()
@@ -40,10 +40,10 @@ class EndedTurn:
 
 
 class TurnRepository(TraceStoringRepository):
-    """The turns of a database, and the feedback of users on them. Writes commit."""
+    """The turns, and users' feedback on them."""
 
     async def save(self, ended: EndedTurn) -> None:
-        """Store a turn, whole or not at all."""
+        """Store a turn in one transaction."""
         async with self.sessions.begin() as session:
             await save_turn(session, ended, self.now(), self.rows)
 
@@ -55,12 +55,12 @@ class TurnRepository(TraceStoringRepository):
         return await self._newest(TurnRow.turn_id == turn_id)
 
     async def find_by_message(self, chat_id: int, message_id: int) -> TurnRow | None:
-        """Return the turn whose answer includes this message of the bot; None if there is none."""
-        of_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
-        return await self._newest(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(of_message)))
+        """Return the turn whose answer includes a message; None if there is none."""
+        is_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
+        return await self._newest(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(is_message)))
 
     async def find_last(self, chat_id: int) -> TurnRow | None:
-        """Return the turn of a chat that ended last; None if there is none."""
+        """Return the newest turn of a chat; None if there is none."""
         return await self._newest(TurnRow.chat_id == chat_id)
 
     async def _newest(self, where: ColumnElement[bool]) -> TurnRow | None:
@@ -68,55 +68,57 @@ class TurnRepository(TraceStoringRepository):
         return await self._first(newest.limit(1))
 
     async def sum_usage(self, since: datetime, user_id: int | None = None) -> Spent:
-        """Return the usage of a user since a moment, or that of everyone."""
-        used = select(func.sum(TurnRow.requests), func.sum(TurnRow.cost_usd))
-        used = used.where(TurnRow.at >= since)
+        """Return the usage since a time, of one user or of all if `user_id` is None."""
+        totals = select(func.sum(TurnRow.requests), func.sum(TurnRow.cost_usd))
+        totals = totals.where(TurnRow.at >= since)
         if user_id is not None:
-            used = used.where(TurnRow.user_id == user_id)
-        [(requests, cost)] = await self._rows(used)
+            totals = totals.where(TurnRow.user_id == user_id)
+        [(requests, cost)] = await self._rows(totals)
         return Spent(requests=int(requests or 0), cost_usd=float(cost or 0))
 
     async def list_by_day(self, since: datetime) -> dict[date, list[TurnRow]]:
-        """Return the turns of every day (UTC) from that of `since` until today."""
-        first, last = since.astimezone(UTC).date(), self.now().astimezone(UTC).date()
+        """Return the turns by UTC day, for every day from the day of `since` to today."""
+        first = since.astimezone(UTC).date()
+        day_count = (self.now().astimezone(UTC).date() - first).days + 1
         since_midnight = TurnRow.at >= datetime.combine(first, time(), UTC)
-        numbers = range((last - first).days + 1)
-        days: dict[date, list[TurnRow]] = {first + timedelta(days=number): [] for number in numbers}
+        days: dict[date, list[TurnRow]] = {first + timedelta(n): [] for n in range(day_count)}
         for turn in await self._all(select(TurnRow).where(since_midnight)):
             days.setdefault(turn.at.date(), []).append(turn)
         return days
 
     async def rate(self, turn_id: int, verdict: Verdict | None) -> TurnRow | None:
-        """Store the verdict on a turn, None to retract it; a change clears reason and comment.
+        """Store the verdict on a turn, or retract it with None; return the turn.
 
-        Like all feedback it is one statement, so that simultaneous presses on several replicas are
-        all counted. For an unknown turn nothing is stored: buttons of deleted turns are pressed
-        every day.
+        A changed verdict clears reason and comment. Return None for an unknown turn: users press
+        buttons of deleted turns every day.
         """
-        is_other = TurnRow.verdict.is_distinct_from(verdict)
-        return await self._set_feedback(turn_id, is_other, verdict=verdict, reason=None, comment="")
+        is_changed = TurnRow.verdict.is_distinct_from(verdict)
+        return await self._set_feedback(
+            turn_id, is_changed, verdict=verdict, reason=None, comment=""
+        )
 
     async def explain(
         self, turn_id: int, field: Literal["reason", "comment"], text: str
     ) -> TurnRow | None:
-        """Store the reason for a dislike, or a comment on it, cut; return the turn."""
-        text = strip_unstorable(text).strip()[:LONGEST_COMMENT]
+        """Store the reason for a dislike, or a truncated comment; return the turn, if any."""
+        text = strip_unstorable(text).strip()[:MAX_COMMENT_CHARS]
         return await self._set_feedback(turn_id, TurnRow.verdict == "disliked", **{field: text})
 
     async def _set_feedback(
         self, turn_id: int, where: ColumnElement[bool], **values: str | None
     ) -> TurnRow | None:
-        """Change the feedback on a turn, and the taste and score it sets; return the turn."""
-        is_it = TurnRow.turn_id == turn_id
+        """Change the feedback on a turn, and the taste and scores that follow from it."""
+        is_turn = TurnRow.turn_id == turn_id
         async with self.sessions.begin() as session:
-            await session.execute(update(TurnRow).where(is_it, where).values(values))
-            if turn := await session.scalar(select(TurnRow).where(is_it)):
+            # One conditional statement, so that simultaneous presses on two replicas both count.
+            await session.execute(update(TurnRow).where(is_turn, where).values(values))
+            if turn := await session.scalar(select(TurnRow).where(is_turn)):
                 await _rate_taste(session, turn, self.now())
                 await self.rows.save_verdict(session, turn, self.now())
         return turn
 
     async def forget(self, older_than: timedelta) -> int:
-        """Delete turns that are older, with their answers and feedback; return how many."""
+        """Delete older turns with their answers and feedback; return their number."""
         return await self._write(delete(TurnRow).where(TurnRow.at < self.now() - older_than))
 
 
@@ -125,22 +127,21 @@ async def save_turn(
     ended: EndedTurn,
     now: datetime,
     rows: TraceRows,
-    waits: timedelta = timedelta(0),
+    trace_delay: timedelta = timedelta(0),
 ) -> None:
-    """Store a turn: its record, its messages, its trace, and its changes of facts and bottles.
+    """Store a turn: its record, messages, trace, and changes of user data.
 
-    The trace is sent after the time `waits`.
+    The trace is exported after `trace_delay`.
     """
-    turn = ended.record
     await _save_messages(session, ended, now)
-    await upsert(session, turn)
+    await upsert(session, ended.record)
     if ended.trace is not None:
-        await rows.save(session, [ended.trace], now + waits)
+        await rows.save(session, [ended.trace], now + trace_delay)
     await apply_changes(session, ended.changes, now)
 
 
 async def _save_messages(session: AsyncSession, ended: EndedTurn, now: datetime) -> None:
-    """Store the messages of a turn, once, under the present id of their chat."""
+    """Store new messages of a turn, under the current id of a group that was migrated."""
     chat = await session.get(ChatRow, ended.record.chat_id) if ended.messages else None
     rows = [
         MessageRow(
@@ -160,14 +161,14 @@ async def _save_messages(session: AsyncSession, ended: EndedTurn, now: datetime)
 
 async def export_turns(
     sessions: Sessions,
-    hide: Callable[[str], str],
+    mask: Callable[[str], str],
     since: datetime | None = None,
     *,
     disliked: bool = False,
 ) -> list[dict[str, object]]:
-    """Return the turns, or only `disliked` ones, that have messages, as lines of a dataset.
+    """Return turns with stored messages as lines of a dataset, the oldest first.
 
-    The oldest come first. The lines name no user, and `hide` masks their messages.
+    If `disliked` is set, return only those. The lines contain no user, and `mask` masks all text.
     """
     is_question = (UserMessage.turn_id == TurnRow.turn_id) & (UserMessage.role == "user")
     is_answer = (Answer.turn_id == TurnRow.turn_id) & (Answer.role == "assistant")
@@ -180,21 +181,26 @@ async def export_turns(
     lines: list[dict[str, object]] = []
     async with sessions() as session:
         for turn, question, answer in await session.execute(query.order_by(TurnRow.at)):
-            earlier = (MessageRow.chat_id == question.chat_id) & (MessageRow.id < question.id)
-            before = select(MessageRow).where(earlier).order_by(MessageRow.id.desc()).limit(HISTORY)
+            is_earlier = (MessageRow.chat_id == question.chat_id) & (MessageRow.id < question.id)
+            earlier = (
+                select(MessageRow)
+                .where(is_earlier)
+                .order_by(MessageRow.id.desc())
+                .limit(HISTORY_LENGTH)
+            )
             history = [
-                {"role": row.role, "content": hide(row.content), "wine_ids": row.wine_ids}
-                for row in await session.scalars(before)
+                {"role": row.role, "content": mask(row.content), "wine_ids": row.wine_ids}
+                for row in await session.scalars(earlier.limit(HISTORY_LENGTH))
             ]
             lines.append(
                 {
                     "id": f"turn-{turn.turn_id}",
                     "kind": turn.verdict or "turn",
-                    "messages": [hide(question.content)],
+                    "messages": [mask(question.content)],
                     "history": history[::-1],
                     "expect": {},
-                    "note": ": ".join(filter(None, [turn.reason, hide(turn.comment)])),
-                    "answer": hide(answer.content),
+                    "note": ": ".join(filter(None, [turn.reason, mask(turn.comment)])),
+                    "answer": mask(answer.content),
                     "outcome": turn.outcome,
                     "trace_id": turn.trace_id,
                 }
@@ -203,18 +209,18 @@ async def export_turns(
 
 
 async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> None:
-    """Store a verdict on a turn as the user's taste for the first grapes of its wines."""
+    """Replace the taste inferred from a turn: the main grapes of the wines it recommended."""
     is_rating = (FactRow.turn_id == turn.turn_id) & (FactRow.kind == RATED)
     await session.execute(delete(FactRow).where(is_rating))
     if turn.verdict is None or not turn.user_id:
         return
-    shown = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
-    ids = {wine_id for listed in await session.scalars(shown) for wine_id in listed}
+    id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
+    ids = {wine_id for wine_ids in await session.scalars(id_lists) for wine_id in wine_ids}
     blends = await session.scalars(select(WineRow.grapes).where(WineRow.id.in_(ids)))
-    said = "+" if turn.verdict == "liked" else "-"
+    sign = "+" if turn.verdict == "liked" else "-"
     for grape in sorted({grapes[0] for grapes in blends if grapes}):
         value = f"grapes={grape}"
         fact = FactRow(
-            user_id=turn.user_id, kind=RATED, turn_id=turn.turn_id, value=value, said=said, at=now
+            user_id=turn.user_id, kind=RATED, turn_id=turn.turn_id, value=value, said=sign, at=now
         )
         session.add(fact)

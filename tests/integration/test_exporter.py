@@ -19,7 +19,7 @@ from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.otlp import OtlpReceiver
 from tests.traces import NOON, bare_trace, export, exporter_to, save_traces
 
-EXPORTED = TraceRows(exported=True)
+EXPORTED = TraceRows(is_exported=True)
 WAITS = [2, 4, 8, 16, 32, 64, 128, 256, 300]
 
 

@@ -46,7 +46,7 @@ class Room:
     def __post_init__(self) -> None:
         self.may_answer.set()
         self.answerer = FakeAnswerer(self._reply)
-        self.turns = TurnRepository(self.sessions, rows=TraceRows(exported=True))
+        self.turns = TurnRepository(self.sessions, rows=TraceRows(is_exported=True))
 
     async def _reply(self, text: str) -> Reply:
         await self.may_answer.wait()

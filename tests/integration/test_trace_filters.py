@@ -106,7 +106,7 @@ async def test_every_question_of_the_docs_finds_its_turns_in_langfuse(
     await deliver(otlp_receiver, sessions, *TRACES)
     record = TurnRow(turn_id=8, chat_id=1, user_id=1, at=NOON, outcome="answered")
     record.trace_id, record.root_id = TRACES[7].trace_id, TRACES[7].root.span_id
-    turns = TurnRepository(sessions, rows=TraceRows(exported=True))
+    turns = TurnRepository(sessions, rows=TraceRows(is_exported=True))
     await turns.save(EndedTurn(record))
     await turns.rate(8, "liked")
     await turns.rate(8, "disliked")

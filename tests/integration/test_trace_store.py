@@ -57,7 +57,7 @@ async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store: Sql
 
 
 async def test_old_traces_are_forgotten_and_unsent_ones_counted(sessions: Sessions) -> None:
-    store = SqlTraceStore(sessions, lambda: NOON, TraceRows(exported=True))
+    store = SqlTraceStore(sessions, lambda: NOON, TraceRows(is_exported=True))
     await save_traces(store, [bare_trace(f"{age}" * 32, NOON - age * DAY) for age in range(6)])
     assert await store.forget(4 * DAY + HOUR) == 1
     assert firsts(await store.list_summaries(9)) == "01234"
