@@ -47,7 +47,7 @@ _I_AM: Final = "(?:i am|i m|im)"
 
 @dataclass(frozen=True, slots=True)
 class SafetyState:
-    """The concerns and allergies of a user."""
+    """The concerns and allergies that a user stated."""
 
     turn_concerns: frozenset[Concern] = frozenset()
     """Concerns that this turn's message states, or that the model detected in it."""
@@ -110,7 +110,7 @@ NO_CONCERNS: Final = SafetyState()
 
 
 def gravest_concern(concerns: Collection[Concern]) -> Concern | None:
-    """Return the gravest of the concerns, or None."""
+    """Return the gravest of the concerns, or None if there are none."""
     return next((concern for concern in CONCERNS if concern in concerns), None)
 
 
@@ -126,16 +126,16 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
         for match in phrase.finditer(sentence)
         if not match["denied"] and (concern != "under_age" or _is_minor(match, drinking_age))
     }
-    allergies = {
-        allergy: bool(match["first_person"])
+    allergies = [
+        (allergy, bool(match["first_person"]))
         for allergy, allergic in phrases.allergy_patterns.items()
         for match in allergic.finditer(sentence)
         if phrases.denials.isdisjoint(match[0].split())
-    }
+    ]
     return SafetyState(
         turn_concerns=frozenset(languages),
-        allergies=frozenset(allergies),
-        own_allergies=frozenset(allergy for allergy, is_own in allergies.items() if is_own),
+        allergies=frozenset(allergy for allergy, _ in allergies),
+        own_allergies=frozenset(allergy for allergy, is_own in allergies if is_own),
         # The patterns, and so the keys, are in order of gravity.
         language=next(iter(languages.values()), ""),
     )
@@ -162,7 +162,7 @@ class _Phrases(StrictModel):
     """The content of `care_phrases.toml`: words shared by all phrases, and the phrases."""
 
     fillers: WordSet
-    clauses: WordSet
+    clause_starts: WordSet
     numbers: str
     denials: WordSet
     allergies: dict[Allergy | Literal["allergic", "first_person"], str]
@@ -189,7 +189,8 @@ class _Phrases(StrictModel):
 
     def _expand(self, phrase: str) -> str:
         """Return a phrase as a pattern; `care_phrases.toml` explains its placeholders."""
-        punctuation, clause_start = "[.,!?;:\n]", _any(self.clauses)
+        punctuation = "[.,!?;:\n]"
+        clause_start = _any(self.clause_starts)
         placeholders = {
             ".. ": "..",  # must be first: the pattern of ".." ends with a space of its own
             "..": r"(?:\w+ ){0,3}",
@@ -287,7 +288,7 @@ class Help:
         concern = safety.new_concern or gravest_concern(safety.concerns)
         if concern is None:
             return ""
-        # In the turn of the crisis itself the reply is `crisis_help`; later, do not mention it.
+        # The reply in the turn of a crisis is `crisis_help`; later notices do not mention it.
         name = "after_crisis" if concern == "crisis" else concern
         text: str = getattr(self._texts_for(safety), name)
         return text.replace("{age}", str(self.drinking_age))

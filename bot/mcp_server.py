@@ -49,7 +49,7 @@ def create_toolbox(resources: Resources) -> Toolbox:
     search, get = wine_tools(resources.repositories.wines)
 
     async def find_similar_wines(wine_id: ShortText, run: Run) -> object:
-        """Wines of the catalogue that are like one of it, most alike first."""
+        """Find wines of the catalogue that are similar to one of them, the most similar first."""
         return await search.function(WineQuery(like=wine_id), run)
 
     quotes = quote_documents_tool(resources.documents, cache=resources.cache)

@@ -51,6 +51,8 @@ def test_any_allergy_counts_but_only_the_first_person_makes_it_ones_own() -> Non
     assert own.allergies == own.own_allergies == {"egg"}
     assert wifes.allergies == {"milk"}
     assert not wifes.own_allergies
+    both = read_safety_state("I'm allergic to eggs, and my wife has an egg allergy")
+    assert both.own_allergies == {"egg"}
     assert not read_safety_state("ich bin nicht allergisch gegen Milch").allergies
 
 
