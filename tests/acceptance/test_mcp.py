@@ -1,4 +1,4 @@
-"""Tools of other programs by the Model Context Protocol, in turns through Telegram's protocol."""
+"""External tools, called by the Model Context Protocol in turns of the running bot."""
 
 import json
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ async def bot_with_desk(
     notes: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> AsyncIterator[None]:
-    """The bot with the double's tools, and a wrong entry beside them."""
+    """Run the bot with the double's tools and an invalid entry."""
     caplog.set_level("INFO")
     servers = {"desk": entry(notes, "fair", "die"), "cellar": {"command": "x", "url": "http://y"}}
     settings = known_to(model_server) | {"MCP_SERVERS": json.dumps(servers)}
@@ -44,7 +44,7 @@ async def up(caplog: pytest.LogCaptureFixture, times: int) -> None:
     await eventually(lambda: caplog.text.count("desk offers 4 tools") == times)
 
 
-async def test_the_model_calls_a_tool_of_a_server_and_its_result_is_evidence(
+async def test_the_result_of_an_external_tool_is_evidence(
     bot_api: BotApi,
     model_server: ModelServer,
     environment: dict[str, str],
@@ -74,7 +74,7 @@ async def test_the_model_calls_a_tool_of_a_server_and_its_result_is_evidence(
     assert failed == "Error: desk failed: Connection closed; answer without it"
 
 
-async def test_a_tool_that_writes_runs_once_when_the_user_who_asked_presses_its_button(
+async def test_a_destructive_tool_runs_once_after_a_press_by_the_user_who_asked(
     bot_api: BotApi,
     model_server: ModelServer,
     environment: dict[str, str],
@@ -102,7 +102,7 @@ async def test_a_tool_that_writes_runs_once_when_the_user_who_asked_presses_its_
     assert notes.read_text() == "Käse & Wein `jetzt`\n"
 
 
-async def test_a_call_that_a_kill_interrupts_is_not_run_again(
+async def test_a_call_interrupted_by_a_kill_is_not_repeated(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
@@ -120,7 +120,7 @@ async def test_a_call_that_a_kill_interrupts_is_not_run_again(
     assert notes.read_text() == "once\n"
 
 
-def test_doctor_lists_the_tools_of_servers_and_what_is_wrong(
+def test_doctor_lists_the_tools_and_problems_of_servers(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     servers = {

@@ -1,4 +1,4 @@
-"""Our tools, listed and called by the official client of the Model Context Protocol."""
+"""The bot's tools, listed and called by the official client of the Model Context Protocol."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ async def test_another_agent_searches_the_starter_cellar_over_stdio(
         await searched(client)
 
 
-async def test_another_agent_searches_over_http_with_the_token_of_the_api(
+async def test_another_agent_searches_over_http_with_the_api_token(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -1,4 +1,4 @@
-"""What is remembered of a person, through the bot as it runs: with a model, and without any."""
+"""The memory of users in the running bot, with a model and without one."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ async def press(bot_api: BotApi, message: JsonObject, data: str, user_id: int) -
     return str(bot_api.calls_of("answerCallbackQuery")[-1].params.get("text", ""))
 
 
-async def test_a_taste_is_told_by_command_and_by_button_and_holds_without_a_model(
+async def test_a_fact_is_stored_by_command_and_button_and_applies_without_a_model(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     async with running_here(bot_api, environment):
@@ -61,7 +61,7 @@ async def test_a_taste_is_told_by_command_and_by_button_and_holds_without_a_mode
         assert buttons(await last(bot_api, 4, ADA)) == []
 
 
-async def test_a_model_remembers_what_is_told_below_its_answer_and_undone_by_a_press(
+async def test_a_fact_that_a_model_stores_is_shown_and_undone_by_a_press(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.script(
@@ -91,7 +91,7 @@ async def test_a_model_remembers_what_is_told_below_its_answer_and_undone_by_a_p
         assert "nothing in your cellar" in (await last(bot_api, 3, ADA))["text"]
 
 
-async def test_a_cellar_is_kept_by_commands_and_files(
+async def test_a_cellar_is_changed_by_commands_and_files(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     async with running_here(bot_api, environment):
@@ -114,7 +114,7 @@ async def test_a_cellar_is_kept_by_commands_and_files(
         assert "7 × Barolo 2016 · €45 each" in said  # the price is kept
 
 
-async def test_a_reminder_comes_by_itself_once_and_is_off_by_one_press(
+async def test_a_reminder_is_sent_once_and_can_be_turned_off_by_a_press(
     bot_api: BotApi, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime.now(UTC)
@@ -136,7 +136,7 @@ async def test_a_reminder_comes_by_itself_once_and_is_off_by_one_press(
     assert sum("worth opening this year" in text for text in bot_api.sent(ADA)) == 1
 
 
-async def test_a_new_person_is_asked_for_their_age(
+async def test_a_new_user_is_asked_for_their_age(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     async with running_here(bot_api, environment, LEGAL_AGE="20"):
@@ -154,7 +154,7 @@ async def test_a_new_person_is_asked_for_their_age(
         assert "alcohol" in (await last(bot_api, 3, BEA))["text"]
 
 
-async def test_usual_prices_hold_until_words_say_otherwise(
+async def test_the_usual_budget_applies_unless_a_message_names_another(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     async def prices(words: str, count: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""Labels and wine lists, sent to the running bot; Telegram and the models are doubled."""
+"""Labels and wine lists, sent to the running bot; Telegram and the models are doubles."""
 
 import json
 from typing import Any
@@ -40,7 +40,7 @@ def ids_in(request: JsonObject) -> list[str]:
     return [wine["wine_id"] for wine in tool_results(request)[0]["wines"]]
 
 
-async def test_labels_are_read_side_by_side_looked_up_in_the_cellar_and_in_no_trace(
+async def test_labels_are_read_concurrently_looked_up_and_not_traced(
     bot_api: BotApi,
     model_server: ModelServer,
     otlp_receiver: OtlpReceiver,
@@ -119,7 +119,7 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     assert "1. Trimbach Riesling Réserve 2021" in then
 
 
-async def test_a_list_without_a_model_that_answers_and_a_picture_without_one_that_reads(
+async def test_a_list_without_a_chat_model_and_a_picture_without_a_vision_model(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     page = (*LIST[::2], {"name": "Cuvée Mystère", "vintage": 2018, "price": "28"})
@@ -137,7 +137,7 @@ async def test_a_list_without_a_model_that_answers_and_a_picture_without_one_tha
     assert "Pictures that I could not read: 1." in unread
 
 
-async def test_a_question_in_reply_to_somebodys_picture_is_about_it(
+async def test_a_reply_to_another_users_picture_is_about_the_picture(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     group, bot = -700, "@sommelier_test_bot"

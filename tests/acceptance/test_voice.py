@@ -1,4 +1,4 @@
-"""Voice messages to the running bot; Telegram, the models and what hears are doubled."""
+"""Voice messages to the running bot; Telegram, the models and the transcriber are doubles."""
 
 from tests.acceptance.test_end_to_end import CHAT, known_to, running_here
 from tests.acceptance.test_pictures import recommending
@@ -20,7 +20,7 @@ def hearing(server: ModelServer, **more: str) -> dict[str, str]:
     }
 
 
-async def test_what_is_said_is_told_and_answered_like_words_in_its_language(
+async def test_a_voice_message_is_transcribed_shown_and_answered_in_its_language(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.hear("Ein Rotwein zu Lamm, bis 25 Euro.")
@@ -38,7 +38,7 @@ async def test_what_is_said_is_told_and_answered_like_words_in_its_language(
     assert recording.file.filename == "voice.ogg"
 
 
-async def test_a_recording_is_answered_and_is_others_words_if_forwarded(
+async def test_a_forwarded_recording_is_answered_as_the_words_of_somebody_else(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.hear(LAMB, "I hate Chardonnay")
@@ -55,7 +55,7 @@ async def test_a_recording_is_answered_and_is_others_words_if_forwarded(
     assert asked == "[forwarded, written by somebody else]\n> I hate Chardonnay"
 
 
-async def test_what_cannot_be_heard_is_said_so(
+async def test_users_learn_that_a_recording_cannot_be_transcribed(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.hear(error(500), error(500), raw(b'{"text": " "}'))
@@ -72,7 +72,7 @@ async def test_what_cannot_be_heard_is_said_so(
     assert said_without.startswith("I answer words.")
 
 
-async def test_an_answer_is_read_aloud_to_who_chose_so(
+async def test_an_answer_is_read_aloud_to_users_who_chose_that(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.hear(LAMB, LAMB)

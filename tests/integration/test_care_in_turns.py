@@ -1,4 +1,4 @@
-"""Care in whole turns: whatever a model does, nobody is shown what they must not drink."""
+"""Safety in whole turns: no model can show users wines that they must not drink."""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -43,7 +43,7 @@ answered = partial(reply_to, wines=(CHINON, RIOJA, FREE))
 IN_POLISH = "nie chcę już żyć, czerwone wino na dziś"
 
 
-async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
+async def test_a_crisis_that_only_the_model_detects_is_answered_with_help(
     model_server: ModelServer,
 ) -> None:
     model_server.script(search(), answer_json(VALID | {"concern": "crisis"}))
@@ -59,7 +59,7 @@ async def test_a_crisis_that_only_the_model_understands_is_answered_with_help(
     assert (reply.outcome, reply.retries) == ("care", 0)
 
 
-async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
+async def test_a_concern_that_the_model_detects_applies_to_its_answer_with_a_notice(
     model_server: ModelServer,
 ) -> None:
     both = VALID | {"wines": [{"wine_id": CHINON.id}, {"wine_id": FREE.id}]}
@@ -79,7 +79,7 @@ async def test_a_concern_of_a_model_holds_for_its_answer_and_its_reason_is_said(
         )
 
 
-async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
+async def test_the_pregnancy_of_another_guest_does_not_remove_wines(
     model_server: ModelServer,
 ) -> None:
     said = "My sister is pregnant and comes to dinner, lamb for all. What do I serve?"
@@ -96,7 +96,7 @@ async def test_who_is_pregnant_at_the_table_takes_no_wine_from_the_others(
 
 
 @pytest.mark.parametrize("concern", ["None", None, "no crisis", 3])
-async def test_a_model_that_names_a_concern_at_random_spoils_no_answer(
+async def test_a_random_concern_from_the_model_does_not_spoil_an_answer(
     model_server: ModelServer, concern: object
 ) -> None:
     model_server.script(search(), answer_json(VALID | {"concern": concern}))
@@ -161,7 +161,7 @@ def chat(bot_api: BotApi, sqlite_sessions: Sessions) -> Chat:
     return Chat(bot_api, sqlite_sessions)
 
 
-async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(chat: Chat) -> None:
+async def test_concerns_outlive_a_restart_and_only_permanent_ones_outlive_new(chat: Chat) -> None:
     async with chat.started():
         await chat.say("I'm 15", "have to drive home after")
     async with chat.started():
@@ -169,7 +169,7 @@ async def test_what_was_told_outlives_a_restart_and_only_some_of_it_new(chat: Ch
     assert chat.remembered == [[], ["under_age"], ["driving", "under_age"], ["under_age"]]
 
 
-async def test_a_concern_that_a_model_noticed_is_remembered_by_a_press_alone(chat: Chat) -> None:
+async def test_a_concern_that_a_model_detected_is_stored_only_after_a_press(chat: Chat) -> None:
     chat.notices.append(frozenset({"dependence"}))
     async with chat.started():
         await chat.say("mam problem z piciem", "a red")
@@ -181,7 +181,7 @@ async def test_a_concern_that_a_model_noticed_is_remembered_by_a_press_alone(cha
     assert chat.remembered == [[], [], [], ["dependence"]]
 
 
-async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(chat: Chat) -> None:
+async def test_only_the_user_who_wrote_can_retract_a_crisis_with_the_button(chat: Chat) -> None:
     async with chat.started():
         await chat.say("I want to end my life", "a red")
         await chat.press(user_id=CHAT + 1)
@@ -193,7 +193,7 @@ async def test_a_crisis_that_was_none_is_taken_back_by_a_press_of_its_person(cha
     assert chat.remembered == [["crisis"], ["crisis"], []]
 
 
-async def test_help_is_said_without_the_answerer(chat: Chat) -> None:
+async def test_help_needs_no_answerer(chat: Chat) -> None:
     async with chat.started():
         await chat.say("ich will nicht mehr leben")
         await chat.say("/quotes I want to kill myself")
@@ -206,13 +206,13 @@ async def test_help_is_said_without_the_answerer(chat: Chat) -> None:
     assert {turn.trace.scores["outcome"].value for turn in chat.tracer.turns} == {"care"}
 
 
-async def test_nothing_is_looked_up_for_who_must_not_drink(chat: Chat) -> None:
+async def test_look_ups_are_refused_to_users_who_must_not_drink(chat: Chat) -> None:
     async with chat.started():
         await chat.say("I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon")
     assert [turn.trace.scores["outcome"].value for turn in chat.tracer.turns][1:] == ["care"] * 3
 
 
-async def test_a_model_is_told_what_the_guest_owns_unless_they_must_not_drink_it() -> None:
+async def test_own_cellar_lists_only_wines_that_the_guest_may_drink() -> None:
     call = ToolCall("call_1", "own_cellar", "{}")
     barolo = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), id=1)
     owner = Person(bottles=(barolo,), user_id=7)

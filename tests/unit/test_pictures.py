@@ -81,7 +81,7 @@ def test_numbers_that_are_not_in_the_line_are_removed(
     assert wine.model_dump(include=set(kept)) == kept
 
 
-def test_what_is_no_wine_counts_as_a_line_that_was_not_read() -> None:
+def test_lines_that_are_not_wines_count_as_unreadable() -> None:
     wines = [
         CHABLIS,
         {"line": "illegible", "name": "Chablis"},
@@ -106,7 +106,7 @@ VOUVRAY = SANCERRE.model_copy(update={"id": "ours", "allergens": (Allergen.EGG,)
         (Person(facts=(Fact("hate", "grapes=chardonnay", "no Chardonnay"),)), ["Vouvray"]),
     ],
 )
-async def test_of_a_list_nobody_is_shown_what_they_must_or_would_not_drink(
+async def test_wines_of_a_list_that_a_user_must_or_would_not_drink_are_left_out(
     person: Person, left: list[str]
 ) -> None:
     wines = (
@@ -118,7 +118,7 @@ async def test_of_a_list_nobody_is_shown_what_they_must_or_would_not_drink(
     assert [wine.name for wine in found] == left
 
 
-async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
+async def test_the_complete_entries_of_a_truncated_list_are_used(
     model_server: ModelServer,
 ) -> None:
     wines = [
@@ -140,7 +140,7 @@ async def test_of_a_list_that_is_cut_off_the_whole_entries_are_kept(
     assert len(as_text(told.content, 99_999)) < Limits().result_chars
 
 
-async def test_of_a_label_that_was_hardly_read_a_model_is_told_so() -> None:
+async def test_the_model_learns_that_a_label_was_hardly_readable() -> None:
     read = ReadWine(id="label#1", line="x", name="Margaux")
     told = await Attachment(shows="labels", wines=(read,)).describe_for_model(
         FakeCatalogue(), Person()
@@ -148,7 +148,7 @@ async def test_of_a_label_that_was_hardly_read_a_model_is_told_so() -> None:
     assert "too little was read" in as_text(told.content, 99_999)
 
 
-def test_a_line_says_that_it_was_read_and_how_surely() -> None:
+def test_a_line_states_that_it_was_read_and_how_reliably() -> None:
     wine = ReadWine(id="list#1", line="x", name="Chablis", price=48, glass_price=9, sure="unsure")
     with use_language("de"):
         assert format_facts(wine) == "von der Weinkarte · schwer zu lesen · 48 · 9 im Glas"
