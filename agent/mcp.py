@@ -86,12 +86,13 @@ def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
         entries = dict(entries.get("mcpServers", entries).items())
     except (ValueError, AttributeError, RecursionError):
         return {}, ['must be JSON like {"time": {"command": "uvx", "args": ["mcp-server-time"]}}']
-    servers, problems = dict[str, McpServer](), list[str]()
+    servers = dict[str, McpServer]()
+    problems = list[str]()
     for name, entry in entries.items():
         try:
             server = McpServer.model_validate(entry)
         except ValidationError as error:
-            # "answer" stands for the whole value if the entry is not an object.
+            # The description begins like this if the whole entry is not an object.
             problem = describe_validation_error(error).removeprefix("answer: ")
             problems.append(f"{quoted(name)}: {problem}")
             continue
@@ -234,11 +235,13 @@ class Connection:
     async def _propose(self, tool: str, arguments: AnyArguments, _: Run) -> ToolOutput:
         """Propose a call to the user; raise ToolError if its arguments are too long."""
         name = api_name(f"{self.name}__{tool}")
-        shown = strip_invisible(json.dumps(arguments.model_extra, ensure_ascii=False))
-        if len(shown) > MAX_ARGUMENT_CHARS:
+        arguments_json = strip_invisible(json.dumps(arguments.model_extra, ensure_ascii=False))
+        if len(arguments_json) > MAX_ARGUMENT_CHARS:
             problem = f"the arguments have more than {MAX_ARGUMENT_CHARS} characters"
             raise ToolError(f"{problem}; the user, who must consent, could not read them")
-        return ToolOutput(PROPOSED_MESSAGE, {f"{name} {shown}": Proposal(name, shown)})
+        return ToolOutput(
+            PROPOSED_MESSAGE, {f"{name} {arguments_json}": Proposal(name, arguments_json)}
+        )
 
     async def _call(self, tool: str, arguments: AnyArguments, run: Run) -> ToolOutput:
         """Run a tool for the model, and return its result with the evidence in it."""
