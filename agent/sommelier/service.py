@@ -280,7 +280,7 @@ class Sommelier:
         """Return a reply with the wines that were read, and for labels our closest wines."""
         read = await attachment.wines_for(person, self._catalogue)
         if not read:
-            return Reply(text=translate("nothing_read"))
+            return Reply(text=translate("nothing_suitable" if attachment.wines else "nothing_read"))
         if attachment.shows != "labels":
             lines = [f"- {escape(wine.label)} · {escape(format_facts(wine))}" for wine in read]
             if len(lines) > MAX_LISTED_WINES:

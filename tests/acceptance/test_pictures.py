@@ -128,11 +128,17 @@ async def test_a_list_without_a_chat_model_and_a_picture_without_a_vision_model(
     async with running_here(bot_api, environment, **only_seeing, SECOND_API_KEY="sk"):
         bot_api.send("photo", drawn(["x"]), CHAT, "what of this with duck, under 50?")
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
+        bot_api.say("/taste no Riesling", chat_id=CHAT)
+        await bot_api.wait_for_message(2, chat_id=CHAT)
+        model_server.script(read("labels", TRIMBACH))
+        bot_api.send("photo", drawn(["Trimbach"]), CHAT)
+        hated = (await bot_api.wait_for_message(3, chat_id=CHAT))[2]
         model_server.default = error(401)
         bot_api.send("photo", drawn(["Trimbach"]), CHAT)
-        (_, unread) = await bot_api.wait_for_message(2, chat_id=CHAT)
+        unread = (await bot_api.wait_for_message(4, chat_id=CHAT))[3]
     assert said.startswith("I read 3 wines on this list.")
     assert "Cuvée Mystère 2018 · from the wine list · 28" in said
+    assert hated.startswith("I read wine in that, but none that I may offer you")
     assert "I could not read a wine in that." in unread
     assert "Pictures that I could not read: 1." in unread
 
