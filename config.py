@@ -1,7 +1,7 @@
-"""Settings, read once from the environment and `.env`.
+"""Read the settings from the environment and `.env`.
 
-A field's name in capitals is its variable, the line below it says what the variable does;
-`sommelier doctor --settings` prints both. An empty value counts as not set.
+The variable of a field is its name in capitals. `sommelier doctor --settings` prints all variables
+with the docstrings of their fields. An empty value counts as not set.
 """
 
 import hmac
@@ -30,32 +30,32 @@ from agent.text import pattern
 
 LIMITS: Final = Limits()
 MODEL_SIZE: Final = pattern(r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?)b(?:$|[^a-z0-9])")
-"""Finds the size in a model's name, in billions of parameters."""
-SMALL_BILLIONS: Final = 7
-"""Models of fewer parameters pick wrong tools more often than right ones (docs/local-models.md)."""
+"""Matches the size in a model's name, in billions of parameters: `llama3.2:3b`, `8x7b-instruct`."""
+SMALL_MODEL_BILLIONS: Final = 7
+"""Smaller models call the wrong tools more often than the right ones (docs/local-models.md)."""
 SHARED_ACCOUNTS: Final = frozenset({777000, 1087968824, 136817688, 1271266957, 489000, 5434988373})
-"""Telegram's service messages, anonymous admins, channels, replies, codes, the spam filter."""
+"""Accounts that write for others: service messages, anonymous admins, channels, replies, codes."""
 
 
 class SettingsError(ValueError):
-    """A setting has a wrong value; the message is one line and names the variable."""
+    """A setting has an invalid value; the message is one line that names the variable."""
 
 
 class Server(NamedTuple):
-    """A server that speaks OpenAI's API; without an address it is OpenAI's own."""
+    """A server with OpenAI's API; without a URL it is OpenAI's own server."""
 
     base_url: str | None = None
     api_key: SecretStr | None = None
 
 
 def default_database() -> SecretStr:
-    """Return the address of an SQLite file among this user's data."""
+    """Return the URL of an SQLite file in the data directory of this user."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return SecretStr(f"sqlite+aiosqlite:///{Path(data, 'sommelier', 'sommelier.sqlite3')}")
 
 
 def matches(regex: str, expected: str) -> AfterValidator:
-    """Return a validator of texts and secrets; its error says what is expected, not the value."""
+    """Return a validator of texts and secrets. Its error names what is expected, not the value."""
     compiled = pattern(f"(?s){regex}")
 
     def check(value: str | SecretStr) -> str | SecretStr:
@@ -68,14 +68,14 @@ def matches(regex: str, expected: str) -> AfterValidator:
 
 
 def split(value: object) -> object:
-    """Split a text at its commas, without empty parts and `none`; return other values unchanged."""
+    """Split a text at commas, and drop empty parts and `none`; return other values unchanged."""
     if not isinstance(value, str):
         return value
     return tuple(part.strip() for part in value.split(",") if part.strip() not in ("", "none"))
 
 
 def check_person(user_id: int) -> int:
-    """Return the id of a person; refuse groups and the accounts in whose name others write."""
+    """Return the id if it is that of a person; refuse groups and shared accounts."""
     if user_id <= 0 or user_id in SHARED_ACCOUNTS:
         raise ValueError("must be the id of a person, not of a group or Telegram's own account")
     return user_id
@@ -106,7 +106,7 @@ DatabaseUrl = Annotated[
 
 
 class Settings(BaseSettings):
-    """All settings, with the defaults that make an empty machine work."""
+    """All settings; with the defaults the bot runs on a machine without any servers."""
 
     model_config = SettingsConfigDict(
         extra="ignore",
@@ -132,7 +132,7 @@ class Settings(BaseSettings):
     llm_model: str = "gpt-4o"
     """The model that answers."""
     llm_fallback_models: Names = ()
-    """Models of that server to ask when the first fails, with commas."""
+    """Models of that server to ask when the first fails, separated by commas."""
     llm_response_mode: ResponseMode | None = None
     """How a structured answer is requested; default: json_object, for small models json_schema."""
     llm_prices: Json[dict[str, Price]] = Field({}, validate_default=False)
@@ -142,25 +142,25 @@ class Settings(BaseSettings):
     llm_profile: Literal["full", "small"] | None = None
     """full: the model calls tools; small: wines are searched first; default: by the name."""
     llm_local_ports: Numbers = (11434, 1234, 8080, 8000)
-    """Where a model server is looked for on this machine while none is set; none: nowhere."""
+    """Ports of this machine to search for a model server while none is set; none: no search."""
 
-    # Models that read pictures, write voices down, read aloud, and make vectors
+    # Models for pictures, speech and embeddings
     vision_model: str | None = None
     """The model that reads pictures; without it users are asked to write."""
     transcription_model: str | None = None
-    """The model that writes voice messages down (/audio/transcriptions)."""
+    """The model that transcribes voice messages (/audio/transcriptions)."""
     speech_model: str | None = None
     """The model that reads answers aloud (/audio/speech)."""
     embedding_model: str | None = None
-    """The model that makes vectors, by which documents are found."""
+    """The embedding model for the search in documents."""
     second_base_url: Url | None = None
-    """The server of these models, if it is not that of OPENAI_BASE_URL."""
+    """The server of these models, if it differs from OPENAI_BASE_URL."""
     second_api_key: SecretStr | None = None
-    """The key of that second server, which never gets OPENAI_API_KEY."""
+    """The key of that server, which never gets OPENAI_API_KEY."""
 
     # Turns
     structured_output_max_retries: int = Field(LIMITS.structured_output_max_retries, ge=0, le=10)
-    """How often an invalid answer is asked for again, with feedback on what is wrong."""
+    """How often an invalid answer is requested again, with feedback on its errors."""
     turn_max_cost_usd: PositiveFloat = LIMITS.cost_usd
     """US dollars that one turn may cost."""
     burst_seconds: float = Field(0.8, ge=0, le=10)
@@ -168,7 +168,7 @@ class Settings(BaseSettings):
     update_max_tries: PositiveInt = 3
     """How often an update that fails is tried; `sommelier updates` shows those given up."""
 
-    # HTTP: the webhook, metrics, the API, the page of admins
+    # HTTP: the webhook, metrics, the API, the admin page
     webhook_url: HttpsUrl | None = None
     """The public https address that Telegram delivers to; without it the bot polls."""
     http_host: str = "127.0.0.1"
@@ -176,13 +176,13 @@ class Settings(BaseSettings):
     http_port: int | None = Field(None, ge=0, le=65535)
     """The port to listen on; without it nothing is served."""
     api_token: Token | None = None
-    """Serves the API (docs/wines-and-documents.md) to those who send it as a bearer token."""
+    """Serves the API (docs/wines-and-documents.md) to clients with this bearer token."""
     admin_token: Token | None = None
-    """Serves the page of admins at /admin to those who give it."""
+    """Serves the admin page at /admin to those who enter this token."""
 
     # Documents, places, further tools
     enable_query_refinement: bool | None = None
-    """Rewrite questions before the search; true, false, or default: as each request asks."""
+    """Rewrite questions before the search: true or false; default: each request decides."""
     quotes_model: str | None = None
     """A cheaper model of the same server that is asked for quotes first."""
     searxng_url: Url | None = None
@@ -212,7 +212,7 @@ class Settings(BaseSettings):
     trace_user_key: SecretStr = SecretStr("sommelier")
     """The key of the hashes that stand for users and chats; choose a secret of your own."""
     trace_content: Literal["full", "masked", "none"] = "masked"
-    """What traces hold of messages and answers; masked: without personal data."""
+    """What traces contain of messages and answers; masked: no personal data."""
     trace_retention_days: PositiveFloat = 14
     """Days that traces stay in the database."""
 
@@ -220,22 +220,22 @@ class Settings(BaseSettings):
     admin_ids: PersonIds = ()
     """The Telegram ids of those who may use /stats, /trace, /allow, /block and /broadcast."""
     access: Literal["open", "allow_list"] = "open"
-    """open: everybody but the blocked; allow_list: only whom an admin let in."""
+    """open: all users but the blocked ones; allow_list: only users whom an admin allowed."""
     budget_person_requests: PositiveInt | None = None
-    """Requests to models in a day (UTC), for each user but the admins."""
+    """Requests to models in a day (UTC) for each user except admins."""
     budget_total_cost_usd: PositiveFloat | None = None
-    """US dollars in a day, for all together."""
+    """US dollars in a day (UTC), for all users together."""
 
     # Safety (docs/admin.md), logs
     legal_age: int = Field(18, ge=16, le=25)
     """The age in years from which wine is offered."""
     care_texts: Path | None = None
-    """A TOML file with sentences and help lines of your own, like agent/care_help.toml."""
+    """A TOML file with your own sentences and help lines, like agent/care_help.toml."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """How much is logged."""
 
     @model_validator(mode="after")
-    def _is_complete(self) -> Self:
+    def _require_port(self) -> Self:
         served = (self.webhook_url, self.api_token, self.admin_token)
         if any(served) and self.http_port is None:
             raise ValueError(
@@ -245,30 +245,30 @@ class Settings(BaseSettings):
 
     @property
     def server(self) -> Server | None:
-        """Return the server of the language models; a local one needs an address but no key."""
+        """Return the server of the language models; None if neither URL nor key is set."""
         server = Server(self.openai_base_url, self.openai_api_key)
         return server if any(server) else None
 
     @property
     def second_server(self) -> Server | None:
-        """Return the server of the other models: their own, or that of the language models."""
+        """Return the server of the other models; by default the server of the language models."""
         server = Server(self.second_base_url, self.second_api_key)
         return server if any(server) else self.server
 
     @property
     def is_small(self) -> bool:
-        """Return whether the model gets the small profile: as set, or by the size in its name.
+        """Return whether the model has the small profile: as configured, else by its name.
 
-        `qwen2.5:1.5b` is small, `qwen2.5:14b` and a name without a size are not.
+        `qwen2.5:1.5b` is small; `qwen2.5:14b` and a name without a size are not.
         """
         if self.llm_profile is not None:
             return self.llm_profile == "small"
         size = MODEL_SIZE.search(self.llm_model.lower())
-        return size is not None and float(size[1]) < SMALL_BILLIONS
+        return size is not None and float(size[1]) < SMALL_MODEL_BILLIONS
 
     @property
     def response_mode(self) -> ResponseMode:
-        """Return the response mode that is set; by default, the strict one for small models."""
+        """Return the configured response mode; the default for small models is the strict one."""
         return self.llm_response_mode or ("json_schema" if self.is_small else "json_object")
 
     @property
@@ -285,51 +285,51 @@ class Settings(BaseSettings):
 
     @property
     def is_exported(self) -> bool:
-        """Return whether traces are sent to a server; otherwise they are only stored."""
+        """Return whether traces are sent to a server; if not, they are only stored."""
         return bool(self.langfuse_keys or self.otel_exporter_otlp_endpoint)
 
     @property
     def otlp_headers(self) -> dict[str, str]:
-        """Return the headers for the backend of OpenTelemetry."""
-        given = self.otel_exporter_otlp_headers
-        pairs = given.get_secret_value().split(",") if given else []
-        named = [pair.strip().partition("=") for pair in pairs]
-        return {name: unquote(value) for name, _, value in named}
+        """Return the headers for the OpenTelemetry backend, by name."""
+        headers = self.otel_exporter_otlp_headers
+        pairs = headers.get_secret_value().split(",") if headers else []
+        fields = [pair.strip().partition("=") for pair in pairs]
+        return {name: unquote(value) for name, _, value in fields}
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """Return the values that must never be logged."""
-        hidden = {
+        secrets = {
             name: value.get_secret_value() for name, value in self if isinstance(value, SecretStr)
         }
-        password = urlsplit(hidden.pop("database_url")).password or ""
+        password = urlsplit(secrets.pop("database_url")).password or ""
         if "trace_user_key" not in self.model_fields_set:
-            del hidden["trace_user_key"]  # its default is an ordinary word
+            del secrets["trace_user_key"]  # the default is an ordinary word
         derived = (*self.otlp_headers.values(), self.webhook_secret, unquote(password))
-        return tuple(filter(None, (*hidden.values(), *derived)))
+        return tuple(filter(None, (*secrets.values(), *derived)))
 
 
 def load_settings(
     env_file: Path | None = Path(".env"), values: Mapping[str, str] | None = None
 ) -> Settings:
-    """Return the settings of `values`, else of the environment, else of `env_file`.
+    """Return the settings: each from `values`, else from the environment, else from `env_file`.
 
     Raises:
-        SettingsError: a value is wrong; one line that names the variable and says what is right.
+        SettingsError: a value is invalid; the message names the variable and what is expected.
     """
-    given: dict[str, Any] = {name.lower(): value for name, value in (values or {}).items()}
+    fields: dict[str, Any] = {name.lower(): value for name, value in (values or {}).items()}
     try:
-        return Settings(_env_file=env_file, **given)
+        return Settings(_env_file=env_file, **fields)
     except ValidationError as error:
         raise SettingsError(describe(error)) from None
 
 
 def describe(error: ValidationError) -> str:
-    """Return one line for every wrong variable, without its value: it may be a secret."""
-    lines = []
+    """Return a line that lists all invalid variables, without values: they may be secret."""
+    problems = []
     for issue in error.errors(include_url=False, include_context=False, include_input=False):
-        name, *within = [str(part) for part in issue["loc"]] or [""]
+        name, *path = [str(part) for part in issue["loc"]] or [""]
         name = name.upper() if name in Settings.model_fields else name
         problem = issue["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
-        lines.append(": ".join(filter(None, (name, ".".join(within), problem))))
-    return "; ".join(lines)
+        problems.append(": ".join(filter(None, (name, ".".join(path), problem))))
+    return "; ".join(problems)

@@ -1,10 +1,10 @@
-"""Set up tracing: the masking of traces, the server they are sent to, the prompts in use.
+"""Set up tracing: mask traces, send them to a server, and fetch managed prompts.
 
-Stored traces and scores are sent until they arrive. Every row has an id of its own: if the process
-dies between sending a row and noting it, the row is sent again and replaces itself. There are three
-outcomes: a row is sent, refused for good (kept, logged, not sent again), or sent later.
+Stored traces and scores are sent until they arrive. If the process dies after sending a row and
+before recording that, the row is sent again and, having the same id, replaces itself. A row is
+either sent, permanently refused (kept, logged, not sent again), or sent later.
 
-Langfuse's client takes a second to load: it is loaded in a thread, when there is something to send.
+Langfuse's client takes a second to import, so a thread imports it when there is something to send.
 """
 
 import asyncio
@@ -35,40 +35,40 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOCAL_KEYS: Final = ("sommelier", "-")  # of a client that sends nothing to Langfuse
+NO_LANGFUSE_KEYS: Final = ("sommelier", "-")  # for a client that sends to OpenTelemetry only
 REQUEST_SECONDS: Final = 30
 PROMPT_LABEL: Final = "production"
 MAX_BATCH: Final = 32
-LOOK_SECONDS: Final = 2.0  # between two looks
-LEASE: Final = timedelta(minutes=10)  # longer than all requests of a batch may take
-SEND_AGAIN: Final = Backoff(first_wait=2.0, max_wait=300.0)
-DELETE_AGAIN: Final = Backoff(first_wait=5.0, max_wait=3600.0)
-SETTLED: Final = timedelta(seconds=30)
-"""The time for which a trace may still be on its way when its user is forgotten."""
+POLL_SECONDS: Final = 2.0  # between two checks for rows to send
+CLAIM_TIME: Final = timedelta(minutes=10)  # longer than all requests of a batch together
+SEND_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
+DELETE_BACKOFF: Final = Backoff(first_wait=5.0, max_wait=3600.0)
+MAX_TRACE_DELAY: Final = timedelta(seconds=30)
+"""The time after a user's deletion in which traces of running turns may still be stored."""
 
 
 def masking_of(settings: Settings) -> Masking:
-    """Return how words are masked before they are shown or sent."""
+    """Return the masking of texts before they are shown or sent."""
     return Masking(settings.trace_content, settings.secrets)
 
 
 def trace_link(settings: Settings) -> Callable[[str], str] | None:
-    """Return the function that makes a link of a trace's id; None without Langfuse."""
+    """Return a function that returns the link of a trace id; None without Langfuse."""
     base_url = settings.langfuse_base_url.rstrip("/")
-    # Langfuse finds the project of a trace by itself.
+    # Langfuse redirects this link to the project of the trace.
     return (lambda trace_id: f"{base_url}/trace/{trace_id}") if settings.langfuse_keys else None
 
 
 def _project(settings: Settings) -> Project:
     return Project(
-        settings.langfuse_keys or LOCAL_KEYS,
+        settings.langfuse_keys or NO_LANGFUSE_KEYS,
         settings.langfuse_base_url,
         version("sommelier"),
     )
 
 
 def langfuse_of(settings: Settings) -> "Langfuse":
-    """Return Langfuse's client, which sends spans and scores by itself."""
+    """Return Langfuse's client, which sends spans and scores in the background."""
     from agent.tracing.delivery import langfuse_client  # noqa: PLC0415 - takes a second
 
     return langfuse_client(_project(settings), seconds=REQUEST_SECONDS)
@@ -83,7 +83,7 @@ async def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> 
 
 
 async def otlp_backend(settings: Settings) -> "Backend":
-    """Return the backend that OpenTelemetry's own variables name."""
+    """Return the backend that OpenTelemetry's standard variables configure."""
     await asyncio.to_thread(import_module, "agent.tracing.delivery")
     from agent.tracing.delivery import Backend  # noqa: PLC0415 - imported by a thread
 
@@ -93,7 +93,7 @@ async def otlp_backend(settings: Settings) -> "Backend":
 
 @asynccontextmanager
 async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]]:
-    """Open the prompts in use: with Langfuse's keys those managed there, kept up to date."""
+    """Open the prompts managed in Langfuse, and keep them up to date; empty without its keys."""
     if not settings.langfuse_keys:
         yield {}
         return
@@ -112,9 +112,9 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]
 async def send_traces(
     settings: Settings, sessions: Sessions, on_loss: Callable[[int], None] = lambda count: None
 ) -> AsyncIterator[None]:
-    """Send traces and scores beside the block and once at its end, if there is a server for them.
+    """Send traces and scores while the block runs and once at its end, if a server is configured.
 
-    With Langfuse's keys they go to Langfuse, else to any backend of OpenTelemetry.
+    The server is Langfuse if its keys are set, else a backend of OpenTelemetry.
     """
     if not settings.is_exported:
         yield
@@ -125,20 +125,20 @@ async def send_traces(
             langfuse = await langfuse_api(settings) if settings.langfuse_keys else None
             backend = langfuse or await otlp_backend(settings)
             stack.push_async_callback(run_shutdown_step, "tracing", backend.aclose)
-            scores = [scores_to(langfuse, sessions)] if langfuse else []
-            return [traces_to(backend, sessions), *scores]
+            scores = [score_channel(langfuse, sessions)] if langfuse else []
+            return [trace_channel(backend, sessions), *scores]
 
         exporter = Exporter(open_channels, on_loss)
         async with in_background(exporter.run):
             yield
-        await run_shutdown_step("tracing", exporter.round)
+        await run_shutdown_step("tracing", exporter.send_due)
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Rows of one kind, traces or scores, and how a batch of them is sent.
+    """A queue of traces or scores with the function that sends a batch of its rows.
 
-    `send` returns how many parts of the batch were not accepted, and raises `Unavailable`.
+    `send` returns how many parts of the batch were refused, and raises `Unavailable`.
     """
 
     name: str
@@ -146,10 +146,10 @@ class Channel:
     send: Callable[[Rows], Awaitable[int]]
 
 
-def traces_to(
+def trace_channel(
     backend: "Backend", sessions: Sessions, now: Callable[[], datetime] = utc_now
 ) -> Channel:
-    """Return the channel of traces to a backend."""
+    """Return the channel that sends traces to a backend."""
 
     async def send(rows: Rows) -> int:
         traces = await asyncio.to_thread(lambda: [unpack(row.record) for row in rows])
@@ -158,39 +158,39 @@ def traces_to(
     return Channel("traces", RowQueue(sessions, TraceRow, now), send)
 
 
-def scores_to(
+def score_channel(
     api: "LangfuseApi", sessions: Sessions, now: Callable[[], datetime] = utc_now
 ) -> Channel:
-    """Return the channel of scores to Langfuse."""
+    """Return the channel that sends scores to Langfuse."""
     return Channel("scores", RowQueue(sessions, ScoreRow, now), api.send_scores)
 
 
 @dataclass(slots=True)
 class Exporter:
-    """Send the waiting rows of the channels, with growing waits after trouble.
+    """Sends the waiting rows of channels, with a growing backoff after errors.
 
-    `open` makes the channels when they are needed for the first time. `on_loss` is called with the
-    number of parts that were refused for good. Replicas may send beside each other: a claimed row
-    belongs to one of them.
+    `open_channels` is called once, before the first rows are sent. `on_loss` is called with the
+    number of parts that were permanently refused. Several replicas may send concurrently: each row
+    is claimed by one of them.
     """
 
-    open: Callable[[], Awaitable[Sequence[Channel]]]
+    open_channels: Callable[[], Awaitable[Sequence[Channel]]]
     on_loss: Callable[[int], None] = lambda count: None
     _channels: Sequence[Channel] = ()
     _failures: int = 0
 
     async def run(self) -> None:
-        """Send until cancelled; the remaining rows are sent after the next start."""
+        """Send rows until cancelled; the remaining rows are sent after the next start."""
         while True:
-            wait = await self.round()
-            await asyncio.sleep(wait or LOOK_SECONDS)
+            wait = await self.send_due()
+            await asyncio.sleep(wait or POLL_SECONDS)
 
-    async def round(self) -> float:
-        """Send all that is due; return the seconds to wait after trouble. Never raises."""
+    async def send_due(self) -> float:
+        """Send all due rows. Log errors, and return the seconds to wait after one, else 0."""
         try:
-            self._channels = self._channels or await self.open()
+            self._channels = self._channels or await self.open_channels()
             for channel in self._channels:
-                while rows := await channel.queue.claim(MAX_BATCH, LEASE):
+                while rows := await channel.queue.claim(MAX_BATCH, CLAIM_TIME):
                     try:
                         await self._send(channel, rows)
                     except (Exception, asyncio.CancelledError):
@@ -200,14 +200,14 @@ class Exporter:
             self._failures += 1
             if self._failures == 1:
                 log.warning("Traces wait, and are sent later: %s", _reason(error))
-            return SEND_AGAIN.draw_wait(self._failures)
+            return SEND_BACKOFF.draw_wait(self._failures)
         if self._failures:
             log.info("Traces are sent again")
         self._failures = 0
         return 0.0
 
     async def _send(self, channel: Channel, rows: Rows) -> None:
-        """Send a batch; if it is refused, send its rows one by one, to lose the bad one alone."""
+        """Send a batch. If it is refused, send its rows one by one, to lose only the bad row."""
         try:
             refused = await channel.send(rows)
         except Exception as error:
@@ -232,21 +232,21 @@ def _reason(error: Exception) -> str:
 
 
 async def forget_people(settings: Settings, memory: MemoryRepository) -> None:
-    """Delete the remaining traces of users of whom the database has deleted everything.
+    """Delete the remaining traces of users whose data was deleted from the database.
 
-    They are those that unfinished turns stored since, and those in Langfuse. What failed, or found
-    something, is due again.
+    These are the traces that running turns stored afterwards, and those in Langfuse. A deletion is
+    repeated until it finds nothing more.
     """
     for deletion in await memory.list_due_deletions():
-        found = await memory.delete_leftovers(deletion)
+        remaining = await memory.delete_leftovers(deletion)
         if settings.langfuse_keys:
             try:
                 async with aclosing(await langfuse_api(settings)) as api:
-                    found += await api.delete_traces(deletion.user, deletion.at)
+                    remaining += await api.delete_traces(deletion.user, deletion.at)
             except Exception as error:
                 log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
-                found += 1
-        if found or datetime.now(UTC) - deletion.at < SETTLED:
-            await memory.postpone_deletion(deletion, DELETE_AGAIN.draw_wait(deletion.tries + 1))
+                remaining += 1  # repeat this deletion
+        if remaining or datetime.now(UTC) - deletion.at < MAX_TRACE_DELAY:
+            await memory.postpone_deletion(deletion, DELETE_BACKOFF.draw_wait(deletion.tries + 1))
         else:
             await memory.finish_deletion(deletion)

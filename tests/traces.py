@@ -10,7 +10,7 @@ from agent.engine.run import Level, PromptRef, SpanType
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.langfuse_project import Project
 from agent.tracing.records import SpanRecord, TraceRecord
-from bot.tracing import Channel, Exporter, scores_to, traces_to
+from bot.tracing import Channel, Exporter, score_channel, trace_channel
 from db.engine import Sessions
 from db.models import utc_now
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -27,14 +27,14 @@ async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceReco
     await save_traces(SqlTraceStore(sessions, rows=TraceRows(is_exported=True)), traces)
     async with exporter_to(receiver, sessions) as exporter:
         exporter.on_loss = lost.append
-        assert await exporter.round() == 0
+        assert await exporter.send_due() == 0
     return lost
 
 
 async def export(sessions: Sessions, receiver: OtlpReceiver) -> float:
     """Send a receiver what waits; return how many seconds to wait before the next look."""
     async with exporter_to(receiver, sessions) as exporter:
-        return await exporter.round()
+        return await exporter.send_due()
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ async def exporter_to(
     async with aclosing(api_of(receiver)) as api:
 
         async def channels() -> Sequence[Channel]:
-            return [traces_to(api, sessions, now), scores_to(api, sessions, now)]
+            return [trace_channel(api, sessions, now), score_channel(api, sessions, now)]
 
         yield Exporter(channels)
 

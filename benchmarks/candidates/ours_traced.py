@@ -16,7 +16,7 @@ from agent.tracing.langfuse_project import Project
 from agent.tracing.records import TraceRecord
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
-from bot.tracing import MAX_BATCH, Channel, Exporter, scores_to, traces_to
+from bot.tracing import MAX_BATCH, Channel, Exporter, score_channel, trace_channel
 from db.engine import Sessions, create_engine
 from db.models import Base
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -48,7 +48,7 @@ class Traces:
     async def flush(self) -> None:
         """Send all that waits."""
         await self.commit()
-        await self.exporter.round()
+        await self.exporter.send_due()
 
 
 def make(base_url: str) -> Candidate:
@@ -64,7 +64,7 @@ def make(base_url: str) -> Candidate:
     api = LangfuseApi(Project(KEYS, base_url), seconds=30)
 
     async def channels() -> Sequence[Channel]:
-        return [traces_to(api, sessions), scores_to(api, sessions)]
+        return [trace_channel(api, sessions), score_channel(api, sessions)]
 
     traces = Traces(Exporter(channels), folder, store)
     made = ours.make(base_url, traces.keep)

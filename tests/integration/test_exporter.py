@@ -11,7 +11,7 @@ from sqlalchemy import update
 from agent.tracing.langfuse_project import Unavailable
 from agent.tracing.records import ScoreRecord, TraceRecord
 from bot.metrics import Metrics
-from bot.tracing import LEASE, MAX_BATCH, Channel, Exporter
+from bot.tracing import CLAIM_TIME, MAX_BATCH, Channel, Exporter
 from db.engine import Sessions
 from db.models import TraceRow, TurnRow
 from db.repositories.traces import RowQueue, Rows, SqlTraceStore, TraceRows
@@ -77,25 +77,25 @@ async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
     traces = [trace(number) for number in range(3 * MAX_BATCH + 3)]
     await save_traces(store, traces)
     servers = [Server(), Server()]
-    await asyncio.gather(*(server.exporter(queue).round() for server in servers))
+    await asyncio.gather(*(server.exporter(queue).send_due() for server in servers))
     accepted = servers[0].accepted + servers[1].accepted
     assert sorted(accepted) == [trace.trace_id for trace in traces]
     assert await queue.count_by_state() == {"sent": len(traces)}
     assert len(await store.list_summaries(200)) == len(traces)
     await save_traces(SqlTraceStore(store.sessions), [trace(1)])  # without a server
-    assert await queue.claim(10, LEASE) == []
+    assert await queue.claim(10, CLAIM_TIME) == []
 
 
 async def test_what_a_killed_process_had_claimed_is_sent_when_its_lease_ends(
     store: SqlTraceStore, sessions: Sessions, clock: Clock, otlp_receiver: OtlpReceiver
 ) -> None:
     await save_traces(store, [trace(1)])
-    assert await RowQueue(sessions, TraceRow, clock).claim(10, LEASE)
+    assert await RowQueue(sessions, TraceRow, clock).claim(10, CLAIM_TIME)
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
-        assert await exporter.round() == 0
+        assert await exporter.send_due() == 0
         assert otlp_receiver.spans == [], "another may be sending it"
-        clock.at += LEASE
-        assert await exporter.round() == 0
+        clock.at += CLAIM_TIME
+        assert await exporter.send_due() == 0
     assert [span.trace_id for span in otlp_receiver.spans] == [trace(1).trace_id]
     assert [score["id"] for score in otlp_receiver.scores] == [f"{trace(1).trace_id}-outcome"]
 
@@ -104,7 +104,7 @@ async def test_a_trace_that_changes_while_it_is_sent_is_sent_again(
     store: SqlTraceStore, queue: RowQueue, clock: Clock
 ) -> None:
     await save_traces(store, [trace(1)])
-    claimed = await queue.claim(10, LEASE)
+    claimed = await queue.claim(10, CLAIM_TIME)
     clock.at += timedelta(seconds=1)
     await save_traces(store, [trace(1)])
     await queue.settle(claimed)
@@ -124,7 +124,7 @@ async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: Row
     exporter = server.exporter(queue)
     metrics = Metrics()
     exporter.on_loss = metrics.count_dropped_traces
-    assert await exporter.round() == 0
+    assert await exporter.send_due() == 0
     assert len(server.accepted) == len(set(server.accepted)) == 8
     assert await queue.count_by_state() == {"refused": 2, "sent": 8}
     assert "sommelier_traces_dropped 2" in metrics.to_text()
@@ -140,7 +140,7 @@ async def test_a_trace_that_cannot_be_read_costs_itself_alone(
         await session.execute(broken.values(record=b"broken"))
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
         exporter.on_loss = lost.append
-        assert await exporter.round() == 0
+        assert await exporter.send_due() == 0
     assert lost == [1]
     assert [span.trace_id for span in otlp_receiver.spans] == [trace(2).trace_id]
 
@@ -170,12 +170,12 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
     await save_traces(store, [trace(1)])
     server = Server(fail)
     exporter = server.exporter(queue)
-    waits = [await exporter.round() for _ in range(9)]
+    waits = [await exporter.send_due() for _ in range(9)]
     assert all(most / 2 <= wait <= most for wait, most in zip(waits, WAITS, strict=True)), waits
     told = "Traces wait, and are sent later: the keys are not known (HTTP 401)"
     assert caplog.messages == [told]
     server.answer = lambda traces: 0
-    assert await exporter.round() == 0
+    assert await exporter.send_due() == 0
     assert await queue.count_by_state() == {"sent": 1}
 
 
