@@ -59,7 +59,7 @@ class Room:
         stopped = asyncio.Event()
         monkeypatch = pytest.MonkeyPatch()
         monkeypatch.setattr("bot.tracing.POLL_SECONDS", QUICK)
-        monkeypatch.setattr("bot.tracing.SEND_AGAIN", Backoff(QUICK, QUICK))
+        monkeypatch.setattr("bot.tracing.SEND_BACKOFF", Backoff(QUICK, QUICK))
         async with exporter_to(self.langfuse, self.sessions) as delivery:
             sending = asyncio.create_task(run_until(stopped, delivery.run))
             try:
