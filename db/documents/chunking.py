@@ -1,7 +1,7 @@
-"""Group the text of a file under its headings, and cut it into chunks.
+"""Group the text of a file into sections under its headings, and cut these into chunks.
 
-A chunk is a contiguous, verbatim part of its document's text, since quotes are checked against it;
-the chunks of a document together hold all of its text.
+Chunks are contiguous and verbatim, since quotes are checked against them, and together contain all
+text of a document.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,10 +12,10 @@ from typing import Final
 from agent.language import find_last_sentence_end
 from agent.text import pattern
 
-LIMIT: Final = 1500
-"""Characters in a chunk; a short rest of the section may be added."""
-REST: Final = 200
-"""A rest of a section with fewer characters is no chunk of its own."""
+MAX_CHUNK_CHARS: Final = 1500
+"""The maximum length of a chunk, not counting a short rest of its section."""
+MAX_REST_CHARS: Final = 200
+"""A rest of a section up to this length joins the last chunk."""
 BLANK_LINE: Final = pattern(r"\n\s*\n\s*")
 
 
@@ -29,7 +29,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A text under its chain of headings: all of it, or a chunk."""
+    """A text under a chain of headings: a whole section, or a chunk of it."""
 
     headings: tuple[str, ...]
     text: str
@@ -38,42 +38,43 @@ class Section:
 def outline(blocks: Iterable[Block], title: str = "") -> tuple[str, list[Section]]:
     """Group blocks by their headings; return the title and the sections.
 
-    Without a `title`, the first heading of level 1 becomes the title. The heading that repeats the
-    title is left out of the heading chains. A heading with nothing below it is kept as text.
+    `title` defaults to the first heading of level 1. The heading that repeats the title is left out
+    of the chains. A heading without text below it is kept as text.
     """
     blocks = [block for block in blocks if block.text.strip()]
     title = title or next((block.text for block in blocks if block.level == 1), "")
-    repeats = next((block for block in blocks if block == Block(title, 1)), None)
+    repeated = next((block for block in blocks if block == Block(title, 1)), None)
     sections: list[Section] = []
     chain: list[Block] = []
     paragraphs: list[str] = []
-    for block, following in pairwise([*blocks, Block("", 1)]):
+    for block, next_block in pairwise([*blocks, Block("", 1)]):
         if block.level:
-            chain = [above for above in chain if above.level < block.level] + [block]
-        if not block.level or 0 < following.level <= block.level:
+            chain = [heading for heading in chain if heading.level < block.level] + [block]
+        is_empty_heading = 0 < next_block.level <= block.level
+        if not block.level or is_empty_heading:
             paragraphs.append(block.text)
-        if following.level and paragraphs:
-            headings = tuple(heading.text for heading in chain if heading is not repeats)
+        if next_block.level and paragraphs:  # the section ends
+            headings = tuple(heading.text for heading in chain if heading is not repeated)
             sections.append(Section(headings, "\n\n".join(paragraphs)))
             paragraphs = []
     return title, sections
 
 
-def chunk(sections: Sequence[Section], limit: int = LIMIT) -> list[Section]:
-    """Cut the sections of a document into chunks of at most `limit + REST` characters.
+def chunk(sections: Sequence[Section], limit: int = MAX_CHUNK_CHARS) -> list[Section]:
+    """Cut the sections of a document into chunks of at most `limit + MAX_REST_CHARS`.
 
-    A chunk ends with a paragraph, else a sentence, else a line. None holds text of two sections.
+    A chunk ends with a paragraph, or else a sentence, or else a line. No chunk spans two sections.
     """
     return [
         Section(section.headings, part)
         for section in sections
-        for part in _parts(section.text.strip(), limit)
+        for part in _split(section.text.strip(), limit)
     ]
 
 
-def _parts(text: str, limit: int) -> Iterator[str]:
-    while len(text) > limit + min(REST, limit // 4):
-        cut = _find_cut(text[: limit + REST], limit)
+def _split(text: str, limit: int) -> Iterator[str]:
+    while len(text) > limit + min(MAX_REST_CHARS, limit // 4):
+        cut = _find_cut(text[: limit + MAX_REST_CHARS], limit)
         yield text[:cut].rstrip()
         text = text[cut:].lstrip()
     if text:
@@ -81,7 +82,7 @@ def _parts(text: str, limit: int) -> Iterator[str]:
 
 
 def _find_cut(window: str, limit: int) -> int:
-    """Return where to cut a text that begins with `window`: late enough to fill most of a chunk."""
+    """Return where to cut the text that begins with `window`, after a third of `limit` or later."""
     paragraphs = (match.start() for match in BLANK_LINE.finditer(window))
     cuts = (
         max((end for end in paragraphs if end <= limit), default=0),

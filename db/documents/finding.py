@@ -1,7 +1,7 @@
-"""Find chunks by their words and by their meaning, in indexes that a process keeps in memory.
+"""Find chunks by words (BM25 over stems) and by meaning (cosines of vectors).
 
-By words: BM25 over stems. By meaning: the cosine of vectors. Chunks are known by their numbers. The
-libraries take a moment to load: import this where it is first needed.
+The indexes are in the memory of a process and identify chunks by number. The libraries are slow to
+import, so import this module only where it is needed.
 """
 
 import asyncio
@@ -25,24 +25,24 @@ from db.models import ChunkRow, DocumentRow, LibraryRow
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG itself
 
 MAX_QUERY_TERMS: Final = 64
-LATIN_LETTERS: Final = 7
-"""Letters of a stem that count: "recommend" and "recommandation" differ later."""
-OTHER_LETTERS: Final = 5
-"""Letters that count of a word in another alphabet, for which there is no stemmer."""
+MAX_STEM_LETTERS: Final = 7
+"""Stems are truncated, so that "recommend" and "recommandation" match."""
+MAX_NON_LATIN_LETTERS: Final = 5
+"""Words of other alphabets, which have no stemmer, are truncated instead."""
 HEADING_WEIGHT: Final = 2
-"""The weight of a word of the title or a heading."""
-SATURATION: Final = 1.2
-COMMON_WORD: Final = 1e-6
-"""The weight of a word that half of the chunks hold, to which BM25 gives none."""
+"""How often a word of the title or a heading counts."""
+SATURATION: Final = 1.2  # k1 of BM25
+MIN_WORD_SCORE: Final = 1e-6
+"""The score of a word that half of the chunks contain, for which BM25 gives 0."""
 RANK_CONSTANT: Final = 60
-"""Of reciprocal rank fusion, from Cormack, Clarke and Buettcher (2009)."""
-ROWS_AT_ONCE: Final = 1000
+"""The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
+ROWS_PER_PARTITION: Final = 1000
 
 
 def extract_terms(text: str) -> list[str]:
-    """Return what `text` is found by, in order: stems without stop words, accents or case.
+    """Return the index terms of `text`: stems without stop words, accents or case, in order.
 
-    Scripts without spaces are cut into overlapping pairs of characters.
+    Scripts without spaces become overlapping pairs of characters.
     """
     return [term for word in split_words(text) for term in _terms_of_word(word)]
 
@@ -53,17 +53,18 @@ def _terms_of_word(word: str) -> tuple[str, ...]:
         if word in stop_words():
             return ()
         stemmed = stem(word)
-        return (stemmed[:LATIN_LETTERS] if stemmed.isalpha() else stemmed,)
-    found, end = list[str](), 0
+        return (stemmed[:MAX_STEM_LETTERS] if stemmed.isalpha() else stemmed,)
+    word_terms: list[str] = []
+    end = 0
     for run in UNSPACED_SCRIPTS.finditer(word):
-        pairs = [run[0][at : at + 2] for at in range(max(len(run[0]) - 1, 1))]
-        found += [word[end : run.start()][:OTHER_LETTERS], *pairs]
+        pairs = [run[0][start : start + 2] for start in range(max(len(run[0]) - 1, 1))]
+        word_terms += [word[end : run.start()][:MAX_NON_LATIN_LETTERS], *pairs]
         end = run.end()
-    return tuple(filter(None, [*found, word[end:][:OTHER_LETTERS]]))
+    return tuple(filter(None, [*word_terms, word[end:][:MAX_NON_LATIN_LETTERS]]))
 
 
 class WordIndex:
-    """Finds chunks by their words, once they are added and the index is built."""
+    """An index of chunks by words. Add all chunks, then build it, then search."""
 
     def __init__(self) -> None:
         self._numbers = array("q")
@@ -71,42 +72,43 @@ class WordIndex:
         self._bm25: bm25s.BM25 | None = None
 
     def add(self, number: int, title: str, headings: Sequence[str], text: str) -> None:
-        """Add a chunk by its number."""
+        """Add a chunk, to be indexed by `build`."""
         self._numbers.append(number)
         self._terms.append(
             extract_terms(" ".join([title, *headings])) * HEADING_WEIGHT + extract_terms(text)
         )
 
     def build(self) -> None:
-        """Index the chunks: 10 s for 100,000, as BM25 weighs each by all others."""
+        """Index the chunks, which takes 10 s for 100,000."""
         if any(self._terms):
             self._bm25 = bm25s.BM25(k1=SATURATION, method="robertson")
             self._bm25.index(self._terms, show_progress=False)
             scores = self._bm25.scores["data"]
-            np.maximum(scores, COMMON_WORD, out=scores)
+            np.maximum(scores, MIN_WORD_SCORE, out=scores)
         self._terms = []
 
     def search(self, query: str, limit: int) -> dict[int, float]:
-        """Return the chunks that hold words of `query`, best match first.
+        """Return the chunks that contain words of `query`, the best first, with their scores.
 
-        Each comes with its share of the best score. Words that half of the chunks hold are only
-        looked for if `query` has no other.
+        Scores are relative to the best one. Common words only count if `query` has no others.
         """
-        asked = list(dict.fromkeys(extract_terms(query)))[:MAX_QUERY_TERMS]
-        if self._bm25 is None or not (known := self._bm25.get_tokens_ids(asked)):
+        query_terms = list(dict.fromkeys(extract_terms(query)))[:MAX_QUERY_TERMS]
+        token_ids = self._bm25.get_tokens_ids(query_terms) if self._bm25 else []
+        if self._bm25 is None or not token_ids:
             return {}
-        scores = self._bm25.get_scores_from_ids(known)
-        telling = COMMON_WORD * MAX_QUERY_TERMS
-        least = telling if scores.max() > telling else 0.0
+        scores = self._bm25.get_scores_from_ids(token_ids)
+        best_score = scores.max()
+        max_common_score = MIN_WORD_SCORE * MAX_QUERY_TERMS
+        threshold = max_common_score if best_score > max_common_score else 0.0
         numbers = np.asarray(self._numbers)
-        return _best(numbers, scores / scores.max(), limit, above=least / scores.max())
+        return _best(numbers, scores / best_score, limit, above=threshold / best_score)
 
 
 class VectorIndex:
-    """Finds chunks by vectors of length 1, which have 4 bytes a value."""
+    """An index of chunks by meaning. Vectors are unit-length 4-byte floats."""
 
     def __init__(self, vectors: dict[int, bytes]) -> None:
-        # A model may have changed under its name: then vectors of another length are old.
+        # A model may change without a new name: vectors of another length are then outdated.
         size = len(next(reversed(vectors.values()), b""))
         current = {number: vector for number, vector in vectors.items() if len(vector) == size}
         matrix = np.frombuffer(b"".join(current.values()), np.float32)
@@ -114,10 +116,10 @@ class VectorIndex:
         self._matrix = matrix.reshape(len(current), size // matrix.itemsize)
 
     def search(self, vector: Sequence[float], limit: int) -> dict[int, float]:
-        """Return the chunks whose vectors are nearest to `vector`, with cosines, nearest first."""
+        """Return the chunks nearest to `vector` with their cosines, the nearest first."""
         if self._matrix.shape[1] != len(vector):
             return {}
-        # Not `@`: for so little, the threads of a BLAS library wait busily for each other.
+        # Not `@`: on matrices this small, the threads of a BLAS library waste time on spinning.
         cosines = np.einsum("ij,j", self._matrix, np.asarray(vector, np.float32))
         return _best(self._numbers, cosines, limit)
 
@@ -125,35 +127,36 @@ class VectorIndex:
 def _best(
     numbers: NDArray[np.int64], scores: NDArray[np.float32], limit: int, above: float = -np.inf
 ) -> dict[int, float]:
-    """Return the chunks with the highest scores, best first; of equals the earliest."""
-    places = np.flatnonzero(scores > above)
-    if limit < len(places):
-        found = scores[places]
-        places = places[found >= np.partition(found, len(found) - limit)[-limit]]
-    best = places[np.argsort(-scores[places], kind="stable")][:limit]
+    """Return at most `limit` chunks with scores over `above`, best first, equals in order."""
+    indices = np.flatnonzero(scores > above)
+    if limit < len(indices):
+        # Find the score at `limit` first, so that only the best need sorting.
+        eligible = scores[indices]
+        indices = indices[eligible >= np.partition(eligible, len(eligible) - limit)[-limit]]
+    best = indices[np.argsort(-scores[indices], kind="stable")][:limit]
     return dict(zip(numbers[best].tolist(), scores[best].tolist(), strict=True))
 
 
 def _fuse(rankings: Iterable[Mapping[int, float]], limit: int) -> dict[int, float]:
     """Merge rankings by reciprocal rank: return the best items with their highest scores.
 
-    An item gets 1 / (60 + its rank) for each ranking; of equals the smaller number comes first.
+    An item gains 1 / (60 + rank) per ranking. Ties are broken by the smaller number.
     """
-    merits: defaultdict[int, float] = defaultdict(float)
+    fused: defaultdict[int, float] = defaultdict(float)
     scores: dict[int, float] = {}
     for ranking in rankings:
         for rank, (item, score) in enumerate(ranking.items(), 1):
-            merits[item] += 1 / (RANK_CONSTANT + rank)
+            fused[item] += 1 / (RANK_CONSTANT + rank)
             scores[item] = max(score, scores.get(item, score))
-    ranked = sorted(scores, key=lambda item: (-merits[item], item))
+    ranked = sorted(scores, key=lambda item: (-fused[item], item))
     return {item: scores[item] for item in ranked[:limit]}
 
 
 class ChunkIndex:
-    """Both indexes of a database's chunks, with the vectors of one model.
+    """Both indexes of the stored chunks, with the vectors of one model.
 
-    They are made again before a search if a counter in the database tells that documents have
-    changed, whichever process changed them.
+    A search first rebuilds them if a counter in the database shows that any process has changed
+    documents.
     """
 
     def __init__(self, sessions: Sessions, model: str) -> None:
@@ -161,7 +164,7 @@ class ChunkIndex:
         vector = case((ChunkRow.model == model, ChunkRow.vector))
         chunk = (ChunkRow.number, DocumentRow.title, ChunkRow.headings, ChunkRow.text, vector)
         rows = select(*chunk).join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-        self._rows = rows.order_by(ChunkRow.number).execution_options(yield_per=ROWS_AT_ONCE)
+        self._rows = rows.order_by(ChunkRow.number).execution_options(yield_per=ROWS_PER_PARTITION)
         self._updating = asyncio.Lock()
         self._by_words = WordIndex()
         self._by_meaning = VectorIndex({})
@@ -172,7 +175,7 @@ class ChunkIndex:
     ) -> dict[int, float]:
         """Return the best chunks by words and by meaning with their scores, best first.
 
-        `vectors` are those that the model gives the queries; there may be none.
+        `vectors` are the embeddings of the queries, or empty.
         """
         async with self._updating:
             await self._update()
@@ -186,7 +189,7 @@ class ChunkIndex:
         return await asyncio.to_thread(rank)
 
     async def _update(self) -> None:
-        """Make the indexes again, if documents have changed."""
+        """Rebuild the indexes if documents have changed."""
         by_words, vectors = WordIndex(), dict[int, bytes]()
 
         def add(rows: Sequence[Any]) -> None:
@@ -196,7 +199,7 @@ class ChunkIndex:
                     vectors[chunk[0]] = vector
 
         async with self._sessions() as session:
-            # The rows may be newer than the counter: the next search then compares once more.
+            # The rows may be newer than the counter; the next search then rebuilds once more.
             changes = await session.scalar(select(LibraryRow.changes)) or 0
             if changes == self._changes:
                 return

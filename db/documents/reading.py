@@ -1,7 +1,7 @@
-"""Read one file of any supported kind into its title and sections, by a library for each kind.
+"""Read a file of any supported kind into its title and sections.
 
-Whatever a file holds, only `Unreadable` is raised, and its message says why. The libraries are
-heavy, so each is imported when a file of its kind is read.
+Any problem with a file raises `Unreadable` with the reason. The parsing libraries are slow to
+import, so each is imported only when a file of its kind is read.
 """
 
 # ruff: noqa: PLC0415
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -32,29 +33,29 @@ from db.tables import Unreadable, decode, read_sheets
 
 MAX_FILE_BYTES: Final = 20_000_000
 INDEX_VERSION: Final = 7
-"""Part of every content hash. Raise it when reading or chunking changes: the next `documents add`
-then indexes everything again."""
+"""Part of every content hash. Raise it when reading or chunking changes, so that the next
+`documents add` reindexes everything."""
 SUPPORTED: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel (.xlsx)"
 PARSERS: Final = ("trafilatura", "charset_normalizer", "pypdfium2")
-TABLE_PART: Final = 1200
-"""Characters in a part of a table; each part begins with the header row."""
+MAX_TABLE_PART_CHARS: Final = 1200
+"""The length of a part of a table; each part repeats the header row."""
 
 SEPARATORS: Final = pattern(r"[-_\s]+")
 FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
-BROKEN_WORD: Final = pattern(r"[\x{2}\x{fffe}]\n?(\p{Ll})")
+HYPHENATED: Final = pattern(r"[\x{2}\x{fffe}]\n?(\p{Ll})")
 HEADING_STYLE: Final = pattern(r"(?i)\A(?:heading (\d)|title)\Z")
-BETWEEN: Final = {
+SEPARATORS_BY_NODE: Final = {
     **dict.fromkeys(("bullet_list", "ordered_list", "list_item", "table", "thead", "tbody"), "\n"),
     **dict.fromkeys(("inline", "em", "strong", "link", "image"), ""),
     "tr": " | ",
 }
-"""The separators of the parts of Markdown nodes; a blank line for all others."""
+"""Separators of the children of Markdown nodes by node type; by default a blank line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that was read; `note` tells the operator what to check, and is mostly empty."""
+    """The content of a file; `note` is a warning to the operator, usually empty."""
 
     path: str
     title: str
@@ -67,7 +68,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The blocks of a file, its title and a note if it has them."""
+    """The blocks of a file, with its title and a note, if any."""
 
     blocks: Iterable[Block]
     title: str = ""
@@ -75,7 +76,7 @@ class Content:
 
 
 def content_hash(data: bytes) -> str:
-    """Return the hash of a file's content."""
+    """Return a hash of the content that also depends on INDEX_VERSION."""
     return hashlib.sha256(b"%d:%b" % (INDEX_VERSION, data)).hexdigest()
 
 
@@ -83,7 +84,7 @@ def read_bytes(file: Path) -> bytes:
     """Return the content of `file`.
 
     Raises:
-        Unreadable: it is no file, of another kind, or too large.
+        Unreadable: it is not a file, of an unsupported kind, or too large.
     """
     if file.suffix.lower() not in KINDS:
         raise Unreadable(f"is not {SUPPORTED}")
@@ -99,10 +100,10 @@ def read_bytes(file: Path) -> bytes:
 
 
 def read_document(data: bytes, path: str) -> Document:
-    """Return the title and sections of a file; its suffix tells the kind.
+    """Return the title and sections of a file, whose kind follows from the suffix of `path`.
 
     Raises:
-        Unreadable: it cannot be read, or holds no text or too much.
+        Unreadable: it cannot be parsed, or contains no text or too much.
     """
     if len(path) > size_limits.DOCUMENT_PATH_CHARS:
         raise Unreadable(
@@ -112,58 +113,58 @@ def read_document(data: bytes, path: str) -> Document:
         raise Unreadable("is empty")
     kind, read = KINDS[Path(path).suffix.lower()]
     for parser in PARSERS:
-        logging.getLogger(parser).setLevel(logging.CRITICAL)  # we report what cannot be read
+        logging.getLogger(parser).setLevel(logging.CRITICAL)  # `Unreadable` reports problems
     try:
         content = read(data)
         title, sections = outline(
-            (Block(_plain(block.text), block.level) for block in content.blocks),
-            " ".join(_plain(content.title).split()),
+            (Block(_clean(block.text), block.level) for block in content.blocks),
+            " ".join(_clean(content.title).split()),
         )
     except Unreadable:
         raise
     except Exception as error:
-        # Parsers meet all sorts of damaged files, and one file must not stop the rest.
+        # Parsers raise many errors on damaged files, and one file must not stop the others.
         raise Unreadable(f"is damaged, or no {kind} file ({type(error).__name__})") from error
     if not sections:
         raise Unreadable("holds no text")
     if sum(len(section.text) for section in sections) > size_limits.DOCUMENT_CHARS:
         raise Unreadable(f"holds over {size_limits.DOCUMENT_CHARS:,} characters of text; split it")
-    words = SEPARATORS.sub(" ", Path(path).stem).strip() or path
-    title = " ".join(title.split()) or words[:1].upper() + words[1:]
+    name = SEPARATORS.sub(" ", Path(path).stem).strip() or path
+    title = " ".join(title.split()) or name[:1].upper() + name[1:]
     return Document(path, title, kind, content_hash(data), len(data), tuple(sections), content.note)
 
 
-def _plain(text: str) -> str:
-    """Return `text` without soft hyphens and what a database cannot store, accents composed."""
+def _clean(text: str) -> str:
+    """Return `text` in NFC, without soft hyphens and characters that a database cannot store."""
     return unicodedata.normalize("NFC", strip_unstorable(text).replace("\u00ad", ""))
 
 
 def read_text(data: bytes) -> Content:
     """Read the paragraphs of a text file."""
-    text, note = _decoded(data)
+    text, note = _decode(data)
     return Content(map(Block, BLANK_LINE.split(text.strip())), note=note)
 
 
-def _decoded(data: bytes) -> tuple[str, str]:
+def _decode(data: bytes) -> tuple[str, str]:
     """Return the text of a file, and a note if it is damaged or its encoding was guessed."""
     text, encoding = decode(data)
-    if damaged := text.count("\ufffd"):
-        return text, f"has {damaged} damaged places, shown as \ufffd"
-    guess = f"is not UTF-8 and was read as {encoding}, which is a guess: check that it reads well"
-    return text, "" if encoding.startswith("utf") else guess
+    if count := text.count("\ufffd"):
+        return text, f"has {count} damaged places, shown as \ufffd"
+    warning = f"is not UTF-8 and was read as {encoding}, which is a guess: check that it reads well"
+    return text, "" if encoding.startswith("utf") else warning
 
 
 def read_markdown(data: bytes) -> Content:
-    """Read a Markdown file; of a front matter only the `title` is taken."""
-    text, note = _decoded(data)
-    front = FRONT_MATTER.match(text)
-    title = TITLE_FIELD.search(front[0]) if front else None
-    blocks = markdown_blocks(text[front.end() :] if front else text)
+    """Read a Markdown file; use only the `title` of its front matter."""
+    text, note = _decode(data)
+    front_matter = FRONT_MATTER.match(text)
+    title = TITLE_FIELD.search(front_matter[0]) if front_matter else None
+    blocks = markdown_blocks(text[front_matter.end() :] if front_matter else text)
     return Content(blocks, title[1].strip().strip("\"'") if title else "", note)
 
 
 def markdown_blocks(source: str) -> list[Block]:
-    """Return headings and paragraphs without markup; lists and tables keep their lines."""
+    """Return headings and paragraphs without markup; lists and tables keep their line breaks."""
     nodes = SyntaxTreeNode(_parser().parse(source)).children
     return [
         Block(" ".join(_markdown_text(node).split()), int(node.tag[1:]))
@@ -195,16 +196,18 @@ def _markdown_text(node: SyntaxTreeNode) -> str:
     parts = [_markdown_text(child) for child in node.children]
     if node.type.endswith("_list"):
         first = int(node.attrs.get("start", 1))
-        marks = [f"{first + n}. " if node.type[0] == "o" else "- " for n in range(len(parts))]
+        markers = [f"{first + n}. " if node.type[0] == "o" else "- " for n in range(len(parts))]
         parts = [
-            mark + part.replace("\n", "\n" + " " * len(mark))
-            for mark, part in zip(marks, parts, strict=True)
+            marker + part.replace("\n", "\n" + " " * len(marker))
+            for marker, part in zip(markers, parts, strict=True)
         ]
-    return BETWEEN.get(node.type, "\n\n").join(parts if node.type == "tr" else filter(None, parts))
+    separator = SEPARATORS_BY_NODE.get(node.type, "\n\n")
+    # Empty cells keep their place in a row.
+    return separator.join(parts if node.type == "tr" else filter(None, parts))
 
 
 def read_html(data: bytes) -> Content:
-    """Read a page's main content; menus and the like are left out."""
+    """Read the main content of a page, without menus and the like."""
     from trafilatura import load_html
 
     tree = load_html(data if b"<body" in data else b"<html><body>" + data)
@@ -212,10 +215,10 @@ def read_html(data: bytes) -> Content:
 
 
 def _html_blocks(tree: Any) -> list[Block]:
-    """Return the headings and paragraphs of a parsed page, as trafilatura finds them.
+    """Return the headings and paragraphs that trafilatura finds in a parsed page.
 
-    Without an element that marks the main content trafilatura drops headings of short pages, so
-    the whole body is marked then.
+    In a page without <main> or <article> trafilatura drops headings of short pages, so wrap the
+    body in an <article>.
     """
     from trafilatura import extract, html2txt
     from trafilatura.settings import use_config
@@ -228,8 +231,9 @@ def _html_blocks(tree: Any) -> list[Block]:
         article.text, body.text = body.text, None
         article.extend(list(body))
         body.append(article)
-    everything, config = html2txt(tree), use_config()
-    # Short pages are read like long ones.
+    all_text = html2txt(tree)
+    config = use_config()
+    # Extract from short pages too.
     config["DEFAULT"].update({"MIN_EXTRACTED_SIZE": "0", "MIN_OUTPUT_SIZE": "0"})
     markdown = extract(
         tree,
@@ -239,11 +243,11 @@ def _html_blocks(tree: Any) -> list[Block]:
         favor_recall=True,
         config=config,
     )
-    return markdown_blocks(markdown) if markdown else [Block(everything)]
+    return markdown_blocks(markdown) if markdown else [Block(all_text)]
 
 
 def read_pdf(data: bytes) -> Content:
-    """Read the pages of a PDF file under their numbers."""
+    """Read the pages of a PDF file, with headings like "Page 1"."""
     from pypdfium2 import PdfDocument, PdfiumError
 
     try:
@@ -257,25 +261,25 @@ def read_pdf(data: bytes) -> Content:
             raise Unreadable(f"has {len(document):,} pages, the limit is {size_limits.PDF_PAGES:,}")
         pages = [_page_text(document, number) for number in range(len(document))]
         title = str(document.get_metadata_dict().get("Title", ""))
-    empty = pages.count("")
-    if empty == len(pages):
+    missing = pages.count("")
+    if missing == len(pages):
         raise Unreadable("holds pictures of pages and no text (a scan): run ocrmypdf over it first")
-    note = f"holds no text on {empty} of its pages; if they are scans, run ocrmypdf over it first"
-    found = [(Block(f"Page {n}", 2), Block(text)) for n, text in enumerate(pages, 1) if text]
-    return Content([block for page in found for block in page], title, note if empty else "")
+    note = f"holds no text on {missing} of its pages; if they are scans, run ocrmypdf over it first"
+    page_blocks = [(Block(f"Page {n}", 2), Block(text)) for n, text in enumerate(pages, 1) if text]
+    return Content(chain.from_iterable(page_blocks), title, note if missing else "")
 
 
 def _page_text(document: Any, number: int) -> str:
-    """Return the text of a page in PDFium's order; empty if it has none, or is damaged."""
+    """Return the text of a page in PDFium's order; empty if it is damaged or has no text."""
     from pypdfium2 import PdfiumError
 
     try:
-        with closing(document[number]) as page, closing(page.get_textpage()) as text:
-            found = text.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
+        with closing(document[number]) as page, closing(page.get_textpage()) as text_page:
+            text = text_page.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
     except PdfiumError:
         return ""
-    # PDFium has U+0002 or U+FFFE for a hyphen at the end of a line.
-    joined = BROKEN_WORD.sub(lambda match: match[1], found)
+    # PDFium returns a hyphen at the end of a line as U+0002 or U+FFFE.
+    joined = HYPHENATED.sub(lambda match: match[1], text)
     return joined.replace("\x02", "-").replace("\ufffe", "-").strip()
 
 
@@ -295,17 +299,18 @@ def read_docx(data: bytes) -> Content:
 
 
 def _word_block(paragraph: Any) -> Block:
-    style, text = (paragraph.style and paragraph.style.name) or "", paragraph.text.strip()
-    if found := HEADING_STYLE.match(style):
-        return Block(text, int(found[1] or 1))
+    style = (paragraph.style and paragraph.style.name) or ""
+    text = paragraph.text.strip()
+    if heading := HEADING_STYLE.match(style):
+        return Block(text, int(heading[1] or 1))
     return Block(f"- {text}" if style.startswith("List") and text else text)
 
 
 def read_epub(data: bytes) -> Content:
-    """Read the chapters of an EPUB book in their order."""
+    """Read the chapters of an EPUB book in reading order."""
     from trafilatura import load_html
 
-    def xml(path: str) -> Any:
+    def parse(path: str) -> Any:
         return ElementTree.fromstring(book.read(path))  # noqa: S314 - expat limits expansion
 
     blocks: list[Block] = []
@@ -313,8 +318,9 @@ def read_epub(data: bytes) -> Content:
     with zipfile.ZipFile(io.BytesIO(data)) as book:
         if "META-INF/encryption.xml" in book.namelist():
             raise Unreadable("is encrypted (protected against copies)")
-        path = xml("META-INF/container.xml").find(".//{*}rootfile").get("full-path")
-        package, folder = xml(path), posixpath.dirname(path)
+        path = parse("META-INF/container.xml").find(".//{*}rootfile").get("full-path")
+        package = parse(path)
+        folder = posixpath.dirname(path)
         files = {item.get("id"): item.get("href", "") for item in package.iterfind(".//{*}item")}
         for item in package.iterfind(".//{*}itemref"):
             name = posixpath.join(folder, unquote(files.get(item.get("idref"), "")))
@@ -328,7 +334,7 @@ def read_epub(data: bytes) -> Content:
 
 def read_csv(data: bytes) -> Content:
     """Read a table of comma, semicolon or tab separated values."""
-    text, note = _decoded(data)
+    text, note = _decode(data)
     try:
         dialect: Any = csv.Sniffer().sniff(text[:10_000], ",;\t|")
     except csv.Error:
@@ -338,7 +344,7 @@ def read_csv(data: bytes) -> Content:
 
 
 def read_xlsx(data: bytes) -> Content:
-    """Read the visible sheets of a workbook; their names are the headings."""
+    """Read the visible sheets of a workbook, with the sheet names as headings."""
     return Content(
         [
             block
@@ -349,11 +355,11 @@ def read_xlsx(data: bytes) -> Content:
 
 
 def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows as lines, in parts that each begin with the header row."""
+    """Yield the rows as lines, in parts that each repeat the header row."""
     header, *lines = [line for row in rows if (line := _line(row))] or [""]
     part = [header]
     for line in lines:
-        if len(part) > 1 and sum(map(len, part)) + len(line) > TABLE_PART:
+        if len(part) > 1 and sum(map(len, part)) + len(line) > MAX_TABLE_PART_CHARS:
             yield "\n".join(part)
             part = [header]
         part.append(line)
@@ -376,4 +382,4 @@ KINDS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {
     ".tsv": ("csv", read_csv),
     ".xlsx": ("xlsx", read_xlsx),
 }
-"""The kind of a file, and its reader, by its suffix."""
+"""The kind and the reader of a file by its suffix."""

@@ -1,6 +1,6 @@
-"""The documents of a database: add files and folders, and find their chunks.
+"""Store documents: add files and folders, and search their chunks.
 
-Only what changed is indexed again.
+Only changed files are indexed again.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ from db.tables import Unreadable
 if TYPE_CHECKING:
     from db.documents.finding import ChunkIndex
 
-Fate = Literal["added", "updated", "unchanged"]
+SaveResult = Literal["added", "updated", "unchanged"]
 
 CANDIDATES: Final = 50
-"""The number of the best chunks from which a search chooses."""
+"""The number of best chunks from which a search chooses."""
 MAX_PER_DOCUMENT: Final = 3
 SEARCH_SECONDS: Final = 5.0
 INDEX_SECONDS: Final = 60.0
-"""The time limit of the embedding source for a question, and for a batch of chunks."""
-MAX_REFUSED: Final = 3
-"""Batches that the embedding source may refuse one after another before it counts as down."""
-BATCH: Final = 32
-"""Texts sent to the embedding source at once."""
+"""The time limits of the embedding service for queries, and for a batch of chunks."""
+MAX_FAILED_BATCHES: Final = 3
+"""Consecutive failures after which the embedding service counts as down."""
+BATCH_SIZE: Final = 32
+"""The number of texts in a request to the embedding service."""
 STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
 CHUNKS: Final = ChunkRow.__table__
 _CHANGE: Final = text("""
@@ -58,10 +58,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class AddReport:
-    """The paths of all files by what became of them, and the number of chunks given a vector.
+    """The paths of all files by what was done with them, and the number of embedded chunks.
 
-    `problems` are the paths of files that were not read, each with the reason; `notes` those of
-    files that may not have been read well.
+    `problems` are lines about unreadable files, `notes` about files to check.
     """
 
     added: list[str] = field(default_factory=list)
@@ -74,9 +73,9 @@ class AddReport:
 
 @dataclass(eq=False)
 class SqlDocumentStore(SqlRepository):
-    """The documents of a database, a `DocumentStore`.
+    """The stored documents, a `DocumentStore`.
 
-    With an `embedder`, chunks are also found by meaning; while it fails, by their words only.
+    With an `embedder`, chunks are also found by meaning; while it fails, only by words.
     """
 
     embedder: Embedder | None = None
@@ -88,85 +87,90 @@ class SqlDocumentStore(SqlRepository):
         return self.embedder.name if self.embedder else ""
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-        asked = list(dict.fromkeys(strip_unstorable(query) for query in queries if query.strip()))
-        if not asked or limit < 1:
+        unique = list(dict.fromkeys(strip_unstorable(query) for query in queries if query.strip()))
+        if not unique or limit < 1:
             return []
         if self._index is None:
             finding = await asyncio.to_thread(import_module, "db.documents.finding")  # slow
             self._index = finding.ChunkIndex(self.sessions, self._model)
-        vectors = await self._vectors_of(asked, SEARCH_SECONDS)
-        best = await self._index.search(asked, vectors, CANDIDATES)
-        rows = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(best)))
-        found = {row.number: row for row in rows}
-        return _spread([(found[number], best[number]) for number in best if number in found], limit)
+        vectors = await self._embed(unique, SEARCH_SECONDS)
+        scores = await self._index.search(unique, vectors, CANDIDATES)
+        chunks = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(scores)))
+        rows = {row.number: row for row in chunks}
+        # A chunk may have been deleted since the search.
+        ranked = [(rows[number], score) for number, score in scores.items() if number in rows]
+        return _diversify(ranked, limit)
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
-        wanted = {path for path in paths if path == strip_unstorable(path)}
-        return set(await self._all(select(DocumentRow.path).where(DocumentRow.path.in_(wanted))))
+        storable = {path for path in paths if path == strip_unstorable(path)}
+        return set(await self._all(select(DocumentRow.path).where(DocumentRow.path.in_(storable))))
 
     async def count(self) -> int:
         return await self._first(select(func.count(DocumentRow.id))) or 0
 
     async def list_documents(self) -> Sequence[DocumentRow]:
-        """Return the metadata of every document, by path."""
+        """Return all documents, sorted by path."""
         return sorted(await self._all(select(DocumentRow)), key=lambda row: row.path)
 
     async def remove(self, path: str) -> int:
-        """Remove the document at `path`, or all below it, and return their number."""
-        wanted = strip_unstorable(path).rstrip("/")
-        if not wanted:
+        """Remove the document at `path` or all below this folder; return their number."""
+        path = strip_unstorable(path).rstrip("/")
+        if not path:
             return 0
-        below = DocumentRow.path.startswith(f"{wanted}/", autoescape=True)
-        statement = delete(DocumentRow).where(or_(DocumentRow.path == wanted, below))
+        below = DocumentRow.path.startswith(f"{path}/", autoescape=True)
+        statement = delete(DocumentRow).where(or_(DocumentRow.path == path, below))
         async with self.sessions.begin() as session:
             await _count_change(session)
             return await count_changed(session, statement)
 
-    async def save(self, *documents: Document) -> list[Fate]:
-        """Store documents with their chunks in place of older versions: all of them, or none.
+    async def save(self, *documents: Document) -> list[SaveResult]:
+        """Store documents with their chunks in one transaction; replace older versions.
 
-        Return the fate of each document, in order. No two may have one path.
+        Return what was done with each document, in order. Paths must be unique.
         """
-        pieces = await asyncio.to_thread(lambda: [chunk(item.sections) for item in documents])
+        chunk_lists = await asyncio.to_thread(lambda: [chunk(item.sections) for item in documents])
         async with self.sessions.begin() as session:
             return [
-                await _save(session, document, parts, self.now())
-                for document, parts in zip(documents, pieces, strict=True)
+                await _save(session, document, chunks, self.now())
+                for document, chunks in zip(documents, chunk_lists, strict=True)
             ]
 
     async def embed_missing(self) -> int:
-        """Give a vector to each chunk without one of this model, and return how many got one.
+        """Embed all chunks that have no vector of this model; return how many succeeded.
 
-        A batch that the embedding source refuses waits for the next call.
+        A failed batch is skipped until the next call.
         """
-        done = last = refused = 0
-        number, stored = CHUNKS.c.number, {"model": self._model, "vector": bindparam("bytes")}
-        give = update(CHUNKS).where(number == bindparam("chunk")).values(stored)
-        while self.embedder is not None and refused < MAX_REFUSED:
-            is_next = ChunkRow.model.is_distinct_from(self._model) & (number > last)
-            rows = await self._rows(_WITH_DOCUMENT.where(is_next).order_by(number).limit(BATCH))
+        embedded_count = last_number = failed_batches = 0
+        number = CHUNKS.c.number
+        values = {"model": self._model, "vector": bindparam("bytes")}
+        store_vector = update(CHUNKS).where(number == bindparam("chunk")).values(values)
+        while self.embedder is not None and failed_batches < MAX_FAILED_BATCHES:
+            is_next = ChunkRow.model.is_distinct_from(self._model) & (number > last_number)
+            batch = _WITH_DOCUMENT.where(is_next).order_by(number).limit(BATCH_SIZE)
+            rows = await self._rows(batch)
             if not rows:
                 break
-            last = rows[-1].number
+            last_number = rows[-1].number
             texts = ["\n".join([row.title, *row.headings, row.text]) for row in rows]
-            if not (vectors := await self._vectors_of(texts, INDEX_SECONDS)):
-                refused += 1
+            vectors = await self._embed(texts, INDEX_SECONDS)
+            if not vectors:
+                failed_batches += 1
                 continue
-            refused = 0
-            given = [
+            failed_batches = 0
+            parameters = [
                 {"chunk": row.number, "bytes": array("f", vector).tobytes()}
                 for row, vector in zip(rows, vectors, strict=True)
             ]
             async with self.sessions.begin() as session:
-                await session.execute(give, given)
-            done += len(given)
-        if done:
+                await session.execute(store_vector, parameters)
+            embedded_count += len(parameters)
+        if embedded_count:
             async with self.sessions.begin() as session:
                 await _count_change(session)
-        return done
+        return embedded_count
 
-    async def _vectors_of(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
-        """Return the vectors of the texts, or none at all; a failure is logged once."""
+    async def _embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
+        """Return the vectors of the texts; on failure log the first of a series, return []."""
         if self.embedder is None or not texts:
             return []
         try:
@@ -180,37 +184,39 @@ class SqlDocumentStore(SqlRepository):
         return vectors
 
 
-def _spread(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int) -> list[Chunk]:
-    """Return the first `limit` chunks, best first, few of each document unless nothing else fits.
+def _diversify(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int) -> list[Chunk]:
+    """Return at most `limit` chunks, best first, with few per document if there are others.
 
-    Of files with one content only one counts: a copy would take the place of another answer.
+    Copies of a file count only once: they would displace other answers.
     """
-    first: dict[tuple[str, int], Chunk] = {}
+    unique: dict[tuple[str, int], Chunk] = {}
     for row, score in ranked:
-        found = to_record(Chunk, row, id=f"{row.document_id}-{row.position}", score=score)
-        first.setdefault((row.content_hash, row.position), found)
-    taken, chosen, spare = Counter[str](), list[Chunk](), list[Chunk]()
-    for found in first.values():
-        taken[found.path] += 1
-        (chosen if taken[found.path] <= MAX_PER_DOCUMENT else spare).append(found)
-    return [*chosen, *spare][:limit]
+        ranked_chunk = to_record(Chunk, row, id=f"{row.document_id}-{row.position}", score=score)
+        unique.setdefault((row.content_hash, row.position), ranked_chunk)
+    counts = Counter[str]()
+    chosen: list[Chunk] = []
+    surplus: list[Chunk] = []
+    for candidate in unique.values():
+        counts[candidate.path] += 1
+        (chosen if counts[candidate.path] <= MAX_PER_DOCUMENT else surplus).append(candidate)
+    return [*chosen, *surplus][:limit]
 
 
 async def _count_change(session: AsyncSession, chunks: int = 0) -> int:
-    """Count a change of the documents; return the number for the first of `chunks` new chunks.
+    """Increase the counter; return the number for the first of `chunks` new chunks.
 
-    This comes first in a transaction: until it ends, nobody else can change documents.
+    Call this first in a transaction: it locks the row against other changes of documents.
     """
     changes: int = await session.scalar(_CHANGE, {"count": chunks + 1})
     return changes - chunks
 
 
 async def _save(
-    session: AsyncSession, document: Document, pieces: Sequence[Section], now: datetime
-) -> Fate:
-    # An id is stable, and short enough for a model to repeat.
+    session: AsyncSession, document: Document, chunks: Sequence[Section], now: datetime
+) -> SaveResult:
+    # The id is stable, and short enough for a model to repeat.
     document_id = hashlib.sha256(document.path.encode()).hexdigest()[:12]
-    first = await _count_change(session, len(pieces))
+    first_number = await _count_change(session, len(chunks))
     stored = await session.get(DocumentRow, document_id)
     if stored and stored.content_hash == document.hash:
         return "unchanged"
@@ -223,25 +229,25 @@ async def _save(
             kind=document.kind,
             content_hash=document.hash,
             size=document.size,
-            parts=len(pieces),
+            parts=len(chunks),
             added_at=now,
         )
     )
     await session.flush()  # the chunks refer to it
-    for at, piece in enumerate(pieces):
-        place = {"number": first + at, "document_id": document_id, "position": at + 1}
-        session.add(ChunkRow(**place, headings=list(piece.headings), text=piece.text))
+    for index, part in enumerate(chunks):
+        keys = {"number": first_number + index, "document_id": document_id, "position": index + 1}
+        session.add(ChunkRow(**keys, headings=list(part.headings), text=part.text))
     return "updated" if stored else "added"
 
 
 async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddReport:
-    """Index files and folders; a file that cannot be read is reported and stops nothing.
+    """Index files and folders; report unreadable files and continue.
 
-    A file of a folder is known by the folder's name and its path below it; a file that is named
-    itself is known as it was given.
+    The stored path of a file begins with the name of the given folder. The stored path of a file
+    that is given directly is the given path.
     """
     report = AddReport()
-    files = await asyncio.to_thread(_files, paths, report.problems)
+    files = await asyncio.to_thread(_list_files, paths, report.problems)
     hashes = {row.path: row.content_hash for row in await store.list_documents()}
     for path, file in files.items():
         try:
@@ -253,8 +259,8 @@ async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddRe
         except Unreadable as error:
             report.problems.append(f"{path} {error}")
             continue
-        (fate,) = await store.save(document)
-        getattr(report, fate).append(path)
+        (result,) = await store.save(document)
+        getattr(report, result).append(path)
         if document.note:
             report.notes.append(f"{path} {document.note}")
     report.embedded = await store.embed_missing()
@@ -262,21 +268,21 @@ async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddRe
 
 
 async def load_starter_documents(store: SqlDocumentStore, folder: Path = STARTER) -> None:
-    """Index the starter documents, all or none, if there are no documents."""
+    """Index the starter documents in one transaction, if there are no documents yet."""
     if await store.count():
         return
 
-    def read() -> list[Document]:
+    def read_all() -> list[Document]:
         return [
             read_document(read_bytes(file), f"starter/{file.relative_to(folder).as_posix()}")
             for file in sorted(folder.rglob("*.md"))
         ]
 
-    await store.save(*await asyncio.to_thread(read))
+    await store.save(*await asyncio.to_thread(read_all))
 
 
-def _files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
-    """Return all files by the paths they are known by; hidden files and folders are left out."""
+def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
+    """Return all files, except hidden ones, by their stored paths; add to `problems`."""
     files: dict[str, Path] = {}
 
     def report(error: OSError) -> None:
@@ -284,16 +290,16 @@ def _files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
 
     for path in paths:
         if not path.is_dir():
-            files.setdefault(_known_as(path), path)
+            files.setdefault(_stored_path(path), path)
             continue
         for parent, folders, names in os.walk(path, onerror=report):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
             for file in (Path(parent) / name for name in sorted(names) if name[0] != "."):
-                files.setdefault(_known_as(path.resolve().name / file.relative_to(path)), file)
+                files.setdefault(_stored_path(path.resolve().name / file.relative_to(path)), file)
     return files
 
 
-def _known_as(path: Path) -> str:
-    """Return a path on one line and without square brackets, as a citation names it."""
-    known = " ".join(strip_unstorable(path.as_posix()).splitlines())
-    return known.replace("[", "(").replace("]", ")")
+def _stored_path(path: Path) -> str:
+    """Return a path on one line and without square brackets, so that citations can contain it."""
+    line = " ".join(strip_unstorable(path.as_posix()).splitlines())
+    return line.replace("[", "(").replace("]", ")")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.documents.chunking import REST, Section, chunk
+from db.documents.chunking import MAX_REST_CHARS, Section, chunk
 from db.documents.reading import read_document
 
 sentences = st.sampled_from(
@@ -39,7 +39,7 @@ def test_chunks_hold_all_of_the_text_each_a_verbatim_part_of_one_section(
             for section in sections
         )
         assert piece.text == piece.text.strip() != ""
-        assert len(piece.text) <= limit + min(REST, limit // 4)
+        assert len(piece.text) <= limit + min(MAX_REST_CHARS, limit // 4)
 
 
 def test_a_long_paragraph_is_cut_after_sentences() -> None:
