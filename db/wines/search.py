@@ -1,4 +1,4 @@
-"""The conditions and the ranking of a search for wines, and variety among equals."""
+"""The filters and the ranking of a wine search, and variety among equally ranked wines."""
 
 import json
 import operator
@@ -42,18 +42,18 @@ Distance = ColumnElement[float]
 Filters = dict[str, Condition]
 
 MAX_TERMS: Final = 32
-SAYS_NOTHING: Final = frozenset(
+FILLER_WORDS: Final = frozenset(
     "something anything wine wines bottle bottles please want like would could find show give need "
     "good nice best great get got let us".split()
 )
-"""Words that tell nothing in a search for wine, beside the stop words of English."""
-AROUND: Final = 0.25
-"""The share by which a price may differ from the one that it is to be around."""
+"""Words that do not narrow a search for wine, in addition to English stop words."""
+PRICE_TOLERANCE: Final = 0.25
+"""The share by which prices may differ from `around`."""
 OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques", "vanilla")
 UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
-"""Words of a wine's notes that tell of oak, and that tell of none."""
+"""Words in the notes of oaked wines, and of unoaked ones."""
 BUBBLES: Final = ("sparkling", "bubbles", "fizz", "fizzy", "spumante", "sekt", "mousseux")
-"""Words of a wine without alcohol that tell of bubbles; its style does not."""
+"""Words in the notes of sparkling alcohol-free wines, whose style is just alcohol-free."""
 POINTS: Final[Mapping[str, int]] = {
     "foods": 60,
     "styles": 60,
@@ -69,66 +69,67 @@ POINTS: Final[Mapping[str, int]] = {
     "max_abv": 20,
 }
 """The points for meeting a soft filter."""
-FURTHER_FOOD: Final = 10
-"""The points for each asked food that a wine suits, beyond the first."""
-UNKNOWN: Final = 0.5
-"""The distance to an unknown value: neither alike nor different."""
+EXTRA_FOOD_POINTS: Final = 10
+"""The points for every requested food that a wine suits after the first."""
+UNKNOWN_DISTANCE: Final = 0.5
+"""The distance to an unknown value, halfway between equal and different."""
 SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]] = {
     "sweetness": (WineRow.sweetness, [*Sweetness]),
     "bodies": (WineRow.body, [*Body]),
     "tannins": (WineRow.tannin, [*Level]),
     "acidities": (WineRow.acidity, [*Level]),
 }
-"""Ordered values: a neighbour of the asked value gets half of the points."""
+"""Filters on ordered values: a neighbour of a requested value gets half of the points."""
 PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
-DEAR: Final = 2
-"""How many times the median price of what fits is dear: such wines come last, unless a search tells
-of prices."""
-PRIME: Final = 2**31 - 1
-VALUES: Final = frozenset(
+EXPENSIVE_FACTOR: Final = 2
+"""Wines above this multiple of the candidates' median price come last, unless the query limits
+prices."""
+SHUFFLE_PRIME: Final = 2**31 - 1
+FILTER_WORDS: Final = frozenset(
     word
     for values in (Style, Colour, Sweetness, Food)
     for value in values
     for word in split_words(value)
 )
-"""Words that a filter says: in a name they are no name."""
+"""Words that filters stand for, and which therefore identify no wine by name."""
 
 
-def filters(query: WineQuery) -> Filters:
-    """Return a condition for every filter that is set, under the name that `relax` uses for it."""
+def build_filters(query: WineQuery) -> Filters:
+    """Return the condition of every filter that is set, by the filter's name."""
     is_free = WineRow.style == Style.ALCOHOL_FREE
-    is_oaked = _tells_of(OAKED) & ~_tells_of(UNOAKED)
+    is_oaked = _mentions(OAKED) & ~_mentions(UNOAKED)
     colour = func.coalesce(WineRow.colour, "")
-    # A wine without alcohol whose strength is not known has none.
+    # An alcohol-free wine of unknown strength counts as 0 %.
     strength = func.coalesce(WineRow.abv, case((is_free, 0.0)))
     conditions: Mapping[str, Callable[[Any], Condition]] = {
-        "styles": lambda _: _is_of_style(query),
+        "styles": lambda _: _has_style(query),
         "alcohol_free": lambda free: is_free if free else ~is_free,
         "colours": WineRow.colour.in_,
         **{name: field.in_ for name, (field, _) in SCALES.items()},
         "countries": _is_from,
-        "foods": partial(_holds, WineRow.foods),
+        "foods": partial(_contains_any, WineRow.foods),
         "grapes": _is_made_of,
-        "regions": _lies_in,
-        "oak": lambda wanted: is_oaked if wanted else ~is_oaked,
-        "min_abv": lambda least: WineRow.abv >= least,
-        "max_abv": lambda most: strength <= most,
+        "regions": _is_in_region,
+        "oak": lambda oaked: is_oaked if oaked else ~is_oaked,
+        "min_abv": lambda minimum: WineRow.abv >= minimum,
+        "max_abv": lambda maximum: strength <= maximum,
         "in_stock_only": lambda _: WineRow.in_stock.is_(True),
         "not_ids": lambda ids: WineRow.id.not_in([*map(strip_unstorable, ids)]),
-        "without_allergens": lambda found: ~_holds(WineRow.allergens, found),
-        "vegan": lambda _: ~_holds(WineRow.allergens, [*NON_VEGAN_ALLERGENS]),
-        # An unknown colour is no red.
-        "without_styles": lambda out: WineRow.style.not_in(out) & colour.not_in(out),
-        "without_grapes": lambda out: ~(_is_made_of(out) | _hints_at(out)),
-        "without_countries": lambda out: ~(_is_from(out) | _lies_in(out)),
-        "without_regions": lambda out: ~(_is_from(out) | _lies_in(out)),
+        "without_allergens": lambda names: ~_contains_any(WineRow.allergens, names),
+        "vegan": lambda _: ~_contains_any(WineRow.allergens, [*NON_VEGAN_ALLERGENS]),
+        # A wine of unknown colour passes `without_styles`.
+        "without_styles": lambda names: WineRow.style.not_in(names) & colour.not_in(names),
+        "without_grapes": lambda names: ~(_is_made_of(names) | _suggests_grapes(names)),
+        "without_countries": lambda names: ~(_is_from(names) | _is_in_region(names)),
+        "without_regions": lambda names: ~(_is_from(names) | _is_in_region(names)),
     }
-    wanted = {name: getattr(query, name) for name in conditions}
-    off = dict.fromkeys(("vegan", "in_stock_only"), (None, (), False))
+    values = {name: getattr(query, name) for name in conditions}
+    # False turns these two off; for the other flags it is a filter.
+    unset_values = dict.fromkeys(("vegan", "in_stock_only"), (None, (), False))
     return {
         name: conditions[name](value)
-        for name, value in wanted.items()
-        if value not in off.get(name, (None, ()))
+        for name, value in values.items()
+        if value not in unset_values.get(name, (None, ()))
     } | _price_limits(query)
 
 
@@ -137,8 +138,8 @@ def _price_limits(query: WineQuery) -> Filters:
         (query.min_price, operator.ge, 1),
         (query.max_price, operator.le, 1),
         (query.below, operator.lt, 1),
-        (query.around, operator.ge, 1 - AROUND),
-        (query.around, operator.le, 1 + AROUND),
+        (query.around, operator.ge, 1 - PRICE_TOLERANCE),
+        (query.around, operator.le, 1 + PRICE_TOLERANCE),
     ]
     limits = [
         compare(WineRow.price_in_euros, to_euros(amount, query.currency) * share)
@@ -148,8 +149,8 @@ def _price_limits(query: WineQuery) -> Filters:
     return {"price": sa.and_(*limits)} if limits else {}
 
 
-def _holds(field: InstrumentedAttribute[list[str]], values: Sequence[str]) -> Condition:
-    """Return the condition that a list of a wine, as JSON, holds one of these values."""
+def _contains_any(field: InstrumentedAttribute[list[str]], values: Sequence[str]) -> Condition:
+    """Return the condition that a JSON list of a wine contains one of the values."""
     text = sa.cast(field, sa.String)
     return sa.or_(
         sa.false(), *(text.contains(json.dumps(value), autoescape=True) for value in values)
@@ -157,74 +158,74 @@ def _holds(field: InstrumentedAttribute[list[str]], values: Sequence[str]) -> Co
 
 
 def _is_made_of(grapes: Sequence[str]) -> Condition:
-    return _holds(WineRow.grape_keys, [canonical_name("grapes", name) for name in grapes])
+    return _contains_any(WineRow.grape_keys, [canonical_name("grapes", name) for name in grapes])
 
 
 def _is_from(countries: Sequence[str]) -> Condition:
     return WineRow.country_key.in_([canonical_name("countries", name) for name in countries])
 
 
-def _lies_in(regions: Sequence[str]) -> Condition:
-    phrases = (phrase for name in regions for phrase in synonyms("regions", name))
-    return sa.or_(sa.false(), *(WineRow.places.contains(f" {phrase} ") for phrase in phrases))
+def _is_in_region(regions: Sequence[str]) -> Condition:
+    names = (name for region in regions for name in synonyms("regions", region))
+    return sa.or_(sa.false(), *(WineRow.places.contains(f" {name} ") for name in names))
 
 
-def _is_of_style(query: WineQuery) -> Condition:
-    """Return the condition of a style; a wine without alcohol is of one by colour and bubbles."""
+def _has_style(query: WineQuery) -> Condition:
+    """Return the condition of the styles; alcohol-free wines match by colour and bubbles."""
     styles = query.styles
     if not query.alcohol_free or Style.ALCOHOL_FREE in styles:
         return WineRow.style.in_(styles)
-    bubbles = _tells_of(BUBBLES) if Style.SPARKLING in styles else sa.false()
+    bubbles = _mentions(BUBBLES) if Style.SPARKLING in styles else sa.false()
     return WineRow.colour.in_(styles) | bubbles
 
 
-def _tells_of(known: Sequence[str]) -> Condition:
-    """Return the condition that a wine's name or notes hold one of these words."""
+def _mentions(phrases: Sequence[str]) -> Condition:
+    """Return the condition that the search text of a wine contains one of the phrases."""
     text = sa.literal(" ").concat(WineRow.search_text).concat(" ")
-    return sa.or_(sa.false(), *(text.contains(f" {word} ") for word in known))
+    return sa.or_(sa.false(), *(text.contains(f" {phrase} ") for phrase in phrases))
 
 
-def _hints_at(grapes: Sequence[str]) -> Condition:
-    """Return the condition that a wine of unknown grapes names one of these: "Riesling Réserve"."""
+def _suggests_grapes(grapes: Sequence[str]) -> Condition:
+    """Return the condition that a wine without grapes mentions one, as "Riesling Réserve" does."""
     phrases = [phrase for name in grapes for phrase in synonyms("grapes", name)]
-    return _tells_of(phrases) & (sa.cast(WineRow.grape_keys, sa.String) == "[]")
+    return _mentions(phrases) & (sa.cast(WineRow.grape_keys, sa.String) == "[]")
 
 
 def extract_terms(text: str) -> tuple[str, ...]:
-    """Return the words of `text` worth searching for: folded, without stop words and doubles.
+    """Return the normalised words of `text`, each once, without stop words and filler words.
 
-    A term consists of letters, digits and their marks, so no text can break a query's syntax.
+    Terms contain only letters, digits and accents, so no text can break the syntax of a query.
     """
-    # All stop words of Postgres' English configuration are left out: a term that it drops must not
-    # count in SQLite either, or the two would disagree on what a text matches.
-    nothing = stop_words() | SAYS_NOTHING
-    return tuple(dict.fromkeys(word for word in split_words(text) if word not in nothing))[
+    # `stop_words` includes those of Postgres' English configuration: a term that Postgres ignores
+    # must not count in SQLite either, or their results would differ.
+    ignored = stop_words() | FILLER_WORDS
+    return tuple(dict.fromkeys(word for word in split_words(text) if word not in ignored))[
         :MAX_TERMS
     ]
 
 
-def matching_text(text: str, dialect: str) -> sa.Subquery | None:
-    """Return the wines (`number`) that hold any word of `text`, with a `rank`; None for none."""
-    found = extract_terms(text)
-    if not found:
+def match_text(text: str, dialect: str) -> sa.Subquery | None:
+    """Return a subquery of wines that match any term: `number`, `rank`; None without terms."""
+    found_terms = extract_terms(text)
+    if not found_terms:
         return None
     if dialect == "postgresql":
         vector: sa.ColumnClause[str] = sa.literal_column(f"wines.{FULL_TEXT}")
-        phrase = func.to_tsquery("english", " | ".join(f"'{word}'" for word in found))
+        phrase = func.to_tsquery("english", " | ".join(f"'{term}'" for term in found_terms))
         rank = func.ts_rank(vector, phrase, 1).label("rank")
         statement = sa.select(WineRow.number.label("number"), rank).where(vector.op("@@")(phrase))
     else:
         index = sa.table(FULL_TEXT, sa.column("rowid"), sa.column("rank", sa.Float))
-        any_word = " OR ".join(f'"{word}"' for word in found)
+        any_word = " OR ".join(f'"{term}"' for term in found_terms)
         statement = sa.select(index.c.rowid.label("number"), (-index.c.rank).label("rank"))
         statement = statement.where(sa.literal_column(FULL_TEXT).op("MATCH")(any_word))
     return statement.subquery("matching")
 
 
-def ranks(
+def rank_wines(
     query: WineQuery, soft: Filters, text: sa.Subquery | None, like: Wine | None
 ) -> Iterator[ColumnElement[Any]]:
-    """Yield the expressions that order the wines, the smallest first."""
+    """Yield the expressions that order the wines, most important first, each ascending."""
     matches = None if text is None else func.coalesce(text.c.rank, 0.0)
     if query.order != "match":
         price = WineRow.price_in_euros.expression
@@ -233,7 +234,7 @@ def ranks(
             yield case((matches > 0, 0), else_=1)
         yield price if query.order == "cheapest" else -price
     if query.vegan:
-        yield case((_tells_of([VEGAN_WORD]), 0), else_=1)
+        yield case((_mentions([VEGAN_WORD]), 0), else_=1)
     if points := [*_points(query, soft)]:
         yield -sum(points[1:], start=points[0])
     if matches is not None:
@@ -246,62 +247,65 @@ def ranks(
         yield _distance(like)
 
 
-def shuffled(query: WineQuery) -> ColumnElement[int]:
-    """Return an order that looks random, and differs for other filters."""
-    asked = query.model_dump_json(exclude={"text", "not_ids", "order", "limit", "soft", "vegan"})
-    return (WineRow.shuffle * (zlib.crc32(asked.encode()) >> 2 | 1)) % PRIME
+def shuffle_order(query: WineQuery) -> ColumnElement[int]:
+    """Return an order that looks random, and depends on the filters."""
+    seed = query.model_dump_json(exclude={"text", "not_ids", "order", "limit", "soft", "vegan"})
+    return (WineRow.shuffle * (zlib.crc32(seed.encode()) >> 2 | 1)) % SHUFFLE_PRIME
 
 
-def preferred(rows: Sequence[Row[Any]], query: WineQuery) -> list[tuple[Any, Row[Any]]]:
-    """Return rows in order, each with its place: those that the text names first, the dear last.
+def rank_by_preference(rows: Sequence[Row[Any]], query: WineQuery) -> list[tuple[Any, Row[Any]]]:
+    """Return rows with sort keys, in order: named in the text first, expensive ones last.
 
-    The points for soft filters go before both.
+    The points for soft filters outweigh both.
     """
     if query.order != "match":
         return [(None, row) for row in rows]
-    named, dearest = _named(query.text, rows), inf
+    named_words = _count_named_words(query.text, rows)
+    max_price = inf
     prices = [row.price_in_euros for row in rows if row.price_in_euros is not None]
     if prices and all(limit is None for limit in query.price_limits):
-        dearest = DEAR * median(prices)
+        max_price = EXPENSIVE_FACTOR * median(prices)
     has_points = any(getattr(query, name) for name in query.soft)
-    places = [
-        (row[0] if has_points else 0, -count, (row.price_in_euros or 0) > dearest)
-        for row, count in zip(rows, named, strict=True)
+    keys = [
+        (row[0] if has_points else 0, -count, (row.price_in_euros or 0) > max_price)
+        for row, count in zip(rows, named_words, strict=True)
     ]
-    return sorted(zip(places, rows, strict=True), key=lambda placed: placed[0])
+    return sorted(zip(keys, rows, strict=True), key=lambda ranked: ranked[0])
 
 
-def _named(text: str, rows: Sequence[Row[Any]]) -> list[int]:
-    """Return how many words of each row's name, producer and origin a text names.
+def _count_named_words(text: str, rows: Sequence[Row[Any]]) -> list[int]:
+    """Return how many words of each row's name, producer and origin are in `text`.
 
-    Grapes and what a filter says name no wine.
+    Grapes and filter words do not count: they do not identify a wine.
     """
-    said = f" {normalize(text)} "
+    text = f" {normalize(text)} "
     for name in sorted(known_names("grapes"), key=len, reverse=True):
-        said = said.replace(f" {name} ", " ")
-    asked = {*extract_terms(said)} - VALUES
-    return [len(asked & {*split_words(f"{row.name} {row.producer} {row.places}")}) for row in rows]
+        text = text.replace(f" {name} ", " ")
+    terms = {*extract_terms(text)} - FILTER_WORDS
+    return [len(terms & {*split_words(f"{row.name} {row.producer} {row.places}")}) for row in rows]
 
 
-def varied(rows: Sequence[tuple[object, Row[Any]]], ranked: int, limit: int) -> list[Row[Any]]:
-    """Return at most `limit` first rows; equals are chosen to repeat each other least.
+def choose_varied(
+    rows: Sequence[tuple[object, Row[Any]]], rank_count: int, limit: int
+) -> list[Row[Any]]:
+    """Return the first `limit` rows; among equally ranked rows, prefer those that add variety.
 
-    `ranked` is the number of columns that rank a row beside its place.
+    A row is ranked by its sort key, then by its first `rank_count` columns.
     """
     best: list[Row[Any]] = []
-    shown: Counter[tuple[str, object]] = Counter()
+    trait_counts: Counter[tuple[str, object]] = Counter()
 
-    def repeats(candidate: tuple[Row[Any], Sequence[tuple[str, object]]]) -> tuple[int, ...]:
+    def count_repeats(candidate: tuple[Row[Any], Sequence[tuple[str, object]]]) -> tuple[int, ...]:
         row, traits = candidate
-        producer, place, band = map(shown.__getitem__, traits)
-        return producer, place + band, band, row.style == Style.ALCOHOL_FREE  # seldom meant
+        producer, place, band = map(trait_counts.__getitem__, traits)
+        return producer, place + band, band, row.style == Style.ALCOHOL_FREE  # rarely wanted
 
-    for _, equals in groupby(rows, key=lambda placed: (placed[0], *placed[1][:ranked])):
-        left = [(row, _traits(row)) for _, row in equals]
-        while left and len(best) < limit:
-            row, traits = left.pop(left.index(min(left, key=repeats)))
+    for _, equals in groupby(rows, key=lambda ranked: (ranked[0], *ranked[1][:rank_count])):
+        remaining = [(row, _traits(row)) for _, row in equals]
+        while remaining and len(best) < limit:
+            row, traits = remaining.pop(remaining.index(min(remaining, key=count_repeats)))
             best.append(row)
-            shown.update(traits)
+            trait_counts.update(traits)
     return best
 
 
@@ -311,50 +315,56 @@ def _traits(row: Row[Any]) -> Sequence[tuple[str, object]]:
 
 
 def _points(query: WineQuery, soft: Filters) -> Iterator[ColumnElement[int]]:
-    """Yield the points for soft filters, and for asked foods and grapes."""
+    """Yield the points for soft filters, and for requested foods and grapes."""
     for name, condition in soft.items():
         if name in SCALES:
             field, scale = SCALES[name]
-            asked = [scale.index(value) for value in getattr(query, name)]
-            apart = {at: min(abs(at - place) for place in asked) for at in range(len(scale))}
-            near = {scale[at]: POINTS[name] // 2**steps for at, steps in apart.items() if steps < 2}
-            yield case(near, value=field, else_=0)
+            requested = [scale.index(value) for value in getattr(query, name)]
+            points_by_value = {}
+            for index, value in enumerate(scale):
+                steps = min(abs(index - other) for other in requested)
+                points_by_value[value] = POINTS[name] // 2**steps if steps < 2 else 0
+            yield case(points_by_value, value=field, else_=0)
         elif name not in ("foods", "grapes"):
             yield case((condition, POINTS[name]), else_=0)
     if query.foods:
-        suited, first = _count_held(WineRow.foods, query.foods), POINTS["foods"] - FURTHER_FOOD
-        yield case((suited > 0, first + FURTHER_FOOD * suited), else_=0)
+        count = _count_contained(WineRow.foods, query.foods)
+        points = POINTS["foods"] + EXTRA_FOOD_POINTS * (count - 1)
+        yield case((count > 0, points), else_=0)
     if query.grapes:
-        keys, points = [canonical_name("grapes", name) for name in query.grapes], POINTS["grapes"]
+        keys = [canonical_name("grapes", name) for name in query.grapes]
         blend = sa.cast(WineRow.grape_keys, sa.String)
-        first_ones = (blend.startswith(f"[{json.dumps(one)}", autoescape=True) for one in keys)
-        # A later grape of the blend is worth half.
-        held = _holds(WineRow.grape_keys, keys)
-        yield case((sa.or_(*first_ones), points), (held, points // 2), else_=0)
+        is_first = sa.or_(
+            *(blend.startswith(f"[{json.dumps(key)}", autoescape=True) for key in keys)
+        )
+        is_included = _contains_any(WineRow.grape_keys, keys)
+        # A grape that is not the first of the blend is worth half.
+        yield case((is_first, POINTS["grapes"]), (is_included, POINTS["grapes"] // 2), else_=0)
 
 
-def _count_held(
+def _count_contained(
     field: InstrumentedAttribute[list[str]], values: Sequence[str]
 ) -> ColumnElement[int]:
-    """Return how many of these values a list of a wine holds."""
-    counts = [case((_holds(field, [value]), 1), else_=0) for value in values]
+    """Return how many of the values a JSON list of a wine contains."""
+    counts = [case((_contains_any(field, [value]), 1), else_=0) for value in values]
     return sum(counts[1:], start=counts[0])
 
 
 def _distance(wine: Wine) -> Distance:
-    """Return the distance of each row from `wine`; 0 is alike in everything that counts."""
-    price, other_price = wine.price_in_euros, WineRow.price_in_euros
+    """Return the distance of each row from `wine`, a weighted sum; 0 means equal."""
+    price = wine.price_in_euros
+    other_price = WineRow.price_in_euros
     differences: list[tuple[float, Distance]] = [
-        (4.0, _differs(WineRow.style, wine.style)),  # nobody calls a port like a Chablis
-        (3.0, _differs(WineRow.colour, wine.colour)),
-        (2.0, _steps("sweetness", wine.sweetness)),
-        (2.0, _steps("bodies", wine.body)),
-        (1.0, _steps("tannins", wine.tannin)),
-        (1.0, _steps("acidities", wine.acidity)),
-        (0.5, _differs(WineRow.country_key, canonical_name("countries", wine.country))),
+        (4.0, _value_distance(WineRow.style, wine.style)),  # a port never resembles a Chablis
+        (3.0, _value_distance(WineRow.colour, wine.colour)),
+        (2.0, _scale_distance("sweetness", wine.sweetness)),
+        (2.0, _scale_distance("bodies", wine.body)),
+        (1.0, _scale_distance("tannins", wine.tannin)),
+        (1.0, _scale_distance("acidities", wine.acidity)),
+        (0.5, _value_distance(WineRow.country_key, canonical_name("countries", wine.country))),
     ]
     if keys := {canonical_name("grapes", grape) for grape in wine.grapes}:
-        shared = sa.cast(_count_held(WineRow.grape_keys, sorted(keys)), sa.Float)
+        shared = sa.cast(_count_contained(WineRow.grape_keys, sorted(keys)), sa.Float)
         count = func.json_array_length(WineRow.grape_keys)
         differences.append((3.0, sa.cast(1 - shared / (len(keys) + count - shared), sa.Float)))
     if place := normalize(wine.region):
@@ -362,21 +372,22 @@ def _distance(wine: Wine) -> Distance:
         differences.append((1.5, case((is_near, 0.0), else_=1.0)))
     if price:
         ratio = func.abs(other_price - price) / (other_price + price)
-        differences.append((1.0, func.coalesce(ratio, UNKNOWN)))
+        differences.append((1.0, func.coalesce(ratio, UNKNOWN_DISTANCE)))
     return sum((weight * difference for weight, difference in differences), start=sa.literal(0.0))
 
 
-def _differs(field: InstrumentedAttribute[Any], value: str | None) -> Distance:
+def _value_distance(field: InstrumentedAttribute[Any], value: str | None) -> Distance:
     if not value:
-        return sa.literal(UNKNOWN)
-    return case((field == value, 0.0), (field.is_(None), UNKNOWN), else_=1.0)
+        return sa.literal(UNKNOWN_DISTANCE)
+    return case((field == value, 0.0), (field.is_(None), UNKNOWN_DISTANCE), else_=1.0)
 
 
-def _steps(name: str, value: str | None) -> Distance:
-    """Return the distance on an ordered scale, 1 between its ends."""
+def _scale_distance(name: str, value: str | None) -> Distance:
+    """Return the distance on an ordered scale whose ends are 1 apart."""
     if value is None:
-        return sa.literal(UNKNOWN)
+        return sa.literal(UNKNOWN_DISTANCE)
     field, scale = SCALES[name]
-    here, longest = scale.index(value), len(scale) - 1
-    apart = {str(other): abs(at - here) / longest for at, other in enumerate(scale)}
-    return case(apart, value=field, else_=UNKNOWN)
+    position = scale.index(value)
+    max_steps = len(scale) - 1
+    distances = {str(other): abs(i - position) / max_steps for i, other in enumerate(scale)}
+    return case(distances, value=field, else_=UNKNOWN_DISTANCE)
