@@ -22,10 +22,10 @@ def test_push_creates_versions_of_changed_prompts(
     assert first.stdout.splitlines() == [f"{name}: version 1 is now production" for name in NAMES]
     again = sommelier_here("prompts", "push", environment=keys)
     assert again.stdout == "Nothing to push: Langfuse (production) has the repository's prompts.\n"
-    otlp_receiver.put("refinement", built_in_prompts()["refinement"].text + "\nBe quick.")
+    otlp_receiver.save_prompt("refinement", built_in_prompts()["refinement"].text + "\nBe quick.")
     pushed = sommelier_here("prompts", "push", environment=keys)
     assert pushed.stdout == "refinement: version 3 is now production, in place of version 2\n"
-    newest = otlp_receiver.labelled("refinement", "production")
+    newest = otlp_receiver.find_prompt("refinement", "production")
     assert newest is not None
     assert newest.prompt == built_in_prompts()["refinement"].text
 

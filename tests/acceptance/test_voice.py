@@ -89,7 +89,7 @@ async def test_an_answer_is_read_aloud_to_users_who_chose_that(
         bot_api.send("voice", SOUND, CHAT)
         await bot_api.wait_for_message(4, chat_id=CHAT)
     assert [call.files["voice"].data[:4] for call in bot_api.calls_of("sendVoice")] == [b"OggS"]
-    (asked,) = model_server.spoken
+    (asked,) = model_server.speech_requests
     assert (asked["model"], asked["voice"]) == ("tts-1", "alloy")
     assert asked["input"] in bot_api.sent(CHAT)[2]
     assert "I understood" not in asked["input"]

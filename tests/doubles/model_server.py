@@ -1,4 +1,4 @@
-"""A language model that says what a test scripted, behind OpenAI's chat completions."""
+"""Imitate a server of OpenAI's API whose answers are scripted by tests."""
 
 import asyncio
 import itertools
@@ -17,29 +17,29 @@ from tests.doubles.forms import Upload, parse_parameters
 from tests.doubles.openai_rules import history_error, strict_error
 from tests.doubles.server import HalfResponse, JsonObject, LoopbackServer, gone, hang_up
 
-MOST_PIECES = 500
+MAX_PIECES = 500
 
 
 @dataclass(frozen=True)
 class Step:
-    """How one request is answered. Made by the functions below.
-
-    A `message` becomes a completion; `body` is sent as it is. `usage` is prompt and completion
-    tokens, counted as characters / 4 when None. `seconds` pass first. Streamed, it comes in pieces
-    of `piece` characters, `pause` seconds apart.
-    """
+    """The answer to one request; the functions below make steps."""
 
     message: JsonObject | None = None
+    """The message of a completion; without one, `body` is the response."""
     finish_reason: str = "stop"
     usage: tuple[int, int] | None = None
+    """Prompt and completion tokens; None counts a token for every 4 characters."""
     cached: int = 0
     body: bytes = b""
     status: int = 200
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0
+    """The delay before the response."""
     piece: int = 4
+    """The number of characters in an event of a stream."""
     pause: float = 0
+    """Seconds between two events of a stream."""
     ending: Literal["whole", "cut", "reset", "silent"] = "whole"
 
 
@@ -53,7 +53,7 @@ def answer(
     usage: tuple[int, int] | None = None,
     cached: int = 0,
 ) -> Step:
-    """The assistant says `content`; `cached` prompt tokens came from the cache."""
+    """Answer with `content`; `cached` prompt tokens came from the cache."""
     return Step({"content": content}, finish_reason, usage, cached)
 
 
@@ -62,9 +62,9 @@ def answer_json(answer_object: object, finish_reason: str = "stop") -> Step:
 
 
 def call(name: str, arguments: JsonObject | str, id: str | None = None) -> JsonObject:
-    """One call for `tool_calls`; a `str` is sent raw. Without `id`: call_1, call_2 … per server."""
-    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": raw}}
+    """Return an item of `tool_calls`; a `str` is sent unchanged. Ids default to call_1, call_2 …"""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def tool_call(name: str, arguments: JsonObject | str, id: str | None = None) -> Step:
@@ -80,7 +80,7 @@ def refusal(text: str) -> Step:
 
 
 def reasoning_only(text: str, content: str | None = None) -> Step:
-    """A message that only holds thoughts, as some open models leave it."""
+    """Answer with reasoning and, by default, no content, as some open models do."""
     return Step({"content": content, "reasoning_content": text})
 
 
@@ -95,18 +95,18 @@ def raw(body: bytes, status: int = 200, content_type: str = "application/json") 
 def error(
     status: int, body: JsonObject | None = None, headers: Mapping[str, str] | None = None
 ) -> Step:
-    """An HTTP error, in OpenAI's shape unless `body` is given."""
+    """Answer with an HTTP error; `body` defaults to an error of OpenAI."""
     content = body or error_body(f"The server answers {status}.")
     return Step(body=json.dumps(content).encode(), status=status, headers=headers or {})
 
 
 def hang(seconds: float, then: Step | None = None) -> Step:
-    """Nothing for `seconds`, then the step `then`; without one the connection is closed."""
+    """Wait for `seconds`, then do the step `then`; without one, close the connection."""
     return replace(then or Step(ending="silent"), seconds=seconds)
 
 
 def paced(step: Step, tokens_per_second: float = 40, piece: int = 4) -> Step:
-    """The step, streamed so fast; a token has four characters."""
+    """Stream a step at this speed; a token has four characters."""
     return replace(step, pause=piece / 4 / tokens_per_second, piece=piece)
 
 
@@ -126,7 +126,7 @@ def error_body(message: str, kind: str = "invalid_request_error") -> JsonObject:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request as it arrived; header names are in lower case, `bytes` is the body's size."""
+    """A request; header names are in lower case, and `bytes` is the size of the body."""
 
     json: JsonObject
     headers: Mapping[str, str]
@@ -134,7 +134,7 @@ class ModelRequest:
 
 
 class Totals(NamedTuple):
-    """What was counted for completions that were sent whole, to hold against a ledger."""
+    """The tokens of completely sent completions, to be compared with those the bot counted."""
 
     prompt: int = 0
     completion: int = 0
@@ -142,21 +142,20 @@ class Totals(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """A recording as it arrived at /audio/transcriptions."""
+    """A request to /audio/transcriptions."""
 
     params: JsonObject
     file: Upload
 
 
 class ModelServer(LoopbackServer):
-    """Answers each request with the next step of its script, then with `default`.
+    """A server that answers each request with the next step of its script, then with `default`.
 
-    `OPENAI_BASE_URL` is `base_url`, which ends in /v1. A history that OpenAI refuses gets a 400
-    and stands in `violations`; a request beyond the script gets a 500 and stands in `unscripted`.
-    Neither uses up a step, and `verify` raises for both.
+    `OPENAI_BASE_URL` is `base_url`, which ends in /v1. Messages that OpenAI would refuse get a 400
+    and are listed in `violations`; requests after the last step get a 500 and are listed in
+    `unscripted`. Neither uses up a step, and `verify` raises for both.
 
-    streaming: "no" refuses `stream`, "whole" answers whole all the same, "no_usage" never says what
-    a stream used.
+    streaming: "no" refuses `stream`, "whole" ignores it, and "no_usage" sends no usage in streams.
     """
 
     def __init__(
@@ -175,18 +174,18 @@ class ModelServer(LoopbackServer):
         )
         self.default = default
         self.strict = False
-        """Whether it refuses what only OpenAI itself refuses."""
+        """Whether to refuse requests that only OpenAI itself refuses."""
         self.streaming = streaming
         self.requests: list[ModelRequest] = []
         self.violations: list[str] = []
         self.unscripted: list[ModelRequest] = []
         self.usage = Totals()
-        self.left = 0
-        """From how many streams the client went away."""
+        self.abandoned_streams = 0
+        """The number of streams that were not sent completely."""
         self.recordings: list[Recording] = []
-        self.spoken: list[JsonObject] = []
+        self.speech_requests: list[JsonObject] = []
         self._steps: deque[Script] = deque(steps)
-        self._heard: deque[Step] = deque()
+        self._transcripts: deque[Step] = deque()
         self._call_ids = itertools.count(1)
         self._ids = itertools.count(1)
 
@@ -198,31 +197,33 @@ class ModelServer(LoopbackServer):
     def script(self, *steps: Script) -> None:
         self._steps.extend(steps)
 
-    def hear(self, *said: Step | str) -> None:
-        """Say what is heard in the next recordings: a text, or a step whose body is sent."""
-        for heard in said:
-            step = raw(json.dumps({"text": heard}).encode()) if isinstance(heard, str) else heard
-            self._heard.append(step)
+    def hear(self, *transcripts: Step | str) -> None:
+        """Script the answers to the next recordings: transcripts, or steps with a body."""
+        for item in transcripts:
+            step = raw(json.dumps({"text": item}).encode()) if isinstance(item, str) else item
+            self._transcripts.append(step)
 
     def verify(self) -> None:
-        """Raise AssertionError if a request broke the rules or was not foreseen by the script."""
+        """Raise AssertionError if a request was invalid or came after the last step."""
         if self.violations:
             raise AssertionError(f"OpenAI would refuse: {self.violations}")
         if self.unscripted:
-            last = [request.json["messages"][-1] for request in self.unscripted]
-            raise AssertionError(f"requests beyond the script, by their last message: {last}")
+            messages = [request.json["messages"][-1] for request in self.unscripted]
+            raise AssertionError(f"unscripted requests, with these last messages: {messages}")
 
     async def _transcribe(self, request: Request) -> Response:
         params, files = await parse_parameters(request)
         self.recordings.append(Recording(params, files["file"]))
-        step = self._heard.popleft() if self._heard else error(500)
+        step = self._transcripts.popleft() if self._transcripts else error(500)
         if step.seconds:
             await asyncio.sleep(step.seconds)
         return Response(step.body, step.status, {"content-type": step.content_type})
 
     async def _speak(self, request: Request) -> Response:
-        self.spoken.append(json.loads(await request.body()))
-        return Response(b"OggS" + self.spoken[-1]["input"].encode(), media_type="audio/ogg")
+        self.speech_requests.append(json.loads(await request.body()))
+        return Response(
+            b"OggS" + self.speech_requests[-1]["input"].encode(), media_type="audio/ogg"
+        )
 
     async def _models(self, _: Request) -> Response:
         data = [{"id": "gpt-4o", "object": "model", "owned_by": "tests"}]
@@ -260,11 +261,11 @@ class ModelServer(LoopbackServer):
         headers = {"content-type": step.content_type, **step.headers}
         if step.message is None:
             return Response(step.body, step.status, headers)
-        usage = counted(received, step)
+        usage = count_tokens(received, step)
         completion = self._completion(received.json, step, usage)
         if received.json.get("stream") and self.streaming != "whole":
-            tells = "stream_options" in received.json and self.streaming != "no_usage"
-            events = [*events_of(completion, step.piece, tells_usage=tells)]
+            has_usage = "stream_options" in received.json and self.streaming != "no_usage"
+            events = [*to_events(completion, step.piece, has_usage=has_usage)]
             streamed = self._stream(request, events, step, usage)
             return StreamingResponse(streamed, media_type="text/event-stream")
         body = json.dumps(completion, ensure_ascii=False).encode()
@@ -277,7 +278,7 @@ class ModelServer(LoopbackServer):
     async def _stream(
         self, request: Request, events: Sequence[bytes], step: Step, usage: Totals
     ) -> AsyncIterator[bytes]:
-        """Send the events, `pause` seconds apart; of a stream that is cut the first half."""
+        """Send the events, with pauses; if the step's ending is "cut", only the first half."""
         is_cut, is_sent = step.ending == "cut", False
         try:
             for event in events[: len(events) // 2] if is_cut else events:
@@ -287,7 +288,7 @@ class ModelServer(LoopbackServer):
                 yield event
             is_sent = True
         finally:
-            self.left += not is_sent
+            self.abandoned_streams += not is_sent
         if is_cut:
             await hang_up(request)
         else:
@@ -300,8 +301,8 @@ class ModelServer(LoopbackServer):
         message: JsonObject = {"role": "assistant", "refusal": None, **(step.message or {})}
         if "tool_calls" in message:
             message["tool_calls"] = [
-                {**one, "id": one["id"] or f"call_{next(self._call_ids)}"}
-                for one in message["tool_calls"]
+                {**call, "id": call["id"] or f"call_{next(self._call_ids)}"}
+                for call in message["tool_calls"]
             ]
         choice = {"index": 0, "message": message, "finish_reason": step.finish_reason}
         return {
@@ -319,23 +320,23 @@ class ModelServer(LoopbackServer):
         }
 
 
-def counted(request: ModelRequest, step: Step) -> Totals:
-    """The tokens of one completion: as scripted, else a quarter of the characters."""
+def count_tokens(request: ModelRequest, step: Step) -> Totals:
+    """Return the scripted tokens of a completion, by default a quarter of its characters."""
     prompt = len(json.dumps(request.json["messages"], ensure_ascii=False)) // 4
     completion = len(json.dumps(step.message, ensure_ascii=False)) // 4
     prompt, completion = step.usage or (prompt, completion)
     return Totals(prompt, completion, step.cached)
 
 
-def events_of(completion: JsonObject, piece: int, *, tells_usage: bool) -> Iterator[bytes]:
-    """The events of a completion, its texts in pieces of so many characters."""
+def to_events(completion: JsonObject, piece: int, *, has_usage: bool) -> Iterator[bytes]:
+    """Yield the events of a streamed completion, its texts in pieces of `piece` characters."""
     head = {name: completion[name] for name in ("id", "created", "model")}
     head["object"] = "chat.completion.chunk"
     choice = completion["choices"][0]
 
     def event(delta: JsonObject, finish: str | None = None) -> bytes:
         choices = [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]
-        return data(head | {"choices": choices} | ({"usage": None} if tells_usage else {}))
+        return data(head | {"choices": choices} | ({"usage": None} if has_usage else {}))
 
     message = choice["message"]
     yield event({"role": "assistant", "content": "", "refusal": None})
@@ -349,7 +350,7 @@ def events_of(completion: JsonObject, piece: int, *, tells_usage: bool) -> Itera
         for part in pieces(function["arguments"], piece):
             yield event({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
     yield event({}, choice["finish_reason"])
-    if tells_usage:
+    if has_usage:
         yield data(head | {"choices": [], "usage": completion["usage"]})
     yield b"data: [DONE]\n\n"
 
@@ -359,5 +360,5 @@ def data(chunk: JsonObject) -> bytes:
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
-    size = max(size, len(text) // MOST_PIECES)
+    size = max(size, len(text) // MAX_PIECES)
     return (text[start : start + size] for start in range(0, len(text), size))

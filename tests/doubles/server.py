@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback, in a thread of its own: what every double is built on."""
+"""Run the HTTP servers of the doubles, on loopback, in a thread each."""
 
 import asyncio
 import socket
@@ -18,17 +18,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 JsonObject = dict[str, Any]
-"""A JSON object as it stood on the wire."""
-ROUNDS_TO_CONNECT = 3
-"""Rounds of the loop by which a connection that was taken is among those that are cut."""
+"""A decoded JSON object."""
+ACCEPT_ITERATIONS = 3
+"""Iterations of the event loop until an accepted connection is in `ServerState.connections`."""
 
 
 class LoopbackServer:
-    """Routes served on an ephemeral port of 127.0.0.1 between `start` and `stop`.
+    """A server of routes on an ephemeral port of 127.0.0.1 between `start` and `stop`.
 
-    The protocol is uvicorn's, without uvicorn's server around it, whose ticks of 100 ms would be
-    paid by every test. A context manager: leaving it raises what a handler raised, so that a bug
-    of a double is never taken for a fault of the network.
+    It uses uvicorn's protocol without its server, whose ticks of 100 ms would slow down each test.
+    As a context manager it raises errors of handlers at its end, so that a bug of a double is not
+    mistaken for a network error.
     """
 
     def __init__(self, routes: Sequence[BaseRoute]) -> None:
@@ -67,7 +67,7 @@ class LoopbackServer:
         self._loop = self._thread = None
 
     def call_soon(self, callback: Callable[[], object]) -> None:
-        """Run `callback` in the server's thread; at any time, from any thread."""
+        """Run `callback` in the thread of the server, if it runs; callable from any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(callback)
 
@@ -77,12 +77,12 @@ class LoopbackServer:
         config = Config(self._serve, timeout_keep_alive=3600, **options)
         config.load()
 
-        def connection() -> H11Protocol:
+        def make_protocol() -> H11Protocol:
             state: JsonObject = {}
             state["connection"] = H11Protocol(config, self._state, state, loop)
             return state["connection"]  # type: ignore[no-any-return]
 
-        self._listener = await loop.create_server(connection, "127.0.0.1", 0)
+        self._listener = await loop.create_server(make_protocol, "127.0.0.1", 0)
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,10 +100,10 @@ class LoopbackServer:
     async def _close(self) -> None:
         assert self._listener is not None
         self._stopping = True
-        # What was taken and is no connection yet would be left open if the listener closed first.
-        for listening in self._listener.sockets:
-            asyncio.get_running_loop().remove_reader(listening.fileno())
-        for _ in range(ROUNDS_TO_CONNECT):
+        # A connection that is being accepted would stay open if the listener were closed first.
+        for listening_socket in self._listener.sockets:
+            asyncio.get_running_loop().remove_reader(listening_socket.fileno())
+        for _ in range(ACCEPT_ITERATIONS):
             await asyncio.sleep(0)
         self._listener.close()
         for connection in list(self._state.connections):
@@ -127,9 +127,9 @@ def gone(request: Request) -> bool:
 
 
 async def hang_up(request: Request, *, reset: bool = False) -> Response:
-    """Close the connection without a (further) answer, by RST instead of FIN if `reset`.
+    """Close the connection without a further response, by RST instead of FIN if `reset`.
 
-    What it returns satisfies a route; nothing of it is sent.
+    Return a response for the route, which is not sent.
     """
     transport = transport_of(request)
     if reset:
@@ -144,7 +144,7 @@ async def hang_up(request: Request, *, reset: bool = False) -> Response:
 
 
 class HalfResponse(Response):
-    """Headers that promise the whole body, half of the body, then the end of the connection."""
+    """A response that ends in the middle of its body: the connection is closed."""
 
     def __init__(self, request: Request, body: bytes, headers: Mapping[str, str]) -> None:
         super().__init__(body, headers=dict(headers))
@@ -161,7 +161,7 @@ class HalfResponse(Response):
 async def eventually(
     condition: Callable[[], bool], *, seconds: float = 60, otherwise: Callable[[], str] = str
 ) -> None:
-    """Return as soon as `condition` holds; fail after `seconds`, with the text of `otherwise`."""
+    """Wait until `condition` is true; after `seconds`, fail with the text of `otherwise`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

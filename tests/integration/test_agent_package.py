@@ -59,7 +59,9 @@ async def test_a_turn_is_a_stream_of_drafts_and_the_response_and_ends_if_nobody_
     async for _ in left:
         break
     await left.aclose()  # type: ignore[attr-defined]
-    await eventually(lambda: model_server.left == 1, seconds=10, otherwise=lambda: "still there")
+    await eventually(
+        lambda: model_server.abandoned_streams == 1, seconds=10, otherwise=lambda: "still there"
+    )
     await llm.close()
 
 

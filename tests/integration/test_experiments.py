@@ -43,7 +43,7 @@ def mine(tmp_path: Path) -> str:
 def test_a_run_records_an_experiment_for_each_variant(configured: OtlpReceiver, mine: str) -> None:
     status, saved, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--model", "mini")
     assert status == 0
-    linked, run = configured.linked, saved["run"]
+    linked, run = configured.experiments, saved["run"]
     assert set(linked) == {f"{run} · gpt-4o", f"{run} · mini"}
     items = {item["metadata"]["id"]: item["id"] for item in configured.items.values()}
     assert set(items) == {"one", "two"}
@@ -70,7 +70,7 @@ def test_versions_of_a_managed_prompt_are_compared(
     configured: OtlpReceiver, model_server: ModelServer, mine: str
 ) -> None:
     for text in ("First.", "Second."):
-        configured.put("sommelier", f"{text} {{{{research_rules}}}} {{{{schema}}}}")
+        configured.save_prompt("sommelier", f"{text} {{{{research_rules}}}} {{{{schema}}}}")
     names = ["sommelier@1", "sommelier@production", "repository"]
     asked = [part for name in names for part in ("--prompt", name)]
     status, saved, _ = sommelier_eval("run", mine, "--model", "gpt-4o", *asked)
@@ -101,20 +101,20 @@ def test_exported_turns_are_masked_in_langfuse_as_in_traces(
     path.write_text(json.dumps(said | {"expect": {"must_not_contain": ["anna@example.org"]}}))
     status, _, _ = sommelier_eval("run", str(path), "--model", "gpt-4o")
     (item,) = configured.items.values()
-    ((root,),) = configured.linked.values()
+    ((root,),) = configured.experiments.values()
     assert (status, item["input"]) == (0, asked)
     told = f"{item} {root.attributes}"
     assert ("anna@example.org" in told) == (content == "full")
 
 
 def test_a_dataset_of_langfuse_is_run_and_linked(configured: OtlpReceiver) -> None:
-    configured.add("disliked", {"id": "item-7", "input": "What is tannin?"})
-    configured.add("disliked", {"id": "old", "input": "gone", "status": "ARCHIVED"})
-    configured.add("other", {"id": "another", "input": "not mine"})
+    configured.add_item("disliked", {"id": "item-7", "input": "What is tannin?"})
+    configured.add_item("disliked", {"id": "old", "input": "gone", "status": "ARCHIVED"})
+    configured.add_item("other", {"id": "another", "input": "not mine"})
     status, saved, _ = sommelier_eval("run", "langfuse:disliked", "--model", "gpt-4o")
     assert status == 0
     assert [result["case"]["id"] for result in saved["results"]] == ["item-7"]
-    ((root,),) = configured.linked.values()
+    ((root,),) = configured.experiments.values()
     assert root.experiment["item.id"] == "item-7"
     assert "POST /api/public/dataset-items" not in configured.requests
 

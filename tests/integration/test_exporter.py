@@ -187,7 +187,7 @@ async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
     turn.trace_id, turn.root_id = known.trace_id, known.root.span_id
     turns = TurnRepository(sessions, rows=EXPORTED)
     await turns.save(EndedTurn(turn, (), known))
-    otlp_receiver.deletes = False
+    otlp_receiver.can_delete_scores = False
     await turns.rate(1, "liked")
     await export(sessions, otlp_receiver)
     await turns.rate(1, None)

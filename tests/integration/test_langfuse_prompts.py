@@ -32,7 +32,7 @@ async def test_the_newest_version_in_langfuse_is_in_use_soon(
     prompts = prompts_of(otlp_receiver)
     refreshing = asyncio.create_task(prompts.refresh())
     for version, text in enumerate((GOOD, BETTER), 1):
-        otlp_receiver.put("sommelier", text)
+        otlp_receiver.save_prompt("sommelier", text)
         wanted = in_langfuse(text, version)
         await eventually(
             lambda: prompts.current["sommelier"] == wanted,  # noqa: B023
@@ -46,12 +46,12 @@ async def test_the_newest_version_in_langfuse_is_in_use_soon(
 def test_every_prompt_is_asked_for_by_the_label(
     otlp_receiver: OtlpReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    otlp_receiver.put("sommelier", GOOD)
-    otlp_receiver.put("sommelier", BETTER, "candidate")
+    otlp_receiver.save_prompt("sommelier", GOOD)
+    otlp_receiver.save_prompt("sommelier", BETTER, "candidate")
     prompts = prompts_of(otlp_receiver, "candidate")
     prompts.fetch()
     assert prompts.current["sommelier"] == in_langfuse(BETTER, 2, "candidate")
-    assert otlp_receiver.asked == [(name, "candidate") for name in built_in_prompts()]
+    assert otlp_receiver.prompt_requests == [(name, "candidate") for name in built_in_prompts()]
     otlp_receiver.prompts["sommelier"][1].labels.remove("candidate")
     prompts.fetch()
     assert prompts.current["sommelier"] == REPOSITORYS, "a label that is taken away"
@@ -62,13 +62,13 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
     otlp_receiver: OtlpReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     prompts = prompts_of(otlp_receiver)
-    otlp_receiver.put("sommelier", GOOD)
+    otlp_receiver.save_prompt("sommelier", GOOD)
     for broken in ("Be brief, {{guest}}. {{research_rules}}", [{"role": "system", "content": "x"}]):
         prompts.fetch()
-        otlp_receiver.put("sommelier", broken)
+        otlp_receiver.save_prompt("sommelier", broken)
         prompts.fetch()
         assert prompts.current["sommelier"] == in_langfuse(GOOD, 1)
-    otlp_receiver.put("sommelier", BETTER)
+    otlp_receiver.save_prompt("sommelier", BETTER)
     prompts.fetch()
     assert prompts.current["sommelier"] == in_langfuse(BETTER, 4)
     said = "prompt sommelier: langfuse:{} is refused: {}; langfuse:1 stays in use"
@@ -82,7 +82,7 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
 def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_so(
     mode: Mode, said: str, otlp_receiver: OtlpReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    otlp_receiver.put("sommelier", GOOD)
+    otlp_receiver.save_prompt("sommelier", GOOD)
     prompts = prompts_of(otlp_receiver)
     prompts.fetch()
     otlp_receiver.mode = mode
@@ -92,7 +92,7 @@ def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_
     (line,) = caplog.messages
     assert line.startswith(f"Prompts cannot be fetched, the last good ones stay: {said}")
     otlp_receiver.mode = "ok"
-    otlp_receiver.put("sommelier", BETTER)
+    otlp_receiver.save_prompt("sommelier", BETTER)
     prompts.fetch()
     assert prompts.current["sommelier"] == in_langfuse(BETTER, 2)
 
@@ -104,7 +104,9 @@ async def test_a_server_that_never_answers_holds_up_no_turn(
     otlp_receiver.mode = "black_hole"
     prompts = prompts_of(otlp_receiver)
     refreshing = asyncio.create_task(prompts.refresh())
-    await eventually(lambda: bool(otlp_receiver.asked), seconds=30, otherwise=lambda: "not asked")
+    await eventually(
+        lambda: bool(otlp_receiver.prompt_requests), seconds=30, otherwise=lambda: "not asked"
+    )
     assert prompts.current["sommelier"] == REPOSITORYS
     refreshing.cancel()
     await asyncio.wait([refreshing])
