@@ -27,7 +27,7 @@ from db.engine import Sessions
 from db.wines.catalogue import ImportReport, count_samples
 from db.wines.catalogue import import_wines as add_wines
 from db.wines.lists import (
-    SHOWN_PROBLEMS,
+    MAX_SHOWN_PROBLEMS,
     CatalogueFile,
     CatalogueFileError,
     Problem,
@@ -125,8 +125,8 @@ def _format_report(report: ImportReport) -> str:
 
 def _problem_table(problems: Sequence[Problem]) -> Table:
     rows = [(str(problem.line or "–"), problem.column, problem.reason) for problem in problems]
-    if len(rows) > SHOWN_PROBLEMS:
-        rows[SHOWN_PROBLEMS:] = [("", "", f"... and {len(rows) - SHOWN_PROBLEMS} more")]
+    if len(rows) > MAX_SHOWN_PROBLEMS:
+        rows[MAX_SHOWN_PROBLEMS:] = [("", "", f"... and {len(rows) - MAX_SHOWN_PROBLEMS} more")]
     return build_table([Column("Line", justify="right"), "Column", "What is wrong"], rows)
 
 

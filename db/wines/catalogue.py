@@ -41,16 +41,9 @@ from agent.sommelier.wine import (
 from agent.text import strip_unstorable
 from db.engine import Sessions, SqlRepository
 from db.models import WineRow, upsert
+from db.wines import search
 from db.wines.lists import CatalogueFile, CatalogueFileError, read_catalogue
-from db.wines.search import (
-    Filters,
-    build_filters,
-    choose_varied,
-    match_text,
-    rank_by_preference,
-    rank_wines,
-    shuffle_order,
-)
+from db.wines.search import Filters
 
 T = TypeVar("T")
 AnySelect = Select[*tuple[Any, ...]]
@@ -97,32 +90,31 @@ class SqlCatalogue(SqlRepository):
 
 
 async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) -> WineSearchResult:
-    conditions = build_filters(query)
+    conditions = search.build_filters(query)
     soft = {name: condition for name, condition in conditions.items() if name in query.soft}
     hard = {name: condition for name, condition in conditions.items() if name not in soft}
     if like:
         hard["like"] = WineRow.id != like.id
-    text = match_text(query.text, session.get_bind().dialect.name)
+    text = search.match_text(query.text, session.get_bind().dialect.name)
     narrow = partial(_narrow, hard=hard, soft=soft, text=text)
-    order = [rank.label(f"rank_{n}") for n, rank in enumerate(rank_wines(query, soft, text, like))]
+    ranks = search.rank_wines(query, soft, text, like)
+    order = [rank.label(f"rank_{n}") for n, rank in enumerate(ranks)]
     met_filters = (case((is_met, 1), else_=0).label(name) for name, is_met in soft.items())
     columns = (*order, *RANKING_COLUMNS, func.count().over().label("total"), *met_filters)
-    best = narrow(select(*columns)).order_by(*order, shuffle_order(query), WineRow.id)
+    best = narrow(select(*columns)).order_by(*order, search.shuffle_order(query), WineRow.id)
     rows = (await session.execute(best.limit(CANDIDATES))).all()
     total = rows[0].total if rows else 0
     names = [name for name in hard if name != "like"]
     relax = await _count_relaxed(session, narrow, names, total) if total < MIN_WINES else {}
-    ranked = [(None, row) for row in rows] if like else rank_by_preference(rows, query)
-    chosen = choose_varied(ranked, len(order), query.limit)
+    ranked = [(None, row) for row in rows] if like else search.rank_by_preference(rows, query)
+    chosen = search.choose_varied(ranked, len(order), query.limit)
     wines = await load_wines(session, [row.id for row in chosen])
     unmet = {row.id: tuple(name for name in soft if not getattr(row, name)) for row in chosen}
     return WineSearchResult(
         wines=tuple(wines[row.id] for row in chosen if row.id in wines),
         total=total,
         relax=relax,
-        unmet_filters={
-            wine_id: unmet_names for wine_id, unmet_names in unmet.items() if unmet_names
-        },
+        unmet_filters={wine_id: fields for wine_id, fields in unmet.items() if fields},
     )
 
 
