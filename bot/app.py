@@ -70,14 +70,14 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     """
     if settings.telegram_bot_token is None:
         raise SettingsError("TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you")
-    token, url = settings.telegram_bot_token, settings.database_url.get_secret_value()
+    token = settings.telegram_bot_token
     stop = stop or tasks.stop_on_signals()
     async with (
         open_resources(settings) as resources,
-        open_locks(url, resources.repositories.inbox) as locks,
+        open_locks(settings.database_url.get_secret_value(), resources.repositories.inbox) as locks,
         open_lanes(settings, token, resources, locks) as lanes,
     ):
-        if not locks.are_shared:  # this is the only process: no other still sends traces
+        if not locks.are_shared:  # no other process runs: send the rows that a crash left claimed
             await resources.repositories.trace_queue.resume()
             await resources.repositories.score_queue.resume()
         if settings.server:
@@ -86,8 +86,8 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         gc.freeze()  # the objects made so far live until the end: exempt them from collection
         functions: list[tasks.AsyncFunction] = [
             lanes.watch,
-            partial(receive, settings, lanes),
-            partial(while_leading, locks, partial(lead, settings, lanes)),
+            partial(start_receiving, settings, lanes),
+            partial(while_leading, locks, partial(run_leader_tasks, settings, lanes)),
             tasks.exit_if_loop_hangs,
         ]
         if settings.http_port is not None:
@@ -101,7 +101,8 @@ async def open_lanes(
     settings: Settings, token: SecretStr, resources: Resources, locks: Locks
 ) -> AsyncIterator[Lanes]:
     """Open the lanes and all they need to answer. No turn begins before `Lanes.ready` is set."""
-    metrics, repositories = Metrics(), resources.repositories
+    metrics = Metrics()
+    repositories = resources.repositories
     async with AsyncExitStack() as stack:
         trace_sender = send_traces(settings, resources.sessions, metrics.count_dropped_traces)
         await stack.enter_async_context(trace_sender)
@@ -133,7 +134,7 @@ async def open_lanes(
             turns=turns,
             trace_name=partial(keyed_hash, key=settings.trace_user_key),
         )
-        handlers = handlers_of(settings, servers, admins)
+        handlers = build_handlers(settings, servers, admins)
         allow_list = settings.access == "allow_list"
         lanes = Lanes(
             inbox=repositories.inbox,
@@ -148,7 +149,7 @@ async def open_lanes(
         yield lanes
 
 
-def handlers_of(
+def build_handlers(
     settings: Settings, servers: McpServers, admins: frozenset[int]
 ) -> list[AnyHandler]:
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
@@ -171,7 +172,7 @@ def handlers_of(
     return all_handlers(additional)
 
 
-async def receive(settings: Settings, lanes: Lanes) -> None:
+async def start_receiving(settings: Settings, lanes: Lanes) -> None:
     """Let turns begin as soon as Telegram knows the bot; set the webhook if one is configured.
 
     Raises:
@@ -193,7 +194,7 @@ async def receive(settings: Settings, lanes: Lanes) -> None:
         await retry_until_answered(set_webhook, "Setting the webhook")
 
 
-async def lead(settings: Settings, lanes: Lanes) -> None:
+async def run_leader_tasks(settings: Settings, lanes: Lanes) -> None:
     """Run the tasks of the leader: delete old data, remind, send broadcasts, poll for updates."""
     await lanes.ready.wait()
     conversation = lanes.dispatcher.conversation
@@ -226,13 +227,14 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
     from bot.http.admin_page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415
 
-    conversation, routers, routes = lanes.dispatcher.conversation, [], []
+    conversation = lanes.dispatcher.conversation
     turns, resources = conversation.turns, conversation.resources
+    routers = []  # of FastAPI
+    routes = []  # of Starlette
     async with AsyncExitStack() as stack:
         if settings.webhook_url is not None:
-            routers.append(
-                server.build_webhook_router(lanes.accept, SecretStr(settings.webhook_secret))
-            )
+            secret = SecretStr(settings.webhook_secret)
+            routers.append(server.build_webhook_router(lanes.accept, secret))
         if settings.api_token is not None:
             token = settings.api_token.get_secret_value()
             user = keyed_hash("api", token, settings.trace_user_key)

@@ -56,7 +56,7 @@ class _Window:
         free_at = self.paused_until
         for count, seconds in self.limits:
             if len(self.sent_at) >= count:
-                # The limit allows a message when the last but `count` leaves its time span.
+                # One more is allowed once the first of the last `count` is `seconds` old.
                 free_at = max(free_at, self.sent_at[-count] + seconds)
         return free_at
 
@@ -78,8 +78,10 @@ class RateLimit(BaseRateLimiter[Optional]):
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._per_chat, self._per_group = per_chat, per_group
-        self._clock, self._sleep = clock, sleep
+        self._per_chat = per_chat
+        self._per_group = per_group
+        self._clock = clock
+        self._sleep = sleep
         self._overall = _Window(overall)
         self._chats: dict[int, _Window] = {}
 
@@ -119,8 +121,8 @@ class RateLimit(BaseRateLimiter[Optional]):
     def count_if_free(self, chat_id: int) -> bool:
         """Count an optional message and return True; return False if it would have to wait."""
         chat = self._window(chat_id)
-        has_waiting = chat.queue.locked() or self._overall.queue.locked()
-        return not has_waiting and self._count_if_allowed(chat)
+        others_wait = chat.queue.locked() or self._overall.queue.locked()
+        return not others_wait and self._count_if_allowed(chat)
 
     def pause(self, chat_id: int, seconds: float) -> None:
         """Send nothing to a chat for some seconds; do not count the message that got the 429."""

@@ -101,7 +101,8 @@ class Sender:
         await call_or_default(partial(store, *chat_ids), None, problem)
 
     async def _send_or_collect(self, messages: Sequence[OutboxRow]) -> Delivery:
-        if (turn := current_turn()) is None:
+        turn = current_turn()
+        if turn is None:
             return await self.deliver(messages)
         turn.messages += messages
         return Delivery()
@@ -153,7 +154,7 @@ class Sender:
         return replace(delivery, began_ns=began_ns, ended_ns=time.time_ns())
 
     async def _send_with_retries(self, message: OutboxRow) -> Delivery:
-        """Send one message; retry errors that may pass. Replace an edit that fails by a message."""
+        """Send one message; retry transient errors, and send a new one if an edit is rejected."""
         kind: DeliveryError = "network"
         for tries in range(1, MAX_TRIES + 1):
             try:
@@ -163,16 +164,15 @@ class Sender:
                 continue
             except TelegramError as error:
                 kind = classify_error(error)
-            is_edit = message.edits is not None  # an edit may be repeated: it adds no message
+            is_edit = message.edits is not None  # repeating an edit is safe: it adds no message
             if kind == "unreachable":
                 set_unreachable = partial(self.chats.set_reachable, is_reachable=False)
                 await self._record(set_unreachable, message.chat_id)
             if kind == "unreachable" or (kind in ("rejected", "ambiguous") and not is_edit):
                 return Delivery(tries=tries, error=kind)
             if kind == "rejected":
-                message.edits = (
-                    None  # the message was deleted, or is too old to edit: send a new one
-                )
+                # The message to edit was deleted, or is too old: send a new one.
+                message.edits = None
             elif kind != "rate_limited" and tries < MAX_TRIES:  # after a 429 the rate limiter waits
                 await self.sleep(BACKOFF.draw_wait(tries))
         return Delivery(tries=MAX_TRIES, error=kind)
