@@ -219,7 +219,8 @@ class Lanes:
 
         Return the ids of updates that join the next try; None if the turn has ended.
         """
-        row, tries = turn.update, turn.update.tries + 1
+        row = turn.update
+        tries = row.tries + 1
         turn.restart()
         for _ in joining:
             self.metrics.count_update("coalesced")
@@ -230,7 +231,7 @@ class Lanes:
         if tries > self.max_tries and row.error is None:
             await self._set_aside(turn, DIED)
             return None
-        if outbox is None:
+        if outbox is None:  # not committed yet
             try:
                 with set_current_turn(turn):
                     joining = await self._handle(lane, payloads)
@@ -256,7 +257,8 @@ class Lanes:
                 await lane.new_updates.wait()
                 lane.new_updates.clear()
                 waiting = await self._list_unfinished(lane)
-                if joining := self._find_joining(waiting, payloads):
+                joining = self._find_joining(waiting, payloads)
+                if joining:
                     return joining
 
         handling = asyncio.create_task(self.dispatcher.handle(merge(payloads)))
@@ -269,7 +271,7 @@ class Lanes:
             await asyncio.wait([handling, watching])
         if handling not in done:
             return watching.result()
-        handling.result()
+        handling.result()  # raises the error of the handler, if it failed
         return ()
 
     def _find_joining(self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]) -> list[int]:

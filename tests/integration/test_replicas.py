@@ -105,14 +105,14 @@ async def test_who_lost_the_lock_leads_no_more(start: Start, url: str) -> None:
     leading.cancel()
 
 
-async def test_who_holds_a_lane_is_told_that_something_came_for_it_and_what_to_stop(
+async def test_the_owner_of_a_lane_is_notified_of_new_updates_and_of_turns_to_stop(
     start: Start, waiting: Callable[..., Awaitable[object]], url: str
 ) -> None:
     one, other, heard = start(), start(), list[dict[str, Any]]()
 
     async def hear() -> None:
-        async for told in one.notices():
-            heard.append(told)
+        async for notice in one.notices():
+            heard.append(notice)
 
     hearing = asyncio.create_task(hear())
     await waiting(1, 7)
