@@ -96,10 +96,10 @@ async def _is_in_history(message: object, conversation: Conversation) -> bool:
     turn = await repositories.turns.find_by_message(chat_id, message.id)
     if turn is None:
         return False
-    newest = await repositories.messages.list_recent(
+    messages = await repositories.messages.list_recent(
         chat_id, 1, thread_id=thread_id, last_turn_id=turn.turn_id
     )
-    return any(stored.turn_id == turn.turn_id for stored in newest)
+    return any(stored.turn_id == turn.turn_id for stored in messages)
 
 
 def _tool_buttons(question: Question, reply: Reply) -> ButtonRows:
@@ -115,7 +115,7 @@ def _digest(proposal: Proposal) -> str:
 
 
 async def _run_proposed(servers: McpServers, update: Update, conversation: Conversation) -> None:
-    """Run a proposed call in a turn of its own, at most once."""
+    """Run a proposed tool call in its own turn, at most once."""
     query = press_of(update)
     owner_id, digest = split_data(query, 2)
     proposals = _parse_proposals(query.message)

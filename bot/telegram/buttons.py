@@ -55,7 +55,7 @@ def parse_id(part: str) -> int:
 
 
 async def claim_press(
-    query: CallbackQuery, owner_id: object, prefix: str | None = ""
+    query: CallbackQuery, owner_id: int | str | None, prefix: str | None = ""
 ) -> Message | None:
     """Return the message of a button if its owner pressed it, and nobody used it before.
 

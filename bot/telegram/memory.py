@@ -74,7 +74,7 @@ async def _show_or_add_facts(update: Update, conversation: Conversation) -> None
     if stated := parse_facts(text_after_command(message_of(update))):
         new = find_new_facts(stated, facts)
         contradicted = tuple(old for fact in new for old in find_contradicted_facts(fact, facts))
-        await _change(update, conversation, added_facts=new, removed_facts=contradicted)
+        await _store_and_confirm(update, conversation, added_facts=new, removed_facts=contradicted)
         return
     listed = _listed_facts(facts)
     rows = tuple(
@@ -95,16 +95,16 @@ async def _forget_fact(update: Update, conversation: Conversation) -> None:
 
 
 async def _show_or_change_cellar(update: Update, conversation: Conversation) -> None:
-    """Answer /cellar: list, `add` or `remove` bottles."""
+    """Answer /cellar: list bottles, or `add` or `remove` some."""
     action, _, line = text_after_command(message_of(update)).partition(" ")
     _, user_id = chat_and_user_ids(update)
     bottles = await conversation.repositories.memory.list_bottles(user_id)
     item = parse_cellar_item(line)
     if action == "add" and item:
-        await _change(update, conversation, bottles=(item,))
+        await _store_and_confirm(update, conversation, bottles=(item,))
     elif action == "remove":
         removal = find_removal(bottles, line, item.count if item else None)
-        await _change(update, conversation, bottles=(removal,) if removal else ())
+        await _store_and_confirm(update, conversation, bottles=(removal,) if removal else ())
     else:
         hint = f"\n\n{translate('cellar_hint')}" if items_in_stock(bottles) else ""
         text = format_cellar(bottles, datetime.now(UTC).year)
@@ -130,7 +130,7 @@ async def _import_cellar(update: Update, conversation: Conversation) -> None:
     await conversation.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
 
 
-async def _change(update: Update, conversation: Conversation, **fields: Any) -> None:
+async def _store_and_confirm(update: Update, conversation: Conversation, **fields: Any) -> None:
     """Store a change when the turn is committed, and confirm it with an undo button.
 
     `fields` are those of `Change`. If they change nothing, the reply says so.

@@ -36,7 +36,7 @@ TRACES: Final = "traces"
 
 DELETE_DATA, KEEP_DATA = ":forget", ":keep"
 """The data of the buttons of /forget. Without a prefix, a press waits in the queue of its chat."""
-EXPORT_FILE: Final = "sommelier.json"
+EXPORT_FILE_NAME: Final = "sommelier.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ async def _show_privacy(privacy: Privacy, update: Update, conversation: Conversa
     """Answer /privacy: say what is stored, for how long, and how to delete it."""
     server = privacy.trace_server
     elsewhere = translate("privacy_elsewhere", where=server) if server else ""
-    days = {name: f"{days:g}" for name, days in privacy.days.items()}
+    days = {name: f"{count:g}" for name, count in privacy.days.items()}
     await conversation.reply(update, translate("privacy", **days, elsewhere=elsewhere))
 
 
@@ -127,8 +127,9 @@ async def _export(update: Update, conversation: Conversation) -> None:
     _, user_id = chat_and_user_ids(update)
     user_hash = conversation.trace_name("user", user_id)
     tables = await conversation.repositories.memory.export(user_id, user_hash)
+    content = to_json(tables, indent=2)
     await conversation.reply(update, translate("export_ready"))
-    await conversation.sender.send_file(destination(update), EXPORT_FILE, to_json(tables, indent=2))
+    await conversation.sender.send_file(destination(update), EXPORT_FILE_NAME, content)
 
 
 async def _ask_to_forget(update: Update, conversation: Conversation) -> None:
@@ -141,17 +142,18 @@ async def _ask_to_forget(update: Update, conversation: Conversation) -> None:
 
 
 async def _forget_or_keep(privacy: Privacy, update: Update, conversation: Conversation) -> None:
-    """Delete all data of the user when this turn is committed, or keep all."""
+    """Delete all data of the user when this turn is committed, or do nothing."""
     query, (_, user_id) = press_of(update), chat_and_user_ids(update)
     await acknowledge(query)
     await replace_buttons(query.message, ())
     if query.data != DELETE_DATA:
         await conversation.reply(update, translate("forget_kept"))
         return
+    # A turn that is running would store data after the deletion.
     await conversation.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
     server = privacy.trace_server
-    message = "forget_elsewhere" if privacy.is_deleted_there else "forget_not_elsewhere"
-    elsewhere = translate(message, where=server) if server else ""
+    text_id = "forget_elsewhere" if privacy.is_deleted_there else "forget_not_elsewhere"
+    elsewhere = translate(text_id, where=server) if server else ""
     await conversation.reply(update, translate("forget_done", elsewhere=elsewhere))
     user_hash = conversation.trace_name("user", user_id)
     await conversation.change_memory(update, forget_user_hash=user_hash)
