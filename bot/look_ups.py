@@ -9,9 +9,9 @@ from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from agent.documents.answer import Answer, answer_question
-from agent.documents.passages import LONGEST_QUESTION, LookupResult
+from agent.documents.passages import MAX_QUESTION_CHARS, LookupResult
 from agent.documents.quotes import Quote, Quotes, find_quotes
-from agent.documents.refine import refinement_wanted
+from agent.documents.refine import should_refine
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import ERROR_PREFIX, Toolbox
@@ -49,7 +49,7 @@ def parse_look_up(name: CommandName, arguments: str, resources: Resources) -> Lo
     if name == "find":
         return _parse_find_look_up(arguments, resources)
     question, refine = parse_ask(arguments) if name == "ask" else (arguments.strip(), None)
-    if len(question) > LONGEST_QUESTION:
+    if len(question) > MAX_QUESTION_CHARS:
         return translate("question_too_long")
     if not _has_letters_or_digits(question):
         return translate("ask_usage" if name == "ask" else "quotes_usage")
@@ -115,7 +115,7 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
 async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool | None) -> Reply:
     """Answer a question from the documents. With `refine=None` the server's setting decides."""
     question = guard_input(question, run.span)
-    refine = refinement_wanted(resources.refinement, refine)
+    refine = should_refine(resources.refinement, refine)
     answer = await answer_question(question, documents=resources.documents, run=run, refine=refine)
     return await _build_reply(answer, [render_answer(answer)], resources)
 

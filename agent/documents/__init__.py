@@ -1,1 +1,1 @@
-"""Answers, quotes and refined questions, from the documents alone."""
+"""Answer and refine questions, and find quotes, with nothing but the documents."""

@@ -1,10 +1,9 @@
-"""Answers from documents: from the excerpts only, in the model's words, every statement cited.
+"""Answer questions from document excerpts, with a citation for every statement.
 
 The model answers in plain text, because small models write brackets more reliably than JSON. A
-statement that needs a citation (see `citations.py`) is invalid without one. So is a statement with
-a path that was not retrieved, or with a number that the cited passages do not contain. An
-answer with invalid statements is returned to the model once; those that are still invalid are then
-removed. Nothing else is judged.
+statement that needs a citation (see `citations.py`) is invalid without one. A statement is also
+invalid if it cites a path that was not retrieved, or has a number that the cited passages lack.
+The model may correct invalid statements once; those that are still invalid are then removed.
 """
 
 from collections.abc import Sequence
@@ -16,19 +15,19 @@ from agent.documents.citations import (
     Citation,
     CitationRules,
     admits_not_enough,
-    footnotes,
+    number_citations,
 )
 from agent.documents.passages import (
-    SHOWN_PASSAGES,
+    PASSAGES_SHOWN,
     Chunk,
     DocumentStore,
     LookupResult,
     ask_cheaper_model_first,
     best_passage,
-    escaped,
+    build_result_fields,
+    escape_tags,
     excerpts,
-    near_best,
-    result_fields,
+    filter_near_best,
     retrieve,
 )
 from agent.documents.refine import Refinement, refine_question
@@ -58,8 +57,8 @@ CODE_FENCE: Final = pattern(r"(?s)\A```\w*\n(.*?)\n?```\s*\Z")
 class Answer(LookupResult):
     """An answer from documents. `text` is Markdown with `[path]` citations.
 
-    Every path in it is a document of the store that was retrieved for this question. `footnoted`
-    is the text with `[1]`, `[2]` … in place of `[path]`: the numbers of `citations`.
+    Every cited path belongs to a document that was retrieved for this question. In `footnoted`,
+    `[1]`, `[2]` … replace the paths; these are the numbers of `citations`.
     """
 
     question: str
@@ -75,55 +74,55 @@ async def answer_question(
 ) -> Answer:
     """Answer `question` from the best chunks of `documents`.
 
-    If `refine` is true, search for the refined question too; the original question is answered.
-    Without models, or when they fail, the answer is the best passages with their citations. Only
-    errors of the store are raised.
+    If `refine` is true, also search for a rewritten question. Without models, or if they fail, the
+    answer consists of the best passages with citations. Only errors of the store are raised.
     """
-    # One request is kept for the answer.
-    refinement = await refine_question(question, run=run, enabled=refine, kept_requests=1)
+    # One request is reserved for the answer.
+    refinement = await refine_question(question, run=run, enabled=refine, reserved_requests=1)
     chunks = await retrieve(documents, refinement.queries, run.span)
-    prompt, response = get_prompt(run, "documents-answer"), None
+    prompt = get_prompt(run, "documents-answer")
+    response = None
     if run.models and chunks:
         retries = min(1, run.limits.structured_output_max_retries)
         limits = replace(run.limits, structured_output_max_retries=retries)
         response = await ask_cheaper_model_first(
-            PROMPT.format(excerpts=excerpts(chunks), question=escaped(question)),
+            PROMPT.format(excerpts=excerpts(chunks), question=escape_tags(question)),
             replace(with_instructions(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
-            cited_answer(chunks, question),
+            build_answer_contract(chunks, question),
             chunks=chunks,
         )
-    details = result_fields(chunks, response, prompt)
-    text, is_enough = _text(question, chunks, response, details["outcome"])
-    footnoted, cited = footnotes(text, chunks)
+    details = build_result_fields(chunks, response, prompt)
+    text, is_enough = _compose_text(question, chunks, response, details["outcome"])
+    footnoted, citations = number_citations(text, chunks)
     return Answer(
         question=question,
         text=text,
         footnoted=footnoted,
-        citations=cited,
+        citations=citations,
         refinement=refinement,
-        enough_information=is_enough and bool(cited),
+        enough_information=is_enough and bool(citations),
         **details,
     )
 
 
-def cited_answer(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
-    """Return the contract of an answer to `question` from these chunks."""
+def build_answer_contract(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
+    """Return the contract for an answer to `question` from these chunks."""
     rules = CitationRules(chunks, question)
     return OutputContract(
         str,
-        grounding=lambda text, _: rules.problem(text),
-        # A valid text may still change: sentences before a shared citation get it, too.
-        render=lambda text, _: rules.valid_part(text),
-        salvage=lambda text, _: rules.valid_part(text) or None,
+        grounding=lambda text, _: rules.find_problem(text),
+        # A valid text may still change: every sentence gets its own copy of a shared citation.
+        render=lambda text, _: rules.keep_valid_part(text),
+        salvage=lambda text, _: rules.keep_valid_part(text) or None,
         read_text=lambda text: CODE_FENCE.sub(lambda fence: fence[1], text),
         correction=CORRECTION,
     )
 
 
-def _text(
+def _compose_text(
     question: str, chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, outcome: str
 ) -> tuple[str, bool]:
-    """Return the text of an answer, and whether it has enough information."""
+    """Return the text of an answer, and whether the excerpts have enough information."""
     if not chunks:
         return f"{translate('not_enough')} {translate('no_matching_document')}", False
     if outcome == "refused":
@@ -132,12 +131,12 @@ def _text(
         only_admits = response.text.strip(" .*_") == NOT_ENOUGH
         text = translate("not_enough") if only_admits else response.text
         return text, not admits_not_enough(response.text)
-    # Other brackets would look like citations.
+    # Brackets within a passage would look like citations.
     passages = [
         best_passage(chunk.text.replace("[", "(").replace("]", ")"), question) + f" [{chunk.path}]"
-        for chunk in near_best(chunks)[:SHOWN_PASSAGES]
+        for chunk in filter_near_best(chunks)[:PASSAGES_SHOWN]
     ]
     text = "\n\n".join([translate("best_passages"), *passages])
-    if response and response.outcome == "exhausted":  # the passages need not answer the question
+    if response and response.outcome == "exhausted":  # the passages may not answer the question
         return f"{translate('not_enough')}\n\n{text}", False
     return text, True

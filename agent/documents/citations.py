@@ -1,7 +1,7 @@
-"""Citations in answers from documents: what they cover, which rules they break, their numbers.
+"""Find, check and number the citations in answers from documents.
 
 A statement is covered by a citation in its sentence, directly after its full stop, later in its
-paragraph or list item, or on a following line of citations. Headings, lead-ins (they end in a
+paragraph or list item, or on a following line of citations. Headings, lead-ins (which end in a
 colon), questions, and the sentence "I don't have enough information" need no citation.
 """
 
@@ -17,25 +17,25 @@ from agent.numerals import NUMBER, find_numbers, parse_number
 from agent.text import Match, pattern, split_words
 
 NOT_ENOUGH: Final = "I don't have enough information"
-"""The sentence by which a model says that the excerpts do not hold the answer."""
+"""A model writes this sentence if the excerpts do not contain the answer."""
 
 CITATION_PATTERN: Final = pattern(r"\[([^\[\]\n]*[\p{L}\p{N}][^\[\]\n]*)\]")
-LEADING: Final = pattern(r"\A((?:\s*\[[^\[\]\n]+\][.,;]?)+)\s*(?:\Z|[^\P{L}a-z])")
-MARKER: Final = pattern(r"\A\s*(?:(?:[-*•–]|\d{1,2}[.)])\s+|>\s?)")
+LEADING_CITATIONS: Final = pattern(r"\A((?:\s*\[[^\[\]\n]+\][.,;]?)+)\s*(?:\Z|[^\P{L}a-z])")
+LIST_MARKER: Final = pattern(r"\A\s*(?:(?:[-*•–]|\d{1,2}[.)])\s+|>\s?)")
 HEADING: Final = pattern(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
-SOURCE_LINE: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
+SOURCES_LABEL: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
 BLANK_LINES: Final = pattern(r"\n{3,}")
-STUCK: Final = pattern(r"([.!?…。！？])\[")
-ENDS: Final = tuple(".!?…。！？")
-SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
-MAX_SHOWN_PATHS: Final = 8
-MAX_SHOWN_PROBLEMS: Final = 3
+UNSPACED_CITATION: Final = pattern(r"([.!?…。！？])\[")
+SENTENCE_ENDS: Final = tuple(".!?…。！？")
+FILE_SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
+PATHS_SHOWN: Final = 8
+PROBLEMS_SHOWN: Final = 3
 MAX_QUOTED_CHARS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
-    """A pair of brackets: the retrieved paths that it cites, and the `unknown_paths`."""
+class CitationBrackets:
+    """A pair of square brackets with the `paths` of retrieved documents, and `unknown_paths`."""
 
     start: int
     end: int
@@ -45,24 +45,24 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer: the paths that cover it, and the `unknown_paths`."""
+    """A sentence of an answer, and the retrieved and unknown paths in its citations."""
 
     text: str
     needs_citation: bool = False
-    cites: tuple[str, ...] = ()
+    cited_paths: tuple[str, ...] = ()
     unknown_paths: tuple[str, ...] = ()
 
     @property
     def cited_text(self) -> str:
-        """Return the sentence with its citations, those of a later sentence included."""
+        """Return the sentence with its citations, including one that it shares with a later one."""
         if not self.needs_citation or CITATION_PATTERN.search(self.text):
             return self.text
-        return f"{self.text} {' '.join(f'[{path}]' for path in self.cites)}".strip()
+        return f"{self.text} {' '.join(f'[{path}]' for path in self.cited_paths)}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of an answer: the list marker before it, and its sentences; none if it is blank."""
+    """A line of an answer: its list marker and its sentences. A blank line has no sentences."""
 
     marker: str = ""
     statements: Sequence[Statement] = ()
@@ -81,7 +81,7 @@ class Citation:
 
     @property
     def source_line(self) -> str:
-        """Return the line that names the source below an answer, in Markdown."""
+        """Return a Markdown line that names the source, to show below the answer."""
         return source_line(self.number, self.title, self.location)
 
 
@@ -97,73 +97,76 @@ class CitationRules:
         for chunk in chunks:
             self._sources[chunk.path] = f"{self._sources.get(chunk.path, '')}\n{chunk.source_text}"
 
-    def problem(self, text: str) -> str | None:
+    def find_problem(self, text: str) -> str | None:
         """Return feedback on an answer, or None if it is valid."""
         if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
             return "the answer is JSON; write plain text"
-        found = map(self._statement_problem, statements(text, self._sources))
-        problems = list(dict.fromkeys(filter(None, found)))
+        candidates = map(self._find_statement_problem, split_statements(text, self._sources))
+        problems = list(dict.fromkeys(filter(None, candidates)))
         if problems:
-            return "; ".join(problems[:MAX_SHOWN_PROBLEMS])
-        if self.valid_part(text):
+            return "; ".join(problems[:PROBLEMS_SHOWN])
+        if self.keep_valid_part(text):
             return None
         return f"the answer cites nothing; cite [path], or say: {NOT_ENOUGH}"
 
-    def valid_part(self, text: str) -> str:
-        """Return the valid sentences unchanged.
+    def keep_valid_part(self, text: str) -> str:
+        """Return the valid sentences unchanged, or "" if they are no answer.
 
-        Return an empty text if they neither cite a source nor say that the excerpts do not suffice.
+        An answer cites a source or admits that there is not enough information.
         """
         valid = keep_sentences(
-            text, self._sources, lambda statement: self._statement_problem(statement) is None
+            text, self._sources, lambda statement: self._find_statement_problem(statement) is None
         )
         is_answer = admits_not_enough(valid) or bool(find_citations(valid, self._sources))
         return valid if is_answer else ""
 
-    def _statement_problem(self, statement: Statement) -> str | None:
+    def _find_statement_problem(self, statement: Statement) -> str | None:
         if statement.unknown_paths:
-            listed = _bracketed(list(self._sources)[:MAX_SHOWN_PATHS])
+            listed = _list_in_brackets(list(self._sources)[:PATHS_SHOWN])
             name = quoted(statement.unknown_paths[0])
             return f"[{name}] is not one of the excerpts; cite only {listed}"
         if not statement.needs_citation:
             return None
         quoted_text = quoted(statement.text, MAX_QUOTED_CHARS)
-        if not statement.cites:
+        if not statement.cited_paths:
             return (
                 f"this statement has no citation: {quoted_text}; put the [path] of its source "
                 "after it, or leave it out"
             )
-        sources = "\n".join([self._question, *(self._sources[path] for path in statement.cites)])
-        if number := unsupported_number(CITATION_PATTERN.sub("", statement.text), sources):
-            cited = _bracketed(statement.cites)
+        sources = "\n".join(
+            [self._question, *(self._sources[path] for path in statement.cited_paths)]
+        )
+        if number := find_unsupported_number(CITATION_PATTERN.sub("", statement.text), sources):
+            cited = _list_in_brackets(statement.cited_paths)
             return f"the number {number} in {quoted_text} does not occur in {cited}; correct it"
         return None
 
 
-def _bracketed(paths: Iterable[str]) -> str:
+def _list_in_brackets(paths: Iterable[str]) -> str:
     return ", ".join(f"[{path}]" for path in paths)
 
 
-def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
+def number_citations(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
     """Return an answer with numbers in place of paths, and the citations in order of their numbers.
 
-    Passages of one document have numbers of their own: a path gets the number of that chunk of its
-    document which shares most words with the statement before it.
+    Every chunk has its own number. A path gets the number of that chunk of its document which
+    shares most words with the statement before it.
     """
     by_path: dict[str, list[Chunk]] = {}
     for chunk in chunks:
         by_path.setdefault(chunk.path, []).append(chunk)
     by_chunk_id: dict[str, Citation] = {}
-    parts, previous_end, statement = [], 0, ""
-    for cited in find_citations(text, by_path):
-        text_before = text[previous_end : cited.start]
+    parts = list[str]()
+    previous_end, statement = 0, ""
+    for brackets in find_citations(text, by_path):
+        text_before = text[previous_end : brackets.start]
         parts.append(text_before)
-        previous_end = cited.end
-        if content_words(text_before):  # without words between them, two citations share one
+        previous_end = brackets.end
+        if content_words(text_before):  # adjacent citations share the statement before them
             statement = text_before
-        statement_words = content_words(statement)
-        for path in cited.paths:
-            chunk = max(by_path[path], key=lambda it: len(content_words(it.text) & statement_words))
+        words = content_words(statement)
+        for path in brackets.paths:
+            chunk = max(by_path[path], key=lambda item: len(content_words(item.text) & words))
             if chunk.id not in by_chunk_id:
                 number, passage = len(by_chunk_id) + 1, best_passage(chunk.text, statement)
                 by_chunk_id[chunk.id] = Citation(
@@ -173,126 +176,132 @@ def footnotes(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, 
     return "".join([*parts, text[previous_end:]]), tuple(by_chunk_id.values())
 
 
-def find_citations(text: str, paths: Collection[str]) -> list[Cited]:
-    """Return everything in square brackets as citations of `paths`.
+def find_citations(text: str, paths: Collection[str]) -> list[CitationBrackets]:
+    """Return all square brackets of a text, sorted into citations of `paths` and unknown paths.
 
-    Several paths may share brackets, with commas or semicolons between them. Brackets without a
-    letter or digit, such as an ellipsis, are no citation.
+    Commas or semicolons may separate several paths. Brackets without a letter or digit, as in
+    `[…]`, are ignored.
     """
-    return [_cited(found, paths) for found in CITATION_PATTERN.finditer(text)]
+    return [_read_brackets(match, paths) for match in CITATION_PATTERN.finditer(text)]
 
 
-def _cited(found: Match, paths: Collection[str]) -> Cited:
-    names = [found[1], *found[1].replace(";", ",").split(",")]
-    # A model may have put marks around a path.
+def _read_brackets(match: Match, paths: Collection[str]) -> CitationBrackets:
+    names = [match[1], *match[1].replace(";", ",").split(",")]
+    # A model may put quotation marks or Markdown around a path.
     whole, *parts = (name.strip(" \t`'\"*_") for name in names if name.strip())
-    named = [whole] if whole in paths else parts
-    known = tuple(path for path in named if path in paths)
-    return Cited(*found.span(), known, tuple(path for path in named if path not in paths))
+    names = [whole] if whole in paths else parts  # a path may contain a comma
+    known = tuple(name for name in names if name in paths)
+    unknown = tuple(name for name in names if name not in paths)
+    return CitationBrackets(*match.span(), known, unknown)
 
 
-def _unknown_paths(found: Iterable[Cited]) -> tuple[str, ...]:
-    return tuple(path for cited in found for path in cited.unknown_paths)
+def _list_unknown_paths(citations: Iterable[CitationBrackets]) -> tuple[str, ...]:
+    return tuple(path for brackets in citations for path in brackets.unknown_paths)
 
 
-def unretrieved_path(text: str, evidence: Evidence) -> str | None:
+def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
     """Return feedback on the first path in brackets that no tool of the turn returned, or None.
 
-    For answers that cite documents beside other things: other brackets are left alone.
+    Brackets in such an answer need not be citations; without a path they are ignored.
     """
-    paths = {found.path for found in evidence.sources.values() if isinstance(found, Chunk)}
-    for path in filter(is_path, _unknown_paths(find_citations(text, paths))):
+    paths = {source.path for source in evidence.sources.values() if isinstance(source, Chunk)}
+    for path in filter(looks_like_path, _list_unknown_paths(find_citations(text, paths))):
         return f"the text cites [{quoted(path)}], which no tool returned; leave it out"
     return None
 
 
-def is_path(name: str) -> bool:
-    """Return whether a text in brackets reads like a path: with a folder, or a file's ending."""
+def looks_like_path(name: str) -> bool:
+    """Return whether a text in brackets has the form of a path: a folder, or a file suffix."""
     is_one_word = name.split() == [name]
-    return is_one_word and ("/" in name[:-1] or name[1:].lower().endswith(SUFFIXES))
+    return is_one_word and ("/" in name[:-1] or name[1:].lower().endswith(FILE_SUFFIXES))
 
 
-def statements(text: str, paths: Collection[str]) -> list[Statement]:
-    """Return the sentences of an answer in order, each with the paths that cover it."""
-    return [statement for line in _lines(text, paths) for statement in line.statements]
+def split_statements(text: str, paths: Collection[str]) -> list[Statement]:
+    """Return the sentences of an answer in order, each with the paths of its citations."""
+    return [statement for line in _parse_lines(text, paths) for statement in line.statements]
 
 
 def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statement], bool]) -> str:
     """Return an answer without the sentences that `accept` rejects, otherwise unchanged.
 
-    A statement that was covered by the citation of a later sentence gets this citation itself. A
-    heading or lead-in is removed if no sentence remains below it.
+    A sentence that shares the citation of a later one gets its own copy. A heading or lead-in is
+    removed if no sentence remains below it.
     """
-    if all(accept(found) and found.cited_text == found.text for found in statements(text, paths)):
+    sentences = split_statements(text, paths)
+    if all(accept(sentence) and sentence.cited_text == sentence.text for sentence in sentences):
         return text.strip()
-    kept, has_below = list[str](), False
-    for line in reversed(_lines(text, paths)):
-        kept_text = " ".join(found.cited_text for found in line.statements if accept(found))
-        leads_in = line.is_heading or kept_text.endswith((":", "："))
-        if line.statements and (not kept_text or (leads_in and not has_below)):
+    lines, has_text_below = list[str](), False
+    for line in reversed(_parse_lines(text, paths)):
+        accepted = " ".join(sentence.cited_text for sentence in line.statements if accept(sentence))
+        leads_in = line.is_heading or accepted.endswith((":", "："))
+        if line.statements and (not accepted or (leads_in and not has_text_below)):
             continue
-        has_below = not line.is_heading if kept_text else has_below
-        kept.append(line.marker + kept_text)
-    return BLANK_LINES.sub("\n\n", "\n".join(reversed(kept))).strip()
+        if accepted:  # blank lines change nothing; a heading needs text of its own below it
+            has_text_below = not line.is_heading
+        lines.append(line.marker + accepted)
+    return BLANK_LINES.sub("\n\n", "\n".join(reversed(lines))).strip()
 
 
-def _lines(text: str, paths: Collection[str]) -> list[Line]:
+def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
     """Return the lines of an answer with their sentences.
 
     The lines are read from the last to the first: a citation covers the sentences before it in its
     paragraph or list item, and a line of citations covers the paragraph before it.
     """
-    found, covering = list[Line](), list[Cited]()
+    lines = list[Line]()
+    covering = list[CitationBrackets]()
     for line in reversed(text.strip().splitlines()):
-        if _only_cites(line):
+        if _is_citations_only(line):
             covering = find_citations(line, paths)
-            if unknown := _unknown_paths(covering):
-                found.append(Line("", [Statement(line, unknown_paths=unknown)]))
+            if unknown_paths := _list_unknown_paths(covering):
+                lines.append(Line("", [Statement(line, unknown_paths=unknown_paths)]))
             continue
-        if not line.strip():  # a paragraph ends above, unless citations follow
-            covering = [] if found and found[-1].statements else covering
-        is_heading, marker = HEADING.match(line.strip()) is not None, MARKER.match(line)
-        lead = marker[0] if marker and not is_heading else ""
-        line_statements = list[Statement]()
-        for sentence in reversed(_cited_sentences(line[len(lead) :].strip())):
+        if not line.strip() and lines and lines[-1].statements:
+            covering = []  # citations cover nothing before a blank line, except on a line of theirs
+        is_heading = HEADING.match(line.strip()) is not None
+        match = LIST_MARKER.match(line)
+        marker = match[0] if match and not is_heading else ""
+        statements = list[Statement]()
+        for sentence in reversed(_split_cited_sentences(line[len(marker) :].strip())):
             covering = find_citations(sentence, paths) or covering
-            cites = tuple(dict.fromkeys(path for cited in covering for path in cited.paths))
+            all_paths = (path for brackets in covering for path in brackets.paths)
+            cited_paths = tuple(dict.fromkeys(all_paths))
             needs_citation = not is_heading and _needs_citation(sentence)
-            line_statements.append(
-                Statement(sentence, needs_citation, cites, _unknown_paths(covering))
+            statements.append(
+                Statement(sentence, needs_citation, cited_paths, _list_unknown_paths(covering))
             )
-        covering = [] if lead or is_heading else covering
-        found.append(Line(lead, line_statements[::-1], is_heading))
-    return found[::-1]
+        covering = [] if marker or is_heading else covering
+        lines.append(Line(marker, statements[::-1], is_heading))
+    return lines[::-1]
 
 
-def _cited_sentences(text: str) -> list[str]:
+def _split_cited_sentences(text: str) -> list[str]:
     """Return the sentences of a text, each with the citations that follow its full stop."""
-    found: list[str] = []
-    for sentence in split_sentences(STUCK.sub(lambda stuck: f"{stuck[1]} [", text)):
-        is_ended = bool(found) and found[-1].rstrip("\"'»”’)*_").endswith(ENDS)
-        leading = LEADING.match(sentence) if is_ended else None
+    sentences: list[str] = []
+    for sentence in split_sentences(UNSPACED_CITATION.sub(lambda match: f"{match[1]} [", text)):
+        has_ended = bool(sentences) and sentences[-1].rstrip("\"'»”’)*_").endswith(SENTENCE_ENDS)
+        leading = LEADING_CITATIONS.match(sentence) if has_ended else None
         rest = sentence[leading.end(1) :].strip() if leading else sentence
-        if leading:
-            found[-1] = f"{found[-1]} {leading[1].strip()}"
+        if leading:  # these citations belong to the sentence before
+            sentences[-1] = f"{sentences[-1]} {leading[1].strip()}"
         if rest:
-            found.append(rest)
-    return found
+            sentences.append(rest)
+    return sentences
 
 
-def _only_cites(text: str) -> bool:
+def _is_citations_only(text: str) -> bool:
     """Return whether a text consists of citations only, such as "Sources: [a.md]"."""
     rest = CITATION_PATTERN.sub("", text)
-    return rest != text and SOURCE_LINE.match(rest) is not None
+    return rest != text and SOURCES_LABEL.match(rest) is not None
 
 
 def _needs_citation(sentence: str) -> bool:
-    """Return whether a sentence is a statement, by its form alone."""
+    """Return whether a sentence is a statement, judged by its form."""
     bare = sentence.strip().strip("*_")
     if admits_not_enough(bare):
         return False
-    is_plain = any(map(str.isalpha, bare)) and not bare.endswith((":", "：", "?", "？"))
-    return is_plain or CITATION_PATTERN.search(bare) is not None
+    is_statement = any(map(str.isalpha, bare)) and not bare.endswith((":", "：", "?", "？"))
+    return is_statement or CITATION_PATTERN.search(bare) is not None
 
 
 def admits_not_enough(text: str) -> bool:
@@ -301,8 +310,8 @@ def admits_not_enough(text: str) -> bool:
     return split_words(text[: 2 * len(NOT_ENOUGH)])[: len(admission)] == admission
 
 
-def unsupported_number(statement: str, sources: str) -> str | None:
-    """Return the first number in figures that its sources do not hold, in figures or words."""
-    figures = NUMBER.findall(statement)
-    supported = find_numbers(sources) if figures else frozenset[float]()
-    return next((number for number in figures if parse_number(number) not in supported), None)
+def find_unsupported_number(statement: str, sources: str) -> str | None:
+    """Return the first number in digits that the sources lack, in digits and words, or None."""
+    numbers = NUMBER.findall(statement)
+    supported = find_numbers(sources) if numbers else frozenset[float]()
+    return next((number for number in numbers if parse_number(number) not in supported), None)

@@ -1,4 +1,4 @@
-"""Vectors of texts, by a server with OpenAI's `/embeddings` API."""
+"""Request vectors of texts from a server with OpenAI's `/embeddings` API."""
 
 import asyncio
 import math
@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from agent import size_limits
 from agent.engine.errors import AgentError
 
-OPENAI: Final = "https://api.openai.com/v1"
+OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
 class EmbeddingError(AgentError):
@@ -28,9 +28,9 @@ class _Vectors(BaseModel):
 
 
 class Embedder:
-    """Ask a model for vectors, near each other where the texts mean alike.
+    """An embedding model. Texts with similar meanings get vectors with similar directions.
 
-    Vectors of models with different names are never compared. One call is one request.
+    Only vectors of models with equal names are compared. One call is one request.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class Embedder:
     ) -> None:
         self.name = model
         self._http = http
-        self._url = f"{base_url or OPENAI}/embeddings"
+        self._url = f"{base_url or OPENAI_URL}/embeddings"
         self._headers = {"Authorization": f"Bearer {api_key.get_secret_value()}"} if api_key else {}
 
     async def embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """Return one vector of length 1 for each text, in order.
 
         Raises:
-            EmbeddingError: there are none within `seconds`.
+            EmbeddingError: the server sent no usable vectors within `seconds`.
         """
         # Floats, because many servers do not know base64.
         body = {"model": self.name, "input": list(texts), "encoding_format": "float"}
@@ -64,19 +64,19 @@ class Embedder:
                 if response.status_code != httpx2.codes.OK:
                     raise EmbeddingError(f"{self.name} answered {response.status_code}")
                 data = await size_limits.read_body(response, size_limits.SERVICE_RESPONSE_BYTES)
-            found = _Vectors.model_validate_json(data or b"").data
+            items = _Vectors.model_validate_json(data or b"").data
             # Servers need not keep the order.
-            vectors = [item.embedding for item in sorted(found, key=lambda item: item.index)]
-            return _unit_vectors(vectors, len(texts))
+            vectors = [item.embedding for item in sorted(items, key=lambda item: item.index)]
+            return _normalize(vectors, len(texts))
         except (TimeoutError, httpx2.HTTPError, ValidationError) as error:
             raise EmbeddingError(f"{self.name} gave no vectors ({type(error).__name__})") from None
 
 
-def _unit_vectors(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
+def _normalize(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
     """Scale vectors to length 1.
 
     Raises:
-        EmbeddingError: there are not `count`, all as long, each with a direction.
+        EmbeddingError: there are not `count` vectors, of equal length, without zero vectors.
     """
     norms = [math.hypot(*vector) for vector in vectors]
     are_usable = all(math.isfinite(norm) and norm > 0 for norm in norms)

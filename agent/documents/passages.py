@@ -1,4 +1,4 @@
-"""Documents in retrievable chunks, and how chunks are found, excerpted and shown."""
+"""Retrieve chunks of documents, and format them for models and users."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,28 +18,28 @@ from agent.turn import Outcome, Reply, get_deps, list_error_types
 
 T = TypeVar("T")
 
-LONGEST_QUESTION: Final = 1000
-"""Characters of a question that is looked up."""
-CHUNKS: Final = 6
-"""Chunks that a question is answered from."""
-PASSAGE_CHARS: Final = 600
-SHOWN_PASSAGES: Final = 3
+MAX_QUESTION_CHARS: Final = 1000
+"""Maximum length of a question for the documents."""
+MAX_CHUNKS: Final = 6
+"""Maximum number of chunks for one question."""
+MAX_PASSAGE_CHARS: Final = 600
+PASSAGES_SHOWN: Final = 3
 
-LEAST_SHARE: Final = 0.6
-"""The share of the best score below which an excerpt is far behind."""
-CHEAPER: Final = "quotes"
-"""The name among a run's models of the one that is asked first where a document is clearly best."""
+MIN_SCORE_SHARE: Final = 0.6
+"""Chunks below this share of the best score are far worse than the best."""
+CHEAPER_MODEL: Final = "quotes"
+"""The key, in a turn's models, of the one to ask first if one document is clearly best."""
 
 BLANK_LINE: Final = pattern(r"\n\s*\n")
-MARKUP: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
+PROMPT_TAG: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A retrievable part of a document; `path` is what a citation names.
+    """A retrievable part of a document. Citations name its `path`.
 
-    `position` counts from 1 to `parts`, the number of chunks of the document. A `score` is the
-    share of the best match by words, or the cosine to the query, whichever is higher.
+    `position` counts from 1 to `parts`, the number of chunks in the document. `score` is the higher
+    of two values: the word score as a share of the best one, and the cosine to the query.
     """
 
     id: str
@@ -54,12 +54,12 @@ class Chunk:
 
     @property
     def location(self) -> str:
-        """Return the heading chain, or "Section N of M" without headings."""
+        """Return the headings, outermost first, or "Section N of M" if there are none."""
         return " > ".join(self.headings) or f"Section {self.position} of {self.parts}"
 
     @property
     def source_text(self) -> str:
-        """Return the document's own words: title, location and text."""
+        """Return title, location and text: everything that comes from the document."""
         return f"{self.title}\n{self.location}\n{self.text}"
 
 
@@ -67,13 +67,13 @@ class DocumentStore(Protocol):
     """The knowledge base: documents in retrievable chunks."""
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-        """Return the best chunks for any of `queries`, wordings of one question, best first.
+        """Return the best chunks for any of `queries`, best first; they word one question.
 
-        At most 3 chunks of one document, unless nothing else matches.
+        At most 3 chunks come from one document, unless nothing else matches.
         """
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
-        """Return those of `paths` that are documents of the metadata store."""
+        """Return those of `paths` that belong to stored documents."""
 
     async def count(self) -> int:
         """Return the number of documents."""
@@ -81,9 +81,9 @@ class DocumentStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupResult:
-    """Hold the fields that answers and quotes have in common.
+    """The common fields of answers and quotes.
 
-    `note` says why no model was involved; it is empty if one was. `prompt` is that of the model.
+    `note` says why no model was involved; it is empty if one was. `prompt` was sent to the model.
     """
 
     outcome: Outcome
@@ -95,7 +95,7 @@ class LookupResult:
     prompt: PromptRef | None = None
 
     def reply(self, *messages: str) -> Reply:
-        """Return the reply of a turn, which these messages show, in Markdown."""
+        """Return the reply of a turn with these messages, in Markdown."""
         return Reply(
             text="\n\n".join(messages),
             parts=messages,
@@ -108,10 +108,10 @@ class LookupResult:
         )
 
 
-def result_fields(
+def build_result_fields(
     chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, prompt: Prompt
 ) -> dict[str, Any]:
-    """Return the fields of a `LookupResult` by a model's response; None if no model was asked."""
+    """Return the fields of a `LookupResult`. `response` is None if no model was asked."""
     fields: dict[str, Any] = {"outcome": "answered", "chunks": tuple(chunks)}
     if response is None:
         return fields | {"note": translate("documents_no_model") if chunks else ""}
@@ -130,44 +130,46 @@ def result_fields(
 
 
 async def retrieve(documents: DocumentStore, queries: Sequence[str], span: Span) -> list[Chunk]:
-    """Return the best chunks for any of `queries`, at most 6, of documents that the store knows.
+    """Return at most 6 of the best chunks for any of `queries`. Errors of the store are raised.
 
-    Raises what the store raises.
+    Chunks are dropped if their document is no longer stored.
     """
     with span.child("retrieve.documents", "retriever", input=list(queries)) as retriever:
-        found = await documents.search(queries, CHUNKS)
-        known = await documents.known_paths(list({chunk.path for chunk in found}))
-        chunks = [chunk for chunk in found[:CHUNKS] if chunk.path in known]
+        hits = await documents.search(queries, MAX_CHUNKS)
+        known_paths = await documents.known_paths(list({chunk.path for chunk in hits}))
+        chunks = [chunk for chunk in hits[:MAX_CHUNKS] if chunk.path in known_paths]
         retriever.update(
             output=[{"id": chunk.id, "path": chunk.path} for chunk in chunks],
-            metadata={"found": len(chunks), "unknown": len(found) - len(chunks)},
+            metadata={"found": len(chunks), "unknown": len(hits) - len(chunks)},
         )
     return chunks
 
 
-def near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
+def filter_near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
     """Return the chunks whose score is not far below the best."""
-    least = LEAST_SHARE * max((chunk.score for chunk in chunks), default=0.0)
-    return [chunk for chunk in chunks if chunk.score >= least]
+    min_score = MIN_SCORE_SHARE * max((chunk.score for chunk in chunks), default=0.0)
+    return [chunk for chunk in chunks if chunk.score >= min_score]
 
 
-def escaped(text: str) -> str:
-    """Return a text that cannot close the marks it is put between."""
-    return MARKUP.sub(lambda found: f"‹{found[1]}", text)
+def escape_tags(text: str) -> str:
+    """Return a text without the tags of our prompts, so that it cannot close its own section."""
+    return PROMPT_TAG.sub(lambda match: f"‹{match[1]}", text)
 
 
 def excerpts(chunks: Sequence[Chunk]) -> str:
-    """Return chunks as the model reads them: `[path]: text`."""
-    return "\n\n".join(f"[{escaped(chunk.path)}]: {escaped(chunk.text)}" for chunk in chunks)
+    """Format chunks for the model: `[path]: text`."""
+    return "\n\n".join(
+        f"[{escape_tags(chunk.path)}]: {escape_tags(chunk.text)}" for chunk in chunks
+    )
 
 
 def source_line(number: int, title: str, location: str) -> str:
-    """Return the line that names a source below an answer, in Markdown."""
+    """Return a Markdown line that names a source, to show below an answer."""
     return f"[{number}] {escape(' '.join(f'{title} · {location}'.split()))}"
 
 
-def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:
-    """Return the paragraph of `text` that shares most words with `question`, cut at `limit`."""
+def best_passage(text: str, question: str, limit: int = MAX_PASSAGE_CHARS) -> str:
+    """Return the paragraph of `text` that shares most words with `question`, cut to `limit`."""
     question_words = content_words(question)
     paragraphs = [part.strip() for part in BLANK_LINE.split(text)]
     best = max(
@@ -177,18 +179,18 @@ def best_passage(text: str, question: str, limit: int = PASSAGE_CHARS) -> str:
 
 
 def content_words(text: str) -> set[str]:
-    """Return the words of a text that carry meaning: folded, longer than two letters."""
+    """Return the normalised words of a text, without words of one or two ASCII letters."""
     return {word for word in split_words(text) if len(word) > 2 or not word.isascii()}
 
 
 async def ask_cheaper_model_first(
     message: str, run: Run, contract: OutputContract[T], *, chunks: Sequence[Chunk]
 ) -> AgenticResponse[T]:
-    """Ask the cheaper model first, once, if one document of `chunks` is clearly best.
+    """Ask the cheaper model once if one document of `chunks` is clearly best.
 
-    Ask the run's models if none is, or if the cheaper one's answer fails its check.
+    Otherwise, or if that answer is invalid, ask the run's models.
     """
-    cheaper = get_deps(run).models.get(CHEAPER)
+    cheaper = get_deps(run).models.get(CHEAPER_MODEL)
     if cheaper is not None and has_clear_best(chunks):
         once = replace(run.limits, structured_output_max_retries=0, model_tries=1)
         response = await generate_agentic_response(
@@ -203,9 +205,9 @@ async def ask_cheaper_model_first(
 
 
 def has_clear_best(chunks: Sequence[Chunk]) -> bool:
-    """Return whether no other document comes near the best: true of questions by keywords."""
+    """Return whether the best document scores far above all others, as for a keyword search."""
     others = (chunk.score for chunk in chunks if chunk.document_id != chunks[0].document_id)
-    return bool(chunks) and max(others, default=0.0) <= LEAST_SHARE * chunks[0].score
+    return bool(chunks) and max(others, default=0.0) <= MIN_SCORE_SHARE * chunks[0].score
 
 
 QueryText = Annotated[str, Field(max_length=200)]
@@ -213,7 +215,7 @@ QueryText = Annotated[str, Field(max_length=200)]
 NOTHING: Final = "nothing in the library matches"
 NO_MORE: Final = "nothing beyond the excerpts that another search found"
 QUOTE_SECONDS: Final = 12
-"""Shorter than a tool's own time limit, so that passages are returned instead of a time-out."""
+"""Less than a tool's time limit, so that passages are returned instead of a time-out."""
 
 
 def search_documents_tool(documents: DocumentStore) -> Tool:
@@ -223,15 +225,15 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         """Excerpts from the wine library on regions, grapes, methods, faults, serving, storing,
         pairing and labels, each behind its [path]. Quotation marks hold words letter for letter.
         """
-        chunks = near_best(await retrieve(documents, [query], run.span))
+        chunks = filter_near_best(await retrieve(documents, [query], run.span))
         ids_given_to_model = get_deps(run).ids_given_to_model
         new = [chunk for chunk in chunks if chunk.id not in ids_given_to_model]
         ids_given_to_model.update(chunk.id for chunk in new)
-        return ToolOutput(excerpts(new) or (NO_MORE if chunks else NOTHING), by_chunk(chunks))
+        return ToolOutput(excerpts(new) or (NO_MORE if chunks else NOTHING), index_by_id(chunks))
 
     return tool(search_documents)
 
 
-def by_chunk(chunks: Iterable[Chunk]) -> dict[str, object]:
-    """Return chunks as evidence, by id."""
+def index_by_id(chunks: Iterable[Chunk]) -> dict[str, object]:
+    """Return chunks by id, as evidence."""
     return {chunk.id: chunk for chunk in chunks}

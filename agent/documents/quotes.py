@@ -1,9 +1,8 @@
-"""Quotes: snippets that are in their source chunk word for word.
+"""Quotes: snippets that occur word for word in their source chunk.
 
-The model is asked without streaming. A snippet that is no contiguous part of its source, or that
-has a wrong source id or title, is never returned. In the measurements of the source document, a
-strict schema made models stitch sentences together; so the schema is loose (`json_object` by
-default), and every rule is checked here.
+A snippet is dropped if it is not a contiguous part of its source, or has a wrong source id or
+title. In measurements, a strict schema made models stitch sentences together; so the schema is
+loose (`json_object` by default), and every rule is checked here.
 """
 
 import time
@@ -16,18 +15,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from agent.documents.passages import (
+    PASSAGES_SHOWN,
     QUOTE_SECONDS,
-    SHOWN_PASSAGES,
     Chunk,
     DocumentStore,
     LookupResult,
     QueryText,
     ask_cheaper_model_first,
     best_passage,
-    by_chunk,
-    escaped,
-    near_best,
-    result_fields,
+    build_result_fields,
+    escape_tags,
+    filter_near_best,
+    index_by_id,
     retrieve,
 )
 from agent.engine.contract import Evidence, OutputContract
@@ -45,8 +44,8 @@ MAX_TOKENS: Final = 4096
 CACHE_SECONDS: Final = 15 * 60.0
 CACHE_ENTRIES: Final = 256
 QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"
-EQUAL_SIGNS: Final = (QUOTATION_MARKS, "-‐‑‒–—―−")
-"""Kinds of quotation marks and of dashes, which models level as they copy."""
+EQUIVALENT_CHARS: Final = (QUOTATION_MARKS, "-‐‑‒–—―−")
+"""Models copy quotation marks and dashes as other characters of the same kind."""
 
 
 class Snippet(BaseModel):
@@ -62,7 +61,7 @@ class Snippet(BaseModel):
 
 
 class QuotesAnswer(BaseModel):
-    """The model's whole answer."""
+    """The answer of the model."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
 
@@ -85,35 +84,36 @@ Extract verbatim passages from these chunks that answer the query above.
 </sources>"""
 
 
-def user_message(query: str, chunks: Sequence[Chunk]) -> str:
-    """Return the query and its chunks, each below a header with title, id and section."""
+def format_user_message(query: str, chunks: Sequence[Chunk]) -> str:
+    """Return a prompt with the query and its chunks, each below a header."""
     sources = "\n\n---\n\n".join(
-        f'[Source: "{escaped(chunk.title)}" (id: {chunk.document_id}), '
-        f'Section: "{escaped(chunk.location)}"]\n{escaped(chunk.text)}'
+        f'[Source: "{escape_tags(chunk.title)}" (id: {chunk.document_id}), '
+        f'Section: "{escape_tags(chunk.location)}"]\n{escape_tags(chunk.text)}'
         for chunk in chunks
     )
-    return PROMPT.format(query=escaped(query), sources=sources)
+    return PROMPT.format(query=escape_tags(query), sources=sources)
 
 
-def quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
-    """Return the contract of quotes from these chunks."""
+def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
+    """Return the contract for quotes from these chunks."""
 
     def grounding(answer: QuotesAnswer, _: Evidence) -> str | None:
-        problems = (_snippet_problem(snippet, chunks) for snippet in answer.snippets)
-        found = ((place, problem) for place, problem in enumerate(problems) if problem)
-        return next((f"snippets.{place}: {problem}" for place, problem in found), None)
+        for index, snippet in enumerate(answer.snippets):
+            if problem := _find_snippet_problem(snippet, chunks):
+                return f"snippets.{index}: {problem}"
+        return None
 
     def salvage(answer: QuotesAnswer, _: Evidence) -> QuotesAnswer | None:
-        faithful = [found for found in answer.snippets if not _snippet_problem(found, chunks)]
-        kept = {"snippets": faithful[:MAX_SNIPPETS], "no_results": False}
-        return answer.model_copy(update=kept) if faithful else None
+        valid = [item for item in answer.snippets if not _find_snippet_problem(item, chunks)]
+        changes = {"snippets": valid[:MAX_SNIPPETS], "no_results": False}
+        return answer.model_copy(update=changes) if valid else None
 
     return OutputContract(
-        QuotesAnswer, semantic=_consistency_problem, grounding=grounding, salvage=salvage
+        QuotesAnswer, semantic=_find_inconsistency, grounding=grounding, salvage=salvage
     )
 
 
-def _consistency_problem(answer: QuotesAnswer) -> str | None:
+def _find_inconsistency(answer: QuotesAnswer) -> str | None:
     """Return a contradiction or a gap in an answer, or None."""
     if answer.no_results and answer.snippets:
         return "noResults is true but snippets is not empty"
@@ -124,17 +124,17 @@ def _consistency_problem(answer: QuotesAnswer) -> str | None:
     return None if answer.summary.strip() else "summary is empty"
 
 
-def _snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
-    """Return why a snippet is no quote from these chunks, or None if it is one."""
-    named = snippet.source_id
-    titles = {chunk.document_id: escaped(chunk.title) for chunk in chunks}
+def _find_snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
+    """Return the reason why a snippet is not a quote from these chunks, or None if it is one."""
+    source_id = snippet.source_id
+    titles = {chunk.document_id: escape_tags(chunk.title) for chunk in chunks}
     if not snippet.content.strip():
         return "content is empty"
-    if named not in titles:
-        return f"no source has the id {quoted(named)}; ids: {', '.join(titles)}"
-    if snippet.source_title != titles[named]:
-        title, named_title = quoted(titles[named]), quoted(snippet.source_title)
-        return f"the source {named} has the title {title}, not {named_title}"
+    if source_id not in titles:
+        return f"no source has the id {quoted(source_id)}; ids: {', '.join(titles)}"
+    if snippet.source_title != titles[source_id]:
+        title, wrong_title = quoted(titles[source_id]), quoted(snippet.source_title)
+        return f"the source {source_id} has the title {title}, not {wrong_title}"
     if find_in_chunks(snippet, chunks):
         return None
     return (
@@ -144,52 +144,53 @@ def _snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
 
 
 def find_in_chunks(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | None:
-    """Return the chunk of the named source that holds a snippet, and its text there, or None."""
+    """Return the source chunk of a snippet, and the quoted part of its text, or None."""
     for chunk in chunks:
-        is_named = chunk.document_id == snippet.source_id
-        if is_named and (text := verbatim(snippet.content, chunk.text)):
-            return chunk, text
+        if chunk.document_id == snippet.source_id:
+            text = find_verbatim(snippet.content, chunk.text)
+            if text is not None:
+                return chunk, text
     return None
 
 
-def verbatim(content: str, text: str) -> str | None:
-    """Return the contiguous part of `text` that `content` quotes, to the letter, or None.
+def find_verbatim(content: str, text: str) -> str | None:
+    """Return the contiguous part of `text` that `content` quotes, or None.
 
-    White space and case make no difference, nor do kinds of quotation marks and dashes. Quotation
-    marks and an ellipsis around the content may be the model's. A quote begins and ends with a
+    White space, case, and the kinds of quotation marks and dashes make no difference. Quotation
+    marks and an ellipsis around the content are ignored. A quote never begins or ends within a
     word.
     """
     words = strip_unstorable(content).strip(f"{QUOTATION_MARKS}… ").split()
     if not words or sum(map(len, words)) > len(text):
         return None
-    for found in _quote_pattern(*words).finditer(text):
-        start, end = found.span()
-        if not any(_is_within_word(text[max(0, at - 1) : at + 1]) for at in (start, end)):
+    for match in _build_quote_pattern(*words).finditer(text):
+        start, end = match.span()
+        around_ends = (text[max(0, index - 1) : index + 1] for index in (start, end))
+        if not any(map(_is_within_word, around_ends)):
             return text[start:end]
     return None
 
 
 @lru_cache(maxsize=64)
-def _quote_pattern(*words: str) -> Pattern:
-    return pattern(r"(?i)" + r"\s+".join("".join(map(_in_any_form, word)) for word in words))
+def _build_quote_pattern(*words: str) -> Pattern:
+    return pattern(r"(?i)" + r"\s+".join("".join(map(_build_char_pattern, word)) for word in words))
 
 
-def _in_any_form(sign: str) -> str:
-    """Return a pattern of a character, or of those that are equal to it."""
-    return next(
-        (f"[{escape_pattern(signs)}]" for signs in EQUAL_SIGNS if sign in signs),
-        escape_pattern(sign),
-    )
+def _build_char_pattern(char: str) -> str:
+    """Return a pattern that matches a character and those equivalent to it."""
+    classes = (f"[{escape_pattern(chars)}]" for chars in EQUIVALENT_CHARS if char in chars)
+    return next(classes, escape_pattern(char))
 
 
-def _is_within_word(around: str) -> bool:
-    return len(around) == 2 and around.isalnum() and not UNSPACED_SCRIPTS.search(around)
+def _is_within_word(chars: str) -> bool:
+    """Return whether a word continues between two characters."""
+    return len(chars) == 2 and chars.isalnum() and not UNSPACED_SCRIPTS.search(chars)
 
 
 class Quote(Snippet):
     """A passage in its source's exact words.
 
-    `relevance` is written by the model, and empty without one; all else comes from the store.
+    The model writes `relevance`; without a model it is empty. All else comes from the store.
     """
 
     path: str
@@ -198,7 +199,7 @@ class Quote(Snippet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotes(LookupResult):
-    """The quotes for one query, best first, and a summary, in the model's words if `by_model`."""
+    """The quotes for one query, best first, and a summary. The model wrote it if `by_model`."""
 
     query: str
     quotes: tuple[Quote, ...] = ()
@@ -208,16 +209,16 @@ class Quotes(LookupResult):
 
 
 class QuoteCache:
-    """Keeps the newest answered quotes for 15 minutes; `clock` returns seconds."""
+    """A cache of the newest model-made quotes, for 15 minutes. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._stored: dict[Hashable, tuple[float, Quotes]] = {}
 
     def get(self, key: Hashable) -> Quotes | None:
-        """Return the quotes stored under `key`, or None if there are none or their time is over."""
-        until, quotes = self._stored.get(key, (0.0, None))
-        return quotes if self._clock() < until else None
+        """Return the quotes stored under `key`, or None if they are absent or expired."""
+        expiry, quotes = self._stored.get(key, (0.0, None))
+        return quotes if self._clock() < expiry else None
 
     def put(self, key: Hashable, quotes: Quotes) -> None:
         """Store `quotes` under `key`, and drop the oldest entry if the cache is full."""
@@ -232,69 +233,71 @@ async def find_quotes(
 ) -> Quotes:
     """Return at most 8 verbatim passages that answer `query`, from at most 6 chunks.
 
-    If there are no models or they fail, these are the best passages of the search. A repeated query
-    over equal chunks, models and prompt is answered from `cache`. Errors of the store are raised.
+    Without models, or if they fail, return the best passages of the search. A query repeated with
+    equal chunks, models and prompt is answered from `cache`. Errors of the store are raised.
     """
     chunks = await retrieve(documents, [query], run.span)
     prompt = get_prompt(run, "documents-quotes")
-    words, models = query.lower().split(), (*run.models, *get_deps(run).models.values())
-    names = [model.model for model in models]
-    # With the texts: a quote from a document that has changed since may be wrong.
-    key = *words, *chunks, *names, prompt.text, current_language()
+    models = [model.model for model in (*run.models, *get_deps(run).models.values())]
+    # The key has the chunks, because a quote may be wrong once its document has changed.
+    key = *query.lower().split(), *chunks, *models, prompt.text, current_language()
     if cache is not None and (stored := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
         return replace(stored, query=query, cached=True)
     response = None
     if run.models and chunks:
-        contract = quotes_contract(chunks)
+        contract = build_quotes_contract(chunks)
         schema = contract.output.schema_text
         quote_run = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
         response = await ask_cheaper_model_first(
-            user_message(query, chunks), replace(quote_run, limits=limits), contract, chunks=chunks
+            format_user_message(query, chunks),
+            replace(quote_run, limits=limits),
+            contract,
+            chunks=chunks,
         )
-    found = _quotes(query, chunks, response, prompt)
-    if cache is not None and found.by_model and found.outcome == "answered":
-        cache.put(key, found)
-    return found
+    quotes = _build_quotes(query, chunks, response, prompt)
+    if cache is not None and quotes.by_model and quotes.outcome == "answered":
+        cache.put(key, quotes)
+    return quotes
 
 
-def _quotes(
+def _build_quotes(
     query: str,
     chunks: Sequence[Chunk],
     response: AgenticResponse[QuotesAnswer] | None,
     prompt: Prompt,
 ) -> Quotes:
-    nothing = translate("no_matching_document")
-    found = Quotes(query=query, summary=nothing, **result_fields(chunks, response, prompt))
+    no_match = translate("no_matching_document")
+    result = Quotes(query=query, summary=no_match, **build_result_fields(chunks, response, prompt))
     if not chunks:
-        return found
+        return result
     if response and response.answer is not None and response.has_text:
         answer = response.answer
-        # The exact text of the chunk, without duplicates.
-        located = ((snippet, find_in_chunks(snippet, chunks)) for snippet in answer.snippets)
-        quotes = [_quote(*place, one.relevance.strip()) for one, place in located if place]
+        # Quote the exact text of the chunk, without duplicates.
+        matches = ((item, find_in_chunks(item, chunks)) for item in answer.snippets)
+        quotes = [_build_quote(*match, item.relevance.strip()) for item, match in matches if match]
         unique = {(quote.chunk_id, quote.content): quote for quote in quotes}
         return replace(
-            found,
+            result,
             quotes=tuple(unique.values()),
-            summary=answer.summary.strip() or nothing,
+            summary=answer.summary.strip() or no_match,
             no_results=answer.no_results,
         )
-    if found.outcome == "refused":
-        return replace(found, summary=translate("quotes_declined"))
+    if result.outcome == "refused":
+        return replace(result, summary=translate("quotes_declined"))
     return replace(
-        found,
+        result,
         quotes=tuple(
-            _quote(chunk, best_passage(chunk.text, query), relevance="")
-            for chunk in near_best(chunks)[:SHOWN_PASSAGES]
+            _build_quote(chunk, best_passage(chunk.text, query), relevance="")
+            for chunk in filter_near_best(chunks)[:PASSAGES_SHOWN]
         ),
         summary=translate("best_passages"),
         no_results=False,
     )
 
 
-def _quote(chunk: Chunk, content: str, relevance: str) -> Quote:
+def _build_quote(chunk: Chunk, content: str, relevance: str) -> Quote:
     return Quote(
         content=content,
         source_id=chunk.document_id,
@@ -316,14 +319,14 @@ def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None =
         retries = min(1, run.limits.structured_output_max_retries)
         limits = replace(run.limits, structured_output_max_retries=retries, seconds=QUOTE_SECONDS)
         run = replace(run, limits=limits)
-        found = await find_quotes(query, documents=documents, run=run, cache=cache)
+        result = await find_quotes(query, documents=documents, run=run, cache=cache)
         content = {
-            "quotes": [quote.model_dump() for quote in found.quotes],
-            "summary": found.summary,
-            "no_results": found.no_results,
+            "quotes": [quote.model_dump() for quote in result.quotes],
+            "summary": result.summary,
+            "no_results": result.no_results,
         }
-        quoted_ids = {quote.chunk_id for quote in found.quotes}
-        sources = by_chunk(chunk for chunk in found.chunks if chunk.id in quoted_ids)
+        quoted_ids = {quote.chunk_id for quote in result.quotes}
+        sources = index_by_id(chunk for chunk in result.chunks if chunk.id in quoted_ids)
         return ToolOutput(content, sources)
 
     return tool(quote_documents)

@@ -1,7 +1,7 @@
-"""The optional step before retrieval: a question rewritten for the search, never answered.
+"""Rewrite a question for the search: an optional step before retrieval.
 
-Off unless enabled. Whatever goes wrong, the original question is used, silently; it is always
-searched for too, and it alone is answered.
+The search always uses the original question too, and only that one is answered. If the step is
+not enabled or fails, the original question is used without a notice.
 """
 
 import logging
@@ -10,8 +10,8 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from agent.documents.citations import unsupported_number
-from agent.documents.passages import escaped
+from agent.documents.citations import find_unsupported_number
+from agent.documents.passages import escape_tags
 from agent.engine.contract import OutputContract
 from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse, generate_agentic_response
@@ -25,32 +25,32 @@ log = logging.getLogger(__name__)
 
 TEMPERATURE: Final = 0.1
 SECONDS: Final = 30.0
-LONGEST_QUERY: Final = 300
+MAX_QUERY_CHARS: Final = 300
 PROMPT: Final = "<question>\n{question}\n</question>\n\nRewrite this question for the search."
-NO_FLAG_CHARACTER: Final = pattern(r"\W+")
+NON_WORD_CHARS: Final = pattern(r"\W+")
 
 
-def _short(text: str) -> str:
-    if len(text) > LONGEST_QUERY:
-        raise ValueError(f"has more than {LONGEST_QUERY} characters")
+def _check_length(text: str) -> str:
+    if len(text) > MAX_QUERY_CHARS:
+        raise ValueError(f"has more than {MAX_QUERY_CHARS} characters")
     return text.strip()
 
 
-def _query(text: str) -> str:
-    query = _short(text)
+def _check_query(text: str) -> str:
+    query = _check_length(text)
     has_words = any(map(str.isalnum, query))
     if not has_words or "\n" in query or "://" in query or find_security_flags(query):
         raise ValueError("must be one line of words, without links and orders")
     return query
 
 
-# Validators, not constraints: strict schemas know no lengths.
-Query = Annotated[str, AfterValidator(_query)]
-Terms = Annotated[tuple[Annotated[str, AfterValidator(_short)], ...], Field(max_length=12)]
+# Validators instead of constraints: strict schemas do not support lengths.
+Query = Annotated[str, AfterValidator(_check_query)]
+Terms = Annotated[tuple[Annotated[str, AfterValidator(_check_length)], ...], Field(max_length=12)]
 
 
 class RefinedQuestion(StrictModel):
-    """A question as the model rewrites it: strict, without any extra key."""
+    """A question as the model rewrites it."""
 
     refined_query: Query = Field(
         description="The question as a search query: precise terms, same intent."
@@ -71,7 +71,7 @@ class RefinedQuestion(StrictModel):
 class Refinement:
     """A question and its refinement; after a fallback `refined` is the question itself.
 
-    A fallback's reason is `disabled`, `no_model`, `budget`, or the outcome or error of the loop.
+    `fallback_reason` is `disabled`, `no_model`, `budget`, or an outcome or error of the agent loop.
     """
 
     original: str
@@ -86,20 +86,20 @@ class Refinement:
 
     @property
     def used(self) -> bool:
-        """Return whether there is anything but the original."""
+        """Return whether the question was rewritten."""
         return self.fallback_reason is None
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """Return the queries to search for, the original first and every wording once."""
+        """Return the queries to search for, without duplicates, the original first."""
         return tuple(dict.fromkeys((self.original, self.refined, *self.variants)))
 
 
-def refinement_wanted(server: bool | None, request: bool | None) -> bool:
-    """Return whether to refine, from the server-wide switch and the choice of one request.
+def should_refine(server: bool | None, request: bool | None) -> bool:
+    """Return whether to refine, from the setting of the server and the choice of one request.
 
-    An explicit no of the server is final; otherwise the request decides; a request without a choice
-    follows the server, whose default (None) is off.
+    False for the server is final. Otherwise the request decides; if it is None, the server does,
+    which defaults to off.
     """
     if server is False:
         return False
@@ -107,37 +107,36 @@ def refinement_wanted(server: bool | None, request: bool | None) -> bool:
 
 
 async def refine_question(
-    question: str, *, run: Run, enabled: bool = True, kept_requests: int = 0
+    question: str, *, run: Run, enabled: bool = True, reserved_requests: int = 0
 ) -> Refinement:
     """Rewrite `question` for retrieval: one request to the first model, at most 30 s, no retry.
 
-    Falls back to the original when it is not enabled, without a model, when only
-    `kept_requests` requests or fewer remain, on a time-out, and on an empty or invalid
-    response. Suspected prompt injection is logged by name, and on the trace. Never raises, except
-    when cancelled.
+    Fall back to the original if not `enabled`, without a model, if at most `reserved_requests`
+    remain, and after a time-out or an invalid response. Names of suspected prompt injections go to
+    the log and the trace. Never raises, except when cancelled.
     """
     original = Refinement(question, question, security_flags=tuple(find_security_flags(question)))
     if not enabled:
         return replace(original, fallback_reason="disabled")
-    if not run.models or run.requests_left <= kept_requests:
+    if not run.models or run.requests_left <= reserved_requests:
         is_without_model = not run.models and run.limits.requests > 0
         return replace(original, fallback_reason="no_model" if is_without_model else "budget")
     seconds = min(SECONDS, run.limits.seconds)
     limits = replace(run.limits, structured_output_max_retries=0, model_tries=1, seconds=seconds)
     contract = OutputContract(
         RefinedQuestion,
-        grounding=lambda refined, _: _added_number(refined, question),
+        grounding=lambda refined, _: _find_added_number(refined, question),
         temperature=TEMPERATURE,
     )
     prompt = get_prompt(run, "refinement")
     refine_run = with_instructions(run, prompt, schema=contract.output.schema_text)
     with run.span.child("refine", "span", input=question) as step:
         response = await generate_agentic_response(
-            PROMPT.format(question=escaped(question)),
+            PROMPT.format(question=escape_tags(question)),
             run=replace(refine_run, models=run.models[:1], limits=limits, span=step),
             contract=contract,
         )
-        refinement = _refined(original, response)
+        refinement = _apply_response(original, response)
         reason = refinement.fallback_reason
         step.update(
             output=list(refinement.queries[1:]),
@@ -151,23 +150,24 @@ async def refine_question(
     return refinement
 
 
-def _refined(original: Refinement, response: AgenticResponse[RefinedQuestion]) -> Refinement:
-    if response.outcome != "answered" or (found := response.answer) is None:
+def _apply_response(original: Refinement, response: AgenticResponse[RefinedQuestion]) -> Refinement:
+    rewritten = response.answer
+    if response.outcome != "answered" or rewritten is None:
         is_invalid = response.outcome in {"exhausted", "salvaged"}
         reason = response.error_types[-1] if is_invalid else response.outcome
         return replace(original, fallback_reason=reason)
-    # Flags become names: the model's own text is kept out of logs.
+    # Flags become short names, to keep free text of the model out of the log.
     flags = (
-        NO_FLAG_CHARACTER.sub("_", flag.lower()).strip("_")[:40] for flag in found.security_flags
+        NON_WORD_CHARS.sub("_", flag.lower()).strip("_")[:40] for flag in rewritten.security_flags
     )
-    rest = found.model_dump(exclude={"refined_query", "security_flags"})
     all_flags = tuple(dict.fromkeys((*original.security_flags, *filter(None, flags))))
-    return replace(original, refined=found.refined_query, security_flags=all_flags, **rest)
+    fields = rewritten.model_dump(exclude={"refined_query", "security_flags"})
+    return replace(original, refined=rewritten.refined_query, security_flags=all_flags, **fields)
 
 
-def _added_number(refined: RefinedQuestion, question: str) -> str | None:
-    """Return feedback on a number that the question does not hold: it would answer it. Or None."""
+def _find_added_number(refined: RefinedQuestion, question: str) -> str | None:
+    """Return feedback on a number that the question lacks (a guessed answer), or None."""
     for query in (refined.refined_query, *refined.variants, *refined.constraints):
-        if number := unsupported_number(query, question):
+        if number := find_unsupported_number(query, question):
             return f"{quoted(number)} is not in the question; leave it out"
     return None

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agent.documents.citations import footnotes, unretrieved_path
+from agent.documents.citations import find_unretrieved_path, number_citations
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import quoted
@@ -48,7 +48,7 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
     described = ((_find_wine(wine.wine_id, evidence), wine.description) for wine in response.wines)
     cards = [(wine, description) for wine, description in described if wine]
     texts = [response.intro, *(description for _, description in cards), response.closing]
-    texts, footnote_lines = _with_footnotes(texts, evidence)
+    texts, footnote_lines = _with_number_citations(texts, evidence)
     intro, *descriptions, closing = (_to_markdown(text, evidence) for text in texts)
     user_text = " ".join(evidence.user_texts)
     numbered = enumerate(zip(cards, descriptions, strict=True), start=1)
@@ -80,12 +80,12 @@ def _to_markdown(text: str, evidence: Evidence) -> str:
     return "".join([*parts, escape(text[end:])])
 
 
-def _with_footnotes(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
-    """Return the texts with numbers for cited paths, and the footnotes as Markdown."""
+def _with_number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
+    """Return the texts with numbers for cited paths, and the number_citations as Markdown."""
     chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
     if not chunks:
         return texts, ""
-    numbered, notes = footnotes(SEPARATOR.join(texts), chunks)
+    numbered, notes = number_citations(SEPARATOR.join(texts), chunks)
     return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)
 
 
@@ -177,7 +177,7 @@ def _find_problem(text: str, wine_id: str, checker: FigureChecker) -> str | None
     """
     evidence = checker.evidence
     ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
-    problems = [unretrieved_path(text, evidence), _find_address_problem(text, evidence)]
+    problems = [find_unretrieved_path(text, evidence), _find_address_problem(text, evidence)]
     problems += [_find_id_problem(named_id, evidence) for named_id in ids]
     if problem := next(filter(None, problems), None):
         return problem
@@ -325,7 +325,7 @@ def to_model_message(message: Message) -> Message:
     if message["role"] != "assistant":
         return message
     shown_ids = message.get("wine_ids", ())
-    # The parts of a rendered answer: the intro, cards, and the closing with footnotes.
+    # The parts of a rendered answer: the intro, cards, and the closing with number_citations.
     parts = str(message["content"]).split("\n\n")
     cards = [number for number, part in enumerate(parts) if shown_ids and CARD_TITLE.search(part)]
     start, end = (cards[0], cards[-1] + 1) if cards else (len(parts), len(parts))

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from agent import size_limits
 from agent.documents.answer import Answer
-from agent.documents.passages import LONGEST_QUESTION
+from agent.documents.passages import MAX_QUESTION_CHARS
 from agent.documents.quotes import Quote, Quotes, Snippet
 from agent.documents.refine import Refinement, refine_question
 from agent.engine.messages import ToolCall
@@ -44,7 +44,7 @@ def clean_text(text: str) -> str:
 
 
 Message = Annotated[str, Field(max_length=size_limits.MESSAGE_CHARS), AfterValidator(clean_text)]
-Query = Annotated[str, Body(embed=True, max_length=LONGEST_QUESTION), AfterValidator(clean_text)]
+Query = Annotated[str, Body(embed=True, max_length=MAX_QUESTION_CHARS), AfterValidator(clean_text)]
 
 
 class ChatMessage(StrictModel):

@@ -8,7 +8,13 @@ import pytest
 
 from agent.documents.answer import answer_question
 from agent.documents.passages import Chunk
-from agent.documents.quotes import QuoteCache, Quotes, find_quotes, quote_documents_tool, verbatim
+from agent.documents.quotes import (
+    QuoteCache,
+    Quotes,
+    find_quotes,
+    find_verbatim,
+    quote_documents_tool,
+)
 from agent.engine.contract import OutputContract
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import ResponseMode
@@ -135,12 +141,12 @@ async def test_where_documents_are_equally_good_the_cheap_model_is_not_asked(
     ],
 )
 def test_white_space_case_and_kinds_of_signs_make_no_difference(said: str, stands: str) -> None:
-    assert verbatim(said, f"Before. {stands} After.") == stands
+    assert find_verbatim(said, f"Before. {stands} After.") == stands
 
 
 @pytest.mark.parametrize("said", ["", "Lees, rest.", "Leesrest.", "ees r"])
 def test_anything_else_does(said: str) -> None:
-    assert verbatim(said, "Lees rest.") is None
+    assert find_verbatim(said, "Lees rest.") is None
 
 
 @pytest.mark.parametrize(

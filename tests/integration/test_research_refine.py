@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from agent.documents.answer import answer_question
-from agent.documents.refine import refine_question, refinement_wanted
+from agent.documents.refine import refine_question, should_refine
 from agent.engine.run import Limits, Run
 from tests.doubles.model_server import (
     ModelServer,
@@ -92,4 +92,4 @@ async def test_suspected_injection_is_logged_and_on_the_trace(
     ],
 )
 def test_the_switches(server: bool | None, request_: bool | None, wanted: bool) -> None:
-    assert refinement_wanted(server, request_) is wanted
+    assert should_refine(server, request_) is wanted

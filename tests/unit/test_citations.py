@@ -1,12 +1,12 @@
-"""Which statements a citation covers, and what is left of an answer without some of them."""
+"""Coverage of statements by citations, and removal of sentences from an answer."""
 
 import pytest
 
 from agent.documents.citations import (
     find_citations,
+    find_unsupported_number,
     keep_sentences,
-    statements,
-    unsupported_number,
+    split_statements,
 )
 
 PATHS = ("a.md", "b.md")
@@ -29,19 +29,19 @@ PATHS = ("a.md", "b.md")
     ],
 )
 def test_a_citation_in_or_behind_a_statement_covers_it(text: str, uncited: list[str]) -> None:
-    found = [one for one in statements(text, PATHS) if one.needs_citation]
-    assert [one.text for one in found if not one.cites] == uncited
+    needing = [item for item in split_statements(text, PATHS) if item.needs_citation]
+    assert [item.text for item in needing if not item.cited_paths] == uncited
 
 
 def test_brackets_may_name_several_paths_and_unknown_ones() -> None:
-    (cited,) = find_citations("Lees [a.md, `b.md`; c.md].", PATHS)
-    assert (cited.paths, cited.unknown_paths) == (("a.md", "b.md"), ("c.md",))
+    (brackets,) = find_citations("Lees [a.md, `b.md`; c.md].", PATHS)
+    assert (brackets.paths, brackets.unknown_paths) == (("a.md", "b.md"), ("c.md",))
 
 
-def test_what_is_left_keeps_its_words_its_layout_and_its_citations() -> None:
+def test_remaining_sentences_keep_their_wording_layout_and_citations() -> None:
     text = "# Lees\n\nThey are yeast. They glow. They settle [a.md].\n\n## More\n\n- They glow."
-    left = keep_sentences(text, PATHS, lambda statement: "glow" not in statement.text)
-    assert left == "# Lees\n\nThey are yeast. [a.md] They settle [a.md]."
+    remaining = keep_sentences(text, PATHS, lambda statement: "glow" not in statement.text)
+    assert remaining == "# Lees\n\nThey are yeast. [a.md] They settle [a.md]."
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_is_left_keeps_its_words_its_layout_and_its_citations() -> None:
         ("Bis 2040.", "From 2018, 10 to 30 years.", "2040"),
     ],
 )
-def test_a_number_stands_in_the_source_in_figures_or_words(
+def test_a_number_may_be_in_the_source_in_digits_or_words(
     statement: str, sources: str, number: str | None
 ) -> None:
-    assert unsupported_number(statement, sources) == number
+    assert find_unsupported_number(statement, sources) == number
