@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.documents.passages import Chunk, DocumentStore
-from agent.documents.quotes import QuotesAnswer, Snippet, find_in_chunks, find_quotes, verbatim
+from agent.documents.quotes import QuotesAnswer, Snippet, find_in_chunks, find_quotes, find_verbatim
 from agent.engine.messages import LLM, LLMRequest, LLMResponse, Message, ResponseMode
 from agent.engine.run import Run
 from agent.tables import StrictModel
@@ -110,7 +110,9 @@ def marks(question: Question, raw: str | None, chunks: Sequence[Chunk]) -> dict[
     if question.kind == "negative":
         return found | {"negative": bool(answer and answer.no_results and not snippets)}
     count = len(snippets) or 1
-    is_verbatim = [any(verbatim(one.content, chunk.text) for chunk in chunks) for one in snippets]
+    is_verbatim = [
+        any(find_verbatim(one.content, chunk.text) for chunk in chunks) for one in snippets
+    ]
     is_attributed = [_is_attributed(one, chunks) for one in snippets]
     shares = {"verbatim": sum(is_verbatim) / count, "attribution": sum(is_attributed) / count}
     return found | shares
@@ -135,7 +137,7 @@ def _is_attributed(snippet: Snippet, chunks: Sequence[Chunk]) -> bool:
     named = (snippet.source_id, snippet.source_title)
     if named not in {(chunk.document_id, chunk.title) for chunk in chunks}:
         return False
-    is_verbatim = any(verbatim(snippet.content, chunk.text) for chunk in chunks)
+    is_verbatim = any(find_verbatim(snippet.content, chunk.text) for chunk in chunks)
     return not is_verbatim or find_in_chunks(snippet, chunks) is not None
 
 

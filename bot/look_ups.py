@@ -20,7 +20,12 @@ from agent.language import truncate_at_boundary
 from agent.markdown import escape, format_link
 from agent.mcp import McpServers, Proposal
 from agent.places.find import Place, Places, find_places
-from agent.places.queries import MAX_PLACE_CHARS, QueryGenerationFailed, category_named, name_in
+from agent.places.queries import (
+    MAX_PLACE_CHARS,
+    QueryGenerationFailed,
+    find_category,
+    get_category_name,
+)
 from agent.text import pattern
 from agent.turn import AnswerFunction, Reply, guard_input
 from bot.resources import Resources
@@ -90,7 +95,7 @@ def parse_find(arguments: str) -> tuple[str | None, str]:
     words = arguments.replace(",", " , ").split()
     for count in range(min(len(words), MAX_CATEGORY_WORDS), 0, -1):
         with suppress(ValueError):  # these words are not a category: try fewer
-            category = category_named(" ".join(words[:count]))
+            category = find_category(" ".join(words[:count]))
             place = " ".join(words[count:]).replace(" ,", ",").strip(" ,")
             preposition = PREPOSITION.match(place)
             return category, place[preposition.end() if preposition else 0 :]
@@ -222,7 +227,7 @@ def _render_place(number: int, place: Place, *, query_count: int) -> str:
 
 def category_label(category: str) -> str:
     """Return the name of a category in the user's language, capitalised."""
-    name = name_in(current_language(), category)
+    name = get_category_name(current_language(), category)
     return name[0].upper() + name[1:]
 
 

@@ -133,9 +133,8 @@ class CitationRules:
                 f"this statement has no citation: {quoted_text}; put the [path] of its source "
                 "after it, or leave it out"
             )
-        sources = "\n".join(
-            [self._question, *(self._sources[path] for path in statement.cited_paths)]
-        )
+        cited_texts = (self._sources[path] for path in statement.cited_paths)
+        sources = "\n".join([self._question, *cited_texts])
         if number := find_unsupported_number(CITATION_PATTERN.sub("", statement.text), sources):
             cited = _list_in_brackets(statement.cited_paths)
             return f"the number {number} in {quoted_text} does not occur in {cited}; correct it"

@@ -158,9 +158,7 @@ def escape_tags(text: str) -> str:
 
 def excerpts(chunks: Sequence[Chunk]) -> str:
     """Format chunks for the model: `[path]: text`."""
-    return "\n\n".join(
-        f"[{escape_tags(chunk.path)}]: {escape_tags(chunk.text)}" for chunk in chunks
-    )
+    return "\n\n".join(escape_tags(f"[{chunk.path}]: {chunk.text}") for chunk in chunks)
 
 
 def source_line(number: int, title: str, location: str) -> str:

@@ -250,12 +250,9 @@ async def find_quotes(
         schema = contract.output.schema_text
         quote_run = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
         limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
-        response = await ask_cheaper_model_first(
-            format_user_message(query, chunks),
-            replace(quote_run, limits=limits),
-            contract,
-            chunks=chunks,
-        )
+        quote_run = replace(quote_run, limits=limits)
+        message = format_user_message(query, chunks)
+        response = await ask_cheaper_model_first(message, quote_run, contract, chunks=chunks)
     quotes = _build_quotes(query, chunks, response, prompt)
     if cache is not None and quotes.by_model and quotes.outcome == "answered":
         cache.put(key, quotes)

@@ -1,7 +1,7 @@
 """Find places: generate ten queries, search the web for them, and merge the results.
 
-The providers are SearXNG, self-hosted, and Brave Search, with a key. Only they are asked: found
-addresses are shown, never fetched. Without a provider the queries become links.
+The providers are SearXNG (self-hosted) and Brave Search (with a key). The found addresses are
+never fetched. Without a provider the queries become links to a search engine.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from agent.places.queries import (
     Queries,
     QueryGenerationFailed,
     categories,
-    category_named,
+    find_category,
     generate_queries,
-    on_one_line,
+    to_one_line,
 )
 from agent.text import clip, pattern, split_words
 from agent.turn import Reply
@@ -41,26 +41,26 @@ SEARCH_URL: Final = "https://duckduckgo.com/?q="
 BRAVE_URL: Final = "https://api.search.brave.com"
 ADVICE: Final = "check its address, its key and its limits; SearXNG must allow the json format"
 TAG: Final = pattern(r"<[^<>]*>")
-SAME_SITE: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
+SUBDOMAIN: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
 REQUEST_SECONDS: Final = 8.0
 SEARCH_SECONDS: Final = 15.0
-"""Seconds that all searches together may take."""
+"""Time limit of all searches together."""
 QUERIES_SECONDS: Final = 40
-"""The time that a slow model may take for the ten queries of the tool."""
+"""Time limit of a model for the ten queries of the tool: slow models need it."""
 MAX_URL_CHARS: Final = 2000
 MAX_TITLE_CHARS: Final = 200
 MAX_SNIPPET_CHARS: Final = 1000
 MAX_HITS: Final = 10
 MAX_RESULTS: Final = 20
-RANK_CONSTANT: Final = 60
-SHOWN_RESULTS: Final = 8
-SHOWN_LINKS: Final = 3
+RANK_CONSTANT: Final = 60  # the usual one of reciprocal rank fusion
+RESULTS_SHOWN: Final = 8
+LINKS_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A result of a place search in the source's own words, and the queries that found it."""
+    """A search result with the texts of its source, and the queries that found it."""
 
     title: str
     url: str
@@ -69,13 +69,13 @@ class Place:
 
     @property
     def source_text(self) -> str:
-        """Return the source's own words, without the queries."""
+        """Return the texts of the source, without the queries."""
         return "\n".join(filter(None, (self.title, self.snippet)))
 
 
 @dataclass(frozen=True, slots=True)
 class WebSearch:
-    """A provider of web searches; `snippet` is the field of a result that holds its snippet."""
+    """A provider of web searches. `snippet` names the field of a result with its snippet."""
 
     http: httpx2.AsyncClient
     name: str
@@ -88,8 +88,8 @@ class WebSearch:
         """Return at most 10 results for one query, best first.
 
         Raises:
-            ToolError: the provider cannot be reached, refuses, or answers with something else; the
-                text holds neither key nor URL.
+            ToolError: the provider cannot be reached, refuses, or sends no usable JSON; the message
+                contains neither key nor URL.
         """
         parameters = {"q": query, **self.parameters}
         request = self.http.stream("GET", self.url, params=parameters, headers=self.headers)
@@ -102,17 +102,17 @@ class WebSearch:
         if (status := response.status_code) != httpx2.codes.OK:
             raise ToolError(f"{self.name} answered {status}: {ADVICE}")
         with suppress(ValueError, RecursionError, AttributeError):
-            found = json.loads(body or b"")
-            # Brave's results are one level deeper.
-            return self._hits(found.get("web", found).get("results"))
+            data = json.loads(body or b"")
+            # Brave nests its results in `web`.
+            return self._parse_hits(data.get("web", data).get("results"))
         raise ToolError(f"{self.name} answered with something that is not its JSON; {ADVICE}")
 
-    def _hits(self, results: Any) -> list[Place]:
+    def _parse_hits(self, results: Any) -> list[Place]:
         hits = (
             Place(
-                _plain(result.get("title"), MAX_TITLE_CHARS),
-                _address(result.get("url")),
-                _plain(result.get(self.snippet), MAX_SNIPPET_CHARS),
+                _clean_text(result.get("title"), MAX_TITLE_CHARS),
+                _clean_url(result.get("url")),
+                _clean_text(result.get(self.snippet), MAX_SNIPPET_CHARS),
             )
             for result in (results if isinstance(results, list) else ())
             if isinstance(result, dict)
@@ -139,22 +139,22 @@ def brave(api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_UR
     )
 
 
-def _address(value: object) -> str:
-    """Return the address of a web page; empty if it is none, or too long to be tapped."""
+def _clean_url(value: object) -> str:
+    """Return the address of a web page, or "" if it is not one, or too long for a link."""
     url = value.strip() if isinstance(value, str) else ""
-    is_shown = len(url) <= MAX_URL_CHARS and url.isprintable() and " " not in url
-    return url if is_shown and get_domain(url) else ""
+    is_usable = len(url) <= MAX_URL_CHARS and url.isprintable() and " " not in url
+    return url if is_usable and get_domain(url) else ""
 
 
-def _plain(value: object, longest: int) -> str:
-    """Return a text without the provider's highlighting and invisible characters, cut if long."""
+def _clean_text(value: object, max_chars: int) -> str:
+    """Return a text without HTML tags and invisible characters, cut to `max_chars`."""
     untagged = TAG.sub("", strip_invisible(value)) if isinstance(value, str) else ""
-    return clip(on_one_line(html.unescape(untagged)), longest)
+    return clip(to_one_line(html.unescape(untagged)), max_chars)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchLink:
-    """A query and the address of a search for it. It is no evidence: the model wrote the query."""
+    """A query and a link to its web search. It is not evidence: the model wrote the query."""
 
     query: str
     url: str
@@ -175,7 +175,7 @@ class Places:
         return [SearchLink(query, SEARCH_URL + quote_plus(query)) for query in self.queries.queries]
 
     def reply(self, *messages: str) -> Reply:
-        """Return the reply of a turn, which these messages show, in Markdown."""
+        """Return the reply of a turn with these messages, in Markdown."""
         return Reply(
             text="\n\n".join(messages),
             parts=messages,
@@ -192,22 +192,22 @@ async def find_places(
 ) -> Places:
     """Return at most 20 places of a category in `place`: the merged results of ten queries.
 
-    There are no results without a search provider, or if it fails or takes over 15 s. Raises the
-    errors of `generate_queries`.
+    Without a search provider, or if it fails or takes over 15 s, there are no results. The errors
+    of `generate_queries` are raised.
     """
-    queries = await generate_queries(category, place, run=run, wish=on_one_line(wish))
+    queries = await generate_queries(category, place, run=run, wish=to_one_line(wish))
     if search is None:
         return Places(queries, note=translate("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
         hits, errors = await _search_all(search, queries.queries)
-        found = _merge(hits)
-        metadata = {"found": len(found), "failed": len(errors)}
-        retriever.update(output=[result.url for result in found], metadata=metadata)
+        results = _merge_hits(hits)
+        metadata = {"found": len(results), "failed": len(errors)}
+        retriever.update(output=[result.url for result in results], metadata=metadata)
         if errors:
             log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
             retriever.update(metadata={"error": errors[0]}, level="WARNING")
-    if found:
-        return Places(queries, found)
+    if results:
+        return Places(queries, results)
     is_down = len(errors) == len(queries.queries)
     note = translate("place_search_failed" if is_down else "no_places")
     return Places(queries, note=note, is_search_down=is_down)
@@ -216,11 +216,12 @@ async def find_places(
 async def _search_all(
     search: WebSearch, queries: Sequence[str]
 ) -> tuple[dict[str, list[Place]], list[str]]:
-    """Return the hits by query, and the errors of failed queries; search three at a time."""
-    errors, concurrency = list[str](), asyncio.Semaphore(3)
+    """Search for three queries at a time. Return the hits by query, and the error messages."""
+    errors = list[str]()
+    concurrency = asyncio.Semaphore(3)
     deadline = asyncio.get_running_loop().time() + SEARCH_SECONDS
 
-    async def look_for(query: str) -> list[Place]:
+    async def search_once(query: str) -> list[Place]:
         try:
             async with asyncio.timeout_at(deadline), concurrency:
                 return await search.search(query)
@@ -230,22 +231,23 @@ async def _search_all(
             errors.append(f"the place search took longer than {SEARCH_SECONDS:g} s")
         return []
 
-    found = await asyncio.gather(*map(look_for, queries))
-    return dict(zip(queries, found, strict=True)), errors
+    hits = await asyncio.gather(*map(search_once, queries))
+    return dict(zip(queries, hits, strict=True)), errors
 
 
-def _merge(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
+def _merge_hits(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
     """Return the places of all hits, at most 20, the best first.
 
-    Hits with one address, or with one site and title, are one place; the first hit gives its title,
-    URL and snippet. Places that many queries rank high come first (reciprocal ranks).
+    Hits with an equal address, or an equal site and title, are one place, with the title, URL and
+    snippet of the first. Places that many queries rank high come first (reciprocal rank fusion).
     """
-    places, urls = dict[str, Place](), dict[tuple[str, ...], str]()
+    places = dict[str, Place]()
+    urls = dict[tuple[str, ...], str]()  # the URL of the place with a key
     scores: defaultdict[str, float] = defaultdict(float)
-    for query, found in hits.items():
-        for rank, hit in enumerate(found, start=1):
+    for query, query_hits in hits.items():
+        for rank, hit in enumerate(query_hits, start=1):
             parts = urlsplit(hit.url)
-            site = SAME_SITE.sub("", (parts.hostname or "").rstrip("."))
+            site = SUBDOMAIN.sub("", (parts.hostname or "").rstrip("."))
             keys = [
                 ("address", site, parts.path.rstrip("/")),
                 ("title", site, *split_words(hit.title)),
@@ -261,7 +263,7 @@ def _merge(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
 
 CategoryName = Annotated[
     str,
-    AfterValidator(category_named),
+    AfterValidator(find_category),
     Field(json_schema_extra=lambda schema: schema.update(enum=list(categories()))),
 ]
 PlaceName = Annotated[
@@ -272,7 +274,7 @@ Wish = Annotated[str, Field(max_length=80, description="What else it is to be: n
 
 
 def find_places_tool(search: WebSearch | None = None) -> Tool:
-    """Return the tool find_places over `search`; its requests count in the turn's ledger."""
+    """Return the tool find_places. Its requests to models count in the turn's ledger."""
 
     async def find(
         category: CategoryName, place: PlaceName, run: Run, wish: Wish = ""
@@ -281,18 +283,18 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
         what it returns, with its link. It knows no opening hours and no ratings: neither do you.
         """
         limits = replace(run.limits, seconds=QUERIES_SECONDS)
-        # Without a search provider, links made by rules will do: ask no model.
+        # Without a search provider there are only links: ask no model for their queries.
         run = replace(run, limits=limits, models=run.models if search else ())
         try:
-            found = await find_places(category, place, run=run, wish=wish, search=search)
+            places = await find_places(category, place, run=run, wish=wish, search=search)
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
         shown: Sequence[Place | SearchLink]
-        shown = found.results[:SHOWN_RESULTS] or found.links[:SHOWN_LINKS]
-        key = "places" if found.results else "search_links"
+        shown = places.results[:RESULTS_SHOWN] or places.links[:LINKS_SHOWN]
+        key = "places" if places.results else "search_links"
         content: dict[str, Any] = {key: [asdict(result) for result in shown]}
-        if found.note:
-            content["note"] = found.note
+        if places.note:
+            content["note"] = places.note
         return ToolOutput(content, {result.url: result for result in shown})
 
     return replace(tool(find), name="find_places", seconds=QUERIES_SECONDS + SEARCH_SECONDS)

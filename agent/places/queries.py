@@ -1,8 +1,8 @@
-"""Exactly 10 distinct search queries for a kind of place in a place, or a clear failure.
+"""Write exactly 10 distinct search queries for a kind of place in a town or region.
 
-The contract is a JSON array; lines are read as a safety net. A server cannot be asked for an array
-by `response_format`, which knows objects only, so the prompt alone asks for it, whatever the
-response mode; an object that holds nothing but one list counts as that list. Nothing is padded.
+The model answers with a JSON array; as a fallback, lines are read. Only the prompt asks for the
+array, because a `response_format` supports objects only; an object with a single list counts as
+that list. If there are not 10 valid queries, an error is raised.
 """
 
 import json
@@ -28,20 +28,20 @@ from agent.tables import StrictModel, read_toml
 from agent.turn import Outcome, list_error_types
 
 QUERY_COUNT: Final = 10
-REPAIRS: Final = 1
-UNREACHED: Final = frozenset({"model_error", "deadline", "limit"})
+MAX_REPAIRS: Final = 1
+UNREACHED_OUTCOMES: Final = frozenset({"model_error", "deadline", "limit"})
 MAX_QUERY_CHARS: Final = 160
 MAX_PLACE_CHARS: Final = 120
-MAX_SHOWN_PAIRS: Final = 4
+PAIRS_SHOWN: Final = 4
 MIN_STEM_CHARS: Final = 3
-SAME: Final = 0.7
-"""The share of their words by which two queries are one. At 0.6, without the place, "wine shop" and
-"natural wine shop" were one."""
-FILLER: Final = """
+MIN_SHARED_WORD_RATIO: Final = 0.7
+"""Queries that share this part of their words, without the place, are duplicates. With 0.6,
+"wine shop" and "natural wine shop" would be."""
+FILLER_WORDS: Final = """
 best top good great near nearby around local find list guide a bei beste bester besten bestes nella
 mejor mejores meilleur meilleure meilleurs meilleures migliore migliori melhor melhores w の で に
 """
-"""Words that narrow no search, beside the commonest words of our languages."""
+"""Words that do not narrow a search, in addition to the commonest words of our languages."""
 
 PROMPT: Final = "Category: {name}. Place: {place}."
 WISH: Final = " Wish: {wish}."
@@ -50,24 +50,24 @@ CORRECTION: Final = CORRECTION_INTRO + (
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
 )
 
-TRANSLITERATED: Final = text.pattern("aa|oo|[aou]e")
-"""An umlaut, å or ø as it is written on a keyboard without them."""
-PLURAL: Final = text.pattern(r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z")
-"""The endings that tell the singular of a word from its plural, in some languages."""
-MARK: Final = text.pattern(r"\A(?:[-+*–—•·]\s+|\d{1,2}[.):]\s+)")
-"""The bullet or the number before an item of a list."""
+TRANSLITERATED_VOWEL: Final = text.pattern("aa|oo|[aou]e")
+"""An umlaut, å or ø as typed on a keyboard that lacks them: `oe` for `ö`."""
+PLURAL_ENDING: Final = text.pattern(r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z")
+"""Singular and plural endings of some languages."""
+LIST_MARKER: Final = text.pattern(r"\A(?:[-+*–—•·]\s+|\d{1,2}[.):]\s+)")
+"""The bullet or number before a list item."""
 COMMENTARY: Final = text.pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
-"""A line that is no item: a fence, a heading, "Here they are:", "Enjoy!"."""
-NO_QUERY: Final = text.pattern(r"://|[{}<>|]")
-AROUND: Final = " ,*_\"'`“”„«»"
-"""Quotation marks and Markdown that a model may put around a query."""
+"""A line that is not a list item: a fence, a heading, "Here they are:", "Enjoy!"."""
+NON_QUERY_CHARS: Final = text.pattern(r"://|[{}<>|]")
+SURROUNDING_CHARS: Final = " ,*_\"'`“”„«»"
+"""Quotation marks, commas and Markdown that a model may put around a query."""
 
 
 class Category(StrictModel):
-    """A kind of place: its usual name, the hint for the model, and ten phrases of its own.
+    """A kind of place: its English name, a hint for the model, and ten phrases.
 
-    Each phrase followed by the place is a query without a model. Behind the colon of the hint are
-    words for this kind of place, with commas between them.
+    A phrase followed by the place is a rule-based query. The hint ends in a colon and a
+    comma-separated list of synonyms.
     """
 
     label: str
@@ -82,43 +82,43 @@ def categories() -> Mapping[str, Category]:
 
 
 @cache
-def _names_abroad() -> Mapping[str, Mapping[str, str]]:
-    """Return the names of every category in every language but English, with commas between."""
+def _names_by_language() -> Mapping[str, Mapping[str, str]]:
+    """Return the comma-separated names of each category in languages other than English."""
     return read_toml(dict[str, dict[str, str]], Path(__file__).with_name("languages.toml"))
 
 
-def name_in(language: str, category: str) -> str:
-    """Return the name of a category in a language, in English if that is not known."""
-    listed = _names_abroad().get(language, {}).get(category)
-    return listed.partition(",")[0] if listed else categories()[category].label
+def get_category_name(language: str, category: str) -> str:
+    """Return the name of a category in a language, which defaults to English."""
+    names = _names_by_language().get(language, {}).get(category)
+    return names.partition(",")[0] if names else categories()[category].label
 
 
-def category_named(name: str) -> str:
-    """Return the key of a category as a person may write it: "wine bars", "WINE_BAR", "Weinbar".
+def find_category(name: str) -> str:
+    """Return the key of the category with a name: "wine bars", "WINE_BAR", "Weinbar".
 
-    Known are its key, its label, its phrases, the words of its hint, and its names in other
-    languages; where two categories share one, the first is meant.
+    A category may be named by its key, its label, its phrases, the synonyms in its hint, and its
+    names in other languages. If two categories share a name, return the first.
 
     Raises:
-        ValueError: there is none; the message lists the categories.
+        ValueError: there is no such category; the message lists the categories.
     """
-    wanted = stems(name)
+    stemmed_name = stem_words(name)
     for key in categories():
-        if wanted in _names(key):
+        if stemmed_name in _list_names(key):
             return key
     raise ValueError(f"there is no category {name.strip()[:40]!r}; use {', '.join(categories())}")
 
 
 @cache
-def _names(key: str) -> tuple[list[str], ...]:
+def _list_names(key: str) -> tuple[list[str], ...]:
     category = categories()[key]
-    hinted = category.hint.rpartition(":")[2].split(",")
-    abroad = (name for kinds in _names_abroad().values() for name in kinds[key].split(","))
-    return tuple(map(stems, (key, category.label, *category.phrases, *hinted, *abroad)))
+    synonyms = category.hint.rpartition(":")[2].split(",")
+    foreign = (name for names in _names_by_language().values() for name in names[key].split(","))
+    return tuple(map(stem_words, (key, category.label, *category.phrases, *synonyms, *foreign)))
 
 
 class QueryGenerationFailed(AgentError):
-    """The model did not give exactly 10 distinct search queries, not even when corrected."""
+    """The model did not give exactly 10 distinct search queries, even after feedback."""
 
     def __init__(self, message: str, *, retry_count: int, error_types: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -133,18 +133,18 @@ class SearchQueries(RootModel[list[str]]):
 
     @model_validator(mode="before")
     @classmethod
-    def _plain_list(cls, value: object) -> object:
-        """Return the list, also of an object that holds nothing else, its items unmarked."""
+    def _clean_list(cls, value: object) -> object:
+        """Return the list without list markers; unwrap it from an object with one value."""
         if isinstance(value, dict) and len(value) == 1:
             (value,) = value.values()
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return unmarked(value)
+            return strip_list_markers(value)
         return value
 
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Exactly 10 distinct queries; a fallback if a model was asked and could not be reached."""
+    """Exactly 10 distinct queries. The outcome is "fallback" if no model could be reached."""
 
     category: str
     place: str
@@ -158,30 +158,29 @@ class Queries:
 async def generate_queries(category: str, place: str, *, run: Run, wish: str = "") -> Queries:
     """Write 10 distinct queries for a category (see `categories()`) in `place`.
 
-    A `wish` narrows the search further: "natural wine", "open on Sundays". Without a model,
-    or when none can be reached, the queries are made of phrases.
+    A `wish` narrows the search further: "natural wine", "open on Sundays". Without a model, or if
+    none can be reached, build the queries from the category's phrases.
 
     Raises:
-        ValueError: there is no such category, or the place is blank.
-        QueryGenerationFailed: the model's answer was invalid, and so was its repair.
+        ValueError: there is no such category, or the place is not a name.
+        QueryGenerationFailed: the model's answer was invalid, also after feedback.
     """
-    name, where = category_named(category), place_named(place)
-    found = queries_by_rules(name, where, wish)
+    name, place = find_category(category), clean_place_name(place)
+    rule_based = build_rule_based_queries(name, place, wish)
     if not run.models:
-        return found
-    kind, prompt = categories()[name], get_prompt(run, "place-queries")
+        return rule_based
+    prompt = get_prompt(run, "place-queries")
+    label, hint = categories()[name].label, categories()[name].hint
     contract = OutputContract(
         SearchQueries,
-        semantic=lambda answer: invalid(answer.root, where),
-        read_text=queries_of_lines,
+        semantic=lambda answer: find_problem(answer.root, place),
+        read_text=parse_lines,
         correction=CORRECTION,
     )
     schema = contract.output.schema_text
-    query_run = with_instructions(
-        run, prompt, category=name, label=kind.label, hint=kind.hint, schema=schema
-    )
-    limits = replace(run.limits, structured_output_max_retries=REPAIRS)
-    message = PROMPT.format(name=name, place=json.dumps(where, ensure_ascii=False))
+    query_run = with_instructions(run, prompt, category=name, label=label, hint=hint, schema=schema)
+    limits = replace(run.limits, structured_output_max_retries=MAX_REPAIRS)
+    message = PROMPT.format(name=name, place=json.dumps(place, ensure_ascii=False))
     if wish:
         message += WISH.format(wish=json.dumps(wish, ensure_ascii=False))
     response = await generate_agentic_response(
@@ -190,132 +189,134 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     retries, errors = response.retry_count, list_error_types(response)
     if response.answer is not None and response.outcome == "answered":
         queries = tuple(response.answer.root)
-        return Queries(name, where, queries, "answered", retries, errors, prompt.ref)
-    if response.outcome in UNREACHED:
-        return replace(found, outcome="fallback", retry_count=retries, error_types=errors)
+        return Queries(name, place, queries, "answered", retries, errors, prompt.ref)
+    if response.outcome in UNREACHED_OUTCOMES:
+        return replace(rule_based, outcome="fallback", retry_count=retries, error_types=errors)
     raise QueryGenerationFailed(
-        f"no 10 distinct search queries for {name} in {where!r}: {response.error}; "
+        f"no 10 distinct search queries for {name} in {place!r}: {response.error}; "
         "ask again, or name the place more precisely",
         retry_count=retries,
         error_types=errors,
     )
 
 
-def queries_by_rules(category: str, place: str, wish: str = "") -> Queries:
+def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queries:
     """Return ten phrases with the place, the category's name in the user's language first."""
     phrases = list(categories()[category].phrases)
-    if current_language() in _names_abroad():
-        name = name_in(current_language(), category)
-        phrases = [name, *[phrase for phrase in phrases if stems(phrase) != stems(name)][:9]]
-    where = f"{wish} {place}".strip()
-    return Queries(category, place, tuple(f"{phrase} {where}" for phrase in phrases))
+    if current_language() in _names_by_language():
+        name = get_category_name(current_language(), category)
+        others = [phrase for phrase in phrases if stem_words(phrase) != stem_words(name)]
+        phrases = [name, *others[:9]]
+    suffix = f"{wish} {place}".strip()
+    return Queries(category, place, tuple(f"{phrase} {suffix}" for phrase in phrases))
 
 
-def place_named(place: str) -> str:
-    """Return a place on one line, without characters that cannot be seen.
+def clean_place_name(place: str) -> str:
+    """Return the name of a place on one line, without invisible characters.
 
     Raises:
-        ValueError: nothing is left that could be a name, or more than 120 characters.
+        ValueError: it has no letters or digits, or more than 120 characters.
     """
-    named = on_one_line(place)
-    if not any(map(str.isalnum, named)) or len(named) > MAX_PLACE_CHARS:
+    name = to_one_line(place)
+    if not any(map(str.isalnum, name)) or len(name) > MAX_PLACE_CHARS:
         raise ValueError(f"name a town, a district or a region in {MAX_PLACE_CHARS} characters")
-    return named
+    return name
 
 
-def on_one_line(written: str) -> str:
-    """Return a text on one line, without characters that cannot be seen."""
-    return " ".join(strip_invisible(written).split())
+def to_one_line(raw: str) -> str:
+    """Return a text on one line, without invisible characters."""
+    return " ".join(strip_invisible(raw).split())
 
 
-def words(phrase: str) -> list[str]:
-    """Return the words of a text in one spelling: no case, no accents, `o` for `ö`, `oe`, `ø`."""
+def normalise_words(phrase: str) -> list[str]:
+    """Return the words of a text without case and accents, with `o` for `ö`, `oe` and `ø`."""
     return [
-        TRANSLITERATED.sub(lambda found: found[0][0], word) for word in text.split_words(phrase)
+        TRANSLITERATED_VOWEL.sub(lambda match: match[0][0], word)
+        for word in text.split_words(phrase)
     ]
 
 
-def stem(word: str) -> str:
-    """Return a word without its plural ending, if enough of it is left."""
-    stripped = PLURAL.sub("", word)
+def strip_plural(word: str) -> str:
+    """Return a word without its plural ending, unless that leaves less than three letters."""
+    stripped = PLURAL_ENDING.sub("", word)
     return stripped if len(stripped) >= MIN_STEM_CHARS else word
 
 
-def stems(phrase: str) -> list[str]:
-    """Return the words of a text without their plural endings."""
-    return [stem(word) for word in words(phrase)]
+def stem_words(phrase: str) -> list[str]:
+    """Return the normalised words of a text without their plural endings."""
+    return [strip_plural(word) for word in normalise_words(phrase)]
 
 
-def invalid(queries: Sequence[str], place: str) -> str | None:
+def find_problem(queries: Sequence[str], place: str) -> str | None:
     """Return feedback on ten queries, or None if they are valid."""
     for position, query in enumerate(queries, 1):
         if not any(map(str.isalnum, query)):
             return f"query {position} is empty"
-        if len(query) > MAX_QUERY_CHARS or NO_QUERY.search(query):
+        if len(query) > MAX_QUERY_CHARS or NON_QUERY_CHARS.search(query):
             return f"query {position} is no search query: {quoted(query)}"
-    if elsewhere := [quoted(query, 60) for query in queries if not mentions(query, place)]:
-        named = "; ".join(elsewhere)
-        return f"these do not name {quoted(place)}; put the town or district into each: {named}"
-    if pairs := duplicates(queries, place):
-        listed = [f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs]
-        return (
-            f"{len(pairs)} pairs of queries are duplicates: {'; '.join(listed[:MAX_SHOWN_PAIRS])}"
-        )
+    without_place = [quoted(query, 60) for query in queries if not mentions_place(query, place)]
+    if without_place:
+        listed = "; ".join(without_place)
+        return f"these do not name {quoted(place)}; put the town or district into each: {listed}"
+    if pairs := find_duplicates(queries, place):
+        shown = (f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs[:PAIRS_SHOWN])
+        return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(shown)}"
     return None
 
 
-def duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
-    """Return the pairs of queries that search for one thing, in order.
+def find_duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
+    """Return the pairs of equivalent queries, in order.
 
-    Case, accents, plurals, word order, words that narrow nothing ("best", "in") and the place tell
-    no two queries apart.
+    Case, accents, plurals, word order, fillers ("best", "in") and the place are ignored.
     """
-    common = {*stems(place), *_fillers()}
-    distinctive = {query: set(stems(query)) - common for query in queries}
+    ignored = {*stem_words(place), *_list_filler_words()}
+    words = {query: set(stem_words(query)) - ignored for query in queries}
 
-    def are_same(one: str, two: str) -> bool:
-        shared, all_words = distinctive[one] & distinctive[two], distinctive[one] | distinctive[two]
-        # Some languages do without spaces: "wine-bar", "winebar".
-        return len(shared) >= SAME * len(all_words) or "".join(words(one)) == "".join(words(two))
+    def are_equivalent(one: str, two: str) -> bool:
+        shared, all_words = words[one] & words[two], words[one] | words[two]
+        # A compound may have spaces or not: "wine-bar", "winebar".
+        has_equal_letters = "".join(normalise_words(one)) == "".join(normalise_words(two))
+        return len(shared) >= MIN_SHARED_WORD_RATIO * len(all_words) or has_equal_letters
 
-    return [(one, two) for one, two in combinations(queries, 2) if are_same(one, two)]
+    return [(one, two) for one, two in combinations(queries, 2) if are_equivalent(one, two)]
 
 
 @cache
-def _fillers() -> frozenset[str]:
+def _list_filler_words() -> frozenset[str]:
     common = (word for language in DETECTED_LANGUAGES for word in common_words(language))
-    return frozenset(stems(" ".join([FILLER, *common])))
+    return frozenset(stem_words(" ".join([FILLER_WORDS, *common])))
 
 
-def mentions(query: str, place: str) -> bool:
-    """Return whether a query names the place, with any ending; of "Lyon, France" that is Lyon."""
-    names = [word for word in words(place.partition(",")[0]) if len(word) > 1]
+def mentions_place(query: str, place: str) -> bool:
+    """Return whether a query names the place, with any ending; for "Lyon, France" that is Lyon."""
+    names = [word for word in normalise_words(place.partition(",")[0]) if len(word) > 1]
     return not names or any(
-        # Without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
-        word.startswith(stem(name)) or (not name.isascii() and word[:2] in name)
+        # In scripts without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
+        word.startswith(strip_plural(name)) or (not name.isascii() and word[:2] in name)
         for name in names
-        for word in words(query)
+        for word in normalise_words(query)
     )
 
 
-def unmarked(items: Sequence[str]) -> list[str]:
-    """Return the items of a list, tidy and without the marks before them if all have one.
+def strip_list_markers(items: Sequence[str]) -> list[str]:
+    """Return list items without surrounding characters, and without list markers if all have one.
 
-    A single one may have a number: "7. kerület" is a district.
+    If only some items start with a number, it is part of the text: "7. kerület" is a district.
     """
-    lines = [on_one_line(item).strip(AROUND) for item in items]
-    if all(map(MARK.match, lines)):
-        return [MARK.sub("", line).strip(AROUND) for line in lines]
+    lines = [to_one_line(item).strip(SURROUNDING_CHARS) for item in items]
+    if all(map(LIST_MARKER.match, lines)):
+        return [LIST_MARKER.sub("", line).strip(SURROUNDING_CHARS) for line in lines]
     return lines
 
 
-def queries_of_lines(written: str) -> list[str] | None:
-    """Read a list that is not JSON: numbered, bulleted, quoted, fenced lines; None if it is none.
+def parse_lines(answer: str) -> list[str] | None:
+    """Return the items of a plain-text list, or None if there are fewer than two.
 
-    When some lines are marked as items, only those count: the others are commentary.
+    Lines may be numbered, bulleted, quoted or fenced. If any line has a list marker, lines without
+    one are commentary.
     """
-    lines = [line.strip() for line in written.splitlines()]
-    items = [line for line in lines if MARK.match(line)]
+    lines = [line.strip() for line in answer.splitlines()]
+    items = [line for line in lines if LIST_MARKER.match(line)]
     items = items or [line for line in lines if not COMMENTARY.match(line)]
-    queries = [item for item in unmarked(items) if any(map(str.isalnum, item))]
+    queries = [item for item in strip_list_markers(items) if any(map(str.isalnum, item))]
     return queries if len(queries) > 1 else None

@@ -16,9 +16,9 @@ from agent.places.find import Place, brave, find_places, find_places_tool, searx
 from agent.places.queries import (
     Queries,
     QueryGenerationFailed,
+    build_rule_based_queries,
     categories,
     generate_queries,
-    queries_by_rules,
 )
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.library import TEN, feedback_of, open_model, place_search, sent
@@ -89,7 +89,7 @@ async def test_an_invalid_repair_is_an_error_and_nothing_is_padded(
 
 async def test_a_model_that_is_down_leaves_it_to_rules(model_server: ModelServer) -> None:
     found = await generate(model_server, error(503))
-    assert found.queries == queries_by_rules("WINE_BAR", "Bilbao").queries
+    assert found.queries == build_rule_based_queries("WINE_BAR", "Bilbao").queries
     assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
 
 

@@ -1,4 +1,4 @@
-"""Exactly ten distinct, local queries (ADR "query generator"), from whatever a model wrote."""
+"""Exactly ten distinct queries that name the place (ADR "query generator")."""
 
 from itertools import product
 
@@ -6,14 +6,14 @@ import pytest
 
 from agent.i18n import use_language
 from agent.places.queries import (
+    build_rule_based_queries,
     categories,
-    category_named,
-    duplicates,
-    invalid,
-    mentions,
-    place_named,
-    queries_by_rules,
-    queries_of_lines,
+    clean_place_name,
+    find_category,
+    find_duplicates,
+    find_problem,
+    mentions_place,
+    parse_lines,
 )
 
 PLACES = ("Lyon", "San Sebastián, Spain", "東京", "43.26, -2.93", "Łódź, Polska", "Ay")
@@ -29,37 +29,37 @@ TWO = ["wine bar Lyon", "vinothèque Lyon"]
         ("Weinbar Köln", "Weinbar Koeln", "Köln"),
     ],
 )
-def test_case_accents_plurals_order_and_fillers_make_no_other_query(
+def test_case_accents_plurals_order_and_fillers_are_ignored_in_duplicates(
     one: str, two: str, place: str
 ) -> None:
-    assert duplicates([one, two], place) == [(one, two)]
+    assert find_duplicates([one, two], place) == [(one, two)]
 
 
 def test_a_query_names_its_place_and_not_only_the_country() -> None:
-    assert not mentions("wine bar near me", "Bilbao")
-    assert not mentions("wine shop France", "Lyon, France")
-    assert mentions("wine shop France", "France")
-    assert mentions("渋谷 ワインバー", "東京都渋谷区")
+    assert not mentions_place("wine bar near me", "Bilbao")
+    assert not mentions_place("wine shop France", "Lyon, France")
+    assert mentions_place("wine shop France", "France")
+    assert mentions_place("渋谷 ワインバー", "東京都渋谷区")
 
 
 @pytest.mark.parametrize("name", categories())
 def test_without_a_model_every_category_has_ten_queries(name: str) -> None:
     for language, place in product(("en", "de", "ja"), PLACES):
         with use_language(language):
-            made = queries_by_rules(name, place)
-        assert len(made.queries) == 10
-        assert invalid(made.queries, place) is None
+            queries = build_rule_based_queries(name, place)
+        assert len(queries.queries) == 10
+        assert find_problem(queries.queries, place) is None
 
 
-@pytest.mark.parametrize("written", ["Wine-Bars", "wines by the glass"])
-def test_a_category_as_people_write_it(written: str) -> None:
-    assert category_named(written) == "WINE_BAR"
+@pytest.mark.parametrize("name", ["Wine-Bars", "wines by the glass"])
+def test_a_category_is_found_by_plurals_and_synonyms(name: str) -> None:
+    assert find_category(name) == "WINE_BAR"
 
 
 @pytest.mark.parametrize("place", ["", " \n ", "???", "\u202e\u200b"])
-def test_a_place_without_a_name(place: str) -> None:
+def test_a_place_without_letters_is_rejected(place: str) -> None:
     with pytest.raises(ValueError, match="name a town"):
-        place_named(place)
+        clean_place_name(place)
 
 
 @pytest.mark.parametrize(
@@ -71,5 +71,5 @@ def test_a_place_without_a_name(place: str) -> None:
         '[\n  "wine bar Lyon",\n  "vinothèque Lyon"\n',
     ],
 )
-def test_lines_are_read_where_there_is_no_json(text: str) -> None:
-    assert queries_of_lines(text) == TWO
+def test_lines_are_read_if_the_answer_is_not_json(text: str) -> None:
+    assert parse_lines(text) == TWO
