@@ -74,9 +74,8 @@ class WordIndex:
     def add(self, number: int, title: str, headings: Sequence[str], text: str) -> None:
         """Add a chunk, to be indexed by `build`."""
         self._numbers.append(number)
-        self._terms.append(
-            extract_terms(" ".join([title, *headings])) * HEADING_WEIGHT + extract_terms(text)
-        )
+        heading_terms = extract_terms(" ".join([title, *headings]))
+        self._terms.append(heading_terms * HEADING_WEIGHT + extract_terms(text))
 
     def build(self) -> None:
         """Index the chunks, which takes 10 s for 100,000."""
@@ -92,9 +91,11 @@ class WordIndex:
 
         Scores are relative to the best one. Common words only count if `query` has no others.
         """
+        if self._bm25 is None:
+            return {}
         query_terms = list(dict.fromkeys(extract_terms(query)))[:MAX_QUERY_TERMS]
-        token_ids = self._bm25.get_tokens_ids(query_terms) if self._bm25 else []
-        if self._bm25 is None or not token_ids:
+        token_ids = self._bm25.get_tokens_ids(query_terms)
+        if not token_ids:
             return {}
         scores = self._bm25.get_scores_from_ids(token_ids)
         best_score = scores.max()

@@ -280,10 +280,8 @@ async def apply_changes(session: AsyncSession, changes: Sequence[Change], now: d
             is_removed = FactRow.kind.in_(kinds) & (FactRow.value == fact.value)
             await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_removed))
         for fact in change.added_facts:
-            row = FactRow(
-                user_id=user_id, kind=fact.kind, value=strip_unstorable(fact.value), at=now
-            )
-            row.said = strip_unstorable(fact.original_text)
+            value, said = strip_unstorable(fact.value), strip_unstorable(fact.original_text)
+            row = FactRow(user_id=user_id, kind=fact.kind, value=value, said=said, at=now)
             await upsert(session, row)
         for bottles in change.bottles:
             await _add_bottles(session, user_id, bottles, now)

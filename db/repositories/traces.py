@@ -25,7 +25,7 @@ from db.models import Base, ScoreRow, TraceRow, TurnRow, to_record, upsert, utc_
 
 log = logging.getLogger(__name__)
 
-KEPT: Final = "kept"
+KEPT: Final = "kept"  # not to be exported
 WAITING: Final = "waiting"
 SENT: Final = "sent"
 REFUSED: Final = "refused"

@@ -152,9 +152,8 @@ def _price_limits(query: WineQuery) -> Filters:
 def _contains_any(field: InstrumentedAttribute[list[str]], values: Sequence[str]) -> Condition:
     """Return the condition that a JSON list of a wine contains one of the values."""
     text = sa.cast(field, sa.String)
-    return sa.or_(
-        sa.false(), *(text.contains(json.dumps(value), autoescape=True) for value in values)
-    )
+    matches = (text.contains(json.dumps(value), autoescape=True) for value in values)
+    return sa.or_(sa.false(), *matches)
 
 
 def _is_made_of(grapes: Sequence[str]) -> Condition:

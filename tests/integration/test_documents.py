@@ -59,7 +59,7 @@ async def test_only_what_changed_is_indexed_again(store: SqlDocumentStore, folde
     }
 
 
-async def test_bad_files_are_reported_and_stop_nothing(
+async def test_unreadable_files_are_reported_and_others_are_added(
     store: SqlDocumentStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "MAX_FILE_BYTES", 1500)
@@ -80,9 +80,7 @@ async def test_bad_files_are_reported_and_stop_nothing(
     assert note.startswith("cellar notes/latin.txt is not UTF-8 and was read as cp1252")
 
 
-async def test_removing_forgets_a_document_or_all_below_a_path(
-    store: SqlDocumentStore, folder: Path
-) -> None:
+async def test_a_document_or_a_folder_can_be_removed(store: SqlDocumentStore, folder: Path) -> None:
     (folder.parent / "cellar notes 2").mkdir()
     (folder.parent / "cellar notes 2" / "other.md").write_text("Muscadet stays.")
     await add_documents(store, [folder, folder.parent / "cellar notes 2"])
@@ -101,7 +99,7 @@ async def test_replicas_that_add_at_once_add_once(sessions: Sessions, folder: Pa
     assert len(await stores[0].search(["Muscadet"])) == 2
 
 
-async def test_starter_documents_are_there_all_or_none(
+async def test_starter_documents_are_added_all_or_none(
     store: SqlDocumentStore, tmp_path: Path
 ) -> None:
     for number in range(150):

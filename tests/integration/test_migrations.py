@@ -41,7 +41,9 @@ async def test_the_migrated_schema_is_the_one_the_models_declare(empty_engine: A
         assert await connection.run_sync(differences) == []
 
 
-async def test_tables_of_another_release_are_told_and_left_alone(empty_engine: AsyncEngine) -> None:
+async def test_tables_of_another_release_are_reported_and_unchanged(
+    empty_engine: AsyncEngine,
+) -> None:
     await upgrade_schema(empty_engine)
     async with empty_engine.begin() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
@@ -59,7 +61,7 @@ async def test_replicas_that_start_at_once_migrate_once(databases: Databases) ->
         await replica.dispose()
 
 
-async def test_sqlite_files_and_their_folder_are_their_owners_alone(tmp_path: Path) -> None:
+async def test_sqlite_files_and_their_folder_are_private(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite+aiosqlite:///{tmp_path}/new/wines.sqlite3")
     async with engine.connect() as connection:
         await connection.execute(text("CREATE TABLE written (id INTEGER)"))
@@ -73,7 +75,7 @@ async def test_sqlite_files_and_their_folder_are_their_owners_alone(tmp_path: Pa
     assert oct((tmp_path / "new").stat().st_mode)[-3:] == "700"
 
 
-async def test_a_file_that_is_deleted_while_in_use_takes_nothing_more(tmp_path: Path) -> None:
+async def test_a_file_deleted_while_in_use_rejects_writes(tmp_path: Path) -> None:
     engine = await migrated_sqlite(tmp_path / "wines.sqlite3")
     chats = ChatRepository(Sessions(engine))
     await chats.set_reachable(1)

@@ -95,7 +95,7 @@ async def test_a_copy_of_a_document_is_not_found_twice(sessions: Sessions) -> No
     assert {chunk.path for chunk in await store.search(["gravel"])} == {"a.md", "c.md"}
 
 
-async def test_what_another_process_changes_is_found_and_gone(
+async def test_changes_by_another_process_are_searched(
     sessions: Sessions, engine: AsyncEngine
 ) -> None:
     here, there = await filled(sessions), SqlDocumentStore(Sessions(engine))
@@ -135,7 +135,7 @@ async def test_vectors_of_another_model_are_not_compared(
     assert await store.embed_missing() == 9
 
 
-async def test_a_source_that_fails_leaves_the_words_and_says_so_once(
+async def test_a_failing_embedder_leaves_word_search_and_is_logged_once(
     sessions: Sessions, embedder: WordEmbedder, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = await filled(sessions, embedder)

@@ -24,7 +24,7 @@ def firsts(found: Sequence[TraceRow]) -> str:
     return "".join(trace.trace_id[0] for trace in found)
 
 
-async def test_a_trace_comes_back_whole_but_for_the_names_to_mask(store: SqlTraceStore) -> None:
+async def test_a_trace_is_stored_completely_except_for_masked_names(store: SqlTraceStore) -> None:
     trace = retried_trace()
     await save_traces(store, [trace, bare_trace("2" * 32)])
     await save_traces(store, [trace])
@@ -35,7 +35,7 @@ async def test_a_trace_comes_back_whole_but_for_the_names_to_mask(store: SqlTrac
     assert summary.question == "a red for lamb under 25"
 
 
-async def test_what_no_database_holds_is_kept_without_it(store: SqlTraceStore) -> None:
+async def test_unstorable_characters_are_removed(store: SqlTraceStore) -> None:
     trace = bare_trace("1" * 32, question="a\x00b \ud83d \x1b[2J")
     trace.root.output = {"\x00k": object, "said": ("\ud800", float("nan"))}
     await save_traces(store, [trace])
@@ -46,7 +46,7 @@ async def test_what_no_database_holds_is_kept_without_it(store: SqlTraceStore) -
     )
 
 
-async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store: SqlTraceStore) -> None:
+async def test_a_unique_id_prefix_finds_a_trace(store: SqlTraceStore) -> None:
     await save_traces(store, [bare_trace("ab1" + "0" * 29), bare_trace("ab2" + "0" * 29)])
     assert (await store.get("AB1")).trace_id == "ab1" + "0" * 29
     with pytest.raises(LookupError, match=r"more than one trace begins with 'ab': ab10.*, ab20"):
@@ -56,7 +56,7 @@ async def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store: Sql
             await store.get(nobody)
 
 
-async def test_old_traces_are_forgotten_and_unsent_ones_counted(sessions: Sessions) -> None:
+async def test_old_traces_are_deleted_and_unsent_ones_counted(sessions: Sessions) -> None:
     store = SqlTraceStore(sessions, lambda: NOON, TraceRows(is_exported=True))
     await save_traces(store, [bare_trace(f"{age}" * 32, NOON - age * DAY) for age in range(6)])
     assert await store.forget(4 * DAY + HOUR) == 1

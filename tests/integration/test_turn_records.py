@@ -39,7 +39,7 @@ def turn(turn_id: int, **changes: object) -> EndedTurn:
     return EndedTurn(replace(TURN, turn_id=turn_id, **changes))  # type: ignore[arg-type]
 
 
-async def test_what_was_spent_is_summed_by_person_and_overall_since_a_moment(
+async def test_usage_is_summed_by_user_and_overall_since_a_time(
     turns: TurnRepository,
 ) -> None:
     await turns.save(turn(1, at=NOON - timedelta(days=1)))
@@ -51,7 +51,7 @@ async def test_what_was_spent_is_summed_by_person_and_overall_since_a_moment(
     assert await turns.sum_usage(NOON - timedelta(days=2), ADA) == Spent(requests=5, cost_usd=0.625)
 
 
-async def test_every_day_is_counted_also_those_without_turns(turns: TurnRepository) -> None:
+async def test_days_without_turns_are_listed_too(turns: TurnRepository) -> None:
     early = NOON.replace(hour=0) - timedelta(days=2)
     await turns.save(turn(1, at=early))
     await turns.save(turn(2, at=early, user_id=BOB, outcome="failed"))
@@ -88,7 +88,7 @@ async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
             assert await session.scalar(select(func.count()).select_from(table)) == 1
 
 
-async def test_a_broadcast_reaches_private_chats_that_are_open(sessions: Sessions) -> None:
+async def test_a_broadcast_reaches_reachable_private_chats(sessions: Sessions) -> None:
     chats = ChatRepository(sessions)
     for chat_id in (1, 2, 3, 4, GROUP):
         await chats.set_reachable(chat_id)

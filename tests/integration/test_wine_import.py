@@ -177,12 +177,12 @@ def test_a_workbook_is_read_by_the_sheet_that_lists_wines(tmp_path: Path) -> Non
 
 
 @given(st.binary(max_size=2_000))
-def test_whatever_a_file_holds_is_read_or_refused(content: bytes) -> None:
+def test_any_file_content_is_read_or_refused(content: bytes) -> None:
     with TemporaryDirectory() as folder, suppress(CatalogueFileError):
         read_catalogue(write(Path(folder), content))
 
 
-async def test_what_left_a_file_is_out_of_stock_until_it_is_back(
+async def test_wines_missing_from_a_new_file_are_out_of_stock_until_they_return(
     sessions: Sessions, tmp_path: Path
 ) -> None:
     october, november, other = (
@@ -201,9 +201,7 @@ async def test_what_left_a_file_is_out_of_stock_until_it_is_back(
     assert await import_catalogue(sessions, october) == ImportReport(updated=1, unchanged=1)
 
 
-async def test_the_starter_wines_go_when_they_are_not_wanted(
-    sessions: Sessions, tmp_path: Path
-) -> None:
+async def test_starter_wines_can_be_taken_out_of_stock(sessions: Sessions, tmp_path: Path) -> None:
     await load_starter(sessions)
     samples = await count_samples(sessions)
     file = read_catalogue(write(tmp_path, SMALL + "A,B,Italy,red\n"))

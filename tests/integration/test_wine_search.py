@@ -65,13 +65,13 @@ def first_word(wine: Wine) -> str:
     ],
     ids=str,
 )
-async def test_filters_let_through_exactly_what_was_asked_for(
+async def test_filters_return_exactly_the_matching_wines(
     catalogue: SqlCatalogue, query: dict[str, Any], ids: str
 ) -> None:
     assert sorted(await found(catalogue, **query)) == ids.split()
 
 
-async def test_an_origin_is_left_out_under_whichever_filter_it_is_named(
+async def test_either_origin_filter_excludes_countries_and_regions(
     catalogue: SqlCatalogue,
 ) -> None:
     """A model that calls Champagne a country must not be shown Champagne."""
@@ -100,7 +100,7 @@ async def test_text_ranks_and_never_excludes(catalogue: SqlCatalogue) -> None:
     assert "suduiraut" in alone[:2]
 
 
-async def test_a_soft_filter_ranks_and_what_is_missed_is_said(catalogue: SqlCatalogue) -> None:
+async def test_soft_filters_rank_and_unmet_ones_are_listed(catalogue: SqlCatalogue) -> None:
     asked = {"styles": ["red"], "foods": ["lamb"], "countries": ["Portugal", "Australia"]}
     result = await catalogue.search(WineQuery.model_validate(asked | {"soft": [*asked]}))
     assert result.total == 21
@@ -128,7 +128,9 @@ async def test_no_producer_comes_twice_while_others_are_as_good(sessions: Sessio
     assert len({*houses[:3]}) == 3
 
 
-async def test_dear_and_alcohol_free_wines_do_not_lead_a_page_unasked(sessions: Sessions) -> None:
+async def test_expensive_and_alcohol_free_wines_are_not_first_by_default(
+    sessions: Sessions,
+) -> None:
     wines = [
         Wine(
             id=f"w{at}",
@@ -148,7 +150,7 @@ async def test_dear_and_alcohol_free_wines_do_not_lead_a_page_unasked(sessions: 
     assert len(await found(catalogue, styles=["alcohol_free"])) == 3
 
 
-async def test_the_cheapest_come_first_and_what_has_no_price_last(catalogue: SqlCatalogue) -> None:
+async def test_cheapest_wines_come_first_and_unpriced_ones_last(catalogue: SqlCatalogue) -> None:
     query = WineQuery(limit=12, styles=(Style.RED,), order="cheapest")
     *priced, last = (await catalogue.search(query)).wines
     assert (len(priced), last.id) == (7, "private-cellar-mystery-red")
@@ -173,7 +175,7 @@ async def test_the_cheapest_come_first_and_what_has_no_price_last(catalogue: Sql
     ],
     ids=str,
 )
-async def test_an_empty_result_says_what_each_filter_keeps_out(
+async def test_an_empty_result_counts_the_wines_without_each_filter(
     catalogue: SqlCatalogue, query: dict[str, Any], relax: dict[str, int]
 ) -> None:
     result = await catalogue.search(WineQuery(**query))
@@ -221,7 +223,7 @@ async def test_a_price_below_is_exact_and_around_is_near(catalogue: SqlCatalogue
     assert prices == sorted(prices, key=lambda price: abs(price - 60))
 
 
-async def test_oak_is_told_by_the_notes(catalogue: SqlCatalogue) -> None:
+async def test_oak_is_detected_in_the_notes(catalogue: SqlCatalogue) -> None:
     oaked = (await catalogue.search(WineQuery(oak=True, limit=12))).wines
     assert all("oak" in wine.notes.lower() or "barr" in wine.notes.lower() for wine in oaked)
     unoaked = (await catalogue.search(WineQuery(oak=False, limit=12))).wines
@@ -253,7 +255,7 @@ async def bubbles(sessions: Sessions) -> SqlCatalogue:
     return SqlCatalogue(sessions)
 
 
-async def test_what_a_text_names_comes_first_and_the_dear_last_unasked(
+async def test_named_wines_come_first_and_expensive_ones_last(
     bubbles: SqlCatalogue,
 ) -> None:
     asked = {"styles": ["sparkling"], "text": "Crémant brut traditional method"}
@@ -273,7 +275,7 @@ async def test_bubbles_and_colours_without_alcohol_are_found_in_one_search(
     assert set(await found(bubbles, alcohol_free=True, max_abv=0)) == {"f", "g", "i"}
 
 
-async def test_who_must_not_drink_is_told_what_misses_their_wish(bubbles: SqlCatalogue) -> None:
+async def test_alcohol_free_results_list_unmet_filters(bubbles: SqlCatalogue) -> None:
     minor = Person(safety=SafetyState(turn_concerns=frozenset({"under_age"})))
     query = WineQuery(styles=(Style.SPARKLING,), colours=(Colour.ROSE,), limit=3)
     result = await find_wines(bubbles, query, minor)
@@ -310,7 +312,9 @@ async def test_an_unknown_id_finds_nothing(
     assert await similar(catalogue, unknown) == []
 
 
-async def test_hates_are_left_out_and_likes_come_first(catalogue: SqlCatalogue) -> None:
+async def test_disliked_values_are_excluded_and_liked_ones_come_first(
+    catalogue: SqlCatalogue,
+) -> None:
     reds = WineQuery(styles=(Style.RED,), grapes=(), countries=())  # as a strict schema wants it
     hating = Person(facts=(Fact("hate", "grapes=Merlot"), Fact("hate", "bodies=full;styles=red")))
     found = await find_wines(catalogue, reds, hating)
@@ -325,7 +329,7 @@ async def test_hates_are_left_out_and_likes_come_first(catalogue: SqlCatalogue) 
 
 
 @pytest.mark.parametrize("concern", ["driving", "medication"])
-async def test_who_had_better_not_drink_is_shown_wines_without_alcohol_first(
+async def test_alcohol_free_wines_can_be_ranked_first(
     catalogue: SqlCatalogue, concern: str
 ) -> None:
     person = Person(SafetyState().with_earlier([concern]))

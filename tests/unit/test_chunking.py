@@ -28,7 +28,7 @@ def solid(text: str) -> str:
 
 
 @given(documents, st.integers(min_value=20, max_value=400))
-def test_chunks_hold_all_of_the_text_each_a_verbatim_part_of_one_section(
+def test_chunks_are_verbatim_and_together_contain_all_text(
     sections: list[Section], limit: int
 ) -> None:
     whole = solid("".join(section.text for section in sections))

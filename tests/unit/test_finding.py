@@ -15,5 +15,5 @@ from db.documents.finding import extract_terms
         ("🍷 — …", ""),
     ],
 )
-def test_terms_are_folded_stemmed_and_cut(text: str, expected: str) -> None:
+def test_terms_are_normalised_stemmed_and_truncated(text: str, expected: str) -> None:
     assert extract_terms(text) == expected.split()
