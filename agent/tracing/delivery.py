@@ -1,8 +1,7 @@
-"""Make observations of recorded traces by Langfuse's client, and send them, and scores, by HTTP.
+"""Convert recorded traces to Langfuse observations, and send them and their scores by HTTP.
 
-A turn is recorded as plain data and becomes observations after it has ended: its tags are known
-then, and no turn waits for the client. A request that is not done raises `Unavailable`, whose
-message is one line that says why.
+A turn is recorded as plain data and converted after it has ended, because its tags are known then
+and no turn waits for the client. A failed request raises `Unavailable` with a message of one line.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ ONCE: Final = RequestOptions(max_retries=0)
 MAX_OBSERVATIONS: Final = 100  # in one page of those to delete
 HEADERS: Final = {"x-langfuse-ingestion-version": "4"}
 PROTOBUF: Final = "application/x-protobuf"
-NOT_DELETABLE: Final = (404, 405, 501)  # there is no such score, or none can be deleted
+NOT_DELETABLE: Final = (404, 405, 501)  # the score is absent, or the server cannot delete scores
 
 
 def langfuse_client(
@@ -95,15 +94,15 @@ _opened: Final = cache(Observations)
 
 
 def observations_of(project: Project) -> Observations:
-    """Return the observations of a project: one object, as Langfuse's client is one."""
+    """Return the only `Observations` of a project: Langfuse's client is a singleton, too."""
     with OPENING:  # threads that both opened one would share a client, and one would see no spans
         return _opened(project)
 
 
 def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
-    """Make an observation of each span of a trace, below the current one if there is one.
+    """Create an observation for each span of a trace, below the current observation, if any.
 
-    The observations take as long as the spans did. Return the spans by the observations' ids.
+    The observations last as long as the spans did. Return the spans by observation id.
     """
     made: dict[str | None, Any] = {}
     with propagate_attributes(
@@ -123,7 +122,7 @@ def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
 
 def _observation_fields(span: SpanRecord) -> dict[str, Any]:
     """Return the arguments of `start_observation` for a span."""
-    # Beside a level the list of observations shows kinds of errors, never the text of one.
+    # The status message shows types of errors, never their texts.
     kinds = map(span.metadata.get, ("error_types", "error_type", "send_error", "error"))
     fields: dict[str, Any] = {
         "name": span.name,
@@ -143,7 +142,7 @@ def _observation_fields(span: SpanRecord) -> dict[str, Any]:
     }
     if usage := span.usage:
         cached = min(usage.cached_tokens, usage.prompt_tokens)
-        fields["usage_details"] = {  # Langfuse adds them up, so none contains another
+        fields["usage_details"] = {  # Langfuse adds these up, so they must not overlap
             "input": usage.prompt_tokens - cached,
             "input_cached_tokens": cached,
             "output": usage.completion_tokens,
@@ -208,7 +207,7 @@ class Backend:
 
     @asynccontextmanager
     async def bounded(self) -> AsyncIterator[None]:
-        """Make a request of the server, in bounded time."""
+        """Limit the time of a request in the block, and raise `Unavailable` if it fails."""
         try:
             async with asyncio.timeout(self._seconds):
                 yield
@@ -273,9 +272,9 @@ class LangfuseApi(Backend):
         return refused
 
     async def delete_traces(self, user: str, before: datetime | None = None) -> int:
-        """Delete the traces of a user that began before a moment; return how many there were.
+        """Delete the traces of a user that began before a time; return their number.
 
-        Langfuse deletes later, observations and scores too; asking again is no error.
+        Langfuse deletes them later, with observations and scores; deleting twice is not an error.
         """
         found, cursor = set[str](), None
         while True:

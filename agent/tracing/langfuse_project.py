@@ -1,7 +1,7 @@
 """Read the prompts and data sets of a project of Langfuse, and record experiments there.
 
-All calls of the client wait for the network, so they are made in a thread or by a command, and
-raise the errors of HTTP and of the client.
+All calls of the client block on the network, so they are made in a thread or by a command. They
+raise errors of HTTP and of the client.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEYS: Final = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
-REFUSALS: Final = frozenset({400, 413, 422})  # of what will never be accepted
+REFUSALS: Final = frozenset({400, 413, 422})  # statuses of requests that will never be accepted
 FETCH_SECONDS: Final = 5
 EVERY_SECONDS: Final = 60.0
 AWAY: Final = "Prompts cannot be fetched, the last good ones stay"
@@ -41,7 +41,7 @@ class Project:
 
 
 class Unavailable(AgentError):
-    """A server did not do what was asked; `status` is that of its answer, None without one."""
+    """A request to a server failed. `status` is the HTTP status, None without a response."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ def unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) -> 
 def fetch_prompt(
     client: "Langfuse", name: str, *, label: str | None = None, version: int | None = None
 ) -> Prompt | None:
-    """Return the version of a prompt with this label or number, None if there is none.
+    """Return the version of a prompt with this label or number, or None if it does not exist.
 
     The text of a chat prompt is empty.
     """
@@ -82,20 +82,20 @@ def fetch_prompt(
 
 
 class ManagedPrompts:
-    """The versions that have a label in Langfuse; `current` holds the last good one of each.
+    """The prompts with a label in Langfuse. `current` has the last good version of each.
 
-    A prompt that Langfuse does not have under the label is the repository's. If Langfuse cannot
-    give one, or gives one that the contracts cannot use, the last good version stays in use.
+    Without a version in Langfuse, the built-in prompt is used. If Langfuse fails, or its version is
+    invalid, the last good version stays in use.
     """
 
     def __init__(self, client: "Callable[[], Langfuse]", label: str) -> None:
         self._client = client
         self._label = label
         self.current = dict(built_in_prompts())
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
 
     async def refresh(self) -> None:
-        """Fetch every prompt in a thread, now and every so often, until cancelled."""
+        """Fetch every prompt in a thread, now and every minute, until cancelled."""
         while True:
             await asyncio.to_thread(self.fetch)
             await asyncio.sleep(EVERY_SECONDS)
@@ -108,18 +108,20 @@ class ManagedPrompts:
                 prompt = fetch_prompt(client, name, label=self._label) or built_in_prompts()[name]
                 if reason := find_prompt_error(name, prompt.text):
                     refused = f"{prompt.ref.origin} is refused: {quoted(reason, 300)}"
-                    self._tell(f"prompt {name}", f"{refused}; {current.ref.origin} stays in use")
+                    self._log_once(
+                        f"prompt {name}", f"{refused}; {current.ref.origin} stays in use"
+                    )
                 else:
                     self.current[name] = prompt
-            self._tell(AWAY)
+            self._log_once(AWAY)
         except Exception as error:
-            self._tell(AWAY, str(unavailable(error)))
+            self._log_once(AWAY, str(unavailable(error)))
 
-    def _tell(self, about: str, problem: str = "") -> None:
-        """Log a problem, unless it is the one that was logged last."""
-        if problem and self._told.get(about) != problem:
+    def _log_once(self, about: str, problem: str = "") -> None:
+        """Log a problem, unless it was the last one logged for this subject."""
+        if problem and self._logged.get(about) != problem:
             log.warning("%s: %s", about, problem)
-        self._told[about] = problem
+        self._logged[about] = problem
 
 
 def items_of(client: "Langfuse", dataset: str) -> list[Any]:
@@ -130,7 +132,7 @@ def items_of(client: "Langfuse", dataset: str) -> list[Any]:
 def put_items(
     client: "Langfuse", dataset: str, items: Iterable[Mapping[str, Any]], masking: Masking
 ) -> None:
-    """Make a data set, or bring its items up to date by their ids, with masked data.
+    """Create a data set, or update its items by their ids, with masked data.
 
     An item has an `id`, an `input`, an `expected_output` and `metadata`.
     """
@@ -150,8 +152,8 @@ def put_items(
 def record_run(client: "Langfuse", dataset: str, run: str, traced: Traced) -> tuple[int, str]:
     """Record a run as an experiment for each variant, over the items that were traced.
 
-    The run is over: the task of an item puts the item's traces in place. Return how many items
-    were recorded, and the address of the last experiment.
+    The task of an item only replays its recorded traces. Return how many items were recorded, and
+    the address of the last experiment.
     """
     from agent.tracing.delivery import observe  # noqa: PLC0415 - loads the client
 

@@ -1,6 +1,6 @@
 """Mask personal data and secrets before a trace is stored or anything is sent to Langfuse.
 
-A mask tells what it hides: `[email]`, `[phone]`, `[card]`, `[iban]`, `[location]`, `[name]`,
+A mask names the kind of data: `[email]`, `[phone]`, `[card]`, `[iban]`, `[location]`, `[name]`,
 `[secret]`. `docs/admin.md` says what masking cannot do.
 """
 
@@ -14,7 +14,7 @@ from agent.text import Match, Pattern, escape_pattern, pattern, strip_unstorable
 from agent.tracing.records import TraceRecord
 
 Content = Literal["full", "masked", "none"]
-"""The words of users and models that traces show: all but secrets, no personal data, none."""
+"""Texts in traces: all except secrets, all except personal data and secrets, or none."""
 
 MAX_DEPTH: Final = 60  # levels of nested data; deeper levels are left out
 MIN_SECRET_CHARS: Final = 8  # 16 of letters alone, for a key may be "ollama"
@@ -62,11 +62,11 @@ class Masking:
         return text
 
     def words(self, text: str) -> str:
-        """Return the words of a user masked; none if no content may be shown."""
+        """Return the masked text of a user, or "" if the content is "none"."""
         return "" if self.content == "none" else self.text(text)
 
     def value(self, value: object, depth: int = 0) -> object:
-        """Return JSON-like data with every text masked; anything else as the text it prints as."""
+        """Return JSON-like data with every text masked; other objects become masked strings."""
         if value is None or isinstance(value, bool | int | float):
             return value
         if depth > MAX_DEPTH:
@@ -110,7 +110,7 @@ class Masking:
 
 @lru_cache(maxsize=512)
 def _without_forms(text: str) -> str:
-    """Mask what is known by its form. The same texts come in the next requests and turns."""
+    """Mask data recognised by its form. Cached, because texts recur in later requests and turns."""
     if "@" in text or "%40" in text:
         text = EMAIL.sub("[email]", text)
     if DIGITS.search(text):
@@ -133,7 +133,7 @@ def _replaced(form: Pattern, new: Callable[[Match], str], text: str) -> str:
 
 
 def _masked_number(number_in: Callable[[str], str], mask: str, found: Match) -> str:
-    """Mask a valid number; other digits may stand before or behind."""
+    """Mask a valid number; other digits may precede or follow it."""
     before, row, behind = found.groups()
     number = number_in(row)
     return before + row.replace(number, mask, 1) + behind if number else found[0]

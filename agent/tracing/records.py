@@ -32,7 +32,7 @@ def trace_id_of(*parts: int | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRecord:
-    """A score of a trace; a later one of the same name replaces it. No value: it was taken back."""
+    """A score of a trace; a later one with its name replaces it. The value None withdraws it."""
 
     name: str
     value: float | str | None
@@ -143,7 +143,7 @@ class SpanRecord(Span):
 
     @property
     def seconds(self) -> float:
-        """Return how long it took; 0 while it is open."""
+        """Return the duration of the span; 0 while it is open."""
         return ((self.ended_ns or self.started_ns) - self.started_ns) / 1e9
 
     def child(self, name: str, type: SpanType, **fields: Any) -> "SpanRecord":
