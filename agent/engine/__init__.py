@@ -1,1 +1,1 @@
-"""The loop and what it stands on: knows no wine, no Telegram, no SQL, no Langfuse."""
+"""The agent loop, independent of wine, Telegram, SQL and Langfuse."""

@@ -106,13 +106,13 @@ class OutputContract(Generic[T]):
         return self.type if isinstance(self.type, TypeAdapter) else TypeAdapter(self.type)
 
     def feedback(self, error: str) -> str:
-        """Return the message that tells the model what is wrong with its answer."""
+        """Return the message that explains to the model why its answer is invalid."""
         wording = self.correction or (TEXT_FEEDBACK if self.plain_text else FEEDBACK)
         problem = clip(error.strip().rstrip("."), SHOWN_ERROR_CHARS)
         return wording.replace("{error_description}", problem)
 
     def write(self, answer: T) -> str:
-        """Return a valid answer as the model should have written it: a string as it is, or JSON."""
+        """Return a valid answer as the model should have written it: plain text, or JSON."""
         if isinstance(answer, str):
             return answer
         return self.adapter.dump_json(answer, by_alias=True).decode()
@@ -126,7 +126,7 @@ class OutputContract(Generic[T]):
 
     @property
     def plain_text(self) -> bool:
-        """Return True if any text is an answer as it is, and no JSON is asked for."""
+        """Return True if the answer is plain text instead of JSON."""
         schema = self.output.schema
         return schema.get("type") == "string" and schema.keys() <= {"type", "title", "description"}
 

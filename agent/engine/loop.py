@@ -64,7 +64,7 @@ class AgenticResponse(Generic[T]):
 
     @property
     def has_text(self) -> bool:
-        """Return True if there is a text for the user, be it of a salvaged or stopped answer."""
+        """Return True if there is a text for the user, even of a salvaged or stopped answer."""
         return bool(self.text.strip())
 
 
@@ -86,7 +86,7 @@ async def generate_agentic_response(
     initial_sources: Mapping[str, object] = MappingProxyType({}),
     progress: Progress | None = None,
 ) -> AgenticResponse[T]:
-    """Answer `message` within the limits of `run`, as `contract` wants it.
+    """Answer `message` within the limits of `run`, as `contract` requires.
 
     Run the tool calls that the model asks for, then parse its final response. If that is invalid,
     show the model its response and the error, and ask again, up to
@@ -94,7 +94,7 @@ async def generate_agentic_response(
     If a model is down, ask the next model of the run. If all attempts fail, return the valid part
     of an answer, or an empty text.
 
-    `images` are data URLs that the model sees beside the message. `initial_calls` are run as if the
+    `images` are data URLs that the model sees with the message. `initial_calls` are run as if the
     model had made them, and `initial_sources` may be used like those that tools return. `progress`
     returns the text that is shown while tools run.
 
@@ -283,7 +283,7 @@ class _Turn(Generic[T]):
         )
 
     async def _result_to_show(self, outcome: Outcome) -> ParseResult[T]:
-        """Return the result that the user is shown, an empty one if there is nothing to show."""
+        """Return the result to show to the user; its text is empty if there is nothing to show."""
         contract, evidence = self.contract, self.evidence
         if outcome == "answered":
             return self.results[-1]

@@ -60,7 +60,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to call a tool; `arguments` is the raw JSON text it wrote."""
+    """A tool call requested by a model; `arguments` is the raw JSON text."""
 
     id: str
     name: str
@@ -91,7 +91,7 @@ class OutputSchema:
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """The parts of a request beside its messages; `tools` are in the wire format of OpenAI.
+    """The parts of a request in addition to its messages; `tools` are in the wire format of OpenAI.
 
     A model that can stream calls `on_text` when its response begins.
     """
@@ -245,7 +245,7 @@ def api_name(name: str) -> str:
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Return the object that a text is in JSON, None if it is none."""
+    """Return the JSON object in a text, or None if the text is not one."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -263,7 +263,7 @@ def without_images(message: Message) -> Message:
 
 
 def without_echoes(message: Message) -> Message:
-    """Return a message with nothing beside the words and the calls."""
+    """Return a message without echoes, also in its calls."""
     plain = {name: value for name, value in message.items() if name not in ECHOED}
     if calls := plain.get("tool_calls"):
         plain["tool_calls"] = [*map(without_echoes, calls)]

@@ -82,7 +82,7 @@ class ModelChain:
                     raise
 
     def _seconds_to_wait(self, error: ModelError, failures: int) -> float | None:
-        """Return the wait before the same model is asked again; None if it is not."""
+        """Return the seconds until the same model is asked again, or None if it is not asked."""
         seconds = worth_a_wait(error)
         if seconds is False or failures >= self.run.limits.model_tries:
             return None
@@ -118,7 +118,7 @@ class ModelChain:
     async def _send(
         self, model: LLM, messages: list[Message], request: LLMRequest, span: Span
     ) -> LLMResponse:
-        """Send a request; if it is cut off, count about what it took until then."""
+        """Send a request; if it is cancelled, count an estimate of the tokens used so far."""
         try:
             async with asyncio.timeout_at(self.run.deadline):
                 return await model.generate_with_tools(messages, request)
@@ -154,7 +154,7 @@ class ModelChain:
 
 
 def worth_a_wait(error: Exception) -> bool | float:
-    """Tell whether to ask the same model again, and after how many seconds if its server said."""
+    """Return whether to ask the same model again, or the seconds that its server asks to wait."""
     if not isinstance(error, ModelUnavailable) or isinstance(error, ModelTimeout):
         return False
     wait = error.retry_after

@@ -30,7 +30,7 @@ from agent.text import clip, pattern
 T = TypeVar("T")
 
 TERMINAL: Final = frozenset({"refusal", "content_filter"})
-"""Errors that asking again does not mend."""
+"""Types of errors that a retry cannot fix."""
 PLACEHOLDERS: Final = frozenset(
     {"...", "…", "string", "<string>", "text", "<text>", "placeholder", "todo", "tbd"}
 )
@@ -160,7 +160,7 @@ def _value_of(text: str, contract: OutputContract[T]) -> object:
 
 
 def strip_thoughts(text: str) -> str:
-    """Leave out what a model thought aloud before it answered."""
+    """Return a response without the reasoning that precedes the answer."""
     thoughts = THOUGHTS.match(text)
     return text[thoughts.end() if thoughts else 0 :].strip()
 

@@ -25,7 +25,7 @@ from agent.text import strip_unstorable
 
 ERROR_PREFIX: Final = "Error: "
 DROPPED_KEYWORDS: Final = frozenset({"title", "minLength", "maxLength", "minItems", "maxItems"})
-"""Keywords of a schema that tell the model nothing."""
+"""Keywords of a schema that do not help the model."""
 
 
 @dataclass(frozen=True, slots=True)
