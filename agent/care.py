@@ -2,9 +2,8 @@
 
 Three layers protect a user. First, a message is matched against the phrases of `care_phrases.toml`,
 which do not occur in ordinary messages; this needs no model. Second, the model adds the concerns
-that it detects. Third, every search is restricted accordingly. The last two never remove a concern
-that the first detected. Notices and help lines are in `care_help.toml`; an admin's file can replace
-them.
+that it detects. Third, every search is restricted accordingly. Neither can remove a concern found
+by phrases. Notices and help lines are in `care_help.toml`; an admin's file can replace them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,24 +20,24 @@ from agent.tables import StrictModel, WordSet, read_toml
 from agent.text import Match, Pattern, fold, pattern
 
 Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
-"""The reasons not to offer alcohol, the gravest first."""
+"""The reasons not to offer alcohol, the most serious first."""
 CONCERNS: Final[tuple[Concern, ...]] = get_args(Concern)
 FORBIDDING_CONCERNS: Final[frozenset[Concern]] = frozenset(
     {"crisis", "dependence", "under_age", "pregnancy"}
 )
-"""Concerns that forbid alcohol; with any other, alcohol-free wines are offered first."""
+"""Concerns that forbid alcohol. Other concerns only put alcohol-free wines first."""
 RETRACTABLE_CONCERNS: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
 """Concerns that the button "I was misunderstood" removes."""
 Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes"]
 ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
 
 DRINKING_AGE: Final = 18
-MIN_AGE: Final = 8
-"""Smaller numbers are not taken as the user's age."""
-MAX_CHARS: Final = 4096
-"""Phrases are searched for in this many characters of a message."""
+FIRST_NUMBER_WORD: Final = 8
+"""The first number in the lists of number words; smaller numbers are not taken as an age."""
+MAX_SCANNED_CHARS: Final = 4096
+"""Only these first characters of a message are scanned."""
 MAX_HELP_CHARS: Final = 2_000
-"""The maximum length of a sentence or help line, so that all fit into one Telegram message."""
+"""The maximum length of a help text or help line, so that all fit into one Telegram message."""
 FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 """The line that the bot puts above a forwarded message, for the model."""
 _TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,!?;:\n]")
@@ -54,11 +53,11 @@ class SafetyState:
     earlier_concerns: frozenset[Concern] = frozenset()
     """Stored concerns of earlier turns."""
     allergies: frozenset[Allergy] = frozenset()
-    """All allergies, including those that the message states of somebody else."""
+    """All allergies that are stored or stated; other people's allergies too."""
     own_allergies: frozenset[Allergy] = frozenset()
     """Allergies that the message states in the first person; only these are stored."""
     language: str = ""
-    """The language of the phrase that states the gravest concern."""
+    """The language of the phrase that states the most serious concern."""
 
     @property
     def concerns(self) -> frozenset[Concern]:
@@ -77,7 +76,7 @@ class SafetyState:
 
     @property
     def forbids_look_ups(self) -> bool:
-        """Return whether looking up documents and places is forbidden, too."""
+        """Return whether look-ups are also forbidden (pregnancy permits them)."""
         return bool(self.concerns & (FORBIDDING_CONCERNS - {"pregnancy"}))
 
     @property
@@ -88,28 +87,27 @@ class SafetyState:
     @property
     def new_concern(self) -> Concern | None:
         """Return the gravest concern of this turn that is not an earlier one, or None."""
-        return gravest_concern(self.turn_concerns - self.earlier_concerns)
+        return most_serious_concern(self.turn_concerns - self.earlier_concerns)
 
     def with_concern(self, concern: Concern) -> "SafetyState":
         """Return the state with a concern that the model detected in this turn."""
-        # A crisis is answered with help each time, so an earlier one does not count.
-        known = self.turn_concerns if concern == "crisis" else self.concerns
-        if concern in known:
+        # Answer every crisis, even after an earlier one.
+        current = self.turn_concerns if concern == "crisis" else self.concerns
+        if concern in current:
             return self
         return replace(self, turn_concerns=self.turn_concerns | {concern})
 
-    def with_earlier(self, names: Iterable[str]) -> "SafetyState":
-        """Return the state with concerns and allergies of earlier turns; ignore unknown names."""
-        names = frozenset(names)
+    def with_stored_names(self, names: Collection[str]) -> "SafetyState":
+        """Add the named concerns and allergies of earlier turns; ignore unknown names."""
         earlier = self.earlier_concerns | {concern for concern in CONCERNS if concern in names}
         allergies = self.allergies | {allergy for allergy in ALLERGIES if allergy in names}
         return replace(self, earlier_concerns=earlier, allergies=allergies)
 
 
-NO_CONCERNS: Final = SafetyState()
+EMPTY_SAFETY_STATE: Final = SafetyState()
 
 
-def gravest_concern(concerns: Collection[Concern]) -> Concern | None:
+def most_serious_concern(concerns: Collection[Concern]) -> Concern | None:
     """Return the gravest of the concerns, or None if there are none."""
     return next((concern for concern in CONCERNS if concern in concerns), None)
 
@@ -117,27 +115,28 @@ def gravest_concern(concerns: Collection[Concern]) -> Concern | None:
 def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyState:
     """Return the concerns and allergies that a message states; `drinking_age` is the legal age."""
     phrases = _phrases()
-    tokens = " ".join(_TOKEN.findall(fold(text[:MAX_CHARS].replace(FORWARDED_HEADER, ""))))
-    # Patterns begin and end with a space, and a full stop may stand for either end of the text.
-    sentence = f" . {tokens} . "
-    languages = {
+    tokens = " ".join(_TOKEN.findall(fold(text[:MAX_SCANNED_CHARS].replace(FORWARDED_HEADER, ""))))
+    # Pad with full stops so patterns match at both ends.
+    padded_text = f" . {tokens} . "
+    language_by_concern = {
         concern: language
         for concern, language, phrase in phrases.patterns
-        for match in phrase.finditer(sentence)
+        for match in phrase.finditer(padded_text)
         if not match["denied"] and (concern != "under_age" or _is_minor(match, drinking_age))
     }
     allergies = [
         (allergy, bool(match["first_person"]))
-        for allergy, allergic in phrases.allergy_patterns.items()
-        for match in allergic.finditer(sentence)
+        for allergy, allergy_pattern in phrases.allergy_patterns.items()
+        for match in allergy_pattern.finditer(padded_text)
+        # A denial can be anywhere in an allergy phrase, but only before a concern's phrase.
         if phrases.denials.isdisjoint(match[0].split())
     ]
     return SafetyState(
-        turn_concerns=frozenset(languages),
+        turn_concerns=frozenset(language_by_concern),
         allergies=frozenset(allergy for allergy, _ in allergies),
         own_allergies=frozenset(allergy for allergy, is_own in allergies if is_own),
-        # The patterns, and so the keys, are in order of gravity.
-        language=next(iter(languages.values()), ""),
+        # The first key is the most serious concern.
+        language=next(iter(language_by_concern.values()), ""),
     )
 
 
@@ -145,9 +144,10 @@ def read_conversation_safety(
     messages: Iterable[str], drinking_age: int = DRINKING_AGE
 ) -> SafetyState:
     """Return the safety state after the last of a user's messages, in order of time."""
-    state = NO_CONCERNS
+    state = EMPTY_SAFETY_STATE
     for text in messages:
-        state = read_safety_state(text, drinking_age).with_earlier(state.concerns | state.allergies)
+        earlier_names = state.concerns | state.allergies
+        state = read_safety_state(text, drinking_age).with_stored_names(earlier_names)
     return state
 
 
@@ -155,7 +155,7 @@ def _is_minor(match: Match, drinking_age: int) -> bool:
     """Return whether a matched phrase names an age below the legal one, or no age."""
     ages = [int(word) for word in match[0].split() if word.isdecimal() and len(word) <= 2]
     ages += [age for word, age in _phrases().ages.items() if f" {word} " in match[0]]
-    return not ages or any(MIN_AGE <= age < drinking_age for age in ages)
+    return not ages or any(FIRST_NUMBER_WORD <= age < drinking_age for age in ages)
 
 
 class _Phrases(StrictModel):
@@ -166,6 +166,7 @@ class _Phrases(StrictModel):
     numbers: str
     denials: WordSet
     allergies: dict[Allergy | Literal["allergic", "first_person"], str]
+    """Patterns: the words for each allergen, for "allergic", and for "I" as the subject."""
     concerns: dict[Concern, dict[DetectedLanguage, list[str]]]
 
     @cached_property
@@ -174,12 +175,12 @@ class _Phrases(StrictModel):
         return {
             word.replace("_", " "): number
             for line in self.numbers.strip().splitlines()
-            for number, word in enumerate(line.split(), start=MIN_AGE)
+            for number, word in enumerate(line.split(), start=FIRST_NUMBER_WORD)
         }
 
     @cached_property
     def patterns(self) -> Sequence[tuple[Concern, DetectedLanguage, Pattern]]:
-        """Return a pattern for each concern and language, the gravest concern first."""
+        """Return a pattern for each concern and language, the most serious concern first."""
         denied = f"(?P<denied> (?:{_any(self.denials)}))?"
         return [
             (concern, language, pattern(f"{denied} (?:{_any(map(self._expand, phrases))}) "))
@@ -190,14 +191,14 @@ class _Phrases(StrictModel):
     def _expand(self, phrase: str) -> str:
         """Return a phrase as a pattern; `care_phrases.toml` explains its placeholders."""
         punctuation = "[.,!?;:\n]"
-        clause_start = _any(self.clause_starts)
+        next_clause = _any(self.clause_starts)
         placeholders = {
-            ".. ": "..",  # must be first: the pattern of ".." ends with a space of its own
+            ".. ": "..",  # replace first, else two spaces result
             "..": r"(?:\w+ ){0,3}",
             "~": f"(?:(?:{_any(self.fillers)}) ){{0,2}}",
-            "{end}": f"(?:{punctuation}|{clause_start})",
-            "{next}": f"(?:{clause_start})",
-            "{start}": f"{punctuation} ",
+            "{clause_end}": f"(?:{punctuation}|{next_clause})",
+            "{next_clause}": f"(?:{next_clause})",
+            "{clause_start}": f"{punctuation} ",
             "{age}": f"(?:[0-9]{{1,2}}|{_any(self.ages)})",
             "{im}": _I_AM,
         }
@@ -212,11 +213,11 @@ class _Phrases(StrictModel):
         subject = rf"(?:(?P<first_person>{first_person})|{_any(self.denials)}) (?:\w+ ){{0,2}}?"
         allergic = f"(?:{self.allergies['allergic']})"
 
-        def allergy_pattern(allergen: str) -> Pattern:
+        def build_pattern(allergen: str) -> Pattern:
             phrase = rf"{allergic} (?:\w+ ){{0,3}}?(?:{allergen})|(?:{allergen}) ?{allergic}"
             return pattern(f" (?:{subject})?(?:{phrase}) ")
 
-        return {allergy: allergy_pattern(self.allergies[allergy]) for allergy in ALLERGIES}
+        return {allergy: build_pattern(self.allergies[allergy]) for allergy in ALLERGIES}
 
 
 def _any(words: Iterable[str]) -> str:
@@ -235,7 +236,7 @@ def _require_lines_placeholder(text: str) -> str:
     return text
 
 
-Sentence = Annotated[
+HelpText = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_HELP_CHARS)
 ]
 
@@ -243,14 +244,14 @@ Sentence = Annotated[
 class HelpTexts(StrictModel):
     """The texts of one language; `lines` are help lines by country (ISO 3166 code or `any`)."""
 
-    crisis: Annotated[Sentence, AfterValidator(_require_lines_placeholder)]
-    after_crisis: Sentence
-    dependence: Sentence
-    under_age: Sentence
-    pregnancy: Sentence
-    medication: Sentence
-    driving: Sentence
-    lines: Annotated[Mapping[str, Sentence], Field(min_length=1)]
+    crisis: Annotated[HelpText, AfterValidator(_require_lines_placeholder)]
+    after_crisis: HelpText
+    dependence: HelpText
+    under_age: HelpText
+    pregnancy: HelpText
+    medication: HelpText
+    driving: HelpText
+    lines: Annotated[Mapping[str, HelpText], Field(min_length=1)]
 
 
 @cache
@@ -284,8 +285,8 @@ class Help:
         return texts.crisis.replace("{lines}", lines)
 
     def notice_for(self, safety: SafetyState) -> str:
-        """Return why alcohol is not offered, or only last; empty if there is no concern."""
-        concern = safety.new_concern or gravest_concern(safety.concerns)
+        """Explain why wine is withheld or offered only after alcohol-free wine; "" if neither."""
+        concern = safety.new_concern or most_serious_concern(safety.concerns)
         if concern is None:
             return ""
         # The reply in the turn of a crisis is `crisis_help`; later notices do not mention it.

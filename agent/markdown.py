@@ -1,7 +1,7 @@
 """The Markdown of replies, and safe embedding of untrusted text in it. No I/O.
 
-Text of models, users, documents and the web is untrusted: `escape` makes it appear literally. Only
-`format_link` makes links, and only the bot itself writes headings, bold type and notes.
+Text from models, users, documents and the web is untrusted: `escape` makes it appear literally.
+Only `format_link` makes links, and only the bot itself writes headings, bold type and notes.
 """
 
 import unicodedata
@@ -12,15 +12,15 @@ from urllib.parse import quote, urlsplit
 from agent.text import pattern
 
 _JOINERS: Final = "\u200c\u200d"
-_FIRST_JOINED: Final = "\u0590"
-"""The first code point of the scripts and emoji that joiners occur in."""
+_FIRST_JOINER_SCRIPT: Final = "\u0590"
+"""The first code point of the scripts and emoji that use joiners."""
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _BLANK_CHARS: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {
     chr(code) for code in (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))
 }
 """Characters that are invisible, though their Unicode category is a visible one."""
 _PRESENTATION_SELECTORS: Final = "\ufe0e\ufe0f"
-"""Select the text or the emoji form of the symbol before; without effect after a letter."""
+"""These select the text or emoji form of the preceding symbol, and do nothing after a letter."""
 
 NOTE_SYMBOL: Final = "ⓘ"
 """The symbol before the bot's own notes, which untrusted text must not contain."""
@@ -28,22 +28,22 @@ NOTE_SYMBOL: Final = "ⓘ"
 MIN_PHONE_DIGITS: Final = 7
 MIN_PHONE_DIGITS_WITHOUT_PLUS: Final = 9
 _NON_SPACES: Final = pattern(r"\S+")
-# "https://x", "@name", "wine.com", "10.0.0.1", "mailto:x"
 _ADDRESS: Final = pattern(
-    r"(?i)://|@[\p{L}\p{N}]|[^\s\p{Po}\p{Ps}\p{Pe}\p{Pi}\p{Pf}]\.(?:\p{L}{2}|xn--)|[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]"
-    r"|(?:\A|\W)(?:tg|ton|mailto|tel|sms|geo|javascript|data):[\p{L}\p{N}/]?"
+    r"(?i)://|@[\p{L}\p{N}]"  # "https://x", "@name"
+    r"|[^\s\p{Po}\p{Ps}\p{Pe}\p{Pi}\p{Pf}]\.(?:\p{L}{2}|xn--)"  # "wine.com"
+    r"|[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]"  # "10.0.0.1"
+    r"|(?:\A|\W)(?:tg|ton|mailto|tel|sms|geo|javascript|data):[\p{L}\p{N}/]?"  # "mailto:x"
 )
 # "/help", "#wine", "$USD"
 _TAG: Final = pattern(r"(?:\A|[^\w/<>])/[A-Za-z_]|#[0-9_]*\p{L}|\$[A-Z]")
 _LINK_CHARS: Final = frozenset(".:@/#$")
 """Every match of `_ADDRESS` or `_TAG` contains one of these."""
 _NON_HOST_CHAR: Final = pattern(r"[^\w.%+:/-]")
-_TRAILING_PUNCTUATION: Final = "([{<.,;:!?)]}>\"'»›”’“„…*`"
-# "+43 1 234567", "0664 123 45 67", "(555) 123-4567"
+_TRIMMED_AT_END: Final = "([{<.,;:!?)]}>\"'»›”’“„…*`"
 _PHONE_NUMBER: Final = pattern(
-    r"\+\(?[0-9][0-9 ()./\u00a0\u2010-\u2014-]{5,28}[0-9]"
-    r"|\(?0[0-9]{1,4}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{2,8}){1,5}"
-    r"|\(?[0-9]{3,19}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{3,9}){0,4}"
+    r"\+\(?[0-9][0-9 ()./\u00a0\u2010-\u2014-]{5,28}[0-9]"  # "+43 1 234567"
+    r"|\(?0[0-9]{1,4}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{2,8}){1,5}"  # "0664 123 45 67"
+    r"|\(?[0-9]{3,19}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{3,9}){0,4}"  # "(555) 123-4567"
 )
 _INLINE_MARKUP: Final = pattern(r"[\\`*_<]")
 _LINE_START_MARKUP: Final = pattern(r"(?m)^[ \t]*[#>~+-]")
@@ -52,7 +52,7 @@ _NON_URL_CHAR: Final = pattern(r"[\s<>\"\\^`{|}]")
 
 
 def strip_invisible(text: str) -> str:
-    """Return `text` without control, direction and zero-width characters and lone surrogates.
+    """Return `text` without control, direction or zero-width characters, or lone surrogates.
 
     Joiners are kept in the scripts and emoji that need them. All line endings become line feeds.
     """
@@ -66,7 +66,7 @@ def strip_invisible(text: str) -> str:
 def _visible_part(before: str, char: str, after: str) -> str:
     """Return `char` if it is visible between its neighbours, else a space or an empty string."""
     if char in _JOINERS:
-        return char if min(before, after) >= _FIRST_JOINED else ""
+        return char if min(before, after) >= _FIRST_JOINER_SCRIPT else ""
     if char in _PRESENTATION_SELECTORS:
         return "" if before.isalpha() else char
     is_invisible = unicodedata.category(char) in _INVISIBLE_CATEGORIES or char in _BLANK_CHARS
@@ -76,7 +76,7 @@ def _visible_part(before: str, char: str, after: str) -> str:
 
 
 class AutoLink(NamedTuple):
-    """A part of a text, `text[start:end]`, that a Telegram client may turn into a link by itself.
+    """The span `text[start:end]`, which a Telegram client may turn into a link automatically.
 
     An address is a URL, a domain, an e-mail address, a user name or a phone number; a tag is a
     command, a hashtag or a cashtag.
@@ -88,10 +88,10 @@ class AutoLink(NamedTuple):
 
 
 def find_auto_links(text: str) -> Iterator[AutoLink]:
-    """Yield the parts of a text that clients may turn into links, in order.
+    """Yield the parts of a text that clients may turn into links, in order; drop overlaps.
 
-    It errs towards too many: clients know different top-level domains, so a full stop between a
-    letter or digit and two letters is enough.
+    It errs on the side of too many: clients know different top-level domains, so a full stop
+    between a letter or digit and two letters is enough.
     """
     end = 0
     for link in sorted([*_find_addresses_and_tags(text), *_find_phone_numbers(text)]):
@@ -108,8 +108,8 @@ def _find_addresses_and_tags(text: str) -> Iterator[AutoLink]:
         if matches := [match for match in (address, tag) if match]:
             # A match may begin within a host name: "e.co" in "(wine.com". Go back to its start.
             before = run[0][: min(match.start() for match in matches)]
-            start = len(before) - len(_NON_HOST_CHAR.split(before)[-1])
-            trimmed = run[0].rstrip(_TRAILING_PUNCTUATION)
+            start = max((char.end() for char in _NON_HOST_CHAR.finditer(before)), default=0)
+            trimmed = run[0].rstrip(_TRIMMED_AT_END)
             end = max([len(trimmed), *(match.end() for match in matches)])
             kind: Literal["address", "tag"] = "address" if address else "tag"
             yield AutoLink(run.start() + start, run.start() + end, kind)
@@ -126,16 +126,15 @@ def _find_phone_numbers(text: str) -> Iterator[AutoLink]:
 def escape(text: str) -> str:
     """Return Markdown that shows `text` literally, without markup, notes or links.
 
-    Tags become code here. Addresses are defused by the renderer, which sees the bot's own text too;
-    it must not touch tags, since the bot's own text contains commands.
+    Tags become code here. The renderer defuses addresses but not tags, since bot commands are tags.
     """
     text = strip_invisible(text).replace(NOTE_SYMBOL, "")
     parts: list[str] = []
     end = 0
     for link in find_auto_links(text):
-        tag = text[link.start : link.end]
-        if link.kind == "tag" and "`" not in tag:
-            parts += [_escape_markup(text[end : link.start]), f"`{tag}`"]
+        link_text = text[link.start : link.end]
+        if link.kind == "tag" and "`" not in link_text:
+            parts += [_escape_markup(text[end : link.start]), f"`{link_text}`"]
             end = link.end
     return "".join([*parts, _escape_markup(text[end:])])
 
@@ -146,12 +145,12 @@ def _escape_markup(text: str) -> str:
 
 
 def unescape(markdown: str) -> str:
-    """Return the visible text that `escape` turned into `markdown`."""
+    """Undo the escaping only; characters that `escape` removed stay removed."""
     return _ESCAPED.sub(lambda match: match[1] or match[2], markdown)
 
 
 def format_link(url: str) -> str:
-    """Return a Markdown link that is shown as its domain; empty if `url` is not a web address."""
+    """Return a link, of which the renderer shows the domain; "" if `url` is not a web address."""
     url = _NON_URL_CHAR.sub(lambda match: quote(match[0]), strip_invisible(url).strip())
     return f"<{url}>" if get_domain(url) else ""
 

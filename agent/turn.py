@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent import size_limits
-from agent.care import NO_CONCERNS, Concern, SafetyState
+from agent.care import EMPTY_SAFETY_STATE, Concern, SafetyState
 from agent.engine.errors import log_failure
 from agent.engine.loop import AgenticResponse
 from agent.engine.messages import LLM
@@ -104,7 +104,7 @@ class Change:
 class Person:
     """The user: safety state, facts and cellar. Without a `user_id`, no data is stored."""
 
-    safety: SafetyState = NO_CONCERNS
+    safety: SafetyState = EMPTY_SAFETY_STATE
     facts: tuple[Fact, ...] = ()
     bottles: tuple[CellarItem, ...] = ()
     user_id: int = 0

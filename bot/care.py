@@ -34,7 +34,7 @@ class SafetyService:
     async def find_state(self, text: str, chat_id: int, user_id: int, span: Span) -> SafetyState:
         """Return the safety state after a message, with earlier concerns; store new concerns."""
         state = read_safety_state(text, self.help.drinking_age)
-        state = state.with_earlier(await self._stored_concerns(chat_id, user_id))
+        state = state.with_stored_names(await self._stored_concerns(chat_id, user_id))
         if state.concerns or state.allergies:
             with span.child("guard.care", "guardrail") as guard:
                 guard.update(output=sorted(state.concerns | state.allergies))
@@ -44,7 +44,7 @@ class SafetyService:
     async def find_state_in_any_chat(self, text: str, user_id: int) -> SafetyState:
         """Return the safety state after a text, with the concerns of all chats; store nothing."""
         concerns = await self.memory.list_concerns(None, user_id) if self.memory else frozenset()
-        return read_safety_state(text, self.help.drinking_age).with_earlier(concerns)
+        return read_safety_state(text, self.help.drinking_age).with_stored_names(concerns)
 
     async def read_person(
         self, chat_id: int, user_id: int, state: SafetyState, facts: Sequence[Fact] | None = None
@@ -64,7 +64,7 @@ class SafetyService:
             names = {fact.value for fact in all_facts if fact.kind == "allergy"}
             if Fact("setting", UNDER_AGE) in all_facts:
                 names.add("under_age")
-            return Person(state.with_earlier(names), tuple(all_facts), tuple(bottles), user_id)
+            return Person(state.with_stored_names(names), tuple(all_facts), tuple(bottles), user_id)
 
         return await call_or_default(read, Person(state), "The memory of a user could not be read")
 

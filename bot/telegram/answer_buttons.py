@@ -11,7 +11,7 @@ from typing import Final
 
 from telegram import Message, MessageEntity, Update
 
-from agent.care import CONCERNS, gravest_concern
+from agent.care import CONCERNS, most_serious_concern
 from agent.engine.run import Run
 from agent.i18n import translate
 from agent.markdown import escape
@@ -145,7 +145,7 @@ def _parse_proposals(message: object) -> list[Proposal]:
 
 def _care_button(question: Question, reply: Reply) -> ButtonRows:
     """Return the button that retracts or keeps a concern that the turn detected."""
-    concern = gravest_concern(reply.concerns)
+    concern = most_serious_concern(reply.concerns)
     if concern == "crisis":
         label, value = translate("care_misunderstood_button"), MISUNDERSTOOD
     elif concern and reply.outcome != "care":

@@ -218,6 +218,6 @@ async def test_own_cellar_lists_only_wines_that_the_guest_may_drink() -> None:
     owner = Person(bottles=(barolo,), user_id=7)
     told = await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=owner)))
     assert '"bottles":6' in told.text
-    minor = replace(owner, safety=SafetyState().with_earlier(["under_age"]))
+    minor = replace(owner, safety=SafetyState().with_stored_names(["under_age"]))
     told = await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=minor)))
     assert told.error_type

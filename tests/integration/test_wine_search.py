@@ -332,7 +332,7 @@ async def test_disliked_values_are_excluded_and_liked_ones_come_first(
 async def test_alcohol_free_wines_can_be_ranked_first(
     catalogue: SqlCatalogue, concern: str
 ) -> None:
-    person = Person(SafetyState().with_earlier([concern]))
+    person = Person(SafetyState().with_stored_names([concern]))
     found = await find_wines(catalogue, WineQuery(styles=(Style.RED,), limit=3), person)
     styles = [wine.style for wine in found.wines]
     assert styles == [Style.ALCOHOL_FREE, Style.RED, Style.RED]
