@@ -132,7 +132,7 @@ async def open_lanes(
             sender=sender,
             answerer=sommelier_of(resources, servers),
             turns=turns,
-            trace_name=partial(keyed_hash, key=settings.trace_user_key),
+            trace_hash=partial(keyed_hash, key=settings.trace_user_key),
         )
         handlers = build_handlers(settings, servers, admins)
         allow_list = settings.access == "allow_list"

@@ -39,7 +39,7 @@ from db.engine import BRIEF_TRIES, call_or_default
 from db.models import OutboxRow
 from db.repositories.turns import EndedTurn, TurnRepository
 
-Progress = AbstractAsyncContextManager[ShowDraft | None]
+ProgressContext = AbstractAsyncContextManager[ShowDraft | None]
 LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
 """Kinds of turns that answer from documents or the web, or prepare such an answer."""
 
@@ -49,14 +49,14 @@ class TurnRunner:
     """Answers questions, each in a turn of its own.
 
     The run of every turn is a copy of `base_run`. Without `replies` nothing is shown or sent.
-    `store` saves turns that no update began. A turn of an update is saved by its lane
+    `store` saves turns not started by a Telegram update. The others are saved by their lane
     (`bot.updates.lanes`).
     """
 
     base_run: Run = field(default_factory=Run)
     safety: SafetyService = field(default_factory=SafetyService)
     budgets: Budgets | None = None
-    open_root: OpenRoot = TraceRecord.open_root
+    open_trace_root: OpenRoot = TraceRecord.open_root
     metrics: Metrics = field(default_factory=Metrics)
     replies: Replies | None = None
     store: TurnRepository | None = None
@@ -65,9 +65,9 @@ class TurnRunner:
     async def run_turn(self, question: Question, make_reply: AnswerFunction) -> Reply:
         """Run one turn; return the reply of `make_reply`, or an apology if it fails.
 
-        All other errors are raised, so that the lane tries the turn again.
+        Errors outside `make_reply` are raised, so that the lane tries the turn again.
         """
-        root = open_trace(self.open_root, question)
+        root = open_trace(self.open_trace_root, question)
         self.running.add(question)  # removed on delivery, or below after an error
         try:
             with root:
@@ -77,7 +77,7 @@ class TurnRunner:
             self.running.remove(question)
             await self._handle_abort(question, root, error)
             raise
-        await self._commit(question, reply, messages, root)
+        await self._hand_over_or_save(question, reply, messages, root)
         self.metrics.count_turn(reply.outcome, reply.seconds)
         return reply
 
@@ -85,7 +85,7 @@ class TurnRunner:
         self, question: Question, make_reply: AnswerFunction, root: Span
     ) -> tuple[Question, Reply]:
         """Return the reply, and the question with the transcript of a voice message."""
-        progress: Progress = nullcontext()
+        progress: ProgressContext = nullcontext()
         if self.replies is not None and question.to is not None:
             progress = self.replies.show_progress(question)
         async with progress as show_draft:
@@ -96,12 +96,12 @@ class TurnRunner:
             question = await _transcribe(question, run)
             person = await self._read_person(question, root)
             if root.trace is not None:
-                chosen = get_chosen_settings(person.facts)
-                root.trace.is_hidden = chosen.get("traces") == "numbers"  # the trace has no texts
+                allowed = get_chosen_settings(person.facts).get("traces")
+                root.trace.is_hidden = allowed == "numbers"  # only numbers, no texts
             run = with_person(run, person)
             is_look_up = question.kind in LOOKUP_KINDS
-            guarded = self.safety.guard(person, make_reply, is_look_up=is_look_up)
-            reply = await answer_or_apologize(run, guarded)
+            guarded_make_reply = self.safety.guard(person, make_reply, is_look_up=is_look_up)
+            reply = await answer_or_apologize(run, guarded_make_reply)
             return question, self._complete_reply(question, run, budget, person, reply)
 
     def _run_within(
@@ -152,19 +152,20 @@ class TurnRunner:
         if not self.base_run.models or not budget.is_used_up(run.ledger.spent):
             return False
         # If the run has no models from the start, a rule-based answer has the outcome "answered".
-        return reply.outcome == "fallback" or (reply.outcome == "answered" and not run.models)
+        rule_based_outcomes = ("fallback",) if run.models else ("fallback", "answered")
+        return reply.outcome in rule_based_outcomes
 
-    async def _commit(
+    async def _hand_over_or_save(
         self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
     ) -> None:
-        """Store the turn. If an update began it, leave storing and sending to its lane."""
+        """Hand the turn of an update over to its lane to store and send; save any other turn."""
         ended = build_ended_turn(question, reply, root)
-        # The answer replaces the placeholder, so no later message may edit it.
+        # From here the placeholder is the answer; do not edit it.
         question.state.placeholder_id = None
 
         def on_delivery(delivery: Delivery) -> None:
             self.running.remove(question)
-            if delivery.tries:
+            if delivery.tries:  # 0 if nothing was sent
                 self.metrics.count_send(delivery.error)
                 trace_delivery(root, delivery)
 
@@ -185,10 +186,9 @@ class TurnRunner:
 
     async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:
         """Keep the trace of a turn that was cancelled or failed before it had a reply."""
-        # The next try of the turn, after a failure or with a later update, continues this trace.
+        # If the turn is retried or restarted, it continues this trace.
         question.state.trace = root.trace
-        if current_turn() is None:
-            # No update began the turn, so nobody will try it again.
+        if current_turn() is None:  # only turns of updates are retried
             reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
             await self._save(build_ended_turn(replace(question, in_history=False), reply, root))
 
@@ -196,12 +196,12 @@ class TurnRunner:
         """End a turn that will not be tried again: notify the user, and trace the error."""
         question = replace(question, in_history=False)
         reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
-        with open_trace(self.open_root, question) as root:
+        with open_trace(self.open_trace_root, question) as root:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
         messages = build_turn_messages(question, [reply.text])
-        await self._commit(question, reply, messages, root)
+        await self._hand_over_or_save(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> Reply | None:
         """Reply with help if a message states a crisis; return None if it does not.
@@ -211,10 +211,10 @@ class TurnRunner:
         if not read_safety_state(question.text).is_crisis:
             return None
 
-        async def never_called(run: Run) -> Reply:
+        async def unused_reply(run: Run) -> Reply:
             return Reply(text="")  # in a crisis `SafetyService.guard` answers instead
 
-        return await self.run_turn(question, never_called)
+        return await self.run_turn(question, unused_reply)
 
 
 async def _transcribe(question: Question, run: Run) -> Question:

@@ -128,12 +128,12 @@ async def running(
         turns=TurnRunner(
             base_run=run or found.run,
             replies=Replies(sender, buttons),
-            open_root=tracer,
+            open_trace_root=tracer,
             **{"store": repositories.turns, **turns_with},
         ),
         sender=sender,
         answerer=answerer,
-        trace_name=lambda kind, value: f"{kind}-{value}",
+        trace_hash=lambda kind, value: f"{kind}-{value}",
     )
     handlers = all_handlers(further)
     dispatcher = Dispatcher(bot, conversation, handlers, admins, allow_list)

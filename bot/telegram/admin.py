@@ -145,7 +145,7 @@ async def _set_access(conversation: Conversation, user_id: int, command: str) ->
     previous_access = await chats.find_access(user_id)
     await chats.set_access(user_id, access)
     if access == "allowed" and previous_access != "allowed":
-        with use_language(await conversation.language_of(user_id)):
+        with use_language(await conversation.load_language(user_id)):
             await conversation.sender.send(Destination(user_id), translate("let_in"))
     return translate(access, id=user_id)
 
@@ -233,7 +233,7 @@ async def send_broadcasts(conversation: Conversation) -> None:
         await conversation.sender.deliver(messages)
     for broadcast, count, failed in await broadcasts.list_delivered():
         admin = broadcast.created_by
-        with use_language(await conversation.language_of(admin)):
+        with use_language(await conversation.load_language(admin)):
             text = translate("broadcast_done", count=count, failed=failed)
             report = build_messages(Destination(admin), [text])
         await broadcasts.finish(broadcast.id, report)

@@ -42,10 +42,10 @@ MAX_HISTORY_MESSAGES: Final = 20
 """Maximum earlier messages that the model sees."""
 HIDDEN_MESSAGE: Final = "…"
 """Shown to the model instead of a message of another person in a group."""
-CHOSEN: Final = "language"
+CHOSEN_LANGUAGE_KEY: Final = "language"
 """The setting with the language that a user chose, or `AS_WRITTEN`."""
-WRITTEN: Final = "written"
-"""The setting with the language a user wrote last; before that, the language of their Telegram."""
+WRITTEN_LANGUAGE_KEY: Final = "written"
+"""The setting with the language a user wrote last; at first, the language of their Telegram app."""
 AS_WRITTEN: Final = "auto"
 """The choice to be answered in the language of the last message."""
 
@@ -54,14 +54,14 @@ AS_WRITTEN: Final = "auto"
 class Conversation:
     """Answers updates, and stores facts about their users.
 
-    `trace_name(kind, id)` returns the hash that stands for a chat or user in traces.
+    `trace_hash(kind, id)` returns the hash that stands for a chat or user in traces.
     """
 
     resources: Resources
     turns: TurnRunner
     sender: Sender
     answerer: Answerer
-    trace_name: Callable[[str, int], str]
+    trace_hash: Callable[[str, int], str]
 
     @property
     def repositories(self) -> Repositories:
@@ -69,7 +69,7 @@ class Conversation:
         return self.resources.repositories
 
     async def run_turn(self, question: Question, replied_answer_id: int | None = None) -> None:
-        """Answer a question in a turn; `replied_answer_id` is the bot's message it replies to."""
+        """Answer a question; `replied_answer_id` is the bot message that the user replied to."""
         history = await self.load_history(question, replied_answer_id)
 
         async def make_reply(run: Run) -> Reply:
@@ -89,7 +89,7 @@ class Conversation:
         chat_id, user_id = chat_and_user_ids(update)
         message_text = (update.message and update.message.text) or ""
         is_command = message_text.startswith("/")
-        if (current := current_turn()) is not None:  # a lane runs the turn
+        if (current := current_turn()) is not None:  # the turn of a queued update
             fields["state"] = current
             fields["accepted_at"] = current.update.received_at
             fields["interruptions"] = current.update.tries - 1
@@ -99,8 +99,8 @@ class Conversation:
             typed=message_text if is_command else text,  # `text` leaves out the command's name
             chat_id=chat_id,
             user_id=user_id,
-            session=self.trace_name("chat", chat_id),
-            user=self.trace_name("user", user_id),
+            session=self.trace_hash("chat", chat_id),
+            user=self.trace_hash("user", user_id),
             names=names_of(update),
             trace_id=trace_id_of(update.get_bot().id, chat_id, update.update_id),
             to=destination(update) if update.effective_message else None,
@@ -114,7 +114,7 @@ class Conversation:
         history: Sequence[StoredMessage],
         new_attachment: Attachment | None = None,
     ) -> Reply:
-        """Return the answer to a text; it may refer to pictures: new ones, or the last before."""
+        """Return the answer to a text; it may refer to new pictures or the latest earlier ones."""
         attachment = new_attachment or attachment_in(history)
         run = replace(run, history=to_history(history))
         return await self.answerer.answer(text, run, attachment)
@@ -144,7 +144,7 @@ class Conversation:
             history = [as_visible_to(user_id, message, replied_turn_id) for message in history]
         return history
 
-    async def facts(self, update: Update) -> Sequence[Fact]:
+    async def load_facts(self, update: Update) -> Sequence[Fact]:
         """Return the stored facts about a user, as they were when the turn began."""
         current = current_turn()
         if current is not None and current.facts is not None:
@@ -166,14 +166,14 @@ class Conversation:
     async def store_setting(
         self, update: Update, settings: Mapping[str, str], name: str, value: str
     ) -> None:
-        """Store a setting of a user; `settings` are the present ones, one of which it replaces."""
+        """Store a setting of a user; `settings` are the current values."""
         if value != settings.get(name):
             old = (Fact("setting", f"{name}={settings[name]}"),) if name in settings else ()
             new = (Fact("setting", f"{name}={value}"),)
             await self.change_memory(update, added_facts=new, removed_facts=old)
 
-    async def choose_language(self, update: Update) -> None:
-        """Set the language of the replies: the user's choice, else the language they write in."""
+    async def detect_and_store_language(self, update: Update) -> None:
+        """Set the language of the replies; store the written language and the turn's facts."""
         user = update.effective_user
         set_language(user.language_code if user else None)
         if user is None or is_overheard(update):
@@ -182,21 +182,23 @@ class Conversation:
         if (turn := current_turn()) is not None:
             turn.facts = facts
         settings = get_chosen_settings(facts)
-        written = language_written(update) or settings.get(WRITTEN) or current_language()
-        is_chosen = settings.get(CHOSEN, AS_WRITTEN) != AS_WRITTEN
-        set_language(settings[CHOSEN] if is_chosen else written, is_chosen=is_chosen)
-        if written != settings.get(WRITTEN, ENGLISH):
-            await self.store_setting(update, settings, WRITTEN, written)
+        stored = settings.get(WRITTEN_LANGUAGE_KEY)
+        written = language_written(update) or stored or current_language()
+        is_chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN) != AS_WRITTEN
+        set_language(settings[CHOSEN_LANGUAGE_KEY] if is_chosen else written, is_chosen=is_chosen)
+        if written != (stored or ENGLISH):  # without a setting, the default is English anyway
+            await self.store_setting(update, settings, WRITTEN_LANGUAGE_KEY, written)
 
-    async def language_of(self, user_id: int) -> str | None:
+    async def load_language(self, user_id: int) -> str | None:
         """Return the stored language of a user; None if it is unknown."""
-        return language_in(get_chosen_settings(await self.repositories.memory.list_facts(user_id)))
+        facts = await self.repositories.memory.list_facts(user_id)
+        return language_from_settings(get_chosen_settings(facts))
 
 
-def language_in(settings: Mapping[str, str]) -> str | None:
+def language_from_settings(settings: Mapping[str, str]) -> str | None:
     """Return the language for a user with these settings; None if it is unknown."""
-    chosen = settings.get(CHOSEN, AS_WRITTEN)
-    return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN)
+    chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
+    return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN_LANGUAGE_KEY)
 
 
 async def answer_text(update: Update, conversation: Conversation) -> None:
@@ -247,8 +249,8 @@ def as_visible_to(
 
     The messages and pictures of other users are hidden, except those of the turn replied to.
     """
-    is_own = message.role == "assistant" or message.user_id == user_id
+    is_visible = message.role == "assistant" or message.user_id == user_id
     is_replied_to = replied_turn_id is not None and message.turn_id == replied_turn_id
-    if is_own or is_replied_to:
+    if is_visible or is_replied_to:
         return message
     return replace(message, content=HIDDEN_MESSAGE, attachment="")

@@ -92,12 +92,12 @@ class Dispatcher:
         if not self.is_readable(payload):
             chat_id = chat_of(payload)
             if chat_id > 0:
-                with use_language(await conversation.language_of(chat_id)):
+                with use_language(await conversation.load_language(chat_id)):
                     await conversation.sender.send(Destination(chat_id), translate("set_aside"))
             return
         update = self.parse(payload)
         if update.effective_message:
-            await conversation.choose_language(update)
+            await conversation.detect_and_store_language(update)
             text = update.effective_message.text or ""
             await conversation.turns.give_up(conversation.build_question(update, text), error)
 
@@ -111,7 +111,7 @@ class Dispatcher:
             await self.conversation.sender.record_reachable(update.effective_chat.id)
         if filters.StatusUpdate.MIGRATE.check_update(update):
             return True
-        await self.conversation.choose_language(update)
+        await self.conversation.detect_and_store_language(update)
         if user is None or user.id in self.admin_ids:
             return user is not None or not self.allow_list
         access = await chats.find_access(user.id)  # None if no admin has decided
@@ -126,7 +126,7 @@ class Dispatcher:
     async def _ask_admins(self, user: User) -> None:
         """Ask every admin whether to give a user access."""
         for admin_id in sorted(self.admin_ids):
-            with use_language(await self.conversation.language_of(admin_id)):
+            with use_language(await self.conversation.load_language(admin_id)):
                 text = translate("asks_to_be_let_in", id=user.id, name=_name_as_code(user))
                 allow = Button(translate("allow_button"), f"a:{user.id}:allow")
                 block = Button(translate("block_button"), f"a:{user.id}:block")

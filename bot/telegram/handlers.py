@@ -102,7 +102,7 @@ async def _start(update: Update, conversation: Conversation) -> None:
     """Answer /start with a greeting; in a private chat, ask for the age unless it is known."""
     age = conversation.resources.help.drinking_age
     buttons = ButtonRows()
-    stored_age = get_chosen_settings(await conversation.facts(update)).get("age")
+    stored_age = get_chosen_settings(await conversation.load_facts(update)).get("age")
     if is_private(update) and stored_age != str(age):
         older = Button(translate("start_older", age=age), f"{AGE_PREFIX}yes")
         younger = Button(translate("start_younger", age=age), f"{AGE_PREFIX}no")

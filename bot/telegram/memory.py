@@ -70,7 +70,7 @@ def memory_handlers() -> list[AnyHandler]:
 
 async def _show_or_add_facts(update: Update, conversation: Conversation) -> None:
     """Answer /taste: list the known facts with buttons to forget them, or add the stated facts."""
-    facts = await conversation.facts(update)
+    facts = await conversation.load_facts(update)
     if stated := parse_facts(text_after_command(message_of(update))):
         new = find_new_facts(stated, facts)
         contradicted = tuple(old for fact in new for old in find_contradicted_facts(fact, facts))
@@ -86,7 +86,7 @@ async def _show_or_add_facts(update: Update, conversation: Conversation) -> None
 
 async def _forget_fact(update: Update, conversation: Conversation) -> None:
     """Forget the fact of a button, and remove the button."""
-    query, facts = press_of(update), _listed_facts(await conversation.facts(update))
+    query, facts = press_of(update), _listed_facts(await conversation.load_facts(update))
     removed = tuple(fact for fact in facts if _fact_data(fact) == query.data)
     await acknowledge(query, format_removed_facts(removed))
     await remove_buttons(query)
@@ -174,7 +174,7 @@ async def send_reminders(conversation: Conversation) -> None:
         due_items = find_due_items(bottles, facts, now.year)
         if not due_items:
             continue
-        with use_language(await conversation.language_of(user_id)):
+        with use_language(await conversation.load_language(user_id)):
             text = format_items(due_items, now.year, translate("cellar_due"))
             stop_button = Button(translate("cellar_remind_no_button"), STOP_REMINDERS)
         messages = build_messages(Destination(user_id), [text], ((stop_button,),))

@@ -16,10 +16,10 @@ from agent.turn import get_chosen_settings
 from bot.telegram.buttons import acknowledge, replace_buttons, split_data
 from bot.telegram.conversation import (
     AS_WRITTEN,
-    CHOSEN,
+    CHOSEN_LANGUAGE_KEY,
     AnyHandler,
     Conversation,
-    language_in,
+    language_from_settings,
     on_command,
     on_press,
 )
@@ -65,7 +65,7 @@ def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
 
 async def _show_settings(update: Update, conversation: Conversation) -> None:
     """Answer /settings with a button for each value of each setting."""
-    rows = _buttons(conversation, get_chosen_settings(await conversation.facts(update)))
+    rows = _buttons(conversation, get_chosen_settings(await conversation.load_facts(update)))
     text = f"{translate('settings')}\n\n{translate('setting_traces_ask')}"
     await conversation.reply(update, text, rows)
 
@@ -77,12 +77,12 @@ async def _store_setting(update: Update, conversation: Conversation) -> None:
     if value not in _values().get(name, ()):
         await acknowledge(query, translate("button_too_old"))
         return
-    chosen = get_chosen_settings(await conversation.facts(update))
+    chosen = get_chosen_settings(await conversation.load_facts(update))
     await conversation.store_setting(update, chosen, name, value)
     chosen[name] = value
     confirmation = "setting_kept"
-    if name == CHOSEN:
-        set_language(language_in(chosen) or current_language())
+    if name == CHOSEN_LANGUAGE_KEY:
+        set_language(language_from_settings(chosen) or current_language())
         confirmation = "language_follows" if value == AS_WRITTEN else "language_chosen"
     await acknowledge(query, translate(confirmation))
     await replace_buttons(query.message, _buttons(conversation, chosen))
@@ -90,7 +90,11 @@ async def _store_setting(update: Update, conversation: Conversation) -> None:
 
 def _values() -> Mapping[str, tuple[str, ...]]:
     """Return the values of each setting, the default first."""
-    return {CHOSEN: (AS_WRITTEN, *languages()), TRACES: ("words", "numbers"), ALOUD: (OFF, ON)}
+    return {
+        CHOSEN_LANGUAGE_KEY: (AS_WRITTEN, *languages()),
+        TRACES: ("words", "numbers"),
+        ALOUD: (OFF, ON),
+    }
 
 
 def _buttons(conversation: Conversation, chosen: Mapping[str, str]) -> ButtonRows:
@@ -107,9 +111,9 @@ def _buttons(conversation: Conversation, chosen: Mapping[str, str]) -> ButtonRow
 
 
 def _label(name: str, value: str) -> str:
-    if name == CHOSEN and value == AS_WRITTEN:
+    if name == CHOSEN_LANGUAGE_KEY and value == AS_WRITTEN:
         return translate("language_auto")
-    if name == CHOSEN:
+    if name == CHOSEN_LANGUAGE_KEY:
         return translate_into(value, "language_name")
     return f"{translate(f'setting_{name}')}: {translate(f'{name}_{value}')}"
 
@@ -125,7 +129,7 @@ async def _show_privacy(privacy: Privacy, update: Update, conversation: Conversa
 async def _export(update: Update, conversation: Conversation) -> None:
     """Answer /export with a JSON file of all data stored about the user."""
     _, user_id = chat_and_user_ids(update)
-    user_hash = conversation.trace_name("user", user_id)
+    user_hash = conversation.trace_hash("user", user_id)
     tables = await conversation.repositories.memory.export(user_id, user_hash)
     content = to_json(tables, indent=2)
     await conversation.reply(update, translate("export_ready"))
@@ -155,5 +159,5 @@ async def _forget_or_keep(privacy: Privacy, update: Update, conversation: Conver
     text_id = "forget_elsewhere" if privacy.is_deleted_there else "forget_not_elsewhere"
     elsewhere = translate(text_id, where=server) if server else ""
     await conversation.reply(update, translate("forget_done", elsewhere=elsewhere))
-    user_hash = conversation.trace_name("user", user_id)
+    user_hash = conversation.trace_hash("user", user_id)
     await conversation.change_memory(update, forget_user_hash=user_hash)

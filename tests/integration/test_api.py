@@ -237,7 +237,7 @@ async def test_a_question_is_rewritten_or_answered_and_each_call_is_a_turn_in_th
 ) -> None:
     model_server.script(answer_json(REFINED), answer(ANSWER))
     tracer = RecordingTracer()
-    async with serving_model(model_server, turns=TurnRunner(open_root=tracer)) as client:
+    async with serving_model(model_server, turns=TurnRunner(open_trace_root=tracer)) as client:
         response = await client.post("/api/rag/rewrite", json=ASKED)
         await client.post("/api/rag/ask", json=ASKED)
     expected = {name: value for name, value in REFINED.items() if name != "refined_query"}
