@@ -64,7 +64,7 @@ def create_server(tools: Toolbox, run_call: ToolCaller) -> Server[Any]:
         ListedTool(
             name=tool.name,
             description=tool.description,
-            input_schema=dict(tool.wire["function"]["parameters"]),
+            input_schema=dict(tool.openai_schema["function"]["parameters"]),
             annotations=ToolAnnotations(read_only_hint=True),
         )
         for tool in tools.tools.values()

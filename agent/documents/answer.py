@@ -1,9 +1,9 @@
 """Answer questions from document excerpts, with a citation for every statement.
 
-The model answers in plain text, because small models write brackets more reliably than JSON. A
-statement that needs a citation (see `citations.py`) is invalid without one. A statement is also
-invalid if it cites a path that was not retrieved, or has a number that the cited passages lack.
-The model may correct invalid statements once; those that are still invalid are then removed.
+The model answers in plain text, as small models write [path] citations more reliably than JSON.
+A statement is invalid if it needs a citation (see `citations.py`) and has none, cites a path that
+was not retrieved, or has a number that the cited passages lack. The model may correct invalid
+statements once; those that are still invalid are then removed.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent.documents.citations import (
-    NOT_ENOUGH,
+    NOT_ENOUGH_PHRASE,
     Citation,
     CitationRules,
     admits_not_enough,
@@ -27,7 +27,7 @@ from agent.documents.passages import (
     build_result_fields,
     escape_tags,
     excerpts,
-    filter_near_best,
+    keep_near_best,
     retrieve,
 )
 from agent.documents.refine import Refinement, refine_question
@@ -74,8 +74,8 @@ async def answer_question(
 ) -> Answer:
     """Answer `question` from the best chunks of `documents`.
 
-    If `refine` is true, also search for a rewritten question. Without models, or if they fail, the
-    answer consists of the best passages with citations. Only errors of the store are raised.
+    If `refine` is true, also search with a rewritten question. Without models, or if they fail, the
+    answer is the best passages with citations. Only errors from the document store are raised.
     """
     # One request is reserved for the answer.
     refinement = await refine_question(question, run=run, enabled=refine, reserved_requests=1)
@@ -87,12 +87,12 @@ async def answer_question(
         limits = replace(run.limits, structured_output_max_retries=retries)
         response = await ask_cheaper_model_first(
             PROMPT.format(excerpts=excerpts(chunks), question=escape_tags(question)),
-            replace(with_instructions(run, prompt, not_enough=NOT_ENOUGH), limits=limits),
+            replace(with_instructions(run, prompt, not_enough=NOT_ENOUGH_PHRASE), limits=limits),
             build_answer_contract(chunks, question),
             chunks=chunks,
         )
-    details = build_result_fields(chunks, response, prompt)
-    text, is_enough = _compose_text(question, chunks, response, details["outcome"])
+    result_fields = build_result_fields(chunks, response, prompt)
+    text, is_enough = _compose_text(question, chunks, response, result_fields["outcome"])
     footnoted, citations = number_citations(text, chunks)
     return Answer(
         question=question,
@@ -101,7 +101,7 @@ async def answer_question(
         citations=citations,
         refinement=refinement,
         enough_information=is_enough and bool(citations),
-        **details,
+        **result_fields,
     )
 
 
@@ -110,8 +110,8 @@ def build_answer_contract(chunks: Sequence[Chunk], question: str) -> OutputContr
     rules = CitationRules(chunks, question)
     return OutputContract(
         str,
-        grounding=lambda text, _: rules.find_problem(text),
-        # A valid text may still change: every sentence gets its own copy of a shared citation.
+        grounding=lambda text, _: rules.find_grounding_error(text),
+        # Repeat a shared citation after each sentence; a valid text has no invalid part to remove.
         render=lambda text, _: rules.keep_valid_part(text),
         salvage=lambda text, _: rules.keep_valid_part(text) or None,
         read_text=lambda text: CODE_FENCE.sub(lambda fence: fence[1], text),
@@ -122,19 +122,22 @@ def build_answer_contract(chunks: Sequence[Chunk], question: str) -> OutputContr
 def _compose_text(
     question: str, chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, outcome: str
 ) -> tuple[str, bool]:
-    """Return the text of an answer, and whether the excerpts have enough information."""
+    """Return the text, and whether the excerpts have enough information.
+
+    Without a model, this is assumed True.
+    """
     if not chunks:
         return f"{translate('not_enough')} {translate('no_matching_document')}", False
     if outcome == "refused":
         return translate("look_up_declined"), False
     if response and response.has_text:
-        only_admits = response.text.strip(" .*_") == NOT_ENOUGH
-        text = translate("not_enough") if only_admits else response.text
+        is_bare_admission = response.text.strip(" .*_") == NOT_ENOUGH_PHRASE
+        text = translate("not_enough") if is_bare_admission else response.text
         return text, not admits_not_enough(response.text)
     # Brackets within a passage would look like citations.
     passages = [
         best_passage(chunk.text.replace("[", "(").replace("]", ")"), question) + f" [{chunk.path}]"
-        for chunk in filter_near_best(chunks)[:PASSAGES_SHOWN]
+        for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]
     ]
     text = "\n\n".join([translate("best_passages"), *passages])
     if response and response.outcome == "exhausted":  # the passages may not answer the question

@@ -16,7 +16,7 @@ from agent.language import split_sentences
 from agent.numerals import NUMBER, find_numbers, parse_number
 from agent.text import Match, pattern, split_words
 
-NOT_ENOUGH: Final = "I don't have enough information"
+NOT_ENOUGH_PHRASE: Final = "I don't have enough information"
 """A model writes this sentence if the excerpts do not contain the answer."""
 
 CITATION_PATTERN: Final = pattern(r"\[([^\[\]\n]*[\p{L}\p{N}][^\[\]\n]*)\]")
@@ -97,7 +97,7 @@ class CitationRules:
         for chunk in chunks:
             self._sources[chunk.path] = f"{self._sources.get(chunk.path, '')}\n{chunk.source_text}"
 
-    def find_problem(self, text: str) -> str | None:
+    def find_grounding_error(self, text: str) -> str | None:
         """Return feedback on an answer, or None if it is valid."""
         if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
             return "the answer is JSON; write plain text"
@@ -107,7 +107,7 @@ class CitationRules:
             return "; ".join(problems[:PROBLEMS_SHOWN])
         if self.keep_valid_part(text):
             return None
-        return f"the answer cites nothing; cite [path], or say: {NOT_ENOUGH}"
+        return f"the answer cites nothing; cite [path], or say: {NOT_ENOUGH_PHRASE}"
 
     def keep_valid_part(self, text: str) -> str:
         """Return the valid sentences unchanged, or "" if they are no answer.
@@ -305,8 +305,8 @@ def _needs_citation(sentence: str) -> bool:
 
 def admits_not_enough(text: str) -> bool:
     """Return whether a text begins with "I don't have enough information"."""
-    admission = split_words(NOT_ENOUGH)
-    return split_words(text[: 2 * len(NOT_ENOUGH)])[: len(admission)] == admission
+    admission = split_words(NOT_ENOUGH_PHRASE)
+    return split_words(text[: 2 * len(NOT_ENOUGH_PHRASE)])[: len(admission)] == admission
 
 
 def find_unsupported_number(statement: str, sources: str) -> str | None:

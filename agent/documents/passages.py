@@ -145,7 +145,7 @@ async def retrieve(documents: DocumentStore, queries: Sequence[str], span: Span)
     return chunks
 
 
-def filter_near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
+def keep_near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
     """Return the chunks whose score is not far below the best."""
     min_score = MIN_SCORE_SHARE * max((chunk.score for chunk in chunks), default=0.0)
     return [chunk for chunk in chunks if chunk.score >= min_score]
@@ -223,7 +223,7 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         """Excerpts from the wine library on regions, grapes, methods, faults, serving, storing,
         pairing and labels, each behind its [path]. Quotation marks hold words letter for letter.
         """
-        chunks = filter_near_best(await retrieve(documents, [query], run.span))
+        chunks = keep_near_best(await retrieve(documents, [query], run.span))
         ids_given_to_model = get_deps(run).ids_given_to_model
         new = [chunk for chunk in chunks if chunk.id not in ids_given_to_model]
         ids_given_to_model.update(chunk.id for chunk in new)

@@ -25,8 +25,8 @@ from agent.documents.passages import (
     best_passage,
     build_result_fields,
     escape_tags,
-    filter_near_best,
     index_by_id,
+    keep_near_best,
     retrieve,
 )
 from agent.engine.contract import Evidence, OutputContract
@@ -287,7 +287,7 @@ def _build_quotes(
         result,
         quotes=tuple(
             _build_quote(chunk, best_passage(chunk.text, query), relevance="")
-            for chunk in filter_near_best(chunks)[:PASSAGES_SHOWN]
+            for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]
         ),
         summary=translate("best_passages"),
         no_results=False,

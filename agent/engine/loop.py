@@ -1,4 +1,4 @@
-"""One turn: tools first, then the structured answer, with retries around the answer only."""
+"""One turn: tools first, then the structured answer, of which only the answer is retried."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -8,12 +8,12 @@ from typing import Final, Generic, TypeVar, cast
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import LimitReached, ModelError, Outcome
-from agent.engine.messages import Conversation, LLMRequest, LLMResponse, Message, Text, ToolCall
+from agent.engine.messages import Conversation, LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.models import ModelChain
 from agent.engine.parsing import (
     TERMINAL,
     ParseResult,
-    draft_of,
+    parse_draft,
     parse_final_response,
     strip_thoughts,
     tool_calls_in_text,
@@ -26,14 +26,14 @@ from agent.text import MAX_INLINE_CHARS
 T = TypeVar("T")
 
 Tools = Sequence[Tool | Callable[..., object]] | Toolbox
-Progress = Callable[[Sequence[ToolCall]], str]
+DescribeProgress = Callable[[Sequence[ToolCall]], str]
 """Returns the text that tells the waiting user what the called tools are doing."""
 
-MISSING_TOOL_ERRORS: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
+ERRORS_A_TOOL_MAY_FIX: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
 """Types of errors after which the model may still have to call a tool."""
 FORMAT_ERRORS: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
 """Types of errors after which the next request has no tools, only the response format."""
-CUT_OFF: Final = frozenset({"truncated", "interrupted"})
+CUT_OFF_ERRORS: Final = frozenset({"truncated", "interrupted"})
 """Types of errors after which the feedback leaves out the response."""
 SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
@@ -46,9 +46,9 @@ SCHEMA_RULE: Final = (
 class AgenticResponse(Generic[T]):
     """The response of a turn.
 
-    `text` is empty unless the outcome is answered, salvaged, or stopped with a draft; it shows the
-    `wine_ids`. `messages` are those that the turn adds to the history: the user's, tool calls with
-    their results, and the valid answer as JSON. `sources` are the evidence of tools, by id.
+    `text` is empty unless the outcome is answered, salvaged, or stopped with a draft. `wine_ids`:
+    the wines named in `text`. `messages` are those that the turn adds to the history: the user's,
+    tool calls with results, and the valid answer as JSON. `sources`: the tools' evidence, by id.
     """
 
     text: str
@@ -64,7 +64,7 @@ class AgenticResponse(Generic[T]):
 
     @property
     def has_text(self) -> bool:
-        """Return True if there is a text for the user, even of a salvaged or stopped answer."""
+        """Return True if there is a text, including a salvaged or stopped answer."""
         return bool(self.text.strip())
 
 
@@ -84,7 +84,7 @@ async def generate_agentic_response(
     images: Sequence[str] = (),
     initial_calls: Sequence[ToolCall] = (),
     initial_sources: Mapping[str, object] = MappingProxyType({}),
-    progress: Progress | None = None,
+    progress: DescribeProgress | None = None,
 ) -> AgenticResponse[T]:
     """Answer `message` within the limits of `run`, as `contract` requires.
 
@@ -117,7 +117,7 @@ async def generate_agentic_response(
                 model_response, span = await turn.answer_after_tools()
                 result = await turn.parse(model_response, span)
                 if not result.retryable:
-                    # An error that is not retried has the name of an outcome, such as `refusal`.
+                    # These error types are also outcomes.
                     outcome = "answered" if result.is_valid else cast(Outcome, result.error_type)
                     break
                 turn.add_feedback(model_response, result)
@@ -140,7 +140,7 @@ async def stream_agentic_response(
 
     If the caller stops iterating, the turn is cancelled.
     """
-    readers: list[Callable[[], str]] = [str]  # the last one reads the current draft
+    readers: list[Callable[[], str]] = [lambda: ""]  # the last one reads the current draft
     run = replace(run, show_draft=readers.append)
     turn = asyncio.create_task(
         generate_agentic_response(message, run=run, contract=contract, tools=tools, images=images)
@@ -168,7 +168,7 @@ class _Turn(Generic[T]):
         contract: OutputContract[T],
         tools: Tools,
         chat: Conversation,
-        progress: Progress | None,
+        progress: DescribeProgress | None,
     ) -> None:
         self.run, self.contract, self.chat, self.progress = run, contract, chat, progress
         self.toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
@@ -201,37 +201,38 @@ class _Turn(Generic[T]):
     def _next_request(self) -> LLMRequest:
         """Return the next request: with tools, the response format, or both.
 
-        Tools are offered while enough requests remain for this attempt and its retries, and not
-        after a format error. The response format is omitted after an error that a tool may mend,
-        if none was called yet: some servers disable tools when a format is set.
+        Tools are offered while requests remain for this attempt and its retries, but not after a
+        format error. The format is omitted after an error that a tool may fix, if none was called
+        yet: some servers disable tools when a format is set.
         """
         limits, ledger, contract = self.run.limits, self.run.ledger, self.contract
         error = self.results[-1].error_type if self.results else None
-        kept = limits.structured_output_max_retries - len(self.results) + 1
+        reserved_requests = limits.structured_output_max_retries - len(self.results) + 1
         may_call = (
-            ledger.tool_calls < limits.tool_calls and ledger.requests + kept < limits.requests
+            ledger.tool_calls < limits.tool_calls
+            and ledger.requests + reserved_requests < limits.requests
         )
         offered = self.toolbox.tools.values() if may_call and error not in FORMAT_ERRORS else ()
-        omit_format = bool(offered) and error in MISSING_TOOL_ERRORS and ledger.tool_calls == 0
+        omit_format = bool(offered) and error in ERRORS_A_TOOL_MAY_FIX and ledger.tool_calls == 0
         is_drafted = self.run.show_draft is not None and contract.is_drafted
         return LLMRequest(
-            tools=[tool.wire for tool in offered],
+            tools=[tool.openai_schema for tool in offered],
             output=None if omit_format else contract.output_format(self.evidence),
             max_tokens=self.max_tokens,
             temperature=contract.temperature,
             on_text=self._show_drafts if is_drafted else None,
         )
 
-    def _show_drafts(self, written: Text) -> None:
-        """Show drafts of the response that the model begins to write."""
-        self.models.written = written
+    def _show_drafts(self, read_text: Callable[[], str]) -> None:
+        self.models.read_text = read_text
         if self.run.show_draft is not None:
-            self.run.show_draft(lambda: self.draft().text)
+            self.run.show_draft(lambda: self.parse_current_draft().text)
 
-    def draft(self) -> ParseResult[T]:
+    def parse_current_draft(self) -> ParseResult[T]:
         """Return the part of the current response that may be shown now."""
-        # Reading a longer text would block the turns of other chats.
-        return draft_of(self.models.written()[:MAX_INLINE_CHARS], self.contract, self.evidence)
+        # Parsing longer text would block the event loop.
+        text = self.models.read_text()[:MAX_INLINE_CHARS]
+        return parse_draft(text, self.contract, self.evidence)
 
     async def call_tools(self, model_response: LLMResponse) -> None:
         """Run the calls of a response, and add their results to the messages and the evidence."""
@@ -247,10 +248,10 @@ class _Turn(Generic[T]):
     async def parse(self, model_response: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check."""
         with self.run.span.child("guard.output", "guardrail") as guard:
-            names = self.toolbox.tools
-            result = await parse_final_response(model_response, self.contract, self.evidence, names)
+            tools = self.toolbox.tools
+            result = await parse_final_response(model_response, self.contract, self.evidence, tools)
             error = result.error_type
-            if error == "grounding":  # all other errors are only shown on the span of the request
+            if error == "grounding":  # only these errors are recorded on the guard span
                 guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
         self.results.append(result)
         metadata = {"error_type": error, "reason": result.error} if error else None
@@ -259,7 +260,7 @@ class _Turn(Generic[T]):
 
     def add_feedback(self, model_response: LLMResponse, result: ParseResult[T]) -> None:
         """Show the model its invalid answer, unless it was cut off, and what is wrong with it."""
-        raw = "" if result.error_type in CUT_OFF else strip_thoughts(model_response.content)
+        raw = "" if result.error_type in CUT_OFF_ERRORS else strip_thoughts(model_response.content)
         self.chat.add_feedback(model_response, raw, self.contract.feedback(str(result.error)))
 
     async def build_response(self, outcome: Outcome, error_text: str | None) -> AgenticResponse[T]:
@@ -287,7 +288,7 @@ class _Turn(Generic[T]):
         contract, evidence = self.contract, self.evidence
         if outcome == "answered":
             return self.results[-1]
-        if outcome == "stopped" and (draft := self.draft()).is_valid:
+        if outcome == "stopped" and (draft := self.parse_current_draft()).is_valid:
             return draft
         if outcome not in TERMINAL:
             for result in reversed(self.results):

@@ -31,9 +31,9 @@ ResponseMode = Literal["prompt", "json_object", "json_schema"]
 ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
 """Fields of an assistant's message, or of its calls, that some servers want back: an echo."""
 
-Text = Callable[[], str]
+TextReader = Callable[[], str]
 """Returns what a model has written so far."""
-OnText = Callable[[Text], None]
+OnText = Callable[[TextReader], None]
 """Called when a response begins, with a function that returns its text so far."""
 
 

@@ -28,7 +28,7 @@ from agent.engine.messages import (
     LLMRequest,
     LLMResponse,
     Message,
-    Text,
+    TextReader,
     Usage,
     without_images,
 )
@@ -56,7 +56,7 @@ class ModelChain:
     """
 
     run: Run
-    written: Text = str
+    read_text: TextReader = str
     """Returns the text of the current response so far; the loop sets it when one begins."""
     _current: int = 0
 
@@ -99,7 +99,7 @@ class ModelChain:
         if limit := run.ledger.exhausted(run.limits):
             raise LimitReached(f"this turn has used up its {limit}")
         run.ledger.requests += 1
-        self.written = str
+        self.read_text = str
         parameters = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         with run.span.child(
             "llm.plan",
@@ -124,7 +124,7 @@ class ModelChain:
                 return await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
             if request.on_text is not None:
-                written, server = self.written(), model.base_url
+                written, server = self.read_text(), model.base_url
                 sizes = len(json.dumps(messages, default=str)), len(written)
                 usage = Usage(*(size // TOKEN_CHARS for size in sizes))
                 cut_off = LLMResponse(written, usage=usage, model=model.model, base_url=server)

@@ -103,7 +103,7 @@ async def parse_final_response(
     failure = _unusable(response, text, contract, tool_names)
     if failure is not None:
         is_cut = failure[0] == "truncated"
-        return _failed(*failure, draft_of(text, contract, evidence).answer if is_cut else None)
+        return _failed(*failure, parse_draft(text, contract, evidence).answer if is_cut else None)
     result = _read(text, contract)
     if result.answer is None:
         return result
@@ -259,7 +259,7 @@ def _failed(kind: str, problem: str, answer: T | None = None) -> ParseResult[T]:
     return ParseResult("", [], problem, kind, answer)
 
 
-def draft_of(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
+def parse_draft(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
     """Return the part of an unfinished response that may be shown; its text may be empty."""
     text, answer = strip_thoughts(text), None
     try:

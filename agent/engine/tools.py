@@ -65,7 +65,7 @@ class Tool:
     """The schema to show to the model instead of that of `arguments_model`."""
 
     @cached_property
-    def wire(self) -> JsonSchema:
+    def openai_schema(self) -> JsonSchema:
         """Return the tool as the model sees it, in the wire format of OpenAI."""
         parameters = self.parameters or _schema_of(self.arguments_model)
         function = {"name": self.name, "description": self.description, "parameters": parameters}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.engine.contract import Evidence
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.parsing import draft_of, parse_unfinished
+from agent.engine.parsing import parse_draft, parse_unfinished
 from agent.engine.run import Limits, Run, Stop
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -163,7 +163,7 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
         if (value := parse_unfinished(text[:end])) == known:
             continue
         known = value
-        draft = draft_of(text[:end], SOMMELIER, EVIDENCE)
+        draft = parse_draft(text[:end], SOMMELIER, EVIDENCE)
         if not draft.text:
             continue
         assert not INVENTED_WORDS & set(split_words(draft.text)), (text[:end], draft.text)

@@ -41,7 +41,7 @@ def filled(name: str, schema: Mapping[str, Any], word: str, year: int) -> Any:
 
 
 async def evidence_of(tool: Tool, word: str, year: int) -> Evidence:
-    properties = tool.wire["function"]["parameters"]["properties"]
+    properties = tool.openai_schema["function"]["parameters"]["properties"]
     given = {name: filled(name, each, word, year) for name, each in properties.items()}
     arguments = {name: value for name, value in given.items() if value is not None}
     arguments |= {"category": "WINE_BAR"} if "category" in properties else {}

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.documents.answer import CORRECTION, Answer, answer_question
-from agent.documents.citations import NOT_ENOUGH
+from agent.documents.citations import NOT_ENOUGH_PHRASE
 from agent.engine.run import Limits, Run
 from agent.i18n import translate, use_language
 from tests.doubles.model_server import ModelServer, Step, answer, refusal
@@ -59,7 +59,7 @@ async def test_citations_side_by_side_are_of_one_statement(model_server: ModelSe
 
 async def test_not_enough_information_is_a_valid_answer(model_server: ModelServer) -> None:
     with use_language("de"):
-        found = await ask(model_server, answer(f"{NOT_ENOUGH}."))
+        found = await ask(model_server, answer(f"{NOT_ENOUGH_PHRASE}."))
         assert found.text == translate("not_enough")
     assert (found.outcome, found.enough_information, found.citations) == ("answered", False, ())
     assert len(model_server.requests) == 1
@@ -108,7 +108,7 @@ async def test_when_nothing_is_left_the_passages_are_shown(model_server: ModelSe
     found = await ask(model_server, *[answer("They glow [methods/magic.md].")] * 3)
     assert (found.outcome, found.by_model) == ("fallback", False)
     assert found.note == translate("documents_model_failed")
-    assert found.text.startswith(f"{NOT_ENOUGH}.\n\n")
+    assert found.text.startswith(f"{NOT_ENOUGH_PHRASE}.\n\n")
     assert not found.enough_information
     assert f"{OYSTERS.text} [{OYSTERS.path}]" in found.text
     assert "magic" not in found.text

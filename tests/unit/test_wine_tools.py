@@ -29,7 +29,8 @@ def test_the_fixed_text_of_a_request_is_short(tools: dict[str, Tool]) -> None:
         built_in_prompts()["sommelier"], research_rules=rules, schema=SOMMELIER.output.schema_text
     )
     schemas = [
-        [tool.name, tool.description, tool.wire["function"]["parameters"]] for tool in offered
+        [tool.name, tool.description, tool.openai_schema["function"]["parameters"]]
+        for tool in offered
     ]
     assert "title" not in str(schemas)
     assert len(prompt.text) + len(as_text(schemas, 99_999)) < 7300
@@ -53,7 +54,7 @@ def test_the_schema_of_a_tool_may_have_mixed_choices_and_leaves_null_out() -> No
         """Pour a wine."""
         return f"{size} {unit}"
 
-    properties = tool(pour).wire["function"]["parameters"]["properties"]
+    properties = tool(pour).openai_schema["function"]["parameters"]["properties"]
     assert properties["size"] == {"enum": ["small", 50]}
     assert properties["unit"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
 
