@@ -41,7 +41,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call, also of a failed one: the tool message, evidence, the error's type."""
+    """The result of a successful or failed call: tool message, evidence, the error's type."""
 
     text: str
     sources: Mapping[str, object] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class ToolResult:
 class Tool:
     """A coroutine function that the model may call.
 
-    It receives an instance of `arguments_model` and the turn's run, with the span of this call. A
-    call may take `seconds`, by default the limit of the run.
+    It receives an instance of `arguments_model` and the turn's run, with the span of this call.
+    `seconds` is the time limit; default: the run's.
     """
 
     name: str
@@ -100,29 +100,29 @@ def tool(function: Callable[..., object]) -> Tool:
 
 
 class Toolbox:
-    """The tools of one turn, by name. Raises ValueError if two have one name."""
+    """The tools of one turn, by name. Raises ValueError if two share a name."""
 
     def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
         all_tools = [item if isinstance(item, Tool) else tool(item) for item in tools]
         self.tools: Mapping[str, Tool] = {item.name: item for item in all_tools}
         if len(self.tools) < len(all_tools):
-            raise ValueError(f"two tools have one name: {[item.name for item in all_tools]}")
+            raise ValueError(f"two tools share a name: {[item.name for item in all_tools]}")
 
-    async def call(self, call: ToolCall, run: Run) -> ToolResult:
+    async def call(self, tool_call: ToolCall, run: Run) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own."""
         if run.ledger.tool_calls >= run.limits.tool_calls:
             return _failed("limit", "the limit of tool calls is reached; answer with what is known")
         run.ledger.tool_calls += 1
-        found = self.tools.get(call.name)
-        name = f"tool.{found.name if found else 'unknown'}"
-        metadata = {"step": run.ledger.requests, "call_id": call.id}
-        with run.span.child(name, "tool", input=call.arguments, metadata=metadata) as span:
-            if found is None:
+        called_tool = self.tools.get(tool_call.name)
+        name = f"tool.{called_tool.name if called_tool else 'unknown'}"
+        metadata = {"step": run.ledger.requests, "call_id": tool_call.id}
+        with run.span.child(name, "tool", input=tool_call.arguments, metadata=metadata) as span:
+            if called_tool is None:
                 names = ", ".join(self.tools) or "none"
-                problem = f"there is no tool {quoted(call.name)}. Tools: {names}"
+                problem = f"there is no tool {quoted(tool_call.name)}. Tools: {names}"
                 result = _failed("unknown_tool", problem)
             else:
-                result = await _execute(found, call.arguments, run.for_tool(span))
+                result = await _execute(called_tool, tool_call.arguments, run.for_tool(span))
             span.update(output=result.text)
             if result.error_type:
                 run.ledger.tool_errors += 1
@@ -130,20 +130,20 @@ class Toolbox:
         return result
 
 
-async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
+async def _execute(called_tool: Tool, arguments: str, run: Run) -> ToolResult:
     """Run a tool within its time limit; return a failure as a result."""
-    seconds = min(tool.seconds or run.limits.tool_seconds, run.seconds_left)
+    seconds = min(called_tool.seconds or run.limits.tool_seconds, run.seconds_left)
     max_chars = run.limits.result_chars
     if len(arguments) > size_limits.ARGUMENT_CHARS:
         problem = f"the arguments have more than {size_limits.ARGUMENT_CHARS} characters"
         return _failed("invalid_arguments", problem)
     try:
-        parsed = tool.arguments_model.model_validate_json(_without_nulls(arguments))
+        parsed = called_tool.arguments_model.model_validate_json(_normalize_arguments(arguments))
     except ValidationError as error:
         return _failed("invalid_arguments", describe_validation_error(error))
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await tool.function(parsed, run)
+            output = await called_tool.function(parsed, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
         return ToolResult(as_text(output.content, max_chars), output.sources)
@@ -151,14 +151,14 @@ async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
         return _failed("tool_error", as_text(str(error), max_chars))
     except Exception as error:
         if limit.expired():  # our limit, not a TimeoutError that the tool raised itself
-            return _failed("timeout", f"{tool.name} took longer than {seconds:g} s")
-        error_type = log_failure(f"tool {tool.name} failed", error)
-        problem = f"{tool.name} failed ({error_type}); answer without it or try differently"
+            return _failed("timeout", f"{called_tool.name} took longer than {seconds:g} s")
+        error_type = log_failure(f"tool {called_tool.name} failed", error)
+        problem = f"{called_tool.name} failed ({error_type}); answer without it or try differently"
         return _failed(error_type, problem)
 
 
-def _without_nulls(arguments: str) -> str:
-    """Remove null values: some servers force the model to fill in every argument."""
+def _normalize_arguments(arguments: str) -> str:
+    """Remove nulls, which some servers force the model to fill in; turn empty text into `{}`."""
     if "null" in arguments and (values := json_object(arguments)):
         return json.dumps({name: value for name, value in values.items() if value is not None})
     return "{}" if arguments.strip() in {"", "null"} else arguments
@@ -169,7 +169,7 @@ def _failed(error_type: str, problem: str) -> ToolResult:
 
 
 def as_text(content: object, max_chars: int) -> str:
-    """Return a tool's content as the model reads it: a string or JSON, cut at a boundary."""
+    """Return a tool's content as the model reads it: text or JSON, cut at a sentence boundary."""
     if not isinstance(content, str):
         plain = to_jsonable_python(content, exclude_none=True)
         content = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
@@ -181,7 +181,7 @@ def as_text(content: object, max_chars: int) -> str:
 
 @lru_cache(128)  # making a schema takes a millisecond
 def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
-    """Return the schema of a tool's arguments, with every enum where it is used.
+    """Return the schema of a tool's arguments, with enums inlined.
 
     Titles, lengths, empty defaults, nulls and the class docstring cost tokens, and are left out.
     """
@@ -195,7 +195,7 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
 
 
 def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
-    """Return a part of a schema as `_schema_of` describes."""
+    """Inline enums and drop costly keywords."""
     if isinstance(node, list):
         return [_slim(item, enums) for item in node]
     if not isinstance(node, dict):

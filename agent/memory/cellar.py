@@ -87,7 +87,9 @@ def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
     return [item for item in items if item.count]
 
 
-def find_removal(items: Sequence[CellarItem], name: str, count: int | None) -> CellarItem | None:
+def find_item_to_remove(
+    items: Sequence[CellarItem], name: str, count: int | None
+) -> CellarItem | None:
     """Return the item with the negative count that removes bottles from a cellar.
 
     `name` is the item's id or words of its label; return None if no item has them. Without a

@@ -1,8 +1,8 @@
 """Tools with which the model stores and deletes facts about the user, and changes their cellar.
 
-A tool changes nothing itself: it returns a `Change`, which the commit that ends the turn applies.
-The reply lists the change below its text, with a button that undoes it. In texts for the model, the
-user is "the guest".
+A tool changes nothing itself: it returns a `Change`, applied when the turn is committed. The reply
+lists the change below its text, with a button that undoes it. In texts for the model, the user is
+"the guest".
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ from agent.memory.cellar import (
     MAX_NAME_CHARS,
     find_drinking_window,
     find_item_by_id,
-    find_removal,
+    find_item_to_remove,
     format_items,
     guess_wine,
     items_in_stock,
@@ -47,11 +47,11 @@ from agent.text import split_words
 from agent.turn import Change, Fact, Person, Reply, apply_change
 
 REMEMBER: Final = (
-    "Keep a lasting fact of the guest: hate (a wine they never drink), like, allergy, budget "
+    "Keep a lasting fact about the guest: hate (a wine they never drink), like, allergy, budget "
     "('up to 25 EUR' a bottle), or note (anything else, or about others: 'my wife: no eggs'). "
     "Short, in the guest's words. Do not keep what is known already or only wanted now."
 )
-FORGET: Final = "Forget a known fact of the guest, when they say that it is no longer true."
+FORGET: Final = "Forget a known fact about the guest, when they say that it is no longer true."
 CHANGE_CELLAR: Final = (
     "Change the guest's own cellar: add bottles that they say they bought, remove those that they "
     "drank or gave away. `wine` is its name with the vintage, or the wine_id that own_cellar "
@@ -63,7 +63,7 @@ OWN_CELLAR: Final = (
 )
 MAX_LISTED_ITEMS: Final = 60
 MAX_PARSED_CHARS: Final = 300
-"""Longer messages are not searched for exclusions to suggest as facts."""
+"""Longer messages are not searched for dislikes that could be suggested as facts."""
 
 
 class FactArguments(StrictModel):
@@ -96,9 +96,9 @@ def memory_tools() -> list[Tool]:
 async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
     """Return a change that adds a fact and removes the facts that contradict it."""
     person = get_person(run)
-    facts = find_new_facts(_parse_facts(arguments), person.facts)
+    facts = find_new_facts(_facts_from_arguments(arguments), person.facts)
     if not facts:
-        return ToolOutput("this fact of the guest is known already")
+        return ToolOutput("this fact about the guest is known already")
     removed = tuple(old for fact in facts for old in find_contradicted_facts(fact, person.facts))
     return _change_output("remembered", person, added_facts=facts, removed_facts=removed)
 
@@ -116,7 +116,7 @@ async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
     scores = {fact: similarity(fact) for fact in person.facts if fact.kind == arguments.kind}
     best = max(scores.values(), default=0)
     if best == 0:
-        raise ToolError("that is not among the known facts of the guest")
+        raise ToolError("that is not among the known facts about the guest")
     removed = tuple(fact for fact, score in scores.items() if score == best)
     return _change_output("forgotten", person, removed_facts=removed)
 
@@ -125,14 +125,14 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
     """Return a change that adds bottles to the user's cellar, or removes them."""
     person, name = get_person(run), arguments.wine
     if arguments.action == "remove":
-        item = find_removal(person.bottles, name, arguments.count)
+        item = find_item_to_remove(person.bottles, name, arguments.count)
         if item is None:
             raise ToolError("the guest owns no wine of this name; own_cellar lists theirs")
     elif owned := find_item_by_id(person.bottles, name):
         wine = dict(owned.wine)
         if arguments.price is not None:
             wine |= {"price": arguments.price, "currency": arguments.currency.value}
-        item = replace(owned, count=arguments.count, wine=wine)
+        item = replace(owned, count=arguments.count, wine=wine)  # in a change: the bottles added
     else:
         guessed = guess_wine(name, arguments.price, arguments.currency)
         item = to_cellar_item(guessed, arguments.count)
@@ -142,14 +142,13 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
 async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     """Return the wines in the user's cellar, with their counts and drinking windows."""
     person = get_person(run)
-    # List wines that the user hates, too, but none that contain their allergens: these are in the
-    # safety state, not in the facts.
+    # List hated wines, too. Allergens come from the safety state, so they still apply.
     person_without_facts = replace(person, facts=())
     owned = ((item, to_wine(item)) for item in items_in_stock(person.bottles))
     suitable = [(item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts)]
     if not suitable:
-        none = "the guest's cellar holds no bottles that they may drink"
-        raise ToolError(f"{none}; search_wines finds wines for sale")
+        message = "the guest's cellar holds no bottles that they may drink"
+        raise ToolError(f"{message}; search_wines finds wines for sale")
     records = [
         wine_record(wine)
         | {"bottles": item.count, "usually_best": find_drinking_window(item), "note": item.note}
@@ -159,7 +158,7 @@ async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     return ToolOutput({"owned_by_the_guest": records}, sources)
 
 
-def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
+def _facts_from_arguments(arguments: FactArguments) -> tuple[Fact, ...]:
     """Return the facts that a value states, one for each grape, region, allergen and so on.
 
     Raises:
@@ -170,26 +169,28 @@ def _parse_facts(arguments: FactArguments) -> tuple[Fact, ...]:
         case "note":
             return (Fact("note", value, value),)
         case "hate":
-            # The name of a grape is parsed as a like; the kind says that it is a hate.
+            # A grape's name parses as 'like'; use 'hate' instead.
             parsed = (fact for fact in parse_facts(value) if fact.kind in ("like", "hate"))
             facts = tuple(Fact("hate", fact.value, fact.original_text) for fact in parsed)
         case "allergy":
             # Words are parsed as allergens only in a text that mentions an allergy.
             allergens = {str(name) for name in parse_query(f"allergy {value}").without_allergens}
-            allergens |= {name for name in ALLERGIES if {name, f"{name}s"} & {*split_words(value)}}
+            words = split_words(value)
+            allergens |= {name for name in ALLERGIES if name in words or f"{name}s" in words}
             facts = tuple(Fact("allergy", allergen, value) for allergen in sorted(allergens))
         case "like" | "budget":
             if arguments.kind == "budget" and value.isdecimal():
                 value = f"up to {value}"
             facts = tuple(fact for fact in parse_facts(value) if fact.kind == arguments.kind)
     if not facts:
-        known = "grape, region, country, style or taste"
-        raise ToolError(f"this value names no known {known}; use kind note")
+        expected = {"allergy": "known allergen", "budget": "amount of money"}
+        missing = expected.get(arguments.kind, "known grape, region, country, style or taste")
+        raise ToolError(f"this value names no {missing}; use kind note")
     return facts
 
 
 def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
-    """Return an output with a change among its sources, from which the turn takes its changes."""
+    """Return an output with a change. The turn collects changes from `sources`."""
     change = Change(user_id=person.user_id, **changes)
     content = {"done": action, "note": "the guest sees this below your answer; do not repeat it"}
     # Equal changes have the same key, so that a repeated call is applied only once.
@@ -200,8 +201,7 @@ def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
 def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) -> Reply:
     """Return the reply with its changes merged, described in notes, and with suggested facts.
 
-    The merged change can be undone by `undo_id`, unless that is 0. The exclusions in the user's
-    message are suggested as facts.
+    `undo_id` 0 means that the change cannot be undone. The dislikes in `message` are suggested.
     """
     if not person.user_id:
         return reply

@@ -17,7 +17,7 @@ from telegram.ext import filters
 from agent.i18n import translate, use_language
 from agent.memory.cellar import (
     find_due_items,
-    find_removal,
+    find_item_to_remove,
     format_cellar,
     format_items,
     items_in_stock,
@@ -103,7 +103,7 @@ async def _show_or_change_cellar(update: Update, conversation: Conversation) -> 
     if action == "add" and item:
         await _store_and_confirm(update, conversation, bottles=(item,))
     elif action == "remove":
-        removal = find_removal(bottles, line, item.count if item else None)
+        removal = find_item_to_remove(bottles, line, item.count if item else None)
         await _store_and_confirm(update, conversation, bottles=(removal,) if removal else ())
     else:
         hint = f"\n\n{translate('cellar_hint')}" if items_in_stock(bottles) else ""

@@ -11,7 +11,7 @@ from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
 from agent.memory.cellar import (
     find_drinking_window,
-    find_removal,
+    find_item_to_remove,
     get_drinking_state,
     guess_wine,
     parse_cellar_item,
@@ -58,10 +58,11 @@ def test_the_drinking_window_is_usual_or_stated_by_the_user() -> None:
 
 def test_no_more_bottles_are_removed_than_there_are() -> None:
     taken = [
-        find_removal(ADA.bottles, *removal) for removal in (("barolo", 9), ("Chablis 2021", None))
+        find_item_to_remove(ADA.bottles, *removal)
+        for removal in (("barolo", 9), ("Chablis 2021", None))
     ]
     assert [change and change.count for change in taken] == [-6, -2]
-    assert find_removal(ADA.bottles, "Merlot", 1) is None
+    assert find_item_to_remove(ADA.bottles, "Merlot", 1) is None
 
 
 async def called(name: str, person: Person = ADA, **arguments: Any) -> ToolResult:
