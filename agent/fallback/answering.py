@@ -1,8 +1,7 @@
 """Rule-based answers: wines for a request, a document passage for a question.
 
 An answer begins with the interpretation of the request, so that the user can correct it, and ends
-with the words that were not understood. Documents are in English: questions in other languages are
-matched by their wine terms, which `terms.toml` translates.
+with the words that were not understood. `terms.toml` translates wine terms for English documents.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,13 +28,13 @@ from agent.tables import read_toml
 from agent.text import split_words
 from agent.turn import NOBODY, Person, Reply
 
-WINES_SHOWN: Final = 3
+MAX_WINES: Final = 3
 MAX_CHUNKS: Final = 8
 MAX_PASSAGE_CHARS: Final = 700
 MIN_TOPIC_LETTERS: Final = 3
 MIN_TOPIC_SHARE: Final = 0.5
 """The minimum share of a question's topics that a passage must mention."""
-NAME_FIELDS: Final = ("regions", "grapes", "countries")
+PROPER_NAME_FIELDS: Final = ("regions", "grapes", "countries")
 
 Kind = Literal["why", "details", "question", "wines", "help"]
 """The kind of a message:
@@ -55,12 +54,12 @@ class SearchOutcome:
     kind: Kind
     request: Request
     """The request of the message, merged with those of earlier messages."""
-    last_request: Request
+    own_request: Request
     """The request of the message by itself."""
     context: Context
     found_wines: FoundWines | None = None
     passage: Chunk | None = None
-    """A chunk of a document, with only the part of its text that answers the question."""
+    """The chunk of a document, cut to the part that answers the question."""
 
 
 class Fallback:
@@ -77,7 +76,7 @@ class Fallback:
         language: str = "",
         span: Span = NO_SPAN,
     ) -> SearchOutcome:
-        """Search wines or documents for the last of these messages.
+        """Search wines or documents to answer the last of these messages.
 
         Results are limited to what `person` may be shown. `language` is the user's language; empty
         means the current one.
@@ -87,16 +86,16 @@ class Fallback:
         shown = await get_wines(self._catalogue, shown_ids, person) if shown_ids else []
         wines = {wine.id: wine for wine in shown}
         request, context = merge_exchanges(exchanges, wines, language or current_language())
-        last_request = read_request(request.text, request.language)
-        if should_offer_alcohol_free(last_request, person):
-            # A question counts as a request for wine here: "what should I drink?"
+        own_request = read_request(request.text, request.language)
+        if should_offer_alcohol_free(own_request, person):
+            # Ignore earlier filters, and search even if it is a question: "what should I drink?"
             filters = {"styles": ("alcohol_free",)}
-            request = last_request = replace(last_request, filters=filters, is_question=False)
-        outcome = SearchOutcome(classify(last_request, context), request, last_request, context)
+            request = own_request = replace(own_request, filters=filters, is_question=False)
+        outcome = SearchOutcome(classify(own_request, context), request, own_request, context)
         if outcome.kind == "question" and self._documents is not None:
-            text = last_request.text
+            text = own_request.text
             with span.child("retrieve.documents", "retriever", input=text) as retrieval:
-                passage = await find_passage(text, last_request.language, self._documents)
+                passage = await find_passage(text, own_request.language, self._documents)
                 retrieval.update(output=[passage.id] if passage else [])
             return replace(outcome, passage=passage)
         if outcome.kind == "wines":
@@ -109,7 +108,7 @@ class Fallback:
 
 
 def should_offer_alcohol_free(request: Request, person: Person) -> bool:
-    """Return whether a message without filters asks what to drink, and wine is not advisable.
+    """Return whether to answer an open request with alcohol-free wines.
 
     A question without a new concern asks for knowledge: "what does sur lie mean?"
     """
@@ -125,10 +124,12 @@ def classify(request: Request, context: Context) -> Kind:
     if "why" in request.cues and context.last_shown:
         return "why"
     refers_to_shown_wine = bool(request.ordinals) and not request.cues & COMPARISON_CUES
+    # If no wines were shown, "the second" in a question does not refer to one.
     if refers_to_shown_wine and (context.last_shown or not request.is_question):
         return "details"
     if request.is_question:
         return "question"
+    # Cue words such as "cheaper" need wines to compare with.
     has_only_cues = request.cues and not request.describes_wine
     if request.is_empty or (has_only_cues and not context.last_shown):
         return "help"
@@ -137,29 +138,27 @@ def classify(request: Request, context: Context) -> Kind:
 
 def make_reply(outcome: SearchOutcome) -> Reply:
     """Return the reply to a message from the outcome of its search."""
-    request, last_request, context = outcome.request, outcome.last_request, outcome.context
+    request, own_request, context = outcome.request, outcome.own_request, outcome.context
     match outcome.kind:
         case "wines":
             return _search_reply(outcome, outcome.found_wines or FoundWines())
         case "why":
             intro = f"{_interpretation(request)} {_pairing_reason(request)}".strip()
             return _wine_reply(intro, context.last_shown, request)
-        case "details" if wines := context.find_referenced(last_request):
-            return _wine_reply(translate("fallback_details"), wines, last_request)
+        case "details" if wines := context.find_referenced(own_request):
+            return _wine_reply(translate("fallback_details"), wines, own_request)
         case "details":
             name = "fallback_which" if context.last_shown else "fallback_nothing_shown"
             return _text_reply(translate(name))
-        case "question" if outcome.passage is not None:
-            return _text_reply(_quote(outcome.passage))
-    is_on_topic = last_request.is_about_wine
-    if outcome.kind == "question":
-        text = translate("fallback_only")
-        is_on_topic = is_on_topic or last_request.describes_wine
-    else:
-        is_comparison = last_request.cues & COMPARISON_CUES
-        lead = translate("fallback_nothing_shown") if is_comparison else ""
-        text = f"{lead} {translate('fallback_help')}".strip()
-    return _text_reply(text, "informational" if is_on_topic else "off_topic")
+        case "question":
+            text = _quote(outcome.passage) if outcome.passage else translate("fallback_only")
+            is_about_wine = own_request.is_about_wine or own_request.describes_wine
+            return _text_reply(text, is_on_topic=bool(outcome.passage) or is_about_wine)
+        case "help":
+            is_comparison = own_request.cues & COMPARISON_CUES
+            lead = f"{translate('fallback_nothing_shown')} " if is_comparison else ""
+            text = f"{lead}{translate('fallback_help')}"
+            return _text_reply(text, is_on_topic=own_request.is_about_wine)
 
 
 def _quote(passage: Chunk) -> str:
@@ -175,18 +174,19 @@ def _interpretation(request: Request) -> str:
     return translate("fallback_read", request=escape(description))
 
 
-def _text_reply(text: str, response_type: ResponseType = "informational") -> Reply:
+def _text_reply(text: str, *, is_on_topic: bool = True) -> Reply:
     """Return a reply without wines."""
+    response_type: ResponseType = "informational" if is_on_topic else "off_topic"
     return Reply(text=text, answer=SommelierResponse(response_type=response_type, intro=text))
 
 
 def _search_reply(outcome: SearchOutcome, found: FoundWines) -> Reply:
     """Return a reply with the wines found, after the interpretation of the request."""
     request, interpretation = outcome.request, _interpretation(outcome.request)
-    caveats = "\n\n".join(_caveats(outcome.last_request))
+    caveats = "\n\n".join(_caveats(outcome.own_request))
     if not found.wines:
-        all_were_shown = request.cues and outcome.context.shown_ids
-        nothing = translate("fallback_all_shown" if all_were_shown else "fallback_nothing")
+        asked_for_more = request.cues and outcome.context.shown_ids
+        nothing = translate("fallback_all_shown" if asked_for_more else "fallback_nothing")
         if request.name:
             nothing = translate("fallback_no_name", name=escape(request.name))
         return _text_reply("\n\n".join(filter(None, (interpretation, nothing, caveats))))
@@ -198,19 +198,17 @@ def _search_reply(outcome: SearchOutcome, found: FoundWines) -> Reply:
         "" if "foods" in found.unmet_fields else _pairing_reason(request),
     )
     intro = "\n\n".join(filter(None, (interpretation, " ".join(filter(None, sentences)))))
-    return _wine_reply(intro, found.wines[:WINES_SHOWN], request, caveats)
+    return _wine_reply(intro, found.wines[:MAX_WINES], request, caveats)
 
 
 def _wine_reply(intro: str, wines: Sequence[Wine], request: Request, closing: str = "") -> Reply:
-    """Return a reply with wines, described for a request.
-
-    The catalogue's notes on a wine are in English, so only English replies contain them.
-    """
+    """Return a reply with a card per wine, described for a request."""
     recommendations: list[WineRecommendation] = []
     cards: list[str] = []
     for number, wine in enumerate(wines, start=1):
         text = describe_wine(wine, request)
         recommendations.append(WineRecommendation(wine_id=wine.id, description=text))
+        # Notes are in English, so only English replies contain them.
         notes = f"\n{wine.notes}" if wine.notes and current_language() == "en" else ""
         cards.append(render_wine(wine, escape(text + notes), f"{number}. ", user_text=request.text))
     return Reply(
@@ -240,52 +238,54 @@ def _caveats(request: Request) -> Iterator[str]:
         yield translate("fallback_unknown", words=words)
 
 
-Topic = tuple[str, ...]
+Synonyms = tuple[str, ...]
 """Synonyms for a topic of a question; a text that contains one of them mentions the topic."""
 
 
 async def find_passage(question: str, language: str, documents: DocumentStore) -> Chunk | None:
     """Return the passage that answers a question best, or None if none mentions its topics."""
-    topics, words = _find_topics(question, language)
-    every_topic = [*topics, *words]
-    if not every_topic:
+    topics, word_topics = _find_topics(question, language)
+    all_topics = [*topics, *word_topics]
+    if not all_topics:
         return None
-    english = " ".join(word for topic in topics for word in topic)
-    chunks = await documents.search([question, english or question], limit=MAX_CHUNKS)
+    topic_words = " ".join(word for topic in topics for word in topic)
+    chunks = await documents.search([question, topic_words or question], limit=MAX_CHUNKS)
 
     def relevance(chunk: Chunk) -> tuple[float, float]:
         headings = f"{chunk.title} {chunk.location}"
-        return _topic_share(every_topic, headings), _topic_share(every_topic, chunk.title)
+        return _topic_share(all_topics, headings), _topic_share(all_topics, chunk.title)
 
     # Without a topic in English, the passage must contain every word of the question.
     min_share = MIN_TOPIC_SHARE if topics else 1
     for chunk in sorted(chunks, key=relevance, reverse=True):
-        if _topic_share(topics or words, chunk.source_text) >= min_share:
-            text = best_passage(chunk.text, f"{question} {english}", MAX_PASSAGE_CHARS)
+        if _topic_share(topics or word_topics, chunk.source_text) >= min_share:
+            text = best_passage(chunk.text, f"{question} {topic_words}", MAX_PASSAGE_CHARS)
             return replace(chunk, text=text)
     return None
 
 
-def _find_topics(question: str, language: str) -> tuple[list[Topic], list[Topic]]:
-    """Return the topics of a question in English, and a topic for each of its content words."""
+def _find_topics(question: str, language: str) -> tuple[list[Synonyms], list[Synonyms]]:
+    """Return the English topics of a question, and a topic for each of its content words."""
     tokens = tokenize(question)
     phrases = find_phrases(tokens, language)
-    names = (name for phrase in phrases for field in NAME_FIELDS for name in phrase.values(field))
+    names = (
+        name for phrase in phrases for field in PROPER_NAME_FIELDS for name in phrase.values(field)
+    )
     topics = [tuple(split_words(name)) for name in names]
-    words: list[Topic] = []
+    word_topics: list[Synonyms] = []
     for word in _content_words(tokens, phrases, language):
-        # In the table `*` stands for any ending: "reif*".
+        # In the table `*` stands for any ending: "reif*". Take the longest key found.
         beginnings = (f"{word[:length]}*" for length in range(len(word), 2, -1))
         topics += [_load_terms()[key] for key in (word, *beginnings) if key in _load_terms()][:1]
-        words.append((word,))
-    return list(dict.fromkeys(topics)), list(dict.fromkeys(words))
+        word_topics.append((word,))
+    return list(dict.fromkeys(topics)), list(dict.fromkeys(word_topics))
 
 
 def _content_words(
     tokens: Sequence[Token], phrases: Sequence[Phrase], language: str
 ) -> Iterator[str]:
-    """Yield the folded words without common words and grammatical phrases."""
-    # Phrases about serving, such as "how cold", are both grammar and content.
+    """Yield the words in the form of `split_words`, without common and grammatical ones."""
+    # Keep phrases about serving, such as "how cold": they are both grammar and content.
     grammar = [item for item in phrases if item.values("role") and not item.has_role("serving")]
     skipped = {index for phrase in grammar for index in phrase.indices}
     common = common_words(language) | stop_words()
@@ -295,16 +295,16 @@ def _content_words(
             yield word
 
 
-def _topic_share(topics: Sequence[Topic], text: str) -> float:
+def _topic_share(topics: Sequence[Synonyms], text: str) -> float:
     """Return the share of the topics that a text mentions."""
     stems = {stem(word) for word in split_words(text)}
     return sum(not stems.isdisjoint(map(stem, topic)) for topic in topics) / len(topics)
 
 
 @cache
-def _load_terms() -> Mapping[str, Topic]:
+def _load_terms() -> Mapping[str, Synonyms]:
     """Return the English words for each wine term, in any language."""
-    terms: dict[str, Topic] = {}
+    terms: dict[str, Synonyms] = {}
     for english, others in read_toml(dict[str, str], DATA_FOLDER / "terms.toml").items():
         topic = tuple(english.split())
         for word in (*topic, *others.split()):

@@ -22,19 +22,20 @@ MAX_PHRASE_WORDS: Final = 7
 MIN_PLURAL_LETTERS: Final = 4
 """Shorter words are not taken for plurals."""
 MIN_PART_LETTERS: Final = 4
-"""The minimum length of a part of a compound word."""
+"""The minimum length of the known part of a compound word."""
+MIN_REST_CHARS: Final = 2
 MIN_FOREIGN_LETTERS: Final = 4
-"""The minimum length of a phrase that is understood in other languages than its own."""
+"""The minimum length of a phrase that is understood in languages other than its own."""
 MIN_SCORE_RATIO: Final = 1.3
-"""The minimum ratio of the score of a detected language to that of the user's language."""
+"""A detected language must beat the user's language by this factor."""
 MIN_SCORE: Final = 0.4
 """The minimum score of a detected language."""
 OWN_LANGUAGE_FIELDS: Final = frozenset(
     {"role", "cue", "ordinal", "order", "usual_max_price", "number", "allergen"}
 )
-"""Fields whose phrases are understood only in messages in their language."""
+"""Request fields whose phrases are understood only in messages in their language."""
 COMPOUND_FIELDS: Final = frozenset({"dish", "colour", "styles", "countries", "regions", "grapes"})
-"""Fields whose phrases occur in compound words, such as "Braten" in "Zwiebelrostbraten"."""
+"""Request fields whose phrases occur in compounds, such as "Braten" in "Zwiebelrostbraten"."""
 COMPOUND_LANGUAGES: Final = ("de", "nl")
 PHRASE_LANGUAGES: Final = (*DETECTED_LANGUAGES, "any")
 """The language keys in the tables; phrases under `any` belong to every language."""
@@ -46,11 +47,11 @@ DASHES: Final = "-–—"
 PhraseKey = tuple[str, ...]
 """The stems of the words of a phrase."""
 Meanings = Mapping[str, tuple[str, ...]]
-"""The meaning of a phrase: values by field of a request; the field `role` is a grammatical role."""
+"""Maps request fields to the values of a phrase; the field `role` is its grammatical role."""
 
 
 class Dish(NamedTuple):
-    """The foods in a dish and the name of its pairing; a side is ignored next to a main dish."""
+    """The foods in a dish and the name of its pairing; a side counts only without a main dish."""
 
     foods: tuple[str, ...]
     pairing: str = ""
@@ -82,13 +83,13 @@ def load_dishes() -> tuple[Dish, ...]:
 
 
 def load_pairings() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """Return the pairings by name: filters for the wines that suit a food, best values first."""
+    """Return wine filters by name of a pairing, preferred values first."""
     return _load_table("pairings")
 
 
 @cache
 def load_profiles() -> Mapping[str, Profile]:
-    """Return the profiles of grapes and regions by name."""
+    """Return the profiles of grapes and regions by name; the table `grapes` contains both."""
     rows = {name: row for table in _load_table("grapes").values() for name, row in table.items()}
     return {
         name: Profile(_split_phrases(row.get("grapes", "")), *row["profile"].split())
@@ -103,7 +104,7 @@ def find_profile(names: Sequence[str]) -> Profile | None:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a number or a punctuation mark: `text[start:end]` of a message."""
+    """The word, number or punctuation mark `text[start:end]`; `stem` is its folded singular."""
 
     written: str
     stem: str
@@ -135,7 +136,7 @@ class Phrase:
         return range(self.start, self.end)
 
     def values(self, field: str) -> tuple[str, ...]:
-        """Return its values of a field, empty if it has none."""
+        """Return the phrase's values for a field, empty if it has none."""
         return self.meanings.get(field, ())
 
     def has_role(self, role: str) -> bool:
@@ -153,11 +154,12 @@ def strip_plural(word: str) -> str:
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the words, numbers and punctuation of a text; dashes only directly before amounts."""
+    """Return the tokens of a text, without dashes unless an amount or the end follows."""
     text = text[:MAX_TEXT_CHARS]
     return [
         Token(match[0], strip_plural(fold(match[0])), *match.span())
         for match in TOKEN.finditer(text)
+        # A final dash passes too, since "" is in every string: "-" is a phrase of the table.
         if match[0] not in DASHES or text[match.end() : match.end() + 1] in "0123456789€$£"
     ]
 
@@ -174,7 +176,7 @@ def _split_phrases(row: str) -> tuple[str, ...]:
 
 
 class _Entry(NamedTuple):
-    """A row of a table: its meanings, and the phrases that have them by language."""
+    """A row of a table: its meanings, and its phrases by language."""
 
     meanings: Meanings
     phrases: Mapping[str, tuple[str, ...]]
@@ -218,10 +220,10 @@ def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
 
 @cache
 def load_display_names() -> Mapping[tuple[str, str], Mapping[tuple[str, ...], str]]:
-    """Return the display names of values, by field and language: the first phrase of a row."""
+    """Return the names of values by field and language: the first phrase of each row."""
     names: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
     for entry in _load_entries():
-        if len(entry.meanings) == 1:
+        if len(entry.meanings) == 1:  # a phrase with more meanings does not name one value
             ((field, values),) = entry.meanings.items()
             for language, phrases in entry.phrases.items():
                 names.setdefault((field, language), {}).setdefault(values, phrases[0])
@@ -235,6 +237,7 @@ def _known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
     for key, by_language in load_lexicon().items():
         meanings: Meanings = {**by_language.get("any", {}), **by_language.get(language, {})}
         if not meanings and len("".join(key)) >= MIN_FOREIGN_LETTERS:
+            # If several foreign languages have the phrase, the first one in the table counts.
             foreign = next(iter(by_language.values()))
             meanings = {field: foreign[field] for field in foreign.keys() - OWN_LANGUAGE_FIELDS}
         if meanings:
@@ -259,18 +262,15 @@ def _load_compound_parts() -> Mapping[str, Meanings]:
 def _compound_meanings(word: str) -> Meanings:
     """Return the meanings of the longest known ending of a word, or else of its beginning."""
     parts = _load_compound_parts()
-    endings = (word[start:] for start in range(2, len(word) - MIN_PART_LETTERS + 1))
-    beginnings = (word[:end] for end in range(len(word) - 2, MIN_PART_LETTERS - 1, -1))
-    return next((parts[part] for part in (*endings, *beginnings) if part in parts), {})
+    suffixes = (word[start:] for start in range(MIN_REST_CHARS, len(word) - MIN_PART_LETTERS + 1))
+    prefixes = (word[:end] for end in range(len(word) - MIN_REST_CHARS, MIN_PART_LETTERS - 1, -1))
+    return next((parts[part] for part in (*suffixes, *prefixes) if part in parts), {})
 
 
 def _match_phrases(
     tokens: Sequence[Token], known: Container[PhraseKey]
 ) -> Iterator[tuple[int, PhraseKey]]:
-    """Yield the longest known phrases with the index of their first token, from left to right.
-
-    A token that no phrase begins with is yielded with an empty key.
-    """
+    """Yield each longest phrase's start and key; tokens starting no phrase get an empty key."""
     stems = tuple(token.stem for token in tokens)
     index = 0
     while index < len(stems):
@@ -293,10 +293,7 @@ def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
 
 
 def detect_message_language(text: str, default: str) -> str:
-    """Return the language of a message by its common words and its known phrases.
-
-    It is `default`, the user's language, unless another language clearly wins.
-    """
+    """Return a message's language: the user's `default`, unless another one clearly wins."""
     lexicon, scores = load_lexicon(), score_languages(text)
     for _, key in _match_phrases(tokenize(text), lexicon):
         if len("".join(key)) >= MIN_FOREIGN_LETTERS:
@@ -309,7 +306,7 @@ def detect_message_language(text: str, default: str) -> str:
 
 
 def get_display_name(field: str, values: Sequence[Any], language: str) -> str:
-    """Return the name of these values together in a language, or an empty string."""
+    """Return the name of this combination of values in a language, or an empty string."""
     key = tuple(map(str, values))
     names = (load_display_names().get((field, code), {}) for code in (language, "any", "en"))
     return next((names_by_values[key] for names_by_values in names if key in names_by_values), "")
@@ -318,6 +315,9 @@ def get_display_name(field: str, values: Sequence[Any], language: str) -> str:
 @cache
 def get_food_name(food: str, language: str) -> str:
     """Return the name of a food of the catalogue in a language, or else in English."""
+    english = food.replace("_", " ")
+    if language == "en":
+        return english
     indices = (str(index) for index, dish in enumerate(load_dishes()) if dish.foods == (food,))
-    names = (get_display_name("dish", (index,), language) for index in indices if language != "en")
-    return next(filter(None, names), food.replace("_", " "))
+    names = (get_display_name("dish", (index,), language) for index in indices)
+    return next(filter(None, names), english)

@@ -92,7 +92,7 @@ async def ask_small_model(
         return replace(response, text=text)
     # "Why the first one?" finds nothing new: it is about wines that were shown.
     context = outcome.context
-    shown = context.find_referenced(outcome.last_request) or context.last_shown
+    shown = context.find_referenced(outcome.own_request) or context.last_shown
     found = outcome.found_wines
     wines = (found.wines if found else shown)[:MAX_WINES]
     if not wines:
