@@ -91,12 +91,12 @@ def _exit_status(error: Exception) -> int | None:
     from bot.telegram.connection import TokenRejected
     from bot.updates.locks import AlreadyRunning
     from config import SettingsError
-    from db.engine import DatabaseUnavailable
+    from db.engine import DatabaseUnusable
     from db.wines.lists import CatalogueFileError
 
     if isinstance(error, SettingsError | TokenRejected):
         return 2
-    expected = AlreadyRunning | CannotListen | CatalogueFileError | DatabaseUnavailable
+    expected = AlreadyRunning | CannotListen | CatalogueFileError | DatabaseUnusable
     return 1 if isinstance(error, expected) else None
 
 

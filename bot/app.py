@@ -64,7 +64,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     Raises:
         AlreadyRunning: another process runs the bot with this SQLite file.
         CannotListen: the HTTP address is taken.
-        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
+        DatabaseUnusable: no connection, or a Postgres that was not upgraded.
         SettingsError: the bot token is missing, or another setting is wrong.
         TokenRejected: Telegram does not know the token.
     """

@@ -38,7 +38,7 @@ from config import Server, Settings, SettingsError, describe
 from db.documents.store import SqlDocumentStore, load_starter_documents
 from db.engine import (
     REVISION,
-    DatabaseUnavailable,
+    DatabaseUnusable,
     Sessions,
     create_engine,
     find_revision,
@@ -99,7 +99,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
     """Open all configured resources; close them at the end of the block.
 
     Raises:
-        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
+        DatabaseUnusable: no connection, or a Postgres that was not upgraded.
         SettingsError: the file of CARE_TEXTS is not valid.
     """
     async with AsyncExitStack() as stack:
@@ -145,7 +145,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
     """Open the database with the schema of this version; add the starter wines and documents.
 
     Raises:
-        DatabaseUnavailable: no connection, or a Postgres that was not upgraded.
+        DatabaseUnusable: no connection, or a Postgres that was not upgraded.
     """
     async with open_engine(settings) as engine:
         if engine.dialect.name == "sqlite":
@@ -162,10 +162,10 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
 
 
 async def require_newest_schema(engine: AsyncEngine) -> None:
-    """Raise DatabaseUnavailable if the database was not upgraded to this version."""
+    """Raise DatabaseUnusable if the database was not upgraded to this version."""
     revision = await find_revision(engine)
     if revision != REVISION:
-        raise DatabaseUnavailable(
+        raise DatabaseUnusable(
             f"The database is at revision {revision or 'none'}, this version needs "
             f"{REVISION}: run `sommelier db upgrade`."
         )

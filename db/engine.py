@@ -53,18 +53,18 @@ POOL_SIZE: Final = 10
 
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
-"""Tries for a call that may fail; together they take a second or two."""
+"""Tries for a call whose failure is acceptable; together they take a second or two."""
 REVISION: Final = "a001"
 """The schema revision that this release needs: the newest in `migrations`."""
 MIGRATION_LOCK: Final = 7_303_014
 """The key of the advisory lock for migrations; no other code uses it."""
 
 
-class DatabaseUnavailable(Exception):
-    """The database cannot be opened or reached. The message contains no password."""
+class DatabaseUnusable(Exception):
+    """The database cannot be opened or used. The message contains no password."""
 
 
-TRANSIENT_ERRORS: Final = (OperationalError, InterfaceError, PoolTimeout, DatabaseUnavailable)
+TRANSIENT_ERRORS: Final = (OperationalError, InterfaceError, PoolTimeout, DatabaseUnusable)
 """Errors of a database that is unreachable, locked or full: a retry may help."""
 
 
@@ -73,7 +73,7 @@ class Sessions:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._session_factory = async_sessionmaker(engine, expire_on_commit=False)
-        self._file = None if engine.dialect.name != "sqlite" else Path(engine.url.database or "")
+        self._file = Path(engine.url.database or "") if engine.dialect.name == "sqlite" else None
         self._inode = self._find_inode()
         self._write_lock = asyncio.Lock() if self._file else nullcontext()
 
@@ -86,7 +86,7 @@ class Sessions:
         """Open a session, and commit at the end of the block or roll back if it raises.
 
         Raises:
-            DatabaseUnavailable: the file of an SQLite database was deleted or replaced.
+            DatabaseUnusable: the file of an SQLite database was deleted or replaced.
             ValueError: the database rejects a value. The message does not contain it.
         """
         async with self._write_lock:
@@ -96,7 +96,7 @@ class Sessions:
                     yield session
             except DataError as error:
                 raise ValueError(type(error.orig).__name__) from None
-            # The file may have been replaced during the commit: the data is lost then.
+            # The file may have been replaced during the commit; in that case the data is lost.
             self._check_file()
 
     async def checkpoint(self) -> None:
@@ -106,12 +106,12 @@ class Sessions:
                 await session.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     def _check_file(self) -> None:
-        """Raise DatabaseUnavailable if the opened SQLite file was deleted or replaced.
+        """Raise DatabaseUnusable if the opened SQLite file was deleted or replaced.
 
         The error is transient: an operator may restore the file.
         """
         if self._find_inode() != self._inode:
-            raise DatabaseUnavailable(
+            raise DatabaseUnusable(
                 f"The database {self._file} was deleted or replaced while it was in use. The bot "
                 "accepts no updates. Restore the file, or restart to use the new one."
             )
@@ -132,12 +132,12 @@ class SqlRepository:
     sessions: Sessions
     now: Callable[[], datetime] = utc_now
 
-    async def _first(self, query: sa.Select[T]) -> T | None:
+    async def _first_value(self, query: sa.Select[T]) -> T | None:
         """Return the first column of the first row; None if no row matches."""
         async with self.sessions() as session:
             return await session.scalar(query)
 
-    async def _all(self, query: sa.Select[T]) -> list[T]:
+    async def _values(self, query: sa.Select[T]) -> list[T]:
         """Return the first column of all rows."""
         async with self.sessions() as session:
             return list(await session.scalars(query))
@@ -202,12 +202,12 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
     logged.
 
     Raises:
-        DatabaseUnavailable: the URL is malformed, or the folder of the file cannot be created.
+        DatabaseUnusable: the URL is malformed, or the folder of the file cannot be created.
     """
     try:
         parsed = sa.make_url(url)
     except (ArgumentError, ValueError):
-        raise DatabaseUnavailable("DATABASE_URL is not a database URL.") from None
+        raise DatabaseUnusable("DATABASE_URL is not a database URL.") from None
     if parsed.get_backend_name() == "sqlite":
         path = Path(parsed.database or "").expanduser()
         _create_private_file(path)
@@ -225,7 +225,7 @@ def _create_private_file(path: Path) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise DatabaseUnavailable(
+        raise DatabaseUnusable(
             f"The database's folder {path.parent} cannot be created: {error.strerror}. "
             "Choose another in DATABASE_URL."
         ) from None
@@ -248,7 +248,7 @@ async def find_revision(engine: AsyncEngine) -> str | None:
     """Return the schema revision of a database; None if it is empty.
 
     Raises:
-        DatabaseUnavailable: connecting failed. The message names the database and the reason.
+        DatabaseUnusable: connecting failed. The message names the database and the reason.
     """
     query = sa.text("SELECT version_num FROM alembic_version")
     try:
@@ -262,7 +262,7 @@ async def find_revision(engine: AsyncEngine) -> str | None:
         reason = str(cause).strip().partition("\n")[0].rstrip(".") or type(cause).__name__
         if password := engine.url.password:
             reason = reason.replace(password, "***")
-        raise DatabaseUnavailable(
+        raise DatabaseUnusable(
             f"The database {_mask_url(engine.url)} cannot be reached: {reason}. Check DATABASE_URL."
         ) from None
 
@@ -271,13 +271,13 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
     """Migrate to the newest schema in one transaction. Concurrent migrations wait for it.
 
     Raises:
-        DatabaseUnavailable: connecting failed, or another release created the tables.
+        DatabaseUnusable: connecting failed, or another release created the tables.
     """
     if await find_revision(engine) == REVISION:
         return
     async with engine.begin() as connection:
-        # Take the lock before calling alembic: its state is global, so not even two tasks of one
-        # process may run it at once.
+        # Take the lock before calling alembic: its state is global, so even within one process,
+        # only one task may run it.
         if engine.dialect.name == "sqlite":
             await connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
@@ -298,7 +298,7 @@ def _upgrade(connection: sa.Connection) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError as error:  # the revision is unknown
-        raise DatabaseUnavailable(
+        raise DatabaseUnusable(
             f"The tables of the database {_mask_url(connection.engine.url)} were made by another "
             f"release ({error}; this one knows up to {REVISION}). Start that release, or set "
             "DATABASE_URL to a new database."

@@ -26,7 +26,7 @@ from bot.resources import model_of, open_engine, require_newest_schema
 from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
 from db.documents.store import SqlDocumentStore
-from db.engine import DatabaseUnavailable, Sessions, find_revision
+from db.engine import DatabaseUnusable, Sessions, find_revision
 from db.wines.catalogue import SqlCatalogue
 
 LANGFUSE_SECONDS: Final = 5
@@ -91,7 +91,7 @@ async def run_checks(settings: Settings) -> bool:
             mark, report = "✗", f"no answer within {CHECK_SECONDS} seconds"
         except NotConfigured as error:
             mark, report = "–", f"not configured; {error}"
-        except (AgentError, DatabaseUnavailable, SettingsError) as error:
+        except (AgentError, DatabaseUnusable, SettingsError) as error:
             mark, report = "✗", str(error)
         typer.echo(f"{mark} {name}: {report}")
         is_healthy = is_healthy and mark != "✗"

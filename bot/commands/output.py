@@ -63,7 +63,7 @@ def run_with_database(settings: "Settings", function: "Callable[[Sessions], Awai
     """Open the database, call a function with its sessions, and return the result.
 
     Raises:
-        DatabaseUnavailable: there is no connection, or a Postgres database has an old schema.
+        DatabaseUnusable: there is no connection, or a Postgres database has an old schema.
     """
     from bot.resources import open_database
 

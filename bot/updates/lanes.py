@@ -43,11 +43,11 @@ MAX_INLINE_QUERIES: Final = 32
 """Maximum concurrent inline queries. Others are dropped: the next letter typed sends a new one."""
 RETRY_BASE_SECONDS: Final = 0.2
 """The delay after try n is this times 2**n: 0.4 s after the first."""
-DIED: Final = "the process died while this update was answered"
+DIED: Final = "the process died while this update was being answered"
 CANNOT_READ: Final = "the library cannot read it"
 
 SUSPECT_TRIES: Final = 2
-"""Turns that were begun this often run one at a time.
+"""Of the turns started this many times, only one runs at a time.
 
 After a crash the tries of all running turns have increased, and the cause is not known. If such
 turns run one at a time, the next crash increases only the tries of the turn that causes it."""
@@ -55,9 +55,9 @@ turns run one at a time, the next crash increases only the tries of the turn tha
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """A queue of updates (`lane_of` returns which), with a task while it is in use.
+    """Updates of one chat (`lane_of` returns which), handled in order by a task.
 
-    `new_updates` is set when updates were accepted that the task has not read.
+    `new_updates` is set when there are updates the task has not read.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Lanes:
         return [lane.task for lane in self._lanes.values() if lane.task]
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
-        """Store updates and schedule their lanes; on return they are committed."""
+        """Commit updates and schedule their lanes; answer inline queries without storing them."""
         rows = [row_of(payload) for payload in payloads if INLINE not in payload]
         if rows:
             await self.inbox.accept(rows)
@@ -123,8 +123,8 @@ class Lanes:
 
     async def watch(self) -> None:
         """Take over lanes that no process runs, and act on notices of other processes, forever."""
-        task = "looking for lanes that nobody runs"
-        take_over = partial(run_every, self.locks.poll_seconds, task, self.schedule_unowned)
+        description = "looking for lanes that nobody runs"
+        take_over = partial(run_every, self.locks.poll_seconds, description, self.schedule_unowned)
         await run_all(self._listen, take_over)
 
     async def _listen(self) -> None:
@@ -145,14 +145,14 @@ class Lanes:
         for name in unowned:
             self.schedule(name)
 
-    async def finish(self, seconds: float = 0) -> None:
-        """Begin no more turns, and cancel those that still run after `seconds`.
+    async def finish(self, grace_seconds: float = 0) -> None:
+        """Begin no more turns, and cancel those that still run after `grace_seconds`.
 
         Waiting updates are handled by another replica or after the next start.
         """
         self._closing.set()
         if self.running and self.ready.is_set():
-            await asyncio.wait(self.running, timeout=seconds)
+            await asyncio.wait(self.running, timeout=grace_seconds)
         tasks = [*self._inline, *self.running]
         for task in tasks:
             task.cancel()
@@ -170,7 +170,7 @@ class Lanes:
             if not waiting:
                 return False
             # Skipping a locked lane is safe: the process with the lock calls `run_next` again after
-            # releasing it, and so reads these updates.
+            # releasing it; then it will see these updates.
             async with self.locks.lock(lane.name) as acquired:
                 if not acquired or self._closing.is_set():
                     return False
@@ -188,8 +188,8 @@ class Lanes:
             log_failure("A lane stops until it is scheduled again", error)
         finally:
             # There must be no await between the last check of `new_updates` and this line:
-            # `schedule` would wake a lane whose task has ended. After an error, the updates wait
-            # for `schedule_unowned`.
+            # otherwise `schedule` could wake a lane whose task has ended. After an error, the
+            # updates wait for `schedule_unowned`.
             del self._lanes[lane.name]
 
     async def _run_turn(self, lane: Lane, waiting: Sequence[UpdateRow]) -> None:
@@ -210,24 +210,26 @@ class Lanes:
         except TurnTaken:
             log.warning("The turn of update %s is run by another process now", first.update_id)
         finally:
-            turn.on_delivery(Delivery())  # the turn no longer runs here, sent or not
+            # Nothing was sent, or this call is the second and changes nothing.
+            turn.on_delivery(Delivery())
 
     async def _run_try(
         self, lane: Lane, turn: CurrentTurn, joining: Sequence[int]
     ) -> Sequence[int] | None:
         """Begin, handle, commit and send a turn; `joining` are the ids of updates that join it.
 
-        Return the ids of updates that join the next try; None if the turn has ended.
+        Return None if the turn has ended, the ids of updates that join it if it must be restarted,
+        or () if it must be retried.
         """
         row = turn.update
         tries = row.tries + 1
         turn.restart()
         for _ in joining:
-            self.metrics.count_update("coalesced")
-        begin = partial(self.inbox.begin, row, joining, tries=tries)
-        payloads, outbox = await retry_forever(begin)
-        # Check this after `begin`: only the process that began a turn may set it aside. If the row
-        # has an error, an earlier process has committed the apology, which is still to be sent.
+            self.metrics.count_update("coalesced")  # the name of joining in metrics
+        # `begin` also updates `row.tries` and `row.epoch`.
+        payloads, outbox = await retry_forever(partial(self.inbox.begin, row, joining, tries=tries))
+        # Only now, because only the process that began a turn may set it aside. If the row has an
+        # error, an earlier process has set the turn aside, but its apology must still be sent.
         if tries > self.max_tries and row.error is None:
             await self._set_aside(turn, DIED)
             return None
@@ -244,7 +246,7 @@ class Lanes:
                 await self._set_aside(turn, CANNOT_READ)
                 return None
             except Exception as error:
-                return () if await self._may_retry(turn, error) else None
+                return () if await self._wait_or_set_aside(turn, error) else None
             outbox = turn.messages
         await self._deliver_and_end(turn, outbox)
         return None
@@ -280,7 +282,7 @@ class Lanes:
             return []
         together, ids = [*payloads], list[int]()
         for row in waiting:
-            # An update that an admin retries already has a turn.
+            # An update retried by an admin keeps its own turn.
             is_later = row.turn_id is None and row.update_id > payloads[0]["update_id"]
             belongs = is_later and is_same_turn(together, row.payload)
             if belongs and self.dispatcher.is_readable(row.payload):
@@ -293,10 +295,8 @@ class Lanes:
 
     async def _commit(self, turn: CurrentTurn, error: str | None = None) -> None:
         """Commit the messages and changes of a turn; `error` is the reason if it is set aside."""
-        commit = partial(
-            self.inbox.commit, turn.update, turn.ended, turn.messages, turn.changes, error=error
-        )
-        await retry_forever(commit)
+        commit = partial(self.inbox.commit, turn.update, turn.ended, turn.messages, turn.changes)
+        await retry_forever(partial(commit, error=error))
 
     async def _deliver_and_end(self, turn: CurrentTurn, messages: Sequence[OutboxRow]) -> None:
         """Send the messages of a committed turn, and end it."""
@@ -304,8 +304,8 @@ class Lanes:
         traces = [ended.trace for ended in turn.ended if ended.trace is not None]
         await retry_forever(partial(self.inbox.end, turn.update, traces))
 
-    async def _may_retry(self, turn: CurrentTurn, error: Exception) -> bool:
-        """Wait before the next try of a failed turn; return False if the turn was set aside."""
+    async def _wait_or_set_aside(self, turn: CurrentTurn, error: Exception) -> bool:
+        """Wait before the next try of a failed turn, or set it aside; return whether it waited."""
         update_id, tries, kind = turn.update.update_id, turn.update.tries, type(error).__name__
         if is_transient(error):
             log.warning("The turn of update %s waits: %s", update_id, kind)
@@ -323,7 +323,7 @@ class Lanes:
         return True
 
     async def _set_aside(self, turn: CurrentTurn, error: str) -> None:
-        """Give up an update so that the lane can continue; notify the user."""
+        """Give up on an update so that the lane can continue; notify the user."""
         row = turn.update
         turn.restart()
         log.error(
@@ -336,7 +336,7 @@ class Lanes:
             with set_current_turn(turn):
                 await self.dispatcher.give_up(row.payload, error)
         except Exception as failure:
-            log_failure(f"Nobody was told of update {row.update_id}", failure)
+            log_failure(f"The user could not be notified about update {row.update_id}", failure)
         await self._commit(turn, error)
         self.metrics.count_update("set_aside")
         await self._deliver_and_end(turn, turn.messages)

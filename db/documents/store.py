@@ -103,14 +103,15 @@ class SqlDocumentStore(SqlRepository):
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         storable = {path for path in paths if path == strip_unstorable(path)}
-        return set(await self._all(select(DocumentRow.path).where(DocumentRow.path.in_(storable))))
+        is_stored = DocumentRow.path.in_(storable)
+        return set(await self._values(select(DocumentRow.path).where(is_stored)))
 
     async def count(self) -> int:
-        return await self._first(select(func.count(DocumentRow.id))) or 0
+        return await self._first_value(select(func.count(DocumentRow.id))) or 0
 
     async def list_documents(self) -> Sequence[DocumentRow]:
         """Return all documents, sorted by path."""
-        return sorted(await self._all(select(DocumentRow)), key=lambda row: row.path)
+        return sorted(await self._values(select(DocumentRow)), key=lambda row: row.path)
 
     async def remove(self, path: str) -> int:
         """Remove the document at `path` or all below this folder; return their number."""

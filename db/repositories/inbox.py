@@ -1,6 +1,6 @@
 """The inbox of updates that wait for a turn, and the outbox of messages that wait to be sent.
 
-Only the process that last began a turn may commit or end it; `epoch` counts the starts. The leader
+Only the process that last began a turn may commit or end it; `epoch` counts its starts. The leader
 process sends messages without an update: broadcasts and reminders. Every method commits.
 """
 
@@ -26,16 +26,16 @@ Payload = Mapping[str, Any]
 
 WAITING: Final = "waiting"
 MERGED: Final = "merged"
-COMMITTED: Final = "answered"
+COMMITTED: Final = "answered"  # the word in existing databases
 SET_ASIDE: Final = "set_aside"
 """States of updates, with DONE. `COMMITTED`: the answer, or the apology, is stored."""
 
 MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
 """How long a trace that `commit` stores waits for `end`, which stores it again with the delivery.
-After a crash between the two, the stored trace is exported without it."""
+After a crash between the two, the stored trace is exported without delivery details."""
 IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, COMMITTED])
-IS_FREE: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
+HAS_NO_TURN: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
 IS_SENDING: Final = BroadcastRow.state == "sending"
 
@@ -51,7 +51,7 @@ class Backlog:
 class TurnTaken(BaseException):
     """Another process has begun the turn, so this one must stop storing and sending.
 
-    A BaseException, like CancelledError: `except Exception` must not catch it, only the lanes do.
+    A BaseException, like CancelledError: `except Exception` must not catch it; only the lanes do.
     """
 
 
@@ -68,39 +68,39 @@ class Inbox(TraceStoringRepository):
     async def list_unfinished(self, lane: str) -> Sequence[UpdateRow]:
         """Return the updates of a lane whose turns have not ended, in order."""
         query = select(UpdateRow).where(UpdateRow.lane == lane, IS_UNFINISHED)
-        return await self._all(query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE))
+        return await self._values(query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE))
 
     async def list_lanes(self) -> list[str]:
         """Return the lanes with unfinished updates, sorted by their oldest update."""
         oldest = func.min(UpdateRow.update_id)
         query = select(UpdateRow.lane).where(IS_UNFINISHED).group_by(UpdateRow.lane)
-        return [lane for lane in await self._all(query.order_by(oldest)) if lane is not None]
+        return [lane for lane in await self._values(query.order_by(oldest)) if lane is not None]
 
     async def begin(
         self, row: UpdateRow, joining: Collection[int] = (), *, tries: int
     ) -> tuple[Sequence[Payload], Sequence[OutboxRow] | None]:
-        """Begin the turn of an update, and merge the updates `joining` that have no turn yet.
+        """Begin the turn of an update, together with those of `joining` that have no turn yet.
 
         Return the payloads of all its updates, and the unsent messages of its answer. The messages
-        are None if the turn has no stored answer yet.
+        are None if the turn has no stored answer yet. Also update `row` (turn id, epoch, tries).
 
         Raises:
             TurnTaken: another process has begun the turn since `row` was read.
         """
-        set_begun = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
-        set_merged = update(UpdateRow).where(UpdateRow.update_id.in_(joining), IS_FREE)
-        select_payloads = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
-        select_unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
         new_values = {"turn_id": row.update_id, "epoch": row.epoch + 1, "tries": tries}
         outbox = None
         async with self.sessions.begin() as session:
+            set_begun = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
             if not await count_changed(session, set_begun.values(new_values)):
                 raise TurnTaken
             if joining:
+                set_merged = update(UpdateRow).where(UpdateRow.update_id.in_(joining), HAS_NO_TURN)
                 await session.execute(set_merged.values(turn_id=row.update_id, state=MERGED))
+            select_payloads = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
             payloads = (await session.scalars(select_payloads.order_by(UpdateRow.update_id))).all()
             if row.state == COMMITTED:
-                outbox = (await session.scalars(select_unsent.order_by(OutboxRow.id))).all()
+                unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
+                outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
         # From now on the epoch of `row` proves that this process has begun the turn.
         for name, value in new_values.items():
             setattr(row, name, value)
@@ -134,7 +134,6 @@ class Inbox(TraceStoringRepository):
             # A committed turn can fail too: its delivery may crash the process repeatedly.
             is_open |= (UpdateRow.state == COMMITTED) & UpdateRow.error.is_(None)
         set_committed = update(UpdateRow).where(_is_unchanged(row), is_open)
-        select_state = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
         delete_unsent = delete(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
         async with self.sessions.begin() as session:
             if await count_changed(session, set_committed.values(state=COMMITTED, error=error)):
@@ -144,23 +143,24 @@ class Inbox(TraceStoringRepository):
                     await save_turn(session, turn, self.now(), self.rows, TRACE_DELAY)
                 await apply_changes(session, changes, self.now())
                 for message in messages:
-                    # A failed commit may have set an id that another message has taken since.
+                    # Clear an id left by a failed commit: another message may have it by now.
                     message.id = cast("int", None)
                     message.update_id = row.update_id
                 session.add_all(messages)
-            # An earlier try of this commit may have succeeded; otherwise the turn was taken over.
-            elif (await session.execute(select_state)).one_or_none() != (COMMITTED, error):
-                raise TurnTaken
+            else:  # an earlier try of this commit succeeded, or the turn was taken over
+                stored = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
+                if (await session.execute(stored)).one_or_none() != (COMMITTED, error):
+                    raise TurnTaken
         row.error = error
 
     async def record_delivery(self, message: OutboxRow) -> None:
-        """Store the id or the error of a sent message, and delete its content.
+        """Store the id or the error of a sent message, and delete its content or the whole row.
 
         Raises:
             TurnTaken: another process has taken over the turn and recorded the delivery.
         """
         is_unsent = (OutboxRow.id == message.id) & IS_UNSENT
-        if message.update_id is None and message.broadcast_id is None:
+        if message.update_id is None and message.broadcast_id is None:  # nothing refers to it
             await self._write(delete(OutboxRow).where(is_unsent))
             return
         values: dict[str, object] = {
@@ -191,14 +191,14 @@ class Inbox(TraceStoringRepository):
             if not await count_changed(session, end):
                 raise TurnTaken
             if row.error is None:
-                # A turn with traces was stored by `commit`.
+                # Only a turn stored by `commit` has traces; without traces, this is looked up.
                 await _delete_content(session, row.update_id, has_turn=bool(traces))
             await self.rows.save(session, traces, self.now())
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
         """Return the failed updates that were set aside, the oldest first."""
         query = select(UpdateRow).where(UpdateRow.state == SET_ASIDE)
-        return await self._all(query.order_by(UpdateRow.update_id))
+        return await self._values(query.order_by(UpdateRow.update_id))
 
     async def schedule_retry(self, update_id: int) -> bool:
         """Schedule a retry of a set-aside update; return False if there is no such update."""
@@ -214,7 +214,7 @@ class Inbox(TraceStoringRepository):
         """Return the id of the turn that answers a user's message; None if there is none."""
         is_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
         query = select(UpdateRow.turn_id).where(is_message).order_by(UpdateRow.update_id).limit(1)
-        return await self._first(query)
+        return await self._first_value(query)
 
     async def measure_backlog(self) -> Backlog:
         query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_UNFINISHED)
@@ -232,7 +232,7 @@ class Broadcasts(SqlRepository):
     """Messages that belong to no turn: admins' broadcasts to all users, and reminders."""
 
     async def save_draft(self, text: str, by: int) -> int:
-        """Store a draft for confirmation; return its id, the existing one for an equal draft."""
+        """Store a draft for confirmation, or reuse an identical draft; return its id."""
         draft = {"text": strip_unstorable(text), "created_by": by, "state": "draft"}
         async with self.sessions.begin() as session:
             stored = await session.scalar(select(BroadcastRow).filter_by(**draft).limit(1))
@@ -241,13 +241,13 @@ class Broadcasts(SqlRepository):
         return row.id
 
     async def get(self, broadcast_id: int) -> BroadcastRow | None:
-        return await self._first(select(BroadcastRow).where(BroadcastRow.id == broadcast_id))
+        return await self._first_value(select(BroadcastRow).where(BroadcastRow.id == broadcast_id))
 
     async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
         """Queue the messages of a confirmed draft; return False if that was done before."""
-        is_this = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == "draft")
+        is_draft = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == "draft")
         async with self.sessions.begin() as session:
-            begin = update(BroadcastRow).where(is_this).values(state="sending")
+            begin = update(BroadcastRow).where(is_draft).values(state="sending")
             if not await count_changed(session, begin):
                 return False
             for message in messages:
@@ -259,7 +259,7 @@ class Broadcasts(SqlRepository):
         """Return the oldest unsent messages that belong to no turn."""
         has_no_turn = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is_(None)
         query = select(OutboxRow).where(has_no_turn, IS_UNSENT)
-        return await self._all(query.order_by(OutboxRow.id).limit(limit))
+        return await self._values(query.order_by(OutboxRow.id).limit(limit))
 
     async def list_delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
         """Return the completed broadcasts, each with the numbers of chats reached and missed."""
@@ -276,15 +276,15 @@ class Broadcasts(SqlRepository):
         return [(broadcast, reached, missed) for broadcast, reached, missed in rows]
 
     async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
-        """Delete a broadcast and its messages, and queue a notice to its admin, only once."""
-        is_this = (BroadcastRow.id == broadcast_id) & IS_SENDING
+        """Delete a broadcast (cascades to its messages), queue a notice; do nothing if repeated."""
+        is_unfinished = (BroadcastRow.id == broadcast_id) & IS_SENDING
         async with self.sessions.begin() as session:
-            if await count_changed(session, delete(BroadcastRow).where(is_this)):
+            if await count_changed(session, delete(BroadcastRow).where(is_unfinished)):
                 session.add_all(notice)
 
 
 async def _delete_content(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
-    """Delete the payloads of a turn's updates, and all but their ids if no turn is stored."""
+    """Set a turn's updates DONE without payloads; if no turn is stored, clear all except ids."""
     values: dict[str, object] = {"payload": {}, "error": None}
     if not has_turn and await session.get(TurnRow, update_id) is None:  # such as a command
         values = NO_PERSONAL_DATA

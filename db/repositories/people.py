@@ -60,7 +60,7 @@ class ChatRepository(SqlRepository):
     async def find_access(self, user_id: int) -> Access | None:
         """Return an admin's decision about a user; None if there is none."""
         query = select(ChatRow.access).where(ChatRow.chat_id == user_id)
-        return cast("Access | None", await self._first(query))
+        return cast("Access | None", await self._first_value(query))
 
     async def set_access(self, user_id: int, access: Access) -> None:
         """Allow or block a user, even one who never wrote."""
@@ -78,7 +78,7 @@ class ChatRepository(SqlRepository):
         """Store whether a chat is reachable; it is not if it is gone or the bot was blocked."""
         stored = select(ChatRow.is_reachable).where(ChatRow.chat_id == chat_id)
         # Called for every message, and the value rarely changes: reading avoids most writes.
-        if await self._first(stored) is not is_reachable:
+        if await self._first_value(stored) is not is_reachable:
             await self._upsert(ChatRow(chat_id=chat_id, is_reachable=is_reachable))
 
     async def migrate(self, chat_id: int, to: int) -> None:
@@ -99,7 +99,7 @@ class ChatRepository(SqlRepository):
             may_write = ChatRow.access == "allowed"
         is_open = (ChatRow.chat_id > 0) & ChatRow.is_reachable.is_(True)
         query = select(ChatRow.chat_id).where(is_open, may_write)
-        return await self._all(query.order_by(ChatRow.chat_id))
+        return await self._values(query.order_by(ChatRow.chat_id))
 
 
 class MessageRepository(SqlRepository):
@@ -149,7 +149,7 @@ class MemoryRepository(SqlRepository):
         query = select(FactRow.value).where(IS_SAFETY, FactRow.user_id == user_id, is_current)
         if chat_id is not None:
             query = query.where(FactRow.chat_id == chat_id)
-        return frozenset(await self._all(query))
+        return frozenset(await self._values(query))
 
     async def save_concerns(
         self, chat_id: int, user_id: int, concerns: Mapping[str, datetime | None]
@@ -180,7 +180,7 @@ class MemoryRepository(SqlRepository):
     async def list_facts(self, user_id: int) -> list[Fact]:
         """Return a user's facts, including tastes inferred from verdicts, the oldest first."""
         is_fact = (FactRow.user_id == user_id) & FactRow.kind.not_in([UNDO, SAFETY])
-        rows = await self._all(select(FactRow).where(is_fact).order_by(FactRow.at))
+        rows = await self._values(select(FactRow).where(is_fact).order_by(FactRow.at))
         return [Fact(cast("FactKind", row.kind), row.value, row.said) for row in rows]
 
     async def forget(self, user_id: int) -> None:
@@ -191,7 +191,7 @@ class MemoryRepository(SqlRepository):
 
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it expired or is another user's."""
-        change = await self._first(select(FactRow.said).where(_is_undo(user_id, undo_id)))
+        change = await self._first_value(select(FactRow.said).where(_is_undo(user_id, undo_id)))
         return None if change is None else CHANGE.validate_json(change)
 
     async def list_bottles(self, user_id: int) -> list[CellarItem]:
@@ -218,7 +218,7 @@ class MemoryRepository(SqlRepository):
         setting = (FactRow.kind == "setting") & FactRow.value.in_(without)
         excluded = select(FactRow.user_id).where(setting)
         is_owner = (BottleRow.count > 0) & BottleRow.user_id.not_in(excluded)
-        return await self._all(select(BottleRow.user_id).where(is_owner).distinct())
+        return await self._values(select(BottleRow.user_id).where(is_owner).distinct())
 
     async def export(self, user_id: int, user: str) -> dict[str, list[dict[str, object]]]:
         """Return all rows of a user by table; `user` is their hash in traces, which stay masked.
@@ -237,7 +237,7 @@ class MemoryRepository(SqlRepository):
 
     async def list_due_deletions(self) -> Sequence[DeletionRow]:
         """Return the deletions of exported traces that are due now."""
-        return await self._all(select(DeletionRow).where(DeletionRow.due_at <= self.now()))
+        return await self._values(select(DeletionRow).where(DeletionRow.due_at <= self.now()))
 
     async def delete_leftovers(self, deletion: DeletionRow) -> int:
         """Delete rows stored by turns that ran during the deletion; return their number."""

@@ -118,7 +118,7 @@ class SqlTraceStore(TraceStoringRepository):
         query = select(TraceRow.record).where(matches).order_by(TraceRow.trace_id).limit(3)
         if trace_id == LAST:
             query = select(TraceRow.record).order_by(TraceRow.started_at.desc()).limit(1)
-        traces = [unpack(record) for record in await self._all(query)]
+        traces = [unpack(record) for record in await self._values(query)]
         if len(traces) > 1:
             ids = ", ".join(trace.trace_id for trace in traces)
             raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
@@ -143,7 +143,7 @@ class SqlTraceStore(TraceStoringRepository):
             query = query.where(TraceRow.level != "DEFAULT")
         worst = case(FAILING_FIRST, value=TraceRow.level, else_=2)
         query = query.order_by(worst, TraceRow.started_at.desc(), TraceRow.trace_id)
-        return await self._all(query)
+        return await self._values(query)
 
     async def forget(self, older_than: timedelta) -> int:
         """Delete older traces with their scores; return how many were never exported."""

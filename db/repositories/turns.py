@@ -65,7 +65,7 @@ class TurnRepository(TraceStoringRepository):
 
     async def _newest(self, where: ColumnElement[bool]) -> TurnRow | None:
         newest = select(TurnRow).where(where).order_by(TurnRow.at.desc())
-        return await self._first(newest.limit(1))
+        return await self._first_value(newest.limit(1))
 
     async def sum_usage(self, since: datetime, user_id: int | None = None) -> Spent:
         """Return the usage since a time, of one user or of all if `user_id` is None."""
@@ -82,7 +82,7 @@ class TurnRepository(TraceStoringRepository):
         day_count = (self.now().astimezone(UTC).date() - first).days + 1
         since_midnight = TurnRow.at >= datetime.combine(first, time(), UTC)
         days: dict[date, list[TurnRow]] = {first + timedelta(n): [] for n in range(day_count)}
-        for turn in await self._all(select(TurnRow).where(since_midnight)):
+        for turn in await self._values(select(TurnRow).where(since_midnight)):
             days.setdefault(turn.at.date(), []).append(turn)
         return days
 

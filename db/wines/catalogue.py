@@ -86,7 +86,7 @@ class SqlCatalogue(SqlRepository):
         return [wines[wine_id] for wine_id in storable if wine_id in wines]
 
     async def count(self) -> int:
-        return await self._first(select(func.count(WineRow.number))) or 0
+        return await self._first_value(select(func.count(WineRow.number))) or 0
 
 
 async def _search(session: AsyncSession, query: WineQuery, like: Wine | None) -> WineSearchResult:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from db.engine import (
     REVISION,
-    DatabaseUnavailable,
+    DatabaseUnusable,
     Sessions,
     create_engine,
     find_revision,
@@ -47,7 +47,7 @@ async def test_tables_of_another_release_are_reported_and_unchanged(
     await upgrade_schema(empty_engine)
     async with empty_engine.begin() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
-    with pytest.raises(DatabaseUnavailable, match=r"another release \(.*'0001'"):
+    with pytest.raises(DatabaseUnusable, match=r"another release \(.*'0001'"):
         await upgrade_schema(empty_engine)
     assert await find_revision(empty_engine) == "0001"
 
@@ -80,6 +80,6 @@ async def test_a_file_deleted_while_in_use_rejects_writes(tmp_path: Path) -> Non
     chats = ChatRepository(Sessions(engine))
     await chats.set_reachable(1)
     (tmp_path / "wines.sqlite3").unlink()
-    with pytest.raises(DatabaseUnavailable, match="was deleted or replaced"):
+    with pytest.raises(DatabaseUnusable, match="was deleted or replaced"):
         await chats.set_reachable(2)
     await engine.dispose()
