@@ -21,10 +21,10 @@ from agent.tables import read_toml
 from agent.text import Pattern, pattern
 
 Outcome = Literal[
-    "answered",  # a valid answer, from rules if there is no model
+    "answered",  # a valid answer; from rules if no model is configured
     "salvaged",  # the valid part of an answer
     "refused",  # the model declined
-    "fallback",  # the model failed: an answer from rules, or the best passages
+    "fallback",  # the model failed; rules answered, or the best passages are shown
     "failed",  # an apology
     "care",  # help or a safety notice; no model was asked
     "stopped",  # the text written until the user stopped it
@@ -34,8 +34,9 @@ FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "settin
 """The kind of a fact. `rated`: the user rated a wine; `setting`: the user chose a setting."""
 STATED_KINDS: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
 """The kinds of facts that users state in words."""
-UNDER_AGE: Final = "age=under"
+UNDER_AGE_SETTING: Final = "age=under"
 """The setting of a user who said that they are below the legal age."""
+MAX_OVERRIDE_GAP: Final = 38  # characters within "ignore ... instructions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,11 @@ class Fact:
 
     kind: FactKind
     value: str
-    """In the catalogue's vocabulary: an allergen; search filters as `agent.sommelier.safety` writes
-    them (like, hate, rated); a price range (at most `40 EUR`, `15-30 EUR`, at least `60- EUR`)."""
+    """Allergy: an allergen. Note: a text. Setting: `name=value`.
+    Like, hate, rated: search filters, as `agent.sommelier.safety` writes them.
+    Budget: at most `40 EUR`, `15-30 EUR`, or at least `60- EUR`."""
     original_text: str = ""
-    """The user's words; "+" or "-" for a rated wine."""
+    """The user's words; for a rated wine, "+" if the user liked it, else "-"."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -74,13 +76,13 @@ class CellarItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a user's stored data, applied by the commit that ends a turn."""
+    """A change to a user's stored data, applied by the commit that ends a turn."""
 
     user_id: int
     added_facts: tuple[Fact, ...] = ()
     removed_facts: tuple[Fact, ...] = ()
     bottles: tuple[CellarItem, ...] = ()
-    """Their counts are added to those in the cellar; a negative count removes bottles."""
+    """Counts to add to those in the cellar; a negative count removes bottles."""
     undo_id: int = 0
     """The id by which the change can be undone, once; 0 if it cannot."""
     reverts_id: int = 0
@@ -102,7 +104,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The user: safety state, facts and cellar. Without a `user_id`, no data is stored."""
+    """What is known about a user. Without a `user_id`, no data is stored."""
 
     safety: SafetyState = EMPTY_SAFETY_STATE
     facts: tuple[Fact, ...] = ()
@@ -111,16 +113,16 @@ class Person:
 
 
 NOBODY: Final = Person()
-"""A user about whom nothing is known."""
+"""A user without known concerns, facts or bottles."""
 
 
 def apply_change(person: Person, change: Change) -> Person:
-    """Return the person after a change; the count of an item never falls below 0."""
+    """Return a user's data after a change; the count of an item never falls below 0."""
     changed_keys = {fact.key for fact in (*change.removed_facts, *change.added_facts)}
     remaining = (fact for fact in person.facts if fact.key not in changed_keys)
     cellar = {item.key: item for item in person.bottles}
     for new in change.bottles:
-        # No other item has this id, as items are never removed. The database assigns its own ids.
+        # Temporary id, unique as items are never removed; the database replaces it.
         old = cellar.pop(new.key, None) or replace(new, count=0, id=len(cellar) + 1)
         count, note = max(0, old.count + new.count), new.note or old.note
         cellar[new.key] = replace(old, wine=new.wine, count=count, note=note)
@@ -139,23 +141,23 @@ class Reply:
     """The reply of a turn. Its texts are Markdown."""
 
     text: str
-    """The answer, as it is stored in the conversation."""
+    """The text to be stored in the conversation."""
     outcome: Outcome = "answered"
     notes: tuple[str, ...] = ()
     """Shown below the text: why no model answered, how much of a budget remains."""
     wine_ids: tuple[str, ...] = ()
-    """The ids of the catalogue's wines that the text shows."""
+    """Ids of the catalogue's wines in the text, to be stored with it."""
     wines: tuple[Any, ...] = ()
-    """The records of all wines that the text shows."""
+    """All wines in the text, including those read from pictures."""
     retries: int = 0
     error_types: tuple[str, ...] = ()
-    answer: Any = None
-    """The value from which the text was rendered."""
+    structured_answer: Any = None
+    """The object from which the text was rendered."""
     prompt: PromptRef | None = None
     concerns: frozenset[Concern] = frozenset()
     """Concerns detected in this turn, which the user may confirm or retract."""
     changes: tuple[Change, ...] = ()
-    """Changes of the user's data, applied when the turn ends."""
+    """Changes to the user's data, applied when the turn ends."""
     lead: str = ""
     """A line above the text: the transcript of a voice message."""
     attachment: str = ""
@@ -165,7 +167,7 @@ class Reply:
     proposals: tuple[Proposal, ...] = ()
     """Tool calls that buttons offer to run."""
     audio: bytes = field(default=b"", repr=False)
-    """The answer read aloud."""
+    """The text read aloud."""
     parts: tuple[str, ...] = ()
     """The messages into which the text is divided; empty for one message."""
     spent: Spent = NOTHING_SPENT
@@ -174,7 +176,7 @@ class Reply:
 
     @property
     def messages(self) -> list[str]:
-        """Return the messages to send; the notes end the last, each marked by `NOTE_SYMBOL`."""
+        """Return the messages to send; notes are appended to the last message."""
         *others, last = self.parts or ("\n\n".join(filter(None, (self.lead, self.text))),)
         for note in self.notes:
             # Italics cannot span lines.
@@ -209,7 +211,7 @@ class Deps:
     """The dependencies of a turn."""
 
     person: Person | None = None
-    """The user; None if nothing but their messages is known."""
+    """The user; if None, unlike `NOBODY`, their concerns are read from the conversation."""
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     """Prompts that replace the built-in ones of the same names."""
     models: Mapping[str, LLM] = field(default_factory=dict)
@@ -228,19 +230,19 @@ def with_person(run: Run, person: Person) -> Run:
     return replace(run, deps=replace(get_deps(run), person=person))
 
 
-AnswerFunction = Callable[[Run], Awaitable[Reply]]
+ReplyFunction = Callable[[Run], Awaitable[Reply]]
 """Makes the reply of a turn, with the models and within the limits of a run."""
 
 
-async def answer_turn(run: Run, make_reply: AnswerFunction) -> Reply:
+async def answer_turn(run: Run, make_reply: ReplyFunction) -> Reply:
     """Return the reply of a turn, and record it on `run.span`, the turn's root span."""
     reply = await answer_or_apologize(run, make_reply)
     record_turn(run.span, reply)
     return reply
 
 
-async def answer_or_apologize(run: Run, make_reply: AnswerFunction) -> Reply:
-    """Return the reply of `make_reply`; an apology if it fails or its text is empty."""
+async def answer_or_apologize(run: Run, make_reply: ReplyFunction) -> Reply:
+    """Return `make_reply(run)`, or an apology if it fails or is empty. Record usage as well."""
     try:
         reply = await make_reply(run)
     except Exception as error:
@@ -276,7 +278,7 @@ def record_turn(span: Span, reply: Reply) -> None:
 
 
 def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
-    """Return the error types of all attempts, in order, and the one that ended the turn, if any."""
+    """Return all attempts' error types, plus the final one if it is not among them."""
     # Without a text, the outcome is the type of the error that ended the turn.
     if response.has_text or response.outcome in response.error_types:
         return response.error_types
@@ -290,7 +292,8 @@ def _injection_patterns() -> Mapping[str, Pattern]:
     languages = read_toml(dict[Language, dict[str, list[str]]], file).values()
     kinds = ("ignore", "instructions", "prompt", "role")
     any_of = {kind: "|".join("|".join(words[kind]) for words in languages) for kind in kinds}
-    override = rf"(?s)\b(?:{any_of['ignore']})\W(?:.{{0,38}}\W)?(?:{any_of['instructions']})\b"
+    gap = rf"\W(?:.{{0,{MAX_OVERRIDE_GAP}}}\W)?"
+    override = rf"(?s)\b(?:{any_of['ignore']}){gap}(?:{any_of['instructions']})\b"
     speaker = r"^[ \t]*(?:system|assistant)\s*:"
     return {
         "instruction_override": pattern(override),
@@ -305,11 +308,8 @@ def find_security_flags(message: str) -> list[str]:
     return [flag for flag, attack in _injection_patterns().items() if attack.search(normalized)]
 
 
-def guard_input(message: str, span: Span) -> str:
-    """Return a message cut to `MESSAGE_CHARS`, without invisible characters.
-
-    Record injection patterns on the span.
-    """
+def clean_and_flag(message: str, span: Span) -> str:
+    """Return a message, shortened and cleaned; only flag injections on the span, never block."""
     message = message[: size_limits.MESSAGE_CHARS]
     with span.child("guard.input", "guardrail") as guard:
         flags = find_security_flags(message)

@@ -8,7 +8,7 @@ from typing import Final
 
 from agent.care import RETRACTABLE_CONCERNS, Help, SafetyState, read_safety_state
 from agent.engine.run import Run, Span
-from agent.turn import UNDER_AGE, AnswerFunction, Change, Fact, Person, Reply
+from agent.turn import UNDER_AGE_SETTING, Change, Fact, Person, Reply, ReplyFunction
 from db.engine import call_or_default
 from db.repositories.people import MemoryRepository
 
@@ -62,15 +62,15 @@ class SafetyService:
             all_facts = await memory.list_facts(user_id) if facts is None else facts
             bottles = await memory.list_bottles(user_id) if chat_id == user_id else ()
             names = {fact.value for fact in all_facts if fact.kind == "allergy"}
-            if Fact("setting", UNDER_AGE) in all_facts:
+            if Fact("setting", UNDER_AGE_SETTING) in all_facts:
                 names.add("under_age")
             return Person(state.with_stored_names(names), tuple(all_facts), tuple(bottles), user_id)
 
         return await call_or_default(read, Person(state), "The memory of a user could not be read")
 
     def guard(
-        self, person: Person, make_reply: AnswerFunction, *, is_look_up: bool = False
-    ) -> AnswerFunction:
+        self, person: Person, make_reply: ReplyFunction, *, is_look_up: bool = False
+    ) -> ReplyFunction:
         """Return a function that makes the reply of a turn according to the safety rules.
 
         In a crisis it returns help, without asking a model. If a concern forbids look-ups, it

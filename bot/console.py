@@ -24,7 +24,7 @@ from rich.text import Text
 from agent.i18n import translate, use_language
 from agent.mcp import McpServers, Proposal, open_servers
 from agent.sommelier.answer import to_history
-from agent.turn import AnswerFunction
+from agent.turn import ReplyFunction
 from bot import look_ups
 from bot.care import SafetyService
 from bot.question import Kind, Question
@@ -173,7 +173,7 @@ class TerminalConversation:
             text=text, chat_id=self.id, user_id=self.id, session=name, user=name, kind=kind
         )
 
-    async def _run_turn(self, question: Question, make_reply: AnswerFunction) -> Sequence[Proposal]:
+    async def _run_turn(self, question: Question, make_reply: ReplyFunction) -> Sequence[Proposal]:
         """Run a turn, print its reply, and return the tool calls that it proposes.
 
         The first Ctrl-C stops the answer, the second one cancels the conversation.

@@ -27,7 +27,7 @@ from agent.places.queries import (
     get_category_name,
 )
 from agent.text import pattern
-from agent.turn import AnswerFunction, Reply, guard_input
+from agent.turn import Reply, ReplyFunction, clean_and_flag
 from bot.resources import Resources
 
 MAX_PLACES: Final = 10
@@ -46,7 +46,7 @@ class LookUp(NamedTuple):
     """A valid look-up: its text for the conversation's history, and its function."""
 
     question: str
-    make_reply: AnswerFunction
+    make_reply: ReplyFunction
 
 
 def parse_look_up(name: CommandName, arguments: str, resources: Resources) -> LookUp | str:
@@ -119,7 +119,7 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
 
 async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool | None) -> Reply:
     """Answer a question from the documents. With `refine=None` the server's setting decides."""
-    question = guard_input(question, run.span)
+    question = clean_and_flag(question, run.span)
     refine = should_refine(resources.refinement, refine)
     answer = await answer_question(question, documents=resources.documents, run=run, refine=refine)
     return await _build_reply(answer, [render_answer(answer)], resources)
@@ -127,7 +127,7 @@ async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool
 
 async def run_quotes(query: str, run: Run, resources: Resources) -> Reply:
     """Find passages of the documents that answer a query, word for word."""
-    query = guard_input(query, run.span)
+    query = clean_and_flag(query, run.span)
     quotes = await find_quotes(query, documents=resources.documents, run=run, cache=resources.cache)
     return await _build_reply(quotes, render_quotes(quotes), resources)
 
@@ -143,7 +143,7 @@ async def _build_reply(
 
 async def run_find(category: str, place: str, run: Run, resources: Resources) -> Reply:
     """Find places of a category, or return links to web searches for them."""
-    place = guard_input(place, run.span)
+    place = clean_and_flag(place, run.span)
     try:
         places = await find_places(category, place, run=run, search=resources.search)
     except QueryGenerationFailed as error:

@@ -12,9 +12,9 @@ from agent.language import detect_language
 from agent.memory.tools import with_change_notes
 from agent.tracing.records import TraceRecord
 from agent.turn import (
-    AnswerFunction,
     Person,
     Reply,
+    ReplyFunction,
     answer_or_apologize,
     get_chosen_settings,
     get_deps,
@@ -62,7 +62,7 @@ class TurnRunner:
     store: TurnRepository | None = None
     running: RunningTurns = field(default_factory=RunningTurns)
 
-    async def run_turn(self, question: Question, make_reply: AnswerFunction) -> Reply:
+    async def run_turn(self, question: Question, make_reply: ReplyFunction) -> Reply:
         """Run one turn; return the reply of `make_reply`, or an apology if it fails.
 
         Errors outside `make_reply` are raised, so that the lane tries the turn again.
@@ -82,7 +82,7 @@ class TurnRunner:
         return reply
 
     async def _answer(
-        self, question: Question, make_reply: AnswerFunction, root: Span
+        self, question: Question, make_reply: ReplyFunction, root: Span
     ) -> tuple[Question, Reply]:
         """Return the reply, and the question with the transcript of a voice message."""
         progress: ProgressContext = nullcontext()

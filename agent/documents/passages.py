@@ -103,7 +103,7 @@ class LookupResult:
             notes=(self.note,) if self.note else (),
             retries=self.retry_count,
             error_types=self.error_types,
-            answer=self,
+            structured_answer=self,
             prompt=self.prompt,
         )
 

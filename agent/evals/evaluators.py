@@ -77,8 +77,8 @@ def mark_type(observation: Observation, expect: Expectation) -> Mark | None:
         return None
     reply, count = observation.reply, len(observation.wines)
     answer_type = "off_topic" if reply.outcome == "refused" else reply.outcome
-    if reply.answer:
-        answer_type = reply.answer.response_type
+    if reply.structured_answer:
+        answer_type = reply.structured_answer.response_type
     if expect.types and answer_type not in expect.types:
         return Mark(0, f"{answer_type} instead of {' or '.join(expect.types)}")
     low, high = (0, 0) if expect.no_wines else (expect.min_wines or 0, expect.max_wines or count)
@@ -99,7 +99,7 @@ def mark_grounded(observation: Observation, expect: Expectation) -> Mark | None:
     if ungrounded := min(attempts, reply.error_types.count("grounding")):
         reason = f"{ungrounded} of {attempts} attempts named what no tool returned"
         return Mark((attempts - ungrounded) / attempts, reason)
-    return Mark(1) if is_by_model and (observation.wines or reply.answer) else None
+    return Mark(1) if is_by_model and (observation.wines or reply.structured_answer) else None
 
 
 def mark_filters(observation: Observation, expect: Expectation) -> Mark | None:
@@ -145,7 +145,7 @@ def _is_about(observation: Observation, number: int) -> bool:
 
 def mark_language(observation: Observation, language: str | None) -> Mark | None:
     """Check the language of the answer, without quotations; None if it is unclear."""
-    answer = observation.reply.answer
+    answer = observation.reply.structured_answer
     prose = f"{answer.intro}\n{answer.closing}" if answer else observation.text
     lines = [line for line in prose.splitlines() if not line.startswith(QUOTE_PREFIXES)]
     lines += [wine.description for wine in answer.wines] if answer else []

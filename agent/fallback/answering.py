@@ -177,7 +177,8 @@ def _interpretation(request: Request) -> str:
 def _text_reply(text: str, *, is_on_topic: bool = True) -> Reply:
     """Return a reply without wines."""
     response_type: ResponseType = "informational" if is_on_topic else "off_topic"
-    return Reply(text=text, answer=SommelierResponse(response_type=response_type, intro=text))
+    answer = SommelierResponse(response_type=response_type, intro=text)
+    return Reply(text=text, structured_answer=answer)
 
 
 def _search_reply(outcome: SearchOutcome, found: FoundWines) -> Reply:
@@ -215,7 +216,7 @@ def _wine_reply(intro: str, wines: Sequence[Wine], request: Request, closing: st
         text="\n\n".join(filter(None, (intro, *cards, closing))),
         wine_ids=tuple(wine.id for wine in wines),
         wines=tuple(wines),
-        answer=SommelierResponse(
+        structured_answer=SommelierResponse(
             response_type="recommendation", intro=intro, wines=recommendations, closing=closing
         ),
     )

@@ -182,7 +182,7 @@ class Places:
             outcome="fallback" if self.is_search_down else self.queries.outcome,
             retries=self.queries.retry_count,
             error_types=self.queries.error_types,
-            answer=self,
+            structured_answer=self,
             prompt=self.queries.prompt,
         )
 

@@ -37,8 +37,8 @@ from agent.turn import (
     Change,
     Person,
     Reply,
+    clean_and_flag,
     get_deps,
-    guard_input,
     list_error_types,
     with_person,
 )
@@ -114,7 +114,7 @@ class Sommelier:
             text = self._help.crisis_help(person.safety)
             return Reply(text=text, outcome="care", concerns=person.safety.turn_concerns)
         run = replace(run, deps=replace(get_deps(run), person=person, ids_given_to_model=set()))
-        message = guard_input(message, run.span)
+        message = clean_and_flag(message, run.span)
         new_attachment = attachment if attachment and attachment.is_new else None
         is_chosen = is_language_chosen()
         with nullcontext() if is_chosen else use_language(_detect_language(message, run)):
@@ -255,7 +255,7 @@ class Sommelier:
             notes=(translate("stopped_here"),) if outcome == "stopped" else (),
             wine_ids=tuple(id for id in shown_ids if isinstance(sources[id], Wine)),
             wines=tuple(sources[id] for id in shown_ids),  # also those read from pictures
-            answer=answer,
+            structured_answer=answer,
         )
 
     async def _apply_rules(self, message: str, run: Run, attachment: Attachment | None) -> Reply:

@@ -77,4 +77,4 @@ def _look_up(name: CommandName, arguments: str) -> Any:
     if reply.outcome == "failed":
         fail(reply.text)
     print_text(to_rich_text(reply.full_text).plain)
-    return reply.answer
+    return reply.structured_answer

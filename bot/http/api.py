@@ -22,7 +22,7 @@ from agent.i18n import set_language
 from agent.markdown import strip_invisible
 from agent.sommelier.service import Answerer
 from agent.tables import StrictModel
-from agent.turn import AnswerFunction, Outcome, Reply, get_deps, guard_input
+from agent.turn import Outcome, Reply, ReplyFunction, clean_and_flag, get_deps
 from bot import look_ups
 from bot.http.server import UNAVAILABLE
 from bot.question import Kind, Question
@@ -125,9 +125,9 @@ class Api:
         enabled = self.resources.refinement is not False
 
         async def make_reply(run: Run) -> Reply:
-            text = guard_input(question, run.span)
+            text = clean_and_flag(question, run.span)
             refinement = await refine_question(text, run=run, enabled=enabled)
-            return Reply(text=refinement.refined, answer=refinement)
+            return Reply(text=refinement.refined, structured_answer=refinement)
 
         reply = await self._run_turn("rewrite", question, make_reply)
         if reply.outcome == "care":
@@ -199,7 +199,7 @@ class Api:
         reply = await self._run_turn("find", call.arguments, make_reply)
         return results[0] if results else ToolResult(reply.text, error_type=reply.outcome)
 
-    async def _run_turn(self, kind: Kind, text: str, make_reply: AnswerFunction) -> Reply:
+    async def _run_turn(self, kind: Kind, text: str, make_reply: ReplyFunction) -> Reply:
         """Run a turn without a user: only the global budget applies, and nothing is delivered."""
         question = Question(text=text, kind=kind, session=SESSION, user=self.user)
         return await self.turns.run_turn(question, make_reply)
@@ -207,6 +207,6 @@ class Api:
 
 def _get_answer(reply: Reply) -> Any:
     """Return the structured answer of a reply, or raise an HTTP error 503 if there is none."""
-    if reply.answer is None:
+    if reply.structured_answer is None:
         raise HTTPException(503, UNAVAILABLE if reply.outcome == "failed" else reply.text)
-    return reply.answer
+    return reply.structured_answer

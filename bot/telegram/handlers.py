@@ -8,7 +8,7 @@ from telegram import BotCommand, Update
 from telegram.ext import filters
 
 from agent.i18n import ENGLISH, languages, translate, use_language
-from agent.turn import UNDER_AGE, Fact, get_chosen_settings
+from agent.turn import UNDER_AGE_SETTING, Fact, get_chosen_settings
 from bot import look_ups
 from bot.question import is_retry
 from bot.telegram.buttons import acknowledge, replace_buttons, split_data
@@ -115,7 +115,7 @@ async def _store_age(update: Update, conversation: Conversation) -> None:
     query = press_of(update)
     (answer,) = split_data(query, 1)
     adult = Fact("setting", f"age={conversation.resources.help.drinking_age}")
-    minor = Fact("setting", UNDER_AGE)
+    minor = Fact("setting", UNDER_AGE_SETTING)
     new, old = (adult, minor) if answer == "yes" else (minor, adult)
     await conversation.change_memory(update, added_facts=(new,), removed_facts=(old,))
     await acknowledge(query)

@@ -50,7 +50,7 @@ def observed(*wines: Wine, text: str = "", **other: Any) -> Observation:
         wines=[WineRecommendation(wine_id=wine.id, description="It is fresh.") for wine in wines],
     )
     shown = text or "\n".join([answer.intro, *(wine.label for wine in wines)])
-    reply = Reply(text=shown, answer=answer, **given)
+    reply = Reply(text=shown, structured_answer=answer, **given)
     return Observation(reply=reply, texts=(shown,), wines=wines, **other)
 
 
