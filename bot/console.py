@@ -138,7 +138,7 @@ class TerminalConversation:
             look_up = look_ups.parse_look_up(name, arguments, self.resources)
             if isinstance(look_up, look_ups.LookUp):
                 await self._run_turn(
-                    self._build_question(look_up.question, name), look_up.make_reply
+                    self._build_question(look_up.history_text, name), look_up.make_reply
                 )
                 return
             text = look_up
@@ -162,7 +162,7 @@ class TerminalConversation:
         if self.console is None:
             return  # nobody can be asked
         for proposal in proposals:
-            title = f"▶ {proposal.tool}"
+            title = f"▶ {proposal.tool_name}"
             if Confirm.ask(title, console=self.console, default=False):
                 make_reply = partial(look_ups.run_proposal, proposal, servers=self.servers)
                 await self._run_turn(self._build_question(title), make_reply)

@@ -4,12 +4,11 @@ Text that comes from documents, models or the web is always escaped.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from agent.documents.answer import Answer, answer_question
-from agent.documents.passages import MAX_QUESTION_CHARS, LookupResult
+from agent.documents.passages import MAX_QUESTION_CHARS, LookUpResult
 from agent.documents.quotes import Quote, Quotes, find_quotes
 from agent.documents.refine import should_refine
 from agent.engine.messages import ToolCall
@@ -43,24 +42,28 @@ CommandName = Literal["ask", "quotes", "find"]
 
 
 class LookUp(NamedTuple):
-    """A valid look-up: its text for the conversation's history, and its function."""
+    """A valid look-up: its text for the conversation's history, and the function that runs it."""
 
-    question: str
+    history_text: str
     make_reply: ReplyFunction
 
 
 def parse_look_up(name: CommandName, arguments: str, resources: Resources) -> LookUp | str:
-    """Return the look-up for a command, or a usage message if its arguments are not valid."""
+    """Return the look-up, or a message for the user if the arguments are not valid."""
     if name == "find":
         return _parse_find_look_up(arguments, resources)
-    question, refine = parse_ask(arguments) if name == "ask" else (arguments.strip(), None)
-    if len(question) > MAX_QUESTION_CHARS:
+    if name == "ask":
+        text, refine = parse_ask(arguments)
+    else:
+        text, refine = arguments.strip(), None
+    if len(text) > MAX_QUESTION_CHARS:
         return translate("question_too_long")
-    if not _has_letters_or_digits(question):
+    if not _has_letters_or_digits(text):
         return translate("ask_usage" if name == "ask" else "quotes_usage")
     if name == "ask":
-        return LookUp(question, partial(run_ask, question, resources=resources, refine=refine))
-    return LookUp(f"/quotes {question}", partial(run_quotes, question, resources=resources))
+        # Only a question is clear in the history without its command.
+        return LookUp(text, partial(run_ask, text, resources=resources, refine=refine))
+    return LookUp(f"/quotes {text}", partial(run_quotes, text, resources=resources))
 
 
 def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
@@ -68,11 +71,11 @@ def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
     if category is None:
         return translate("find_usage")
     if not _has_letters_or_digits(place):
-        return translate("find_where", what=category_label(category).lower())
+        return translate("find_where", what=get_category_label(category).lower())
     if len(place) > MAX_PLACE_CHARS:
         return translate("place_too_long")
-    make_reply = partial(run_find, category, place, resources=resources)
-    return LookUp(f"/find {category} {place}", make_reply)
+    text = f"/find {category} {place}"
+    return LookUp(text, partial(run_find, category, place, resources=resources))
 
 
 def _has_letters_or_digits(text: str) -> bool:
@@ -88,27 +91,27 @@ def parse_ask(arguments: str) -> tuple[str, bool | None]:
 
 
 def parse_find(arguments: str) -> tuple[str | None, str]:
-    """Return the category and the place of /find, for example of "wine bars in Lyon".
-
-    The category is the longest one that the arguments begin with, or None if there is none.
-    """
+    """Split "wine bars in Lyon" into its longest leading category, or None, and the place."""
+    # A comma is a separate word, so that a category may end before it; the place rejoins it.
     words = arguments.replace(",", " , ").split()
     for count in range(min(len(words), MAX_CATEGORY_WORDS), 0, -1):
-        with suppress(ValueError):  # these words are not a category: try fewer
+        try:
             category = find_category(" ".join(words[:count]))
-            place = " ".join(words[count:]).replace(" ,", ",").strip(" ,")
-            preposition = PREPOSITION.match(place)
-            return category, place[preposition.end() if preposition else 0 :]
+        except ValueError:
+            continue  # these words are not a category: try fewer
+        place = " ".join(words[count:]).replace(" ,", ",").strip(" ,")
+        preposition = PREPOSITION.match(place)
+        return category, place[preposition.end() if preposition else 0 :]
     return None, arguments.strip()
 
 
 async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Reply:
     """Make a tool call that the user approved, and return its result as a reply."""
-    name = escape(proposal.tool)
-    tool = servers.confirmed_tool(proposal.tool)
+    name = escape(proposal.tool_name)
+    tool = servers.get_tool_without_confirmation(proposal.tool_name)
     if tool is None:
         return Reply(text=translate("tool_down", tool=name), outcome="failed")
-    call = ToolCall("approved", proposal.tool, proposal.arguments)
+    call = ToolCall(id="approved", name=proposal.tool_name, arguments=proposal.arguments)
     result = await Toolbox([tool]).call(call, run)
     text = result.text.removeprefix(ERROR_PREFIX)
     text = escape(truncate_at_boundary(text, MAX_TOOL_RESULT_CHARS))
@@ -122,23 +125,21 @@ async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool
     question = clean_and_flag(question, run.span)
     refine = should_refine(resources.refinement, refine)
     answer = await answer_question(question, documents=resources.documents, run=run, refine=refine)
-    return await _build_reply(answer, [render_answer(answer)], resources)
+    return await _make_reply(answer, [render_answer(answer)], resources)
 
 
 async def run_quotes(query: str, run: Run, resources: Resources) -> Reply:
-    """Find passages of the documents that answer a query, word for word."""
+    """Quote passages of the documents verbatim that answer a query."""
     query = clean_and_flag(query, run.span)
     quotes = await find_quotes(query, documents=resources.documents, run=run, cache=resources.cache)
-    return await _build_reply(quotes, render_quotes(quotes), resources)
+    return await _make_reply(quotes, render_quotes(quotes), resources)
 
 
-async def _build_reply(
-    result: LookupResult, messages: Sequence[str], resources: Resources
-) -> Reply:
+async def _make_reply(result: LookUpResult, messages: Sequence[str], resources: Resources) -> Reply:
     """Return a reply with the messages, or with a notice if there are no documents at all."""
     if not result.chunks and not await resources.documents.count():
         return Reply(text=translate("no_documents"))
-    return result.reply(*messages)
+    return result.to_reply(*messages)
 
 
 async def run_find(category: str, place: str, run: Run, resources: Resources) -> Reply:
@@ -153,7 +154,7 @@ async def run_find(category: str, place: str, run: Run, resources: Resources) ->
             retries=error.retry_count,
             error_types=error.error_types,
         )
-    return places.reply(*render_places(places))
+    return places.to_reply(*render_places(places))
 
 
 def render_answer(answer: Answer) -> str:
@@ -186,8 +187,8 @@ def render_quotes(quotes: Quotes) -> list[str]:
 
 
 def _render_quote(number: int, quote: Quote) -> str:
-    source = f"**{number}. {_escape_line(quote.source_title)}** · "
-    source += _escape_line(quote.source_location)
+    title, location = map(_escape_line, (quote.source_title, quote.source_location))
+    source = f"**{number}. {title}** · {location}"
     parts = [source, _to_blockquote(quote.content), _mark_as_model_words(quote.relevance)]
     return "\n".join(filter(None, parts))
 
@@ -198,8 +199,8 @@ def _mark_as_model_words(text: str) -> str:
 
 
 def render_places(places: Places) -> list[str]:
-    """Return a message with the places as links, if any were found, and one with the searches."""
-    category = category_label(places.queries.category)
+    """Return a message with the places as links, if found, and one with links to web searches."""
+    category = get_category_label(places.queries.category)
     heading = f"**{category} · {_escape_line(places.queries.place)}**"
     introduction = places.note or translate("searches")
     searches = "\n".join(
@@ -225,18 +226,18 @@ def _render_place(number: int, place: Place, *, query_count: int) -> str:
     return "\n".join(filter(None, lines))
 
 
-def category_label(category: str) -> str:
+def get_category_label(category: str) -> str:
     """Return the name of a category in the user's language, capitalised."""
     name = get_category_name(current_language(), category)
     return name[0].upper() + name[1:]
 
 
 def _to_blockquote(text: str, marker: str = ">") -> str:
-    """Return an escaped text as a blockquote. The marker `**>` makes it collapsed."""
+    """Escape a text and make it a blockquote. The marker `**>` makes it collapsed."""
     lines = text.strip().splitlines()
     return "\n".join(f"{marker} {escape(line)}" for line in lines if line.strip())
 
 
 def _escape_line(text: str) -> str:
-    """Return an escaped text on one line."""
+    """Escape a text and put it on one line."""
     return escape(" ".join(text.split()))

@@ -21,7 +21,7 @@ from agent.documents.passages import (
     PASSAGES_SHOWN,
     Chunk,
     DocumentStore,
-    LookupResult,
+    LookUpResult,
     ask_cheaper_model_first,
     best_passage,
     build_result_fields,
@@ -54,7 +54,7 @@ CODE_FENCE: Final = pattern(r"(?s)\A```\w*\n(.*?)\n?```\s*\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(LookupResult):
+class Answer(LookUpResult):
     """An answer from documents. `text` is Markdown with `[path]` citations.
 
     Every cited path belongs to a document that was retrieved for this question. In `footnoted`,

@@ -80,7 +80,7 @@ class DocumentStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookupResult:
+class LookUpResult:
     """The common fields of answers and quotes.
 
     `note` says why no model was involved; it is empty if one was. `prompt` was sent to the model.
@@ -94,7 +94,7 @@ class LookupResult:
     error_types: tuple[str, ...] = ()
     prompt: PromptRef | None = None
 
-    def reply(self, *messages: str) -> Reply:
+    def to_reply(self, *messages: str) -> Reply:
         """Return the reply of a turn with these messages, in Markdown."""
         return Reply(
             text="\n\n".join(messages),
@@ -111,7 +111,7 @@ class LookupResult:
 def build_result_fields(
     chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, prompt: Prompt
 ) -> dict[str, Any]:
-    """Return the fields of a `LookupResult`. `response` is None if no model was asked."""
+    """Return the fields of a `LookUpResult`. `response` is None if no model was asked."""
     fields: dict[str, Any] = {"outcome": "answered", "chunks": tuple(chunks)}
     if response is None:
         return fields | {"note": translate("documents_no_model") if chunks else ""}

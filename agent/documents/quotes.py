@@ -19,7 +19,7 @@ from agent.documents.passages import (
     QUOTE_SECONDS,
     Chunk,
     DocumentStore,
-    LookupResult,
+    LookUpResult,
     QueryText,
     ask_cheaper_model_first,
     best_passage,
@@ -198,7 +198,7 @@ class Quote(Snippet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quotes(LookupResult):
+class Quotes(LookUpResult):
     """The quotes for one query, best first, and a summary. The model wrote it if `by_model`."""
 
     query: str

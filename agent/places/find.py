@@ -174,7 +174,7 @@ class Places:
         """Return a link to a web search for every query."""
         return [SearchLink(query, SEARCH_URL + quote_plus(query)) for query in self.queries.queries]
 
-    def reply(self, *messages: str) -> Reply:
+    def to_reply(self, *messages: str) -> Reply:
         """Return the reply of a turn with these messages, in Markdown."""
         return Reply(
             text="\n\n".join(messages),

@@ -344,7 +344,7 @@ def _format_progress(calls: Sequence[ToolCall]) -> str:
 
 
 def _proposal_note(proposal: Proposal) -> str:
-    return f"{translate('tool_proposed')}\n```\n{proposal.tool} {proposal.arguments}\n```"
+    return f"{translate('tool_proposed')}\n```\n{proposal.tool_name} {proposal.arguments}\n```"
 
 
 def _detect_language(message: str, run: Run) -> str:

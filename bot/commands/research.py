@@ -68,10 +68,11 @@ def _look_up(name: CommandName, arguments: str) -> Any:
                 safety=SafetyService(help=resources.help),
                 store=resources.repositories.turns,
             )
+            text, make_reply = look_up
             question = Question(
-                text=look_up.question, kind=name, session=SESSION, user=SESSION, in_history=False
+                text=text, kind=name, session=SESSION, user=SESSION, in_history=False
             )
-            return await turns.run_turn(question, look_up.make_reply)
+            return await turns.run_turn(question, make_reply)
 
     reply = asyncio.run(run_turn())
     if reply.outcome == "failed":

@@ -104,13 +104,13 @@ async def _is_in_history(message: object, conversation: Conversation) -> bool:
 
 def _tool_buttons(question: Question, reply: Reply) -> ButtonRows:
     return tuple(
-        (Button(f"▶ {proposal.tool}", f"{RUN}{question.user_id}:{_digest(proposal)}"),)
+        (Button(f"▶ {proposal.tool_name}", f"{RUN}{question.user_id}:{_digest(proposal)}"),)
         for proposal in reply.proposals
     )
 
 
 def _digest(proposal: Proposal) -> str:
-    call = f"{proposal.tool} {proposal.arguments}"
+    call = f"{proposal.tool_name} {proposal.arguments}"
     return hashlib.sha256(call.encode()).hexdigest()[:32]
 
 
@@ -127,11 +127,11 @@ async def _run_proposed(servers: McpServers, update: Update, conversation: Conve
 
     async def make_reply(run: Run) -> Reply:
         if may_have_run:
-            text = translate("tool_uncertain", tool=escape(proposal.tool))
+            text = translate("tool_uncertain", tool=escape(proposal.tool_name))
             return Reply(text=text, outcome="failed")
         return await run_proposal(proposal, run, servers)
 
-    question = conversation.build_question(update, f"▶ {proposal.tool}")
+    question = conversation.build_question(update, f"▶ {proposal.tool_name}")
     await conversation.turns.run_turn(question, make_reply)
 
 

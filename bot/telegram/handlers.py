@@ -157,7 +157,7 @@ async def _look_up(name: look_ups.CommandName, update: Update, conversation: Con
         if not await conversation.turns.offer_help(question):
             await conversation.reply(update, look_up)
         return
-    question = conversation.build_question(update, look_up.question, kind=name)
+    question = conversation.build_question(update, look_up.history_text, kind=name)
     await conversation.turns.run_turn(question, look_up.make_reply)
 
 
