@@ -57,7 +57,9 @@ async def first_request(profile: str) -> JsonObject:
     """Return the first request of a turn in this profile."""
     listener = Listener(MODES[profile])
     tools = [*research_tools(FakeLibrary()), *memory_tools()]
-    sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=tools, small=profile == "small")
+    sommelier = Sommelier(
+        catalogue=FakeCatalogue(), research_tools=tools, uses_small_model=profile == "small"
+    )
     await sommelier.answer(QUESTION, Run([listener]))
     return listener.request
 

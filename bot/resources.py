@@ -265,8 +265,8 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
         catalogue=catalogue,
         fallback=Fallback(catalogue=catalogue, documents=documents),
         research_tools=[*tools, *memory_tools()],
-        help=resources.help,
-        small=resources.small,
+        care_texts=resources.help,
+        uses_small_model=resources.small,
         servers=servers,
     )
 

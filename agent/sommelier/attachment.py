@@ -236,7 +236,7 @@ async def _add_ours(
     if not (wine.known or (wine.producer and wine.sure == "certain")):
         row["here"] = UNCLEAR_NOTE
         return {}
-    availability, ours = await find_ours(wine, catalogue, person)
+    availability, ours = await find_in_catalogue(wine, catalogue, person)
     row |= {"here": availability.replace("_", " "), "cellar": [*map(full_record, ours)]}
     return {our.id: our for our in ours}
 
@@ -266,7 +266,9 @@ def _is_same(read: ReadWine, wine: Wine) -> bool:
     return is_same_producer and 2 * (len(only_read) + len(only_ours)) <= len(shared)
 
 
-async def find_ours(read: ReadWine, catalogue: Catalogue, person: Person) -> tuple[str, list[Wine]]:
+async def find_in_catalogue(
+    read: ReadWine, catalogue: Catalogue, person: Person
+) -> tuple[str, list[Wine]]:
     """Return our availability of a wine that was read, as a message name, and our wines.
 
     They are the wine itself, or else wines that share words of its name or region.

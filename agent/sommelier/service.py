@@ -1,4 +1,4 @@
-"""Answer a message: safety first, then a model with tools, else the rules of the fallback."""
+"""Answer a message: safety first, then a model with tools, otherwise the rule-based fallback."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, is_tool_relevant, join_research_rules, render
 from agent.sommelier.answer import SOMMELIER, format_facts, to_model_message, wine_ids
-from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_ours
+from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
 from agent.sommelier.safety import (
     get_person,
     get_safety_state,
@@ -44,9 +44,9 @@ from agent.turn import (
 )
 
 MAX_INITIAL_WINES: Final = 8
-"""The most wines of the last answer that are looked up before the first request."""
+"""Maximum number of wines of the last answer that are looked up before the first request."""
 MAX_LISTED_WINES: Final = 15
-"""The most wines of a wine list that a reply shows."""
+"""Maximum number of wines of a wine list that a reply shows."""
 # Lines of the prompt: if the user chose a language, and if a notice is shown.
 LANGUAGE_RULE: Final = (
     "- Answer in {language}, as the guest chose, whatever language they write in."
@@ -63,6 +63,7 @@ PROGRESS_MESSAGES: Final[Mapping[str, str]] = {
 """The names of the progress texts, by tool."""
 
 Response = AgenticResponse[SommelierResponse]
+"""The result of the model loop; its `answer` is a SommelierResponse. The user gets a `Reply`."""
 
 
 class Answerer(Protocol):
@@ -70,16 +71,15 @@ class Answerer(Protocol):
 
     async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
         """Answer `message` within the limits of `run`."""
-        ...
 
 
 class Sommelier:
     """An agent that answers messages from a catalogue, by a model or by rules.
 
     `research_tools` are added to the tools of the catalogue. The `fallback` answers if there is no
-    model, or if the models fail. `help` has the texts for people who should not drink. With
-    `small`, the search runs before the request to the model (`small.py`). The tools of `servers`
-    are only offered to people who may drink.
+    model, or if the models fail. `care_texts` are for people who should not drink. If
+    `uses_small_model`, the search runs before the request to the model (`small.py`). The tools of
+    `servers` are only offered to people who may drink.
     """
 
     def __init__(
@@ -87,37 +87,37 @@ class Sommelier:
         *,
         catalogue: Catalogue,
         research_tools: Sequence[Tool] = (),
-        help: Help | None = None,
-        small: bool = False,
+        care_texts: Help | None = None,
+        uses_small_model: bool = False,
         fallback: Fallback | None = None,
         servers: McpServers | None = None,
     ) -> None:
         self._tools = [*wine_tools(catalogue), *research_tools]
         self._servers = servers or McpServers()
-        self._is_small = small
+        self._is_small = uses_small_model
         self._catalogue = catalogue
         self._fallback = fallback or Fallback(catalogue=catalogue)
-        self._help = help or Help()
+        self._care_texts = care_texts or Help()
 
     async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
-        """Answer `message` with the prompt that is current when the turn starts.
+        """Answer `message` with the current prompt.
 
-        If the run has no person, their concerns are read from the conversation. If the message has
-        a wine list, only its wines are recommended. If the message is empty, the reply lists what
-        was read from the pictures, without a model.
+        If the run has no person, the user's concerns are read from the conversation. If the message
+        has a wine list, only its wines are recommended. If the message is empty, the reply lists
+        what was read from the pictures, without a model.
         """
         person = get_deps(run).person
         if person is None:
             texts = [*_texts_by("user", run), message]
-            person = Person(read_conversation_safety(texts, self._help.drinking_age))
-        if person.safety.is_crisis:
-            text = self._help.crisis_help(person.safety)
+            person = Person(read_conversation_safety(texts, self._care_texts.drinking_age))
+        if person.safety.is_crisis:  # before the guard, since no model reads the message
+            text = self._care_texts.crisis_help(person.safety)
             return Reply(text=text, outcome="care", concerns=person.safety.turn_concerns)
+        # Tools fill `ids_given_to_model`.
         run = replace(run, deps=replace(get_deps(run), person=person, ids_given_to_model=set()))
         message = clean_and_flag(message, run.span)
         new_attachment = attachment if attachment and attachment.is_new else None
-        is_chosen = is_language_chosen()
-        with nullcontext() if is_chosen else use_language(_detect_language(message, run)):
+        with nullcontext() if is_language_chosen() else use_language(_find_language(message, run)):
             if new_attachment and not message:
                 reply = await self._describe_pictures(new_attachment, person)
             else:
@@ -130,8 +130,8 @@ class Sommelier:
         prompt = get_prompt(run, WINES_PROMPT if self._is_small else "sommelier")
         response = await self._ask_model(message, run, attachment, prompt) if run.models else None
         if response is None:
-            reply = await self._apply_rules(message, run, attachment)
-            if run.models or run.history:  # the note about a missing model is shown once
+            reply = await self._reply_without_model(message, run, attachment)
+            if run.models or run.history:  # only the first message gets the note
                 return reply
             return replace(reply, notes=(translate("no_model"),))
         person = get_person(run)
@@ -140,13 +140,13 @@ class Sommelier:
         safety = person.safety if concern == "none" else person.safety.with_concern(concern)
         if safety != person.safety:
             with run.span.child("guard.care", "guardrail") as guard:
-                guard.update(output=[concern], metadata={"heard_by": "model"})
-        # Only the model recognized this crisis; the rules recognize theirs in `answer`.
+                guard.update(output=[concern], metadata={"detected_by": "model"})
+        # Crises found by rules were handled in `answer`.
         if safety.is_crisis:  # no answer, proposals or changes
-            reply = Reply(text=self._help.crisis_help(safety), outcome="care")
+            reply = Reply(text=self._care_texts.crisis_help(safety), outcome="care")
         else:
             run = with_person(run, replace(person, safety=safety))
-            reply = await self._reply_to_response(message, run, response, attachment)
+            reply = await self._convert_response(message, run, response, attachment)
         return replace(
             reply,
             concerns=safety.turn_concerns - person.safety.turn_concerns,
@@ -158,14 +158,11 @@ class Sommelier:
     async def _ask_model(
         self, message: str, run: Run, attachment: Attachment | None, prompt: Prompt
     ) -> Response | None:
-        """Return the response of the run's models, or None if a small model lacks search results.
-
-        Small models do not answer messages with pictures.
-        """
+        """Return the response; None if a small model has no search results or gets pictures."""
         if self._is_small:
             if attachment is not None and attachment.is_new:
                 return None
-            return await ask_small_model(message, run, await self._look_up(message, run))
+            return await ask_small_model(message, run, await self._search_by_rules(message, run))
         tools = self._select_tools(message, run, attachment)
         lines = [join_research_rules([tool.name for tool in tools]), safety_rules(get_person(run))]
         if notice := self._concern_notice(run):
@@ -188,6 +185,7 @@ class Sommelier:
         )
 
     def _select_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
+        """Return the tools that the user may use and that suit the conversation."""
         person = get_person(run)
         user_texts = [*_texts_by("user", run), message]
         is_stored = bool(person.user_id)
@@ -201,12 +199,12 @@ class Sommelier:
             "forget": is_stored and any(fact.kind in STATED_KINDS for fact in person.facts),
             "find_places": not person.safety.forbids_alcohol,
         }
-        always = {"change_cellar"} if person.bottles else set()
+        even_if_irrelevant = {"change_cellar"} if person.bottles else set()
         tools = [
             tool
             for tool in self._tools
             if allowed.get(tool.name, True)
-            and (tool.name in always or is_tool_relevant(tool.name, user_texts))
+            and (tool.name in even_if_irrelevant or is_tool_relevant(tool.name, user_texts))
         ]
         if attachment:
             tools.insert(0, attachment.make_tool(self._catalogue))
@@ -214,7 +212,7 @@ class Sommelier:
         servers = () if person.safety.forbids_alcohol else self._servers.tools
         return tools + [tool for tool in servers if is_stored or not tool.needs_confirmation]
 
-    async def _reply_to_response(
+    async def _convert_response(
         self, message: str, run: Run, response: Response, attachment: Attachment | None
     ) -> Reply:
         """Convert a response to a reply; answer by rules if the model gave no usable answer.
@@ -225,16 +223,16 @@ class Sommelier:
         sources = response.sources
         answer = _allowed_part(response, get_person(run))
         if answer is not None:
-            reply = self._reply_with_answer(run, response, answer)
+            reply = self._format_answer(run, response, answer)
         elif response.outcome == "stopped":
             reply = Reply(text=translate("stopped"), outcome="stopped")
         elif response.outcome in {"refusal", "content_filter"}:
             reply = Reply(text=translate("declined"), outcome="refused")
         else:
-            reply = await self._apply_rules(message, run, attachment)
+            reply = await self._reply_without_model(message, run, attachment)
             reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
-        explained = sources.values() if response.has_text else ()
-        proposals = tuple(source for source in explained if isinstance(source, Proposal))
+        visible_sources = sources.values() if response.has_text else ()
+        proposals = tuple(source for source in visible_sources if isinstance(source, Proposal))
         return replace(
             reply,
             notes=(*reply.notes, *map(_proposal_note, proposals)),
@@ -242,8 +240,7 @@ class Sommelier:
             changes=tuple(source for source in sources.values() if isinstance(source, Change)),
         )
 
-    def _reply_with_answer(self, run: Run, response: Response, answer: SommelierResponse) -> Reply:
-        """Return the reply with the allowed part of a response, a notice and notes."""
+    def _format_answer(self, run: Run, response: Response, answer: SommelierResponse) -> Reply:
         sources, shown_ids, text = response.sources, wine_ids(answer), response.text
         if answer != response.answer:
             text = SOMMELIER.render(answer, Evidence(sources=dict(sources)))
@@ -258,17 +255,19 @@ class Sommelier:
             structured_answer=answer,
         )
 
-    async def _apply_rules(self, message: str, run: Run, attachment: Attachment | None) -> Reply:
+    async def _reply_without_model(
+        self, message: str, run: Run, attachment: Attachment | None
+    ) -> Reply:
         """Return the wines read from this message's pictures, or the answer of the fallback."""
         if attachment and attachment.is_new and attachment.wines:
             return await self._describe_pictures(attachment, get_person(run))
-        reply = make_reply(await self._look_up(message, run))
+        reply = make_reply(await self._search_by_rules(message, run))
         safety = get_safety_state(run)
         if reply.wine_ids and (safety.prefers_alcohol_free or safety.forbids_alcohol):
-            return replace(reply, text=f"{self._help.notice_for(safety)}\n\n{reply.text}")
+            return replace(reply, text=f"{self._care_texts.notice_for(safety)}\n\n{reply.text}")
         return reply
 
-    async def _look_up(self, message: str, run: Run) -> SearchOutcome:
+    async def _search_by_rules(self, message: str, run: Run) -> SearchOutcome:
         return await self._fallback.search(
             [*run.history, {"role": "user", "content": message}],
             person=get_person(run),
@@ -290,7 +289,7 @@ class Sommelier:
             return Reply(text="\n\n".join([count, "\n".join(lines)]))
         texts, ids = list[str](), list[str]()
         for wine in read:
-            availability, ours = await find_ours(wine, self._catalogue, person)
+            availability, ours = await find_in_catalogue(wine, self._catalogue, person)
             facts = escape(format_facts(wine))
             lines = [f"**{escape(wine.label)}**", facts, translate(availability)]
             lines += [f"- **{escape(our.label)}** · {escape(format_facts(our))}" for our in ours]
@@ -301,9 +300,10 @@ class Sommelier:
     def _concern_notice(self, run: Run) -> str:
         """Return the notice of a new concern, or an empty text if it was shown before."""
         safety = get_safety_state(run)
-        notice = self._help.notice_for(safety) if safety.new_concern else ""
-        was_shown = any(notice in answer for answer in _texts_by("assistant", run))
-        return "" if was_shown else notice
+        if not safety.new_concern:
+            return ""
+        notice = self._care_texts.notice_for(safety)
+        return "" if any(notice in text for text in _texts_by("assistant", run)) else notice
 
 
 def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
@@ -311,18 +311,18 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
     answer, sources = response.answer, response.sources
     if answer is None or not response.has_text:
         return None
-    facts = {id: source.facts for id, source in sources.items() if isinstance(source, AnyWine)}
-    wines = [wine for wine in answer.wines if may_be_shown(facts[wine.wine_id], person)]
+    wines_by_id = {id: wine.facts for id, wine in sources.items() if isinstance(wine, AnyWine)}
+    wines = [wine for wine in answer.wines if may_be_shown(wines_by_id[wine.wine_id], person)]
     if answer.wines and not wines:
         return None
     if person.safety.prefers_alcohol_free:
-        wines.sort(key=lambda wine: not is_without_alcohol(facts[wine.wine_id]))
+        wines.sort(key=lambda wine: not is_without_alcohol(wines_by_id[wine.wine_id]))
     return answer.model_copy(update={"wines": wines})
 
 
 def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before the first request, as if the model had made them."""
-    answers = (message for message in reversed(run.history) if "wine_ids" in message)
+    answers = (earlier for earlier in reversed(run.history) if "wine_ids" in earlier)
     shown_ids = next(answers, {}).get("wine_ids", ())
     if attachment and (attachment.is_new or not shown_ids):
         return (ToolCall("", READ_PICTURES, "{}"),)
@@ -339,7 +339,7 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
 
 
 def _format_progress(calls: Sequence[ToolCall]) -> str:
-    """Return a progress text. The model's own text next to the calls is not validated."""
+    """Return a progress text. Text the model wrote with the calls is unvalidated, so not shown."""
     return f"_{translate(PROGRESS_MESSAGES.get(calls[0].name, 'at_work'))} …_"
 
 
@@ -347,7 +347,7 @@ def _proposal_note(proposal: Proposal) -> str:
     return f"{translate('tool_proposed')}\n```\n{proposal.tool_name} {proposal.arguments}\n```"
 
 
-def _detect_language(message: str, run: Run) -> str:
+def _find_language(message: str, run: Run) -> str:
     """Return the language of a message, or of earlier messages if it is unclear."""
     language = current_language()
     for text in [*_texts_by("user", run), message]:  # an unclear text keeps the language before it
@@ -356,5 +356,4 @@ def _detect_language(message: str, run: Run) -> str:
 
 
 def _texts_by(role: str, run: Run) -> list[str]:
-    """Return the texts of the `user` or the `assistant` in the history."""
     return [str(message["content"]) for message in run.history if message["role"] == role]

@@ -198,7 +198,7 @@ class Bench:
     def sommelier(self, model: str) -> Sommelier:
         """Return the sommelier for a model, without places, which cost money and change daily."""
         return Sommelier(
-            small=self.settings.model_copy(update={"llm_model": model}).is_small,
+            uses_small_model=self.settings.model_copy(update={"llm_model": model}).is_small,
             catalogue=self.catalogue,
             fallback=Fallback(catalogue=self.catalogue, documents=self.documents),
             research_tools=[*research_tools(self.documents), *memory_tools()],
