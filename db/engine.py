@@ -106,12 +106,9 @@ class Sessions:
                 await session.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     def _check_file(self) -> None:
-        """Raise DatabaseUnusable if the opened SQLite file was deleted or replaced.
-
-        The error is transient: an operator may restore the file.
-        """
+        """Raise DatabaseUnusable if the opened SQLite file was deleted or replaced."""
         if self._find_inode() != self._inode:
-            raise DatabaseUnusable(
+            raise DatabaseUnusable(  # transient: an operator may restore the file
                 f"The database {self._file} was deleted or replaced while it was in use. The bot "
                 "accepts no updates. Restore the file, or restart to use the new one."
             )

@@ -153,10 +153,7 @@ class Conversation:
         return await self.repositories.memory.list_facts(user_id)
 
     async def change_memory(self, update: Update, **fields: Any) -> None:
-        """Change the memory of a user; `fields` are those of `Change`.
-
-        The change is committed with the running turn; without a turn, immediately.
-        """
+        """Change a user's memory when the running turn is committed; without a turn, now."""
         change = Change(user_id=chat_and_user_ids(update)[1], **fields)
         if (current := current_turn()) is not None:
             current.changes.append(change)

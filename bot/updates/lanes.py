@@ -132,9 +132,7 @@ class Lanes:
         async for notice in self.locks.notices():
             if "lane" not in notice:
                 self.dispatcher.conversation.turns.running.stop(**notice)
-                continue
-            lane = self._lanes.get(notice["lane"])
-            if lane is not None:
+            elif lane := self._lanes.get(notice["lane"]):
                 lane.new_updates.set()
 
     async def schedule_unowned(self) -> None:
@@ -210,7 +208,7 @@ class Lanes:
         except TurnTaken:
             log.warning("The turn of update %s is run by another process now", first.update_id)
         finally:
-            # Nothing was sent, or this call is the second and changes nothing.
+            # The turn leaves this process. After a delivery, this second call changes nothing.
             turn.on_delivery(Delivery())
 
     async def _run_try(
