@@ -86,7 +86,7 @@ class SafetyState:
 
     @property
     def new_concern(self) -> Concern | None:
-        """Return the gravest concern of this turn that is not an earlier one, or None."""
+        """Return the most serious concern of this turn that is not an earlier one, or None."""
         return most_serious_concern(self.turn_concerns - self.earlier_concerns)
 
     def with_concern(self, concern: Concern) -> "SafetyState":
@@ -98,7 +98,7 @@ class SafetyState:
         return replace(self, turn_concerns=self.turn_concerns | {concern})
 
     def with_stored_names(self, names: Collection[str]) -> "SafetyState":
-        """Add the named concerns and allergies of earlier turns; ignore unknown names."""
+        """Return the state with the stored concerns and allergies; ignore unknown names."""
         earlier = self.earlier_concerns | {concern for concern in CONCERNS if concern in names}
         allergies = self.allergies | {allergy for allergy in ALLERGIES if allergy in names}
         return replace(self, earlier_concerns=earlier, allergies=allergies)
@@ -108,7 +108,7 @@ EMPTY_SAFETY_STATE: Final = SafetyState()
 
 
 def most_serious_concern(concerns: Collection[Concern]) -> Concern | None:
-    """Return the gravest of the concerns, or None if there are none."""
+    """Return the most serious of the concerns, or None if there are none."""
     return next((concern for concern in CONCERNS if concern in concerns), None)
 
 

@@ -160,7 +160,7 @@ class Connection:
             except Exception as error:
                 # Restart counting after a successful connection.
                 failures = 1 if self.client else failures + 1
-                cause = _innermost(error)
+                cause = _unwrap_error(error)
                 self.problem = type(cause).__name__
                 if isinstance(cause, OSError) and cause.strerror:
                     self.problem += f": {cause.strerror}"
@@ -260,7 +260,7 @@ class Connection:
             result = await self.client.call_tool(tool_name, arguments.model_extra)
         except Exception as error:
             self._recheck.set()  # the server may have exited: check it now
-            reason = clip(strip_invisible(str(_innermost(error))), 200)
+            reason = clip(strip_invisible(str(_unwrap_error(error))), 200)
             raise ToolError(f"{self.name} failed: {reason}; answer without it") from None
         text = format_result(result, run.limits.result_chars)
         if result.is_error:
@@ -331,7 +331,7 @@ def collect_evidence(key: str, text: str, arguments: Mapping[str, Any]) -> dict[
     return {key: ResultEvidence(text), **links}
 
 
-def _innermost(error: BaseException) -> BaseException:
+def _unwrap_error(error: BaseException) -> BaseException:
     """Unwrap exception groups; return the first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -92,8 +92,7 @@ def parse_ask(arguments: str) -> tuple[str, bool | None]:
 
 def parse_find(arguments: str) -> tuple[str | None, str]:
     """Split "wine bars in Lyon" into its longest leading category, or None, and the place."""
-    # A comma is a separate word, so that a category may end before it; the place rejoins it.
-    words = arguments.replace(",", " , ").split()
+    words = arguments.replace(",", " , ").split()  # a comma may end the category; rejoined below
     for count in range(min(len(words), MAX_CATEGORY_WORDS), 0, -1):
         try:
             category = find_category(" ".join(words[:count]))
