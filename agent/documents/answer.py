@@ -122,10 +122,7 @@ def build_answer_contract(chunks: Sequence[Chunk], question: str) -> OutputContr
 def _compose_text(
     question: str, chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, outcome: str
 ) -> tuple[str, bool]:
-    """Return the text, and whether the excerpts have enough information.
-
-    Without a model, this is assumed True.
-    """
+    """Return the text, and whether the excerpts are enough (assumed True without a model)."""
     if not chunks:
         return f"{translate('not_enough')} {translate('no_matching_document')}", False
     if outcome == "refused":

@@ -230,8 +230,7 @@ class _Turn(Generic[T]):
 
     def parse_current_draft(self) -> ParseResult[T]:
         """Return the part of the current response that may be shown now."""
-        # Parsing longer text would block the event loop.
-        text = self.models.read_text()[:MAX_INLINE_CHARS]
+        text = self.models.read_text()[:MAX_INLINE_CHARS]  # parsing more would block the event loop
         return parse_draft(text, self.contract, self.evidence)
 
     async def call_tools(self, model_response: LLMResponse) -> None:

@@ -110,7 +110,7 @@ class Sommelier:
         if person is None:
             texts = [*_texts_by("user", run), message]
             person = Person(read_conversation_safety(texts, self._care_texts.drinking_age))
-        if person.safety.is_crisis:  # before the guard, since no model reads the message
+        if person.safety.is_crisis:  # before `clean_and_flag`: no model reads the message
             text = self._care_texts.crisis_help(person.safety)
             return Reply(text=text, outcome="care", concerns=person.safety.turn_concerns)
         # Tools fill `ids_given_to_model`.
