@@ -284,7 +284,7 @@ class Settings(BaseSettings):
         return (public.get_secret_value(), secret.get_secret_value()) if public and secret else None
 
     @property
-    def is_exported(self) -> bool:
+    def sends_traces(self) -> bool:
         """Return whether traces are sent to a server; if not, they are only stored."""
         return bool(self.langfuse_keys or self.otel_exporter_otlp_endpoint)
 

@@ -157,7 +157,7 @@ def build_handlers(
     has_langfuse = settings.langfuse_keys is not None
     privacy = Privacy(
         days={"stats_days": STATS_RETENTION.days, "trace_days": settings.trace_retention_days},
-        trace_server="Langfuse" if has_langfuse else TRACE_SERVICE if settings.is_exported else "",
+        trace_server="Langfuse" if has_langfuse else TRACE_SERVICE if settings.sends_traces else "",
         is_deleted_there=has_langfuse,
     )
     additional = [

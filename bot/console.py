@@ -39,13 +39,16 @@ QUIT_COMMANDS: Final = ("/quit", "/exit")
 LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}
 ONLY_IN_TELEGRAM: Final = ("/taste", "/cellar", "/settings", "/privacy", "/export", "/forget")
 MESSAGE_NAMES: Final = {
-    **{"/start": "greeting", "/help": "help", "/stop": "nothing_to_stop"},
+    "/start": "greeting",
+    "/help": "help",
+    "/stop": "nothing_to_stop",
     **dict.fromkeys(ONLY_IN_TELEGRAM, "only_in_telegram"),
 }
 """The commands that are answered with a fixed message, and its name in the translations."""
 STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
-"""The style in a terminal of Telegram's HTML tags."""
+"""Terminal styles for Telegram's HTML tags."""
 DRAFT_INTERVAL_SECONDS: Final = 0.1
+DRAFT_MARGIN_LINES: Final = 4
 
 
 def is_terminal() -> bool:
@@ -54,7 +57,7 @@ def is_terminal() -> bool:
 
 
 def chat(settings: Settings) -> None:
-    """Talk until the input ends or the user leaves by /quit, Ctrl-C or Ctrl-D."""
+    """Talk until the input ends or the user leaves with /quit, Ctrl-C or Ctrl-D."""
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -81,10 +84,10 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
         # Reading a line blocks the event loop, so the servers must connect before that.
         for server in servers.connections:
             await server.first_attempt_ended.wait()
-        # For the same reason, let Ctrl-C raise KeyboardInterrupt instead of waiting for the loop.
+        # Since reading blocks the loop, Ctrl-C must raise KeyboardInterrupt directly.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            for line in _read_lines(console):
+            for line in _greet_and_read_lines(console):
                 await conversation.answer(line)
         finally:
             # A second Ctrl-C must not interrupt the clean-up.
@@ -92,8 +95,8 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
             await run_shutdown_step("forgetting the user", conversation.forget)
 
 
-def _read_lines(console: Console | None) -> Iterator[str]:
-    """Yield the lines of standard input until /quit. At a terminal, greet and show a prompt."""
+def _greet_and_read_lines(console: Console | None) -> Iterator[str]:
+    """Greet and prompt at a terminal, and yield the lines of standard input until /quit."""
     lines = iter(sys.stdin or ())
     if console:
         with contextlib.suppress(ImportError):
@@ -137,23 +140,22 @@ class TerminalConversation:
         if name := LOOK_UPS.get(command):
             look_up = look_ups.parse_look_up(name, arguments, self.resources)
             if isinstance(look_up, look_ups.LookUp):
-                await self._run_turn(
-                    self._build_question(look_up.history_text, name), look_up.make_reply
-                )
+                question = self._build_question(look_up.history_text, name)
+                await self._run_turn(question, look_up.make_reply)
                 return
-            text = look_up
+            text = look_up  # a usage message
         elif command == "/new":
             count = await self.repositories.messages.forget(self.id)
             await self.turns.safety.forget(self.id)
             text = translate("forgotten" if count else "nothing_to_forget")
         else:
             text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
-        # Commands may contain any text, so a crisis in it must not go unnoticed.
+        # A crisis stated in a command must get help; only now, since /new would forget the crisis.
         help_reply = await self.turns.offer_help(self._build_question(line))
         self._print(help_reply.full_text if help_reply else text)
 
     async def _answer_message(self, message: str) -> None:
-        """Print the sommelier's answer, then run the tool calls it proposes if the user agrees."""
+        """Print the answer, which lists proposed tool calls, and run those the user agrees to."""
         history = to_history(await self.repositories.messages.list_recent(self.id))
         proposals = await self._run_turn(
             self._build_question(message),
@@ -184,9 +186,9 @@ class TerminalConversation:
         drafts = list[Callable[[], str]]()
 
         def handle_ctrl_c() -> None:
-            if stop.is_asked and task:
+            if stop.is_requested and task:
                 task.cancel()
-            stop.ask()
+            stop.request()
 
         loop.add_signal_handler(signal.SIGINT, handle_ctrl_c)
         try:
@@ -207,22 +209,20 @@ class TerminalConversation:
             print(text.plain, end="\n\n", flush=True)
 
     async def forget(self) -> None:
-        """Delete the messages and the user's stored facts."""
+        """Delete the messages and the user's stored facts, which /new keeps."""
         await self.repositories.messages.forget(self.id)
         await self.repositories.memory.forget(self.id)
 
 
 async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | None) -> None:
-    """Show the end of the current draft at a terminal until cancelled, then erase it.
-
-    The last function in `drafts` returns the text of the current draft; the turn adds more.
-    """
+    """Show the current draft, which the last of `drafts` returns, until cancelled; erase it."""
     if console is None:
         return
     with Live(console=console, transient=True, auto_refresh=False) as live:
         while True:
             draft = to_rich_text(drafts[-1]()) if drafts else Text()
-            lines = draft.wrap(console, console.width)[-max(1, console.height - 4) :]
+            max_lines = max(1, console.height - DRAFT_MARGIN_LINES)
+            lines = draft.wrap(console, console.width)[-max_lines:]
             thinking = Text(translate("terminal_thinking"), "dim")
             live.update(Text("\n").join([*lines, thinking]), refresh=True)
             await asyncio.sleep(DRAFT_INTERVAL_SECONDS)
@@ -231,7 +231,7 @@ async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | N
 def to_rich_text(markdown: str) -> Text:
     """Return Markdown as styled text for a terminal, with the address of a link in brackets."""
     rendered = Text()
-    # Pairs of a character and its marks, grouped into runs with equal marks.
+    # `parse` returns the characters and the marks of each; group characters with equal marks.
     for marks, pairs in groupby(zip(*parse(markdown), strict=True), key=itemgetter(1)):
         style = " ".join(STYLES.get(mark.tag, "") for mark in marks)
         rendered.append("".join(char for char, _ in pairs), style)

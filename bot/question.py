@@ -194,7 +194,7 @@ class RunningTurns:
             if all(getattr(question, name) == value for name, value in fields.items()):
                 is_running = True
                 question.state.is_forgotten = is_forgotten
-                question.state.stop.ask()
+                question.state.stop.request()
         return is_running
 
     async def stop_everywhere(self, *, is_forgotten: bool = False, **fields: int) -> bool:

@@ -115,7 +115,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         for model in (*models, *special.values()):
             stack.push_async_callback(run_shutdown_step, "the model", model.close)
         prompts = await stack.enter_async_context(open_prompts(settings))
-        trace_rows = TraceRows(masking_of(settings), settings.is_exported)
+        trace_rows = TraceRows(masking_of(settings), settings.sends_traces)
         yield Resources(
             sessions=sessions,
             repositories=Repositories(sessions, trace_rows),

@@ -116,7 +116,7 @@ async def send_traces(
 
     The server is Langfuse if its keys are set, else a backend of OpenTelemetry.
     """
-    if not settings.is_exported:
+    if not settings.sends_traces:
         yield
         return
     async with AsyncExitStack() as stack:

@@ -180,23 +180,23 @@ class Stop:
     """Stops a turn from outside; its answer is then the grounded part that was written so far."""
 
     def __init__(self) -> None:
-        self.is_asked = False
+        self.is_requested = False
         self._working: asyncio.Timeout | None = None
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Stop the watched block now, or when it is entered; call this in its event loop."""
-        self.is_asked = True
+        self.is_requested = True
         if self._working is not None:
             self._working.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
-        """Run the block until it ends; raise Stopped if `ask` is called."""
+        """Run the block until it ends; raise Stopped if `request` is called."""
         try:
-            async with asyncio.timeout(0 if self.is_asked else None) as self._working:
+            async with asyncio.timeout(0 if self.is_requested else None) as self._working:
                 yield
         except TimeoutError:
-            if not self.is_asked:
+            if not self.is_requested:
                 raise
             raise Stopped("the user has stopped this turn") from None
         finally:

@@ -1,6 +1,6 @@
 """`sommelier doctor`: check the settings, the database and all servers, and suggest fixes.
 
-A check returns a short report. It raises `NotConfigured`, or an error whose text says what is wrong
+A check returns a short report, or raises `NotConfigured` or an error whose text says what is wrong
 and how to fix it. No text contains a secret.
 """
 
@@ -33,12 +33,12 @@ LANGFUSE_SECONDS: Final = 5
 CHECK_SECONDS: Final = 120
 """The time limit of a check. A local model server may have to load the model first."""
 KEY_ADVICE: Final = (
-    "; set TRACE_USER_KEY (`openssl rand -hex 32`): with the default key, users can be identified"
+    "set TRACE_USER_KEY (`openssl rand -hex 32`): with the default key, users can be identified"
 )
 
 
 class NotConfigured(Exception):
-    """Something is not configured. The text says how to configure it, and the default."""
+    """Something is not configured. The text says how to configure it and what happens without."""
 
 
 class PairingAnswer(BaseModel):
@@ -55,7 +55,7 @@ def doctor(
 ) -> None:
     """Check the settings and everything they name, and say how to fix problems."""
     try:
-        settings = open_settings("CRITICAL")
+        settings = open_settings(log_level="CRITICAL")
     except SettingsError as error:
         typer.echo(f"✗ settings: {error}")
         raise typer.Exit(1) from None
@@ -72,7 +72,7 @@ def doctor(
 
 
 def _format_setting(value: object) -> str:
-    """Return a value in the format of `.env`; a secret is replaced by asterisks."""
+    """Return a value in the format of `.env`. `SecretStr` prints asterisks."""
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     if isinstance(value, dict):
@@ -81,7 +81,7 @@ def _format_setting(value: object) -> str:
 
 
 async def run_checks(settings: Settings) -> bool:
-    """Run the checks one after another and print their reports. Return whether none failed."""
+    """Run the checks in order and print their reports. Return True if none failed."""
     is_healthy = True
     for name, check in CHECKS.items():
         try:
@@ -148,35 +148,35 @@ async def check_telegram(settings: Settings) -> str:
 
 
 async def check_tools(settings: Settings) -> str:
-    """Connect to every MCP server, and list the tools, with those that ask the user first."""
+    """Connect to every MCP server, list the tools, and mark those that ask the user first."""
     if settings.mcp_servers is None:
         raise NotConfigured("the model has no external tools; set MCP_SERVERS")
     _, problems = read_servers(settings.mcp_servers.get_secret_value())
     async with open_servers(settings.mcp_servers) as servers:
-        for server in servers.connections:
-            await server.first_attempt_ended.wait()
-            if server.problem:
-                problems.append(f"{server.name} does not run ({server.problem})")
+        for connection in servers.connections:
+            await connection.first_attempt_ended.wait()
+            if connection.problem:
+                problems.append(f"{connection.name} does not run ({connection.problem})")
         tools = ", ".join(
             f"{tool.name} (asks the user)" if tool.needs_confirmation else tool.name
             for tool in servers.tools
         )
     if problems:
-        raise SettingsError("; ".join(filter(None, [*problems, tools])))
+        raise SettingsError("; ".join([*problems, f"tools: {tools or 'none'}"]))
     return tools
 
 
 async def check_tracing(settings: Settings) -> str:
     """Connect to the server for traces, and warn if users can be identified by their hashes."""
-    if not settings.is_exported:
+    if not settings.sends_traces:
         raise NotConfigured(
             "traces stay in the database (`sommelier traces list`); set LANGFUSE_PUBLIC_KEY and "
             "LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT, to send them too"
         )
     if settings.langfuse_keys:
-        api = await langfuse_api(settings, LANGFUSE_SECONDS)
-        async with aclosing(api) as langfuse, langfuse.bounded():
-            projects = await langfuse.api.projects.get(request_options={"max_retries": 0})
+        client = await langfuse_api(settings, LANGFUSE_SECONDS)
+        async with aclosing(client), client.bounded():
+            projects = await client.api.projects.get(request_options={"max_retries": 0})
         names = ", ".join(project.name for project in projects.data)
         destination = names or settings.langfuse_base_url
     else:
@@ -184,7 +184,7 @@ async def check_tracing(settings: Settings) -> str:
             await backend.export(b"")  # an empty export tests the address and the headers
         destination = str(settings.otel_exporter_otlp_endpoint)
     has_own_key = "trace_user_key" in settings.model_fields_set
-    return f"traces go to {destination}{'' if has_own_key else KEY_ADVICE}"
+    return f"traces go to {destination}" + ("" if has_own_key else f"; {KEY_ADVICE}")
 
 
 CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {

@@ -113,7 +113,7 @@ async def test_a_stop_ends_the_request_and_keeps_what_was_grounded(
     stop, shown, llm = Stop(), list[Draft](), service(model_server)
     turn = asyncio.create_task(streamed(model_server, shown=shown, stop=stop, llm=llm))
     await eventually(lambda: bool(shown) and "fresh" in shown[-1]())
-    stop.ask()
+    stop.request()
     response = await turn
     assert response.outcome == "stopped"
     assert CHINON.label in response.text
