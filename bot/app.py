@@ -237,8 +237,12 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
             routers.append(server.build_webhook_router(lanes.accept, secret))
         if settings.api_token is not None:
             token = settings.api_token.get_secret_value()
-            user = keyed_hash("api", token, settings.trace_user_key)
-            api = Api(resources=resources, turns=turns, answerer=conversation.answerer, user=user)
+            api = Api(
+                resources=resources,
+                turns=turns,
+                answerer=conversation.answerer,
+                client_hash=keyed_hash("api", token, settings.trace_user_key),
+            )
             routers.append(api.build_router())
             mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
             tools = mcp.create_toolbox(resources)

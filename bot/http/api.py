@@ -1,4 +1,4 @@
-"""Serve the HTTP API: the sommelier, and answers and quotes from the documents."""
+"""Serve the HTTP API: /api/chat, /api/rag/rewrite, /api/rag/ask and /api/research/query."""
 
 import json
 from dataclasses import dataclass, replace
@@ -36,22 +36,23 @@ INTERNAL_FIELDS: Final = {"chunks", "retry_count", "error_types", "prompt"}
 
 
 def clean_text(text: str) -> str:
-    """Return a text without invisible characters, or raise a ValueError if nothing else is left."""
+    """Return a text without invisible characters, or raise a ValueError if nothing is left."""
     visible_text = strip_invisible(text).strip()
     if not visible_text:
-        raise ValueError("must hold some words")
+        raise ValueError("must contain visible text")
     return visible_text
 
 
-Message = Annotated[str, Field(max_length=size_limits.MESSAGE_CHARS), AfterValidator(clean_text)]
-Query = Annotated[str, Body(embed=True, max_length=MAX_QUESTION_CHARS), AfterValidator(clean_text)]
+TEXT_CLEANER: Final = AfterValidator(clean_text)
+MessageText = Annotated[str, Field(max_length=size_limits.MESSAGE_CHARS), TEXT_CLEANER]
+QuestionText = Annotated[str, Body(embed=True, max_length=MAX_QUESTION_CHARS), TEXT_CLEANER]
 
 
 class ChatMessage(StrictModel):
     """An earlier message of the conversation."""
 
     role: Literal["user", "assistant"]
-    content: Message
+    content: MessageText
 
 
 class ChatResponse(BaseModel):
@@ -73,7 +74,7 @@ async def set_request_language(accept_language: Annotated[str | None, Header()] 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """The endpoints below /api. `user` is the hashed token, which identifies the client in traces.
+    """The endpoints below /api. `client_hash`, the hash of the token, identifies clients in traces.
 
     `bot.http.server.build_app` checks the token before a request reaches them.
     """
@@ -81,7 +82,7 @@ class Api:
     resources: Resources
     turns: TurnRunner
     answerer: Answerer
-    user: str
+    client_hash: str
 
     def build_router(self) -> APIRouter:
         """Return the routes of the API."""
@@ -96,15 +97,14 @@ class Api:
 
     async def chat(
         self,
-        message: Annotated[Message, Body()],
+        message: Annotated[MessageText, Body()],
         history: Annotated[list[ChatMessage], Body(max_length=MAX_HISTORY)] = [],  # noqa: B006
     ) -> ChatResponse:
         """Ask the sommelier. `history` is the conversation so far, oldest message first."""
         earlier_messages = [earlier.model_dump() for earlier in history]
 
         async def make_reply(run: Run) -> Reply:
-            # Clients of the API have no stored data. Without a person, the sommelier reads the
-            # user's safety concerns from the history.
+            # Without a stored person, the sommelier reads safety concerns from the history.
             deps = replace(get_deps(run), person=None)
             run = replace(run, history=earlier_messages, deps=deps)
             return await self.answerer.answer(message, run)
@@ -119,9 +119,9 @@ class Api:
             outcome=reply.outcome,
         )
 
-    async def rewrite(self, question: Query) -> Refinement:
-        """Rewrite a question for the search, without answering it."""
-        # The setting is True, False or None, which allows rewriting on request.
+    async def rewrite(self, question: QuestionText) -> Refinement:
+        """Refine a question for the search, without answering it."""
+        # The setting is True, False or None; None means: only on request, as here.
         enabled = self.resources.refinement is not False
 
         async def make_reply(run: Run) -> Reply:
@@ -131,16 +131,17 @@ class Api:
 
         reply = await self._run_turn("rewrite", question, make_reply)
         if reply.outcome == "care":
+            # The safety rules answered instead of the model.
             return Refinement(question, question, fallback_reason="refused")
         refinement: Refinement = _get_answer(reply)
         return refinement
 
     async def ask(
-        self, question: Query, refine_prompt: Annotated[bool | None, Body()] = None
+        self, question: QuestionText, refine_prompt: Annotated[bool | None, Body()] = None
     ) -> Answer:
         """Answer a question from the documents, with a source for every statement.
 
-        `refine_prompt`: also search for a rewritten question; null for the server default.
+        `refine_prompt`: also search for the refined question; null for the server default.
         """
         make_reply = partial(
             look_ups.run_ask, question, resources=self.resources, refine=refine_prompt
@@ -157,11 +158,10 @@ class Api:
         answer: Answer = _get_answer(reply)
         return replace(answer, note=" ".join(reply.notes), outcome=reply.outcome)
 
-    async def query(self, query: Query) -> Response:
+    async def query(self, query: QuestionText) -> Response:
         """Quote passages of the documents word for word.
 
-        The response consists of server-sent events: a `result` for each passage, then `done`. They
-        are sent only after all passages are verified.
+        Server-sent events follow the verification: a `result` for each passage, then `done`.
         """
         make_reply = partial(look_ups.run_quotes, query, resources=self.resources)
         reply = await self._run_turn("quotes", query, make_reply)
@@ -185,23 +185,20 @@ class Api:
         return Response(content, media_type="text/event-stream")
 
     async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
-        """Run a tool call from an external agent in a turn, and return its result.
-
-        If the safety rules prevent the call, the result is the text of their reply.
-        """
-        results = list[ToolResult]()
+        """Return the result of an external agent's tool call, or the reply of the safety rules."""
+        results = list[ToolResult]()  # stays empty if the safety rules prevent the call
 
         async def make_reply(run: Run) -> Reply:
             results.append(await tools.call(call, run))
             return Reply(text=results[0].text)
 
-        # The kind "find" is not exact, but makes the safety rules treat the turn as a look-up.
+        # The kind "find" gives the turn the safety rules of look-ups.
         reply = await self._run_turn("find", call.arguments, make_reply)
         return results[0] if results else ToolResult(reply.text, error_type=reply.outcome)
 
     async def _run_turn(self, kind: Kind, text: str, make_reply: ReplyFunction) -> Reply:
-        """Run a turn without a user: only the global budget applies, and nothing is delivered."""
-        question = Question(text=text, kind=kind, session=SESSION, user=self.user)
+        """Run a turn without a stored user or delivery; only the global budget applies."""
+        question = Question(text=text, kind=kind, session=SESSION, user=self.client_hash)
         return await self.turns.run_turn(question, make_reply)
 
 

@@ -63,7 +63,7 @@ async def serving(
         turns=replace(turns or TurnRunner(), base_run=sources.run),
         answerer=answerer or Sommelier(catalogue=FakeCatalogue()),
         resources=sources.resources(),
-        user="ab12",
+        client_hash="ab12",
     )
     async with serve(routers=[api.build_router()], token=SecretStr(TOKEN)) as running:
         running.client.headers.update(AUTHORIZATION)
@@ -214,7 +214,7 @@ async def test_requests_without_the_token_are_refused() -> None:
 async def test_invalid_input_is_reported_by_field() -> None:
     bodies = {
         b"{}": "Field required",
-        b'{"question": "\\u202e\\u200b"}': "must hold some words",
+        b'{"question": "\\u202e\\u200b"}': "must contain visible text",
         json.dumps({"question": "x" * 1001}).encode(): "String should have at most",
         b'{"question": "lees"': "JSON decode error",
     }
