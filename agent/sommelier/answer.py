@@ -1,8 +1,8 @@
 """The contract of the sommelier's answer, its rendering, and the history as a model reads it.
 
 An answer names wines by ids that a tool returned; they are shown as cards with facts from the
-catalogue, in the language of the turn. Links and cited paths must come from tools, and figures in
-prose must be in the evidence (`grounding.py`).
+catalogue, in the language of the turn. Links and the paths of cited documents must come from tools,
+and figures in prose must be in the evidence (`grounding.py`).
 """
 
 import json
@@ -30,10 +30,10 @@ from agent.turn import StoredMessage
 
 SEPARATOR: Final = "\n\ue000\n"
 """Joins the texts of an answer, which never contain this private-use character."""
-MISSING_SPACE: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
+NOT_AN_ADDRESS: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
 """Text that only looks like an address: `dry.It` lacks a space, `U.S.A` is an abbreviation."""
 MAX_NAMED_IDS: Final = 12
-"""The most allowed ids that feedback to a model lists."""
+"""How many allowed ids the feedback to a model lists at most."""
 CARD_TITLE: Final = pattern(r"\A\*\*[0-9]{1,2}\. .+\*\*\n")
 """The title of a card, with its number."""
 
@@ -41,26 +41,26 @@ CARD_TITLE: Final = pattern(r"\A\*\*[0-9]{1,2}\. .+\*\*\n")
 def render(response: SommelierResponse, evidence: Evidence) -> str:
     """Return an answer as Markdown: the model's plain text, and a card for each wine.
 
-    An answer that reports a crisis is never shown; a text of the safety rules replaces it.
+    An answer that reports a crisis is never shown: the agent sends its crisis text instead.
     """
     if response.concern == "crisis":
-        return response.concern  # an empty text would count as no answer
-    described = ((_find_wine(wine.wine_id, evidence), wine.description) for wine in response.wines)
-    cards = [(wine, description) for wine, description in described if wine]
+        return response.concern  # a placeholder: an empty text would count as no answer
+    items = ((_find_wine(item.wine_id, evidence), item.description) for item in response.wines)
+    cards = [(wine, description) for wine, description in items if wine]
     texts = [response.intro, *(description for _, description in cards), response.closing]
-    texts, footnote_lines = _with_number_citations(texts, evidence)
+    texts, footnote_lines = _number_citations(texts, evidence)
     intro, *descriptions, closing = (_to_markdown(text, evidence) for text in texts)
     user_text = " ".join(evidence.user_texts)
-    numbered = enumerate(zip(cards, descriptions, strict=True), start=1)
-    wines = (
+    wines = (wine for wine, _ in cards)
+    rendered_wines = (
         render_wine(wine, description, f"{number}. ", user_text=user_text)
-        for number, ((wine, _), description) in numbered
+        for number, (wine, description) in enumerate(zip(wines, descriptions, strict=True), start=1)
     )
-    return "\n\n".join(part for part in (intro, *wines, closing, footnote_lines) if part)
+    return "\n\n".join(part for part in (intro, *rendered_wines, closing, footnote_lines) if part)
 
 
 def _to_markdown(text: str, evidence: Evidence) -> str:
-    """Escape a model's text as Markdown, and link the addresses that are links of sources.
+    """Escape a model's text as Markdown, and turn addresses that a source links to into links.
 
     `{wine:ID}` is replaced by the wine's name, or removed if the wine is unknown.
     """
@@ -70,18 +70,18 @@ def _to_markdown(text: str, evidence: Evidence) -> str:
         return wine.label if wine else ""
 
     text = WINE_PLACEHOLDER.sub(replace_placeholder, text)
-    links = evidence.links
-    parts, end = list[str](), 0
-    for found in find_auto_links(text):
-        address = text[found.start : found.end]
-        if address in links:
-            parts += [escape(text[end : found.start]), format_link(address)]
-            end = found.end
+    parts: list[str] = []
+    end = 0
+    for link in find_auto_links(text):
+        address = text[link.start : link.end]
+        if address in evidence.links:
+            parts += [escape(text[end : link.start]), format_link(address)]
+            end = link.end
     return "".join([*parts, escape(text[end:])])
 
 
-def _with_number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
-    """Return the texts with numbers for cited paths, and the number_citations as Markdown."""
+def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
+    """Return the texts with numbers for cited paths, and the footnotes as Markdown."""
     chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
     if not chunks:
         return texts, ""
@@ -111,7 +111,7 @@ def format_facts(wine: AnyWine) -> str:
 
 
 def _format_read_facts(wine: ReadWine) -> str:
-    """Return the source of a wine that was read, how sure it is, its prices, and our price."""
+    """Return the source of a read wine, how sure the reading is, its prices, and our price."""
     facts = [translate("of_list" if wine.is_listed else "of_label")]
     if wine.sure != "certain":
         facts.append(translate(f"read_{wine.sure}"))
@@ -141,7 +141,7 @@ def translate_country(country: str) -> str:
 @cache
 def _countries(language: str) -> Mapping[str, str]:
     """Return country names in a language, by canonical name."""
-    from babel import Locale  # noqa: PLC0415 - 70 ms
+    from babel import Locale  # noqa: PLC0415 - the import takes 70 ms
 
     english, translated = (Locale.parse(code).territories for code in ("en", language))
     names = {
@@ -157,21 +157,21 @@ def wine_ids(response: SommelierResponse) -> list[str]:
 
 
 def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | None:
-    """Return feedback on the parts of a response without evidence, or None."""
+    """Return feedback on the parts of a response that lack evidence, or None."""
     if response.concern == "crisis":
         return None
-    for position, wine in enumerate(response.wines):
-        if problem := _find_id_problem(wine.wine_id, evidence):
+    for position, item in enumerate(response.wines):
+        if problem := _find_id_problem(item.wine_id, evidence):
             return f"wines.{position}: {problem}"
     checker = FigureChecker(evidence, wine_ids(response))
-    described = ((wine.description, wine.wine_id) for wine in response.wines)
-    texts = [(response.intro, ""), *described, (response.closing, "")]
+    descriptions = ((item.description, item.wine_id) for item in response.wines)
+    texts = [(response.intro, ""), *descriptions, (response.closing, "")]
     problems = (_find_problem(text, wine_id, checker) for text, wine_id in texts if text)
-    return "; ".join(dict.fromkeys(filter(None, problems))) or None
+    return "; ".join(dict.fromkeys(problem for problem in problems if problem)) or None
 
 
 def _find_problem(text: str, wine_id: str, checker: FigureChecker) -> str | None:
-    """Return feedback on the first path, address, wine or figures without evidence, or None.
+    """Return feedback on the first path, address, wine or figures that lack evidence, or None.
 
     `wine_id` is empty if the text is not the description of a wine.
     """
@@ -208,16 +208,16 @@ def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:
 def _find_address_problem(text: str, evidence: Evidence) -> str | None:
     """Return feedback on the first address in `text` that is in no source, or None.
 
-    An address in the text of a source is allowed, though only links of sources become links.
+    Addresses in a source's text are allowed, but only a source's own links are made clickable.
     """
     addresses = _find_addresses(unicodedata.normalize("NFKC", text))
     if not addresses:
         return None
     paths = (source.path for source in evidence.sources.values() if isinstance(source, Chunk))
-    answers = map(unescape, evidence.assistant_texts)
-    known = evidence.links.union(paths, *map(_find_addresses, (*evidence.texts, *answers)))
+    texts = (*evidence.texts, *map(unescape, evidence.assistant_texts))
+    allowed_addresses = evidence.links.union(paths, *map(_find_addresses, texts))
     for address in addresses:
-        if address not in known and not MISSING_SPACE.search(address):
+        if address not in allowed_addresses and not NOT_AN_ADDRESS.search(address):
             return f"the text has the address {quoted(address)}, which no tool found; leave it out"
     return None
 
@@ -249,12 +249,12 @@ def _grounded_part(response: SommelierResponse, evidence: Evidence) -> Sommelier
         )
         return "\n".join(lines).strip()
 
-    described = [
+    grounded_wines = [
         wine.model_copy(update={"description": keep_grounded(wine.description, wine.wine_id)})
         for wine in wines
     ]
     texts = {"intro": keep_grounded(response.intro), "closing": keep_grounded(response.closing)}
-    return response.model_copy(update={**texts, "wines": described})
+    return response.model_copy(update={**texts, "wines": grounded_wines})
 
 
 def _prose(response: SommelierResponse) -> str:
@@ -263,7 +263,7 @@ def _prose(response: SommelierResponse) -> str:
 
 
 def _trim(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return the grounded part of a response; None if it lacks a wine or half of the prose."""
+    """Return the grounded part; None if that drops a wine, or more than half of the prose."""
     part = _grounded_part(response, evidence)
     is_enough = 2 * len(_prose(part)) >= len(_prose(response))
     return part if is_enough and len(part.wines) == len(response.wines) else None
@@ -278,7 +278,7 @@ def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierRespons
 def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
     """Return the part of an unfinished response that may be shown, or None.
 
-    `written` is parsed from the JSON that the model has written so far.
+    `written` is parsed from the JSON that the model has written so far, maybe with `id` as a key.
     """
     items = written.get("wines")
     wines = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
@@ -305,7 +305,7 @@ SOMMELIER: Final = OutputContract(
 
 
 def to_history(stored: Sequence[StoredMessage]) -> list[Message]:
-    """Return stored messages as the history of a run; answers have the `wine_ids` that they show.
+    """Return stored messages as the history of a run, with the ids of the wines that answers show.
 
     Blank messages are left out, because some servers respond to them with an error.
     """
@@ -318,14 +318,14 @@ def to_history(stored: Sequence[StoredMessage]) -> list[Message]:
 
 
 def to_model_message(message: Message) -> Message:
-    """Return a message of the history for a model, with answers as the JSON that it must write.
+    """Convert a message of the history for a model: answers become JSON, as the model writes them.
 
-    Cards of the catalogue's wines are reduced to wine ids. Cards of wines that were read remain.
+    Cards are reduced to wine ids. Cards of wines read from a list or label have no ids and remain.
     """
     if message["role"] != "assistant":
         return message
     shown_ids = message.get("wine_ids", ())
-    # The parts of a rendered answer: the intro, cards, and the closing with number_citations.
+    # The parts of a rendered answer: the intro, cards, and the closing with footnotes.
     parts = str(message["content"]).split("\n\n")
     cards = [number for number, part in enumerate(parts) if shown_ids and CARD_TITLE.search(part)]
     start, end = (cards[0], cards[-1] + 1) if cards else (len(parts), len(parts))
