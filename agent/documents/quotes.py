@@ -1,8 +1,8 @@
 """Quotes: snippets that occur word for word in their source chunk.
 
-A snippet is dropped if it is not a contiguous part of its source, or has a wrong source id or
-title. In measurements, a strict schema made models stitch sentences together; so the schema is
-loose (`json_object` by default), and every rule is checked here.
+A chunk is a stored piece of a document. A snippet is what the model claims to have copied from one;
+a quote is a checked snippet. We measured that a strict JSON schema leads models to stitch sentences
+together; so by default we only request a `json_object`, and this module checks every rule.
 """
 
 import time
@@ -40,16 +40,16 @@ from agent.text import UNSPACED_SCRIPTS, Pattern, escape_pattern, pattern, strip
 from agent.turn import get_deps
 
 MAX_SNIPPETS: Final = 8
-MAX_TOKENS: Final = 4096
+MAX_ANSWER_TOKENS: Final = 4096
 CACHE_SECONDS: Final = 15 * 60.0
 CACHE_ENTRIES: Final = 256
 QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"
 EQUIVALENT_CHARS: Final = (QUOTATION_MARKS, "-‐‑‒–—―−")
-"""Models copy quotation marks and dashes as other characters of the same kind."""
+"""Groups of characters that count as equal, because models often replace one with another."""
 
 
 class Snippet(BaseModel):
-    """One passage, as the model returns it."""
+    """A passage that the model claims to have copied."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
 
@@ -61,7 +61,7 @@ class Snippet(BaseModel):
 
 
 class QuotesAnswer(BaseModel):
-    """The answer of the model."""
+    """The model's answer."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
 
@@ -97,24 +97,24 @@ def format_user_message(query: str, chunks: Sequence[Chunk]) -> str:
 def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
     """Return the contract for quotes from these chunks."""
 
-    def grounding(answer: QuotesAnswer, _: Evidence) -> str | None:
+    def find_problem(answer: QuotesAnswer, _: Evidence) -> str | None:
         for index, snippet in enumerate(answer.snippets):
             if problem := _find_snippet_problem(snippet, chunks):
                 return f"snippets.{index}: {problem}"
         return None
 
-    def salvage(answer: QuotesAnswer, _: Evidence) -> QuotesAnswer | None:
+    def keep_valid(answer: QuotesAnswer, _: Evidence) -> QuotesAnswer | None:
         valid = [item for item in answer.snippets if not _find_snippet_problem(item, chunks)]
         changes = {"snippets": valid[:MAX_SNIPPETS], "no_results": False}
         return answer.model_copy(update=changes) if valid else None
 
     return OutputContract(
-        QuotesAnswer, semantic=_find_inconsistency, grounding=grounding, salvage=salvage
+        QuotesAnswer, semantic=_find_inconsistency, grounding=find_problem, salvage=keep_valid
     )
 
 
 def _find_inconsistency(answer: QuotesAnswer) -> str | None:
-    """Return a contradiction or a gap in an answer, or None."""
+    """Return what is inconsistent, missing or too much in an answer, or None."""
     if answer.no_results and answer.snippets:
         return "noResults is true but snippets is not empty"
     if not answer.no_results and not answer.snippets:
@@ -165,8 +165,8 @@ def find_verbatim(content: str, text: str) -> str | None:
         return None
     for match in _build_quote_pattern(*words).finditer(text):
         start, end = match.span()
-        around_ends = (text[max(0, index - 1) : index + 1] for index in (start, end))
-        if not any(map(_is_within_word, around_ends)):
+        boundaries = (text[max(0, edge - 1) : edge + 1] for edge in (start, end))
+        if not any(map(_is_within_word, boundaries)):
             return text[start:end]
     return None
 
@@ -178,8 +178,8 @@ def _build_quote_pattern(*words: str) -> Pattern:
 
 def _build_char_pattern(char: str) -> str:
     """Return a pattern that matches a character and those equivalent to it."""
-    classes = (f"[{escape_pattern(chars)}]" for chars in EQUIVALENT_CHARS if char in chars)
-    return next(classes, escape_pattern(char))
+    char_classes = (f"[{escape_pattern(chars)}]" for chars in EQUIVALENT_CHARS if char in chars)
+    return next(char_classes, escape_pattern(char))
 
 
 def _is_within_word(chars: str) -> bool:
@@ -188,10 +188,7 @@ def _is_within_word(chars: str) -> bool:
 
 
 class Quote(Snippet):
-    """A passage in its source's exact words.
-
-    The model writes `relevance`; without a model it is empty. All else comes from the store.
-    """
+    """A passage in its source's exact words. The model writes only `relevance`, or it is empty."""
 
     path: str
     chunk_id: str
@@ -199,7 +196,7 @@ class Quote(Snippet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotes(LookUpResult):
-    """The quotes for one query, best first, and a summary. The model wrote it if `by_model`."""
+    """The quotes for one query, best first, and a summary; from the model if `by_model`."""
 
     query: str
     quotes: tuple[Quote, ...] = ()
@@ -231,15 +228,16 @@ class QuoteCache:
 async def find_quotes(
     query: str, *, documents: DocumentStore, run: Run, cache: QuoteCache | None = None
 ) -> Quotes:
-    """Return at most 8 verbatim passages that answer `query`, from at most 6 chunks.
+    """Return at most 8 verbatim passages that answer `query`, from the retrieved chunks.
 
     Without models, or if they fail, return the best passages of the search. A query repeated with
-    equal chunks, models and prompt is answered from `cache`. Errors of the store are raised.
+    equal chunks, models and prompt is answered from `cache`. Errors from the store propagate.
     """
     chunks = await retrieve(documents, [query], run.span)
     prompt = get_prompt(run, "documents-quotes")
+    # Models of the run, and cheaper ones that may be asked first.
     models = [model.model for model in (*run.models, *get_deps(run).models.values())]
-    # The key has the chunks, because a quote may be wrong once its document has changed.
+    # The key includes the chunks, because a quote may be wrong once its document has changed.
     key = *query.lower().split(), *chunks, *models, prompt.text, current_language()
     if cache is not None and (stored := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
@@ -249,7 +247,8 @@ async def find_quotes(
         contract = build_quotes_contract(chunks)
         schema = contract.output.schema_text
         quote_run = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
-        limits = replace(run.limits, answer_tokens=MAX_TOKENS, answer_tokens_ceiling=MAX_TOKENS)
+        tokens = MAX_ANSWER_TOKENS
+        limits = replace(run.limits, answer_tokens=tokens, answer_tokens_ceiling=tokens)
         quote_run = replace(quote_run, limits=limits)
         message = format_user_message(query, chunks)
         response = await ask_cheaper_model_first(message, quote_run, contract, chunks=chunks)
@@ -265,12 +264,12 @@ def _build_quotes(
     response: AgenticResponse[QuotesAnswer] | None,
     prompt: Prompt,
 ) -> Quotes:
+    """Return the model's quotes, a refusal, or else the best passages of the search."""
     no_match = translate("no_matching_document")
     result = Quotes(query=query, summary=no_match, **build_result_fields(chunks, response, prompt))
     if not chunks:
         return result
-    if response and response.answer is not None and response.has_text:
-        answer = response.answer
+    if response and response.has_text and (answer := response.answer) is not None:
         # Quote the exact text of the chunk, without duplicates.
         matches = ((item, find_in_chunks(item, chunks)) for item in answer.snippets)
         quotes = [_build_quote(*match, item.relevance.strip()) for item, match in matches if match]
@@ -307,7 +306,7 @@ def _build_quote(chunk: Chunk, content: str, relevance: str) -> Quote:
 
 
 def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None = None) -> Tool:
-    """Return the tool quote_documents over `documents`."""
+    """Return the tool `quote_documents`, which searches `documents`."""
 
     async def quote_documents(query: QueryText, run: Run) -> ToolOutput:
         """Passages of the wine library word for word, with their sources; use it when the guest
