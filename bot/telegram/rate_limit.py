@@ -12,7 +12,7 @@ from telegram.ext import BaseRateLimiter
 
 from agent.retrying import Sleep
 
-Optional = Literal["optional"]
+Priority = Literal["optional"]
 """The `rate_limit_args` of a message that is skipped if it would have to wait."""
 R = TypeVar("R")
 
@@ -61,7 +61,7 @@ class _Window:
         return free_at
 
 
-class RateLimit(BaseRateLimiter[Optional]):
+class RateLimit(BaseRateLimiter[Priority]):
     """Delays messages until Telegram's limits allow them.
 
     A message waits for the limits of its chat first, and only then for the overall limits, so no
@@ -98,7 +98,7 @@ class RateLimit(BaseRateLimiter[Optional]):
         kwargs: dict[str, Any],
         endpoint: str,
         data: dict[str, Any],
-        rate_limit_args: Optional | None,
+        rate_limit_args: Priority | None,
     ) -> R:
         """Make a request as soon as the limits allow it.
 

@@ -4,7 +4,7 @@ In a private chat a draft is not a message: Telegram shows it for 30 s, and remo
 sends anything. No draft is sent after the answer.
 
 Groups have no drafts. The bot sends a placeholder ("…") there, stores its id, and then edits it
-until it is the answer. So a crash in between may leave a placeholder, but never a second answer.
+until it is the answer. A crash may leave a placeholder, but never a second answer.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from telegram.error import RetryAfter, TelegramError
 from agent.engine.run import ShowDraft
 from agent.turn import Reply
 from bot.question import Destination, Question, current_turn
-from bot.telegram.rate_limit import Optional, retry_seconds
+from bot.telegram.rate_limit import Priority, retry_seconds
 from bot.telegram.render import split_messages
 from bot.telegram.sender import ButtonRows, Sender, build_message, build_messages
 from db.engine import retry_forever
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 TYPING_SECONDS: Final = 4.5
 """Seconds between typing indicators; Telegram hides one after 5 seconds."""
 DRAFT_SECONDS: Final = 0.5
-"""Seconds from the response to a draft until the next draft."""
+"""Seconds between Telegram's confirmation of a draft and the next draft."""
 REFRESH_SECONDS: Final = 20.0
 """Seconds after which an unchanged draft is sent again; Telegram removes it after 30."""
 POLL_SECONDS: Final = 0.15
@@ -41,17 +41,17 @@ POLL_SECONDS: Final = 0.15
 PRIVATE_GRACE_SECONDS: Final = 2.0
 """Seconds that an answer in a private chat waits for a progress request to end."""
 EDIT_SECONDS: Final = 5.0
-"""Seconds between edits in a group. They use 12 of its 20 messages a minute; answers need some."""
+"""Seconds between edits in a group: 12 a minute, of the 20 messages that Telegram allows there."""
 GROUP_DELAY_SECONDS: Final = 2.0
 """Seconds before a group sees a draft; a quicker answer is sent without a placeholder."""
 PLACEHOLDER: Final = "…"
-SKIP_IF_LIMITED: Final[Optional] = "optional"
+SKIP_IF_LIMITED: Final[Priority] = "optional"
 AUDIO_FILE: Final = "answer.ogg"
 
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Builds the messages of answers and shows progress; `buttons` returns those of an answer."""
+    """Builds the messages of answers and shows progress; `buttons` returns an answer's buttons."""
 
     sender: Sender
     buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: ()
@@ -59,8 +59,8 @@ class Replies:
 
     @asynccontextmanager
     async def show_progress(self, question: Question) -> AsyncIterator[ShowDraft]:
-        """Show a typing indicator or drafts until the block ends; yield a function for drafts."""
-        assert question.to is not None  # noqa: S101 - other turns show no progress
+        """Show a typing indicator or drafts until the block ends; yield `set_draft`."""
+        assert question.to is not None  # noqa: S101 - only turns with a destination do
         progress = _Progress(self.sender, question.to, question)
         task = asyncio.create_task(progress.run())
         self._progress_tasks.add(task)
@@ -104,10 +104,10 @@ class _Progress:
     """
 
     def __init__(self, sender: Sender, to: Destination, question: Question) -> None:
-        self.bot, self.inbox, self.clock = sender.bot, sender.outbox, get_running_loop().time
+        self.bot, self.outbox, self.clock = sender.bot, sender.outbox, get_running_loop().time
         self.to, self.question = to, question
         self.due_at = self.clock() + (GROUP_DELAY_SECONDS if to.is_group else 0)
-        """The time of the next draft; infinity after an error."""
+        """The time of the next draft; infinity during a request, and after it if it failed."""
         self.get_draft: Callable[[], str] | None = None
         """Returns the current draft as Markdown."""
         self.shown_html = ""
@@ -116,7 +116,7 @@ class _Progress:
         self.wake_up = asyncio.Event()
 
     def set_draft(self, get_draft: Callable[[], str]) -> None:
-        """Show the drafts that this function returns from now on."""
+        """Show the drafts that `get_draft` returns from now on."""
         self.get_draft = get_draft
         self.wake_up.set()
 
@@ -127,6 +127,7 @@ class _Progress:
             try:
                 await self._show_if_due()
             except RetryAfter as error:
+                # A future `typed_at` pauses the typing indicator, too.
                 self.due_at = self.typed_at = self.clock() + retry_seconds(error)
             except TelegramError as error:
                 log.debug("The progress of an answer was not shown: %s", error)
@@ -137,14 +138,13 @@ class _Progress:
                     await self.wake_up.wait()
 
     async def _show_if_due(self) -> None:
-        """Show a draft or a typing indicator, if one is due."""
         now, to = self.clock(), self.to
         if self.get_draft and now >= self.due_at:
+            # Only the first message of a long answer is shown as a draft.
             html = next(iter(split_messages(self.get_draft())), "") or self.shown_html
             is_expiring = not to.is_group and now - self.shown_at >= REFRESH_SECONDS
             if html and (html != self.shown_html or is_expiring):
-                # If the request fails, send no more drafts: this one may have arrived, or the
-                # server does not support drafts.
+                # Reset on success only: a failed draft may have arrived, or be unsupported.
                 self.due_at = inf
                 await (self._edit_placeholder(html) if to.is_group else self._send_draft(html))
                 return
@@ -160,7 +160,7 @@ class _Progress:
             self.question.id,
             html,
             message_thread_id=self.to.thread_id,
-            api_kwargs={"can_stop": True},
+            api_kwargs={"can_stop": True},  # shows a Stop button
         )
         self.shown_html, self.shown_at = html, self.clock()
         self.due_at = self.shown_at + DRAFT_SECONDS
@@ -179,7 +179,7 @@ class _Progress:
             state.placeholder_id = message_id = sent.message_id
             turn = current_turn()
             if turn is not None:  # store the id before the placeholder shows a part of the answer
-                await retry_forever(lambda: self.inbox.save_placeholder(turn.update, message_id))
+                await retry_forever(lambda: self.outbox.save_placeholder(turn.update, message_id))
             self.due_at = self.clock()
             return
         await self.bot.edit_message_text(
