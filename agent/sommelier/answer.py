@@ -320,7 +320,7 @@ def to_history(stored: Sequence[StoredMessage]) -> list[Message]:
 def to_model_message(message: Message) -> Message:
     """Convert a message of the history for a model: answers become JSON, as the model writes them.
 
-    Cards are reduced to wine ids. Cards of wines read from a list or label have no ids and remain.
+    Cards are reduced to wine ids, but remain if all are of wines read from a list or label.
     """
     if message["role"] != "assistant":
         return message

@@ -2,10 +2,9 @@
 
 Each figure must be a fact of a found wine, or in another source, an earlier answer or a message of
 the user. Strengths are only checked in texts that name wines. Amounts may also be sums, differences
-or multiples of prices, and years a vintage plus a span of years. Questions are not checked.
-
-Figures are read in seven languages, by the words of `figures.toml`, `currencies.toml` and
-`agent.numerals`.
+or multiples of prices. A year may also be a vintage plus a number of years. Questions are not
+checked. Figures are read in seven languages, using the word lists in `figures.toml`,
+`currencies.toml` and `agent.numerals`.
 """
 
 import unicodedata
@@ -32,31 +31,31 @@ YEAR: Final = pattern(
 """A year, with the word before it and the letters after it: `Barolo 2016`, `the 1990s`."""
 SCORE: Final = pattern(
     r"(?P<over>\d+(?:[.,]\d)?)\s?/\s?(?:20|100)"
-    r"|(?P<of>\d+(?:[.,]\d)?)\s(?:von|of|out of|sur|su|de|van)\s(?:20|100)[\s-](?P<whole>\p{L}+)"
+    r"|(?P<of>\d+(?:[.,]\d)?)\s(?:von|of|out of|sur|su|de|van)\s(?:20|100)[\s-](?P<of_unit>\p{L}+)"
     r"|(?P<number>\d+(?:[.,]\d)?)\+?[\s-]?(?:\p{L}+[\s-])??(?P<unit>\p{L}+)"
 )
 """A number that may be a score: `17/20`, `92 of 100 points`, `92+ Parker points`."""
 STRENGTH: Final = pattern(r"(\d{1,2}(?:[.,]\d)?)\s?%\s?(?:d\p{L}*\s)?(?:vol|alc|alk|abv)")
 UNITS: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
-"""Units after a number with two decimals that is not a price."""
+"""If one of these follows a number like 12.50, the number is not a price."""
 MIN_VINTAGE: Final = 1950
 """Earlier years in prose count as vintages only after a capitalized word, as in a name."""
 MIN_SCORE: Final = 50
 """A lower number of points is not a score."""
 ROUNDING_MARGIN: Final = 0.5
-"""The greatest distance of a whole amount from the exact one."""
+"""A whole amount may be off by this much, because models round."""
 CENT_MARGIN: Final = 0.005
 MAX_BOTTLES: Final = 60
 PACK_SIZES: Final = frozenset({6, 12})
 REPEAT_COUNTS: Final = frozenset(range(2, 7))
-"""Numbers in a text that let a sum contain the price of a wine several times."""
+"""If a text has one of these numbers ("two of the first"), a sum may repeat a price."""
 MAX_SUMMED_WINES: Final = 6
 SUM_SIZES: Final = range(2, 5)
 """The numbers of bottles whose prices may be added up."""
 
 
 class _Amount(NamedTuple):
-    """An amount of money in prose, and its possible currencies; empty if it names none."""
+    """An amount of money in prose; `currencies` is empty if the text names no currency."""
 
     text: str
     value: float
@@ -67,17 +66,18 @@ class FigureChecker:
     """A check of the figures in an answer; `shown_ids` are the ids of its wines."""
 
     def __init__(self, evidence: Evidence, shown_ids: Collection[str] = ()) -> None:
-        sources, earlier = evidence.sources.values(), "\n".join(evidence.assistant_texts)
+        sources = evidence.sources.values()
+        answers = "\n".join(evidence.assistant_texts)  # earlier ones, with the ids of their wines
         others = texts_of(source for source in sources if not isinstance(source, AnyWine))
         self.evidence = evidence
         self.wines = [source for source in sources if isinstance(source, AnyWine)]
-        self.shown = [wine for wine in self.wines if wine.id in shown_ids or wine.id in earlier]
+        self.shown = [wine for wine in self.wines if wine.id in shown_ids or wine.id in answers]
         self.user_numbers = frozenset[float]().union(*map(find_numbers, evidence.user_texts))
         self.texts = [*others, *evidence.assistant_texts]
         self.amounts = {amount.value for text in self.texts for amount in _find_amounts(text)}
 
     def find_wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
-        """Return the figures without evidence in a text, which may be the description of `wine`."""
+        """Return the figures that lack evidence in a text, perhaps the description of `wine`."""
         statements = [
             sentence
             for sentence in split_sentences(text)
@@ -119,8 +119,7 @@ class FigureChecker:
     ) -> bool:
         """Return whether an amount is a price, or a sum, multiple or difference of prices.
 
-        Prices are those of the `named` wines, or of all if none is named. `numbers` are those of
-        the text.
+        Use the prices of the `named` wines, or of all if none is named, and the text's `numbers`.
         """
         prices = _prices(named or self.wines, amount)
         shown = self.shown or named or self.wines
@@ -132,6 +131,7 @@ class FigureChecker:
         sums = {sum(chosen) for size in SUM_SIZES for chosen in choose(shown_prices, size)}
         counts = numbers | self.user_numbers | PACK_SIZES
         factors = [count for count in counts if count <= MAX_BOTTLES]
+        # The user may have stated a price for each bottle: "six bottles at 20 euros".
         multiplied = [*(prices if named else [*shown_prices, *self.user_numbers]), total]
         multiples = {factor * price for price in multiplied for factor in factors}
         margin = ROUNDING_MARGIN if amount.value.is_integer() else CENT_MARGIN
@@ -147,15 +147,15 @@ class FigureChecker:
     ) -> list[str]:
         this_year = datetime.now(UTC).year
         years = _find_years(text, is_description=is_description)
-        past_years = {year for year in years if year <= this_year}
+        past_years = {year for year in years if year <= this_year}  # later ones: when to drink
         if not past_years:
             return []
-        known = self.user_numbers.union(*map(find_numbers, texts))
-        spans = known | find_numbers(text)
+        source_numbers = self.user_numbers.union(*map(find_numbers, texts))
+        ages = source_numbers | find_numbers(text)
         # "The 2010 was at its best after ten years, in 2020."
-        derived = {wine.vintage + span for wine in wines if wine.vintage for span in spans}
-        derived.update(year for wine in wines for year in drinking_years(wine.facts) or ())
-        return [*map(str, sorted(past_years - known - derived))]
+        derived_years = {wine.vintage + age for wine in wines if wine.vintage for age in ages}
+        derived_years.update(year for wine in wines for year in drinking_years(wine.facts) or ())
+        return [*map(str, sorted(past_years - source_numbers - derived_years))]
 
 
 def _prices(wines: Sequence[AnyWine], amount: _Amount) -> list[float]:
@@ -168,10 +168,10 @@ def _find_amounts(text: str) -> Iterator[_Amount]:
     for match in _amount_pattern().finditer(replace_number_words(text)):
         if match["unit"]:  # 12.50 % is not a price
             continue
-        groups = map(match.__getitem__, ("after", "before", "bare", "whole"))
+        groups = map(match.__getitem__, ("number_after", "number_before", "decimal", "whole"))
         number = next(filter(None, groups))
-        currency = match[0].replace(number, " ").strip(" .,-–—;:!?)(")
-        currencies = currencies_by_word().get(currency, frozenset())
+        currency_word = match[0].replace(number, " ").strip(" .,-–—;:!?)(")
+        currencies = currencies_by_word().get(currency_word, frozenset())
         yield _Amount(match[0].strip(" .,;:!?)("), parse_number(number), currencies)
 
 
@@ -182,20 +182,20 @@ def _amount_pattern() -> Pattern:
     names = "|".join(word for word in currencies_by_word() if word.isalpha())
     number, word_end = r"\d+(?:[.,]\d+)*", r"(?:[^\p{L}]|\Z)"
     return pattern(
-        rf"(?i)(?:{signs}|\p{{Sc}}|(?:\A|[^\p{{L}}])(?:{names})\s)\s?(?P<after>{number})"
-        rf"|(?P<before>{number})(?:[.,]?[-–—])?[\s-]?(?:{signs}|\p{{Sc}}|(?:{names}){word_end})"
-        rf"|(?P<bare>\d+[.,]\d\d)(?:(?P<unit>\s?(?:[%°]|(?:{UNITS}){word_end}))|\D|\Z)"
+        rf"(?i)(?:{signs}|\p{{Sc}}|(?:\A|[^\p{{L}}])(?:{names})\s)\s?(?P<number_after>{number})"
+        rf"|(?P<number_before>{number})(?:[.,]?[-–—])?[\s-]?(?:{signs}|\p{{Sc}}|(?:{names}){word_end})"
+        rf"|(?P<decimal>\d+[.,]\d\d)(?:(?P<unit>\s?(?:[%°]|(?:{UNITS}){word_end}))|\D|\Z)"
         r"|(?P<whole>\d+)[.,][-–—]"
     )
 
 
 def _find_years(text: str, *, is_description: bool) -> Iterator[int]:
-    """Yield the years in a text that may be vintages; in descriptions even years of events."""
+    """Yield the years that may be vintages; "in 1998" is one only in descriptions."""
     prose = _amount_pattern().sub(" ", unicodedata.normalize("NFKC", text))
     for match in YEAR.finditer(prose):
         year, word_before = int(match["year"]), match["before"] or ""
         is_decade = year % 10 == 0 and match["ending"] in ("s", "er")
-        is_event = fold(word_before) in _words("when") and not is_description
+        is_event = fold(word_before) in _read_word_list("when") and not is_description
         may_be_vintage = year >= MIN_VINTAGE or word_before[:1].isupper()
         if may_be_vintage and not (is_decade or is_event):
             yield year
@@ -205,9 +205,9 @@ def _find_scores(text: str) -> Iterator[float]:
     """Yield the scores in a text: 92 points, 17.5/20, 92 of 100 points."""
     for match in SCORE.finditer(replace_number_words(text)):
         score = parse_number(match["over"] or match["of"] or match["number"])
-        has_unit = (match["whole"] or match["unit"]) in _words("points")
-        is_in_range = match["of"] or score >= MIN_SCORE
-        if match["over"] or (has_unit and is_in_range):
+        has_unit = (match["of_unit"] or match["unit"]) in _read_word_list("points")
+        is_high_enough = match["of"] or score >= MIN_SCORE
+        if match["over"] or (has_unit and is_high_enough):
             yield score
 
 
@@ -217,6 +217,6 @@ def _find_strengths(text: str) -> set[float]:
 
 
 @cache
-def _words(name: str) -> frozenset[str]:
+def _read_word_list(name: str) -> frozenset[str]:
     file = Path(__file__).with_name("figures.toml")
     return read_toml(dict[str, WordSet], file)[name]
