@@ -1,4 +1,4 @@
-"""The wine request that a message makes: its filters, dishes, exclusions and references."""
+"""Read a message as a request for wine: filters, dishes, and references to wines shown before."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,10 +29,10 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
 """The steps of each scale, from the lowest to the highest."""
 LIST_FIELDS: Final = ("styles", "colours", *SCALES, "grapes", "countries", "regions", "text")
 """The filters that are lists of values, in the order in which they are described to the user."""
-COLOURED_STYLES: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
-"""Styles with wines of several colours."""
+STYLES_OF_ANY_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
+"""Styles whose wines may be red, white or rosé."""
 KIND_FIELDS: Final = frozenset({"styles", "grapes", "regions", "colour"})
-"""Fields that name a kind of wine: excluding ice wine does not exclude other sweet wines."""
+"""A negated phrase with such a field excludes no tastes: "no ice wine" allows other sweet wines."""
 OR_WORDS: Final = frozenset("or oder ou o of u".split())
 OR_NOR_WORDS: Final = OR_WORDS | frozenset("nor noch ni".split())
 LINK_WORDS: Final = OR_NOR_WORDS | frozenset(
@@ -49,25 +49,24 @@ DISH_PREPOSITIONS: Final = frozenset(
     "bij met com".split()
 )
 MIN_UNKNOWN_LETTERS: Final = 4
-"""Shorter unknown words are ignored."""
-NOT_SWEET_STEPS: Final = ("bone_dry", "dry", "off_dry")
+"""Shorter unknown words count only if they look like names."""
+STEPS_IF_NOT_SWEET: Final = ("bone_dry", "dry", "off_dry")
 COMPARISON_CUES: Final = frozenset(
     {"cheaper", "dearer", "lighter", "fuller", "drier", "sweeter", "like"}
 )
-"""Cues that have a meaning only relative to wines already shown."""
+"""The cues that compare with the wines already shown."""
 MAX_VALUES: Final = 6
 CACHED_REQUESTS: Final = 256
-MAX_NAME_WORDS: Final = 4
-"""The longest message that may consist of the name of a wine only."""
+MAX_NAME_TOKENS: Final = 4
+"""A longer message is not taken for just the name of a wine."""
 MIN_QUESTION_WORDS: Final = 4
-
 PRICE_FIELDS: Final = frozenset({"min_price", "max_price", "currency"})
 UNKNOWN_CURRENCY: Final = "?"
-"""Any currency that cannot be converted."""
+"""Stands for every currency that cannot be converted."""
 MAX_AMOUNT: Final = 100_000
 YEARS: Final = range(1900, 2101)
 APPROXIMATE_FACTORS: Final = 0.7, 1.3
-"""Factors from an approximate price to its lower and upper limit."""
+"""A price of "about 20" ranges from 0.7 * 20 to 1.3 * 20."""
 FILLER_WORDS: Final = frozenset(
     "d de di of van the a an i ai le la les l los las der die den das dem il lo is my o um uns so "
     "como tipo ist est es e c ma mein meine mi mio mijn het non mehr als que than".split()
@@ -76,7 +75,7 @@ FILLER_WORDS: Final = frozenset(
 LIMIT_ROLES: Final = ("max", "min", "about", "between")
 RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
 AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
-"""Patterns of prices, in which a message is written with one symbol for each phrase or token:
+"""Patterns of prices like "from 20 to 30 euros" (`LNTNC`), after one symbol replaces each part:
 
 - `N` a number, `C` a currency, `K` a unit other than money (so the number is not a price)
 - `L` a limit of the number after it, `A` of the number before it, `B` of either
@@ -92,19 +91,19 @@ class Request:
     text: str = ""
     language: str = "en"
     filters: Mapping[str, Any] = field(default_factory=dict)
-    """As in `WineQuery`, but `text` is a list of tastes, as is `without_text`."""
+    """Named as in `WineQuery`, but `text` and `without_text` are lists of tastes."""
     dishes: Mapping[str, Dish] = field(default_factory=dict)
     """The dishes by their names in the message."""
     cues: frozenset[str] = frozenset()
-    """Relations to the wines shown before: COMPARISON_CUES, "other" (than them) and "why"."""
+    """References to the wines shown before: COMPARISON_CUES, "other" (wines) and "why" (these)."""
     ordinals: tuple[int, ...] = ()
     """Positions among the wines shown last, from 1 on; -1 is the last."""
     name: str = ""
     """The name of a wine or a producer, if the message has nothing else to search for."""
     unknown_words: tuple[str, ...] = ()
-    """Words that are in no table but may be a dish or a name."""
+    """Words missing from the word lists that may be a dish or a name."""
     unknown_count: int = 0
-    """The number of all longer words that are in no table."""
+    """The number of words missing from the word lists, of MIN_UNKNOWN_LETTERS or more."""
     is_question: bool = False
     is_about_wine: bool = False
 
@@ -120,7 +119,7 @@ class Request:
 
     @property
     def inclusions(self) -> dict[str, tuple[str, ...]]:
-        """Return the filters in `LIST_FIELDS`, of which a wine should have one of the values."""
+        """Return the filters in `LIST_FIELDS`; a wine should have one of the values of each."""
         return {name: self.filters[name] for name in LIST_FIELDS if name in self.filters}
 
     def values(self, name: str) -> tuple[str, ...]:
@@ -129,7 +128,7 @@ class Request:
 
 
 def read_request(text: str, default_language: str = "en") -> Request:
-    """Return the request of a message; its language is the default one unless clearly another."""
+    """Return the request of a message, in `default_language` unless it is clearly in another."""
     return _read_request(text[: size_limits.MESSAGE_CHARS], default_language)
 
 
@@ -139,7 +138,7 @@ def _read_request(text: str, default_language: str) -> Request:
     return replace(_MessageReader(text, language).read(), text=text)
 
 
-class _Unit(NamedTuple):
+class _PricePart(NamedTuple):
     """A phrase, or a token outside of phrases, with its symbol in a price pattern."""
 
     symbol: str
@@ -154,126 +153,124 @@ def _read_price(
 ) -> tuple[dict[str, Any], set[int]]:
     """Return the price filters of a message, and the indices of the tokens that express them.
 
-    An amount in an unconvertible currency gives the filter UNKNOWN_CURRENCY only.
+    If the currency cannot be converted, the only filter is `currency: UNKNOWN_CURRENCY`.
     """
-    units = list(_units(tokens, phrases))
-    symbols = "".join(unit.symbol for unit in units)
-    # Single amounts are only considered if there is no range.
+    parts = list(_split_parts(tokens, phrases))
+    symbols = "".join(part.symbol for part in parts)
+    price: dict[str, Any] = {}
+    used: set[int] = set()
+    # Single amounts are only considered if there is no range; later prices replace earlier ones.
     for price_pattern in (RANGE, AMOUNT):
-        price, used = dict[str, Any](), set[int]()
         for match in price_pattern.finditer(symbols):
-            matched_units = units[match.start() : match.end()]
-            if filters := _price_filters(matched_units):
+            matched_parts = parts[match.start() : match.end()]
+            if filters := _price_filters(matched_parts):
                 price |= filters
-                used.update(*(unit.indices for unit in matched_units))
-        if price.get("currency") == UNKNOWN_CURRENCY:
-            return {"currency": UNKNOWN_CURRENCY}, used
-        if {"min_price", "max_price"} <= price.keys():
-            low, high = sorted((price["min_price"], price["max_price"]))
-            return price | {"min_price": low, "max_price": high}, used
+                used.update(*(part.indices for part in matched_parts))
         if price:
             break
+    if price.get("currency") == UNKNOWN_CURRENCY:
+        price = {"currency": UNKNOWN_CURRENCY}
+    elif {"min_price", "max_price"} <= price.keys():
+        price["min_price"], price["max_price"] = sorted((price["min_price"], price["max_price"]))
     return price, used
 
 
-def _units(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Iterator[_Unit]:
+def _split_parts(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Iterator[_PricePart]:
     """Yield the phrases of a message and the tokens outside of them, in order."""
     phrases_by_start = {phrase.start: phrase for phrase in phrases}
     index = 0
     while index < len(tokens):
         phrase = phrases_by_start.get(index)
-        unit = _phrase_unit(phrase) if phrase else _token_unit(tokens[index], index)
-        yield unit
-        index = unit.indices.stop
+        part = _read_phrase(phrase) if phrase else _read_token(tokens[index], index)
+        yield part
+        index = part.indices.stop
 
 
-def _token_unit(token: Token, index: int) -> _Unit:
+def _read_token(token: Token, index: int) -> _PricePart:
     indices = range(index, index + 1)
     if token.written[0].isdecimal():
         number = parse_number(token.written)
         if number <= MAX_AMOUNT:
-            return _Unit("N", indices, number)
-    return _Unit("_" if token.stem in FILLER_WORDS else ".", indices)
+            return _PricePart("N", indices, number)
+    return _PricePart("_" if token.stem in FILLER_WORDS else ".", indices)
 
 
-def _phrase_unit(phrase: Phrase) -> _Unit:
+def _read_phrase(phrase: Phrase) -> _PricePart:
     if numbers := phrase.values("number"):
-        number, _, currency = numbers[0].partition(" ")
-        return _Unit("N", phrase.indices, float(number), currency)
+        number, _, currency = numbers[0].partition(" ")  # such as "20 EUR"
+        return _PricePart("N", phrase.indices, float(number), currency)
     if currencies := phrase.values("currency"):
-        return _Unit("C", phrase.indices, currency=currencies[0])
+        return _PricePart("C", phrase.indices, currency=currencies[0])
     if phrase.has_role("unknown_currency"):
-        return _Unit("C", phrase.indices, currency=UNKNOWN_CURRENCY)
+        return _PricePart("C", phrase.indices, currency=UNKNOWN_CURRENCY)
     if phrase.has_role("other_unit") or phrase.has_role("percent"):
-        return _Unit("K", phrase.indices)
-    limit_before = next((role for role in LIMIT_ROLES if phrase.has_role(role)), "")
-    limit_after = next((role for role in LIMIT_ROLES if phrase.has_role(f"{role}_after")), "")
+        return _PricePart("K", phrase.indices)
+    limit_of_next = next((role for role in LIMIT_ROLES if phrase.has_role(role)), "")
+    limit_of_previous = next((role for role in LIMIT_ROLES if phrase.has_role(f"{role}_after")), "")
     if phrase.has_role("range_joint"):
-        symbol = "T" if limit_before else "J"
-    elif limit_before:
-        symbol = "B" if limit_after else "L"
+        symbol = "T" if limit_of_next else "J"
+    elif limit_of_next:
+        symbol = "B" if limit_of_previous else "L"
     else:
-        symbol = "A" if limit_after else "."
-    return _Unit(symbol, phrase.indices, limit=limit_before or limit_after)
+        symbol = "A" if limit_of_previous else "."
+    return _PricePart(symbol, phrase.indices, limit=limit_of_next or limit_of_previous)
 
 
-def _price_filters(units: Sequence[_Unit]) -> dict[str, Any]:
-    """Return the filters of one or two amounts; empty if there is no currency and no limit."""
-    low, *higher = sorted(unit.number for unit in units if unit.symbol == "N")
-    currency = next((unit.currency for unit in units if unit.currency), "")
+def _price_filters(parts: Sequence[_PricePart]) -> dict[str, Any]:
+    """Return the filters of one or two amounts; empty if they do not seem to be prices."""
+    low, *higher = sorted(part.number for part in parts if part.symbol == "N")
+    currency = next((part.currency for part in parts if part.currency), "")
     # The last limit counts: "around 120 at most".
-    limit = next((unit.limit for unit in reversed(units) if unit.limit), "")
-    is_no_price = not higher and (low in YEARS or units[-1].symbol == "K")
-    if not currency and (not limit or is_no_price):
+    limit = next((part.limit for part in reversed(parts) if part.limit), "")
+    may_be_price = bool(higher) or (low not in YEARS and parts[-1].symbol != "K")
+    if not (currency or (limit and may_be_price)):
         return {}
-    filters: dict[str, Any]
     if higher:
-        is_known = currency != UNKNOWN_CURRENCY
-        filters = {"min_price": low, "max_price": higher[-1]} if is_known else {}
+        if currency == UNKNOWN_CURRENCY:
+            return {}  # AMOUNT finds it
+        filters = {"min_price": low, "max_price": higher[-1]}
     elif limit == "about":
         lower, upper = (round(low * factor, 2) for factor in APPROXIMATE_FACTORS)
         filters = {"min_price": lower, "max_price": upper}
-    else:
+    else:  # without a limit, the amount is a maximum
         filters = {"min_price" if limit == "min" else "max_price": low}
-    return filters | ({"currency": currency} if currency and filters else {})
+    return filters | ({"currency": currency} if currency else {})
 
 
 class _MessageReader:
-    """Reads the request of one message from its known phrases."""
+    """Reads a message from its phrases; the field "role" says what a phrase does in a sentence."""
 
     def __init__(self, text: str, language: str) -> None:
-        self.text = text.replace("n't", " not").replace("n’t", " not")
+        self.text = text.replace("n't", " not").replace("n’t", " not")  # so that "not" is a token
         self.language = language
         self.tokens = tokenize(self.text)
         phrases = find_phrases(self.tokens, language)
         self.price, used = _read_price(self.tokens, phrases)
-        # A negation counts even as part of a price: "nothing over 20 euros, and no Merlot".
+        # In "nothing over 20 euros or Merlot", "nothing" is part of the price and excludes Merlot.
         self.phrases = [
             item for item in phrases if item.has_role("not") or used.isdisjoint(item.indices)
         ]
-        self.understood = used.union(*(phrase.indices for phrase in self.phrases))
+        self.known_indices = used.union(*(phrase.indices for phrase in self.phrases))
         self.negated = [*self._find_negated()]
         self.positive = [phrase for phrase in self.phrases if phrase not in self.negated]
         self.roles = {role for phrase in self.phrases for role in phrase.values("role")}
 
     def read(self) -> Request:
         """Return the request of the message."""
-        others = set(range(len(self.tokens))) - self.understood
-        unknown = [
-            index
-            for index in sorted(others)
-            if self.tokens[index].is_alphanumeric and self._stem(index) not in DISH_PREPOSITIONS
-        ]
+        others = sorted({*range(len(self.tokens))} - self.known_indices)
+        words = (index for index in others if self.tokens[index].is_alphanumeric)
+        unknown = [index for index in words if self._stem(index) not in DISH_PREPOSITIONS]
         request = Request(
             language=self.language,
             filters=self._filters(),
             dishes=self._dishes(),
             cues=frozenset(self._values("cue")),
             ordinals=tuple(map(int, self._values("ordinal"))),
-            unknown_words=tuple(dict.fromkeys(self._possible_names(unknown)))[:MAX_VALUES],
+            unknown_words=tuple(dict.fromkeys(self._dishes_or_names(unknown)))[:MAX_VALUES],
             unknown_count=sum(len(self._stem(index)) >= MIN_UNKNOWN_LETTERS for index in unknown),
             is_about_wine=bool({"wine", "wish"} & self.roles),
         )
+        # The name depends on the filters, the question on both.
         request = replace(request, name=self._wine_name(request))
         return replace(request, is_question=self._is_question(request))
 
@@ -299,20 +296,21 @@ class _MessageReader:
         return self.tokens[index].stem if 0 <= index < len(self.tokens) else ""
 
     def _find_negated(self) -> Iterator[Phrase]:
-        """Yield the phrases that a negation excludes: those after it, or else those before it."""
+        """Yield the excluded phrases: after a negation, or else before it ("Merlot nicht")."""
         ends = {index + 1 for index, token in enumerate(self.tokens) if token.stem in CLAUSE_ENDS}
         buts = {phrase.start for phrase in self.phrases if phrase.has_role("but")}
         for start, end in pairwise(sorted({0, len(self.tokens), *ends, *buts})):
             clause = [phrase for phrase in self.phrases if start <= phrase.start < end]
             for index, phrase in enumerate(clause):
                 is_negation = phrase.has_role("not")
-                negated = self._negated_by(phrase, clause[index + 1 :]) if is_negation else []
+                following, preceding = clause[index + 1 :], clause[:index]
+                negated = self._negated_by(phrase, following) if is_negation else []
                 if not negated and (is_negation or phrase.has_role("not_after")):
-                    negated = self._negated_by(phrase, clause[:index][::-1])
+                    negated = self._negated_by(phrase, preceding[::-1])
                 yield from negated
 
     def _negated_by(self, negation: Phrase, candidates: Sequence[Phrase]) -> list[Phrase]:
-        """Return the nearest candidate with a named thing, and those that are linked to it.
+        """Return the nearest candidate with `_named_fields`, and those that LINK_WORDS join to it.
 
         The candidates are the other phrases of the clause, the nearest first.
         """
@@ -326,8 +324,9 @@ class _MessageReader:
             first, second = sorted((nearer, phrase), key=lambda phrase: phrase.start)
             between = {token.stem for token in self.tokens[first.end : second.start]}
             if negated:
-                is_alike = OR_NOR_WORDS & between or _named_fields(nearer) & _named_fields(phrase)
-                is_negated = bool(is_alike) and between <= LINK_WORDS
+                has_or = bool(OR_NOR_WORDS & between)
+                shares_field = bool(_named_fields(nearer) & _named_fields(phrase))
+                is_negated = (has_or or shares_field) and between <= LINK_WORDS
             else:
                 distance = second.start - first.end
                 is_negated = distance <= MAX_NEGATION_DISTANCE and "," not in between
@@ -337,7 +336,7 @@ class _MessageReader:
         return negated
 
     def _list_filters(self) -> dict[str, list[str]]:
-        """Return the included and the excluded values of each field in `LIST_FIELDS`."""
+        """Return the included values of each list field, and the excluded as `without_…`."""
         included, excluded = self._included_values(), self._excluded_values()
         opposites = _opposite_steps(self.negated)
         for name, values in included.items():
@@ -350,18 +349,18 @@ class _MessageReader:
         is_alcohol_free = "alcohol_free" in included["styles"]
         if is_alcohol_free:
             included["styles"] = ["alcohol_free"]
-        has_coloured_style = bool(COLOURED_STYLES & {*included["styles"]})
-        # "red" is a style by itself, but a colour in "red sparkling", unlike in "red or sparkling".
+        has_open_colour = bool(STYLES_OF_ANY_COLOUR & {*included["styles"]})
+        # "red" alone is a style; in "red sparkling" a colour; in "red or sparkling" a style again.
         for phrase in self.positive:
             neighbours = {self._stem(phrase.start - 1), self._stem(phrase.end)}
-            is_style = not has_coloured_style or (OR_WORDS & neighbours and not is_alcohol_free)
+            is_style = not has_open_colour or (OR_WORDS & neighbours and not is_alcohol_free)
             included["styles" if is_style else "colours"] += phrase.values("colour")
         return included
 
     def _excluded_values(self) -> dict[str, list[str]]:
-        excluded = {name: list[str]() for name in LIST_FIELDS}
+        excluded: dict[str, list[str]] = {name: [] for name in LIST_FIELDS}
         for phrase in self.negated:
-            # "No Chablis" excludes the region, not also its country and its colour.
+            # "No Chablis" excludes only the region, not its country or colour.
             is_specific = phrase.values("regions") or phrase.values("grapes")
             names = ("regions", "grapes") if is_specific else ("styles", "countries", "text")
             for name in names:
@@ -390,8 +389,8 @@ class _MessageReader:
         without = [phrase.values("without_allergens") for phrase in self.phrases]
         return [*chain(*without, *(phrase.values("allergen") for phrase in phrases))]
 
-    def _possible_names(self, unknown: Sequence[int]) -> Iterator[str]:
-        """Yield the unknown words that may be dishes, by their prepositions, or proper names."""
+    def _dishes_or_names(self, unknown: Sequence[int]) -> Iterator[str]:
+        """Yield unknown words that may be proper names or, after a preposition, dishes."""
         for index in unknown:
             token, word_before = self.tokens[index], self._stem(index - 1)
             may_be_dish = bool(DISH_PREPOSITIONS & {word_before, self._stem(index - 2)})
@@ -404,14 +403,14 @@ class _MessageReader:
 
     def _wine_name(self, request: Request) -> str:
         """Return the longest run of capitalised unknown words as a name, if there is no filter."""
-        may_be_name = request.is_about_wine or len(self.tokens) <= MAX_NAME_WORDS
+        may_be_name = request.is_about_wine or len(self.tokens) <= MAX_NAME_TOKENS
         if not (request.is_empty and may_be_name):
             return ""
         runs = groupby(
             enumerate(self.tokens),
-            lambda item: item[0] not in self.understood and item[1].is_capitalised,
+            lambda item: item[0] not in self.known_indices and item[1].is_capitalised,
         )
-        names = ([token.written for _, token in run] for is_name, run in runs if is_name)
+        names = ([token.written for _, token in run] for is_unknown, run in runs if is_unknown)
         longest = max(names, key=len, default=[])
         is_name = len(longest) > 1 or not {*longest}.isdisjoint(request.unknown_words)
         return " ".join(longest) if is_name else ""
@@ -424,10 +423,10 @@ class _MessageReader:
             return not (names_dish_or_price or (is_wish and request.inclusions))
         if is_wish or names_dish_or_price or request.cues or request.ordinals:
             return False
-        first = self.phrases[0] if self.phrases else None
-        has_opening = first and first.start == 0 and first.has_role("question_opening")
+        openings = [phrase for phrase in self.phrases if phrase.has_role("question_opening")]
+        starts_as_question = any(phrase.start == 0 for phrase in openings)
         word_count = sum(token.is_alphanumeric for token in self.tokens)
-        return bool("?" in self.text or has_opening) and word_count >= MIN_QUESTION_WORDS
+        return ("?" in self.text or starts_as_question) and word_count >= MIN_QUESTION_WORDS
 
 
 def drop_empty(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -438,18 +437,18 @@ def drop_empty(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 
 def _named_fields(phrase: Phrase) -> set[str]:
-    """Return the fields of a phrase that name something in a wine, a dish or an allergen."""
+    """Return the fields of a phrase that name a property of a wine, a dish or an allergen."""
     fields = {*LIST_FIELDS, "colour", "max_abv", "dish", "allergen"} & phrase.meanings.keys()
     return fields | ({"styles"} if "colour" in fields else set())
 
 
 def _opposite_steps(negated: Sequence[Phrase]) -> dict[str, list[str]]:
-    """Return the steps of each scale that negated phrases leave: the dry ones for "not sweet"."""
+    """Return the steps of each scale that negated phrases do not exclude; "not sweet" means dry."""
     tastes = [phrase for phrase in negated if not phrase.meanings.keys() & KIND_FIELDS]
     opposites: dict[str, list[str]] = {}
     for name, scale in SCALES.items():
         excluded = {value for phrase in tastes for value in phrase.values(name)}
-        steps = NOT_SWEET_STEPS if name == "sweetness" and "sweet" in excluded else scale
+        steps = STEPS_IF_NOT_SWEET if name == "sweetness" and "sweet" in excluded else scale
         if excluded:
             opposites[name] = [str(step) for step in steps if step not in excluded]
     return opposites
