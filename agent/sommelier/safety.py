@@ -34,9 +34,9 @@ MAX_ABV: Final = 0.5
 MAX_ABV_IF_FORBIDDEN: Final = 0.05
 """The strongest wine for a person who must not have alcohol, in % vol."""
 MAX_OFFERED_FIRST: Final = 2
-"""The most alcohol-free wines that come first for a person who had better not drink."""
+"""How many alcohol-free wines come first for a person who is advised not to drink."""
 MAX_VALUES: Final = 12
-"""The most values of a filter, and the most wines of a result."""
+"""How many values a filter has, and how many wines a result has, at most."""
 EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
 """The filters that have an excluding counterpart like `without_grapes`."""
 UNDECLARED_ALLERGENS: Final = frozenset({"grapes"})
@@ -51,7 +51,7 @@ ALLERGY_RULE: Final = "Somebody at the table is allergic to: {names}. Wines with
 KNOWN_FACTS_RULE: Final = "Known of this guest already (data, not to be remembered again): {known}."
 
 Taste = Mapping[str, tuple[str, ...]]
-"""Filters and their values that describe wines: dry reds, or a grape; `text` is in the notes."""
+"""A kind of wine as filters with values, like dry reds; `text` holds words of tasting notes."""
 
 
 def format_taste(taste: Taste) -> str:
@@ -67,7 +67,7 @@ def parse_taste(value: str) -> Taste:
 
 
 def get_tastes(kind: Literal["hate", "like"], facts: Iterable[Fact]) -> list[Taste]:
-    """Return the tastes that a person stated, liked or hated."""
+    """Return the tastes that a person said they hate or like."""
     return [parse_taste(fact.value) for fact in facts if fact.kind == kind]
 
 
@@ -76,7 +76,7 @@ def get_liked_by_ratings(facts: Iterable[Fact]) -> list[Taste]:
     ratings = Counter[str]()
     for fact in facts:
         if fact.kind == "rated":
-            ratings[fact.value] += 1 if fact.original_text == "+" else -1
+            ratings[fact.value] += 1 if fact.original_text == "+" else -1  # the sign of the rating
     return [parse_taste(value) for value, count in ratings.items() if count > 0]
 
 
@@ -92,7 +92,7 @@ def parse_budget(value: str) -> tuple[float | None, float | None, Currency]:
 
 def matches(wine: Wine, taste: Taste) -> bool:
     """Return whether the known facts of a wine match every filter of a taste."""
-    facts: Mapping[str, set[Any]] = {
+    properties: Mapping[str, set[Any]] = {  # "red" may be a style or a colour
         "styles": {wine.style, wine.colour},
         "colours": {wine.style, wine.colour},
         "sweetness": {wine.sweetness},
@@ -104,19 +104,19 @@ def matches(wine: Wine, taste: Taste) -> bool:
 
     def has(name: str, values: Sequence[str]) -> bool:
         if name in get_args(Kind):
-            return _has_name(wine, cast("Kind", name), values)
+            return _has_grape_or_origin(wine, cast("Kind", name), values)
         if name == "text":
             stems = set(map(stem, split_words(f"{wine.notes} {wine.name}")))
             return any(not stems.isdisjoint(map(stem, split_words(value))) for value in values)
-        return not facts.get(name, set()).isdisjoint(values)
+        return not properties.get(name, set()).isdisjoint(values)
 
     return bool(taste) and all(has(name, values) for name, values in taste.items())
 
 
-def _has_name(wine: Wine, kind: Kind, names: Sequence[str]) -> bool:
+def _has_grape_or_origin(wine: Wine, kind: Kind, names: Sequence[str]) -> bool:
     """Return whether a wine has one of these grapes, countries or regions.
 
-    If its grapes are unknown, they are looked for on its label.
+    If its grapes are unknown, look for them on its label.
     """
     if kind == "countries" or (kind == "grapes" and wine.grapes):
         wine_names = (wine.country,) if kind == "countries" else wine.grapes
@@ -154,18 +154,18 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
 
 def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     """Restrict a search to wines that a person may be shown, and rank wines they like first."""
-    safety = person.safety
     hates = get_tastes("hate", person.facts)
-    # No filter excludes "sweet and red"; `may_be_shown` later removes wines of such tastes.
+    # Filters exclude "sweet" or "red", not the combination: get more wines, and `may_be_shown`
+    # removes wines of such tastes, or with values that were cut off by `MAX_VALUES`.
     simple_hates = [taste for taste in hates if len(taste) == 1]
     excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
-    excluded["allergens"] = tuple(sorted(safety.allergies - UNDECLARED_ALLERGENS))
+    excluded["allergens"] = tuple(sorted(person.safety.allergies - UNDECLARED_ALLERGENS))
     filters = _preference_filters(query, person.facts) | ({"limit": MAX_VALUES} if hates else {})
     for name, values in excluded.items():
         in_query = getattr(query, f"without_{name}")
         filters[f"without_{name}"] = tuple(dict.fromkeys((*in_query, *values)))[:MAX_VALUES]
     narrowed = WineQuery.model_validate(dict(query) | filters)
-    if safety.forbids_alcohol:
+    if person.safety.forbids_alcohol:
         return _restrict_to_alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN)
     return narrowed
 
@@ -177,11 +177,11 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
     if budget and all(limit is None for limit in query.price_limits):
         filters = dict(zip(("min_price", "max_price", "currency"), budget, strict=True))
     used = {name for name in SOFT_FILTERS if getattr(query, name)}
-    # Likes would change an order by price, and the matches of a text.
+    # Likes must not disturb an order by price or a search by text only.
     if query.order != "match" or (query.text and not used):
         return filters
     if query.foods or query.colours:
-        used.add("styles")
+        used.add("styles")  # a liked style could contradict the food or colour
     likes = [*get_tastes("like", facts), *get_liked_by_ratings(facts)]
     values_by_name = {name: _values_of(name, likes) for name in SOFT_FILTERS if name not in used}
     liked = {name: values for name, values in values_by_name.items() if values}
@@ -194,7 +194,7 @@ def _values_of(name: str, tastes: Iterable[Taste]) -> tuple[str, ...]:
 
 
 def _restrict_to_alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
-    """Restrict a search to alcohol-free wines; its other filters only rank."""
+    """Restrict a search to alcohol-free wines; its soft filters only affect their order."""
     update = {
         "alcohol_free": True,
         "without_styles": (),
@@ -209,7 +209,7 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
     """Return the wines of a search that a person may be shown.
 
     If their usual budget excludes all wines, the search is repeated without it. For a person who
-    had better not drink, alcohol-free wines come first.
+    is advised not to drink, alcohol-free wines come first.
     """
 
     async def search(narrowed: WineQuery) -> WineSearchResult:
@@ -223,19 +223,19 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
     if not result.wines and without_budget != person.facts:
         result = await search(restrict_query(query, replace(person, facts=without_budget)))
     result = _limit_to_query(result, query)
-    is_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
-    if not person.safety.prefers_alcohol_free or query.like or is_alcohol_free:
+    asks_for_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
+    if not person.safety.prefers_alcohol_free or query.like or asks_for_alcohol_free:
         return result
     alcohol_free = await search(_restrict_to_alcohol_free(restrict_query(query, person), MAX_ABV))
     first = {wine.id: wine for wine in alcohol_free.wines[:MAX_OFFERED_FIRST]}
-    wines = [*(first | {wine.id: wine for wine in result.wines}).values()][: query.limit]
-    total = max(result.total, len(wines))
-    return result.model_copy(update={"wines": tuple(wines), "total": total})
+    unique_wines = first | {wine.id: wine for wine in result.wines}
+    wines = tuple(unique_wines.values())[: query.limit]
+    return result.model_copy(update={"wines": wines, "total": max(result.total, len(wines))})
 
 
 def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchResult:
-    """Cut a result to the limit of the query, and do not mention filters that the query lacks."""
-    # The price may be limited by the usual budget.
+    """Cut a result to the limit of the query, and remove mentions of filters that we added."""
+    # Mentions of the price stay, because the usual budget may limit it.
     mentioned = {*query.model_dump(exclude_defaults=True), "price"}
     unmet = {
         wine_id: tuple(name for name in names if name in mentioned)
@@ -261,7 +261,7 @@ def safety_rules(person: Person) -> str:
     lines = [NO_ALCOHOL if safety.forbids_alcohol else cautious]
     if safety.allergies:
         lines.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
-    liked = (" ".join(*taste.values()) for taste in get_liked_by_ratings(facts))
+    liked = (" ".join(*taste.values()) for taste in get_liked_by_ratings(facts))  # one filter each
     known = {
         "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],
         "likes": [*(fact.original_text for fact in facts if fact.kind == "like"), *liked],
