@@ -99,9 +99,9 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]
         return
 
     def client() -> "Langfuse":
-        from agent.tracing.delivery import observations_of  # noqa: PLC0415 - takes a second
+        from agent.tracing.delivery import get_trace_encoder  # noqa: PLC0415 - takes a second
 
-        return observations_of(_project(settings)).client
+        return get_trace_encoder(_project(settings)).client
 
     prompts = ManagedPrompts(client, PROMPT_LABEL)
     async with in_background(prompts.refresh):

@@ -1,7 +1,7 @@
 """Convert recorded traces to Langfuse observations, and send them and their scores by HTTP.
 
-A turn is recorded as plain data and converted after it has ended, because its tags are known then
-and no turn waits for the client. A failed request raises `Unavailable` with a message of one line.
+A turn is recorded as plain data and converted when it is over: only then are its tags known, and it
+need not wait for the client. A failed request raises `Unavailable` with a one-line message.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ from agent import size_limits
 from agent.tracing.langfuse_project import KEYS, Project, Unavailable, unavailable
 from agent.tracing.records import SpanRecord, TraceRecord
 
-ONCE: Final = RequestOptions(max_retries=0)
-MAX_OBSERVATIONS: Final = 100  # in one page of those to delete
+NO_RETRIES: Final = RequestOptions(max_retries=0)
+PAGE_SIZE: Final = 100  # of the search for traces to delete
 HEADERS: Final = {"x-langfuse-ingestion-version": "4"}
 PROTOBUF: Final = "application/x-protobuf"
 NOT_DELETABLE: Final = (404, 405, 501)  # the score is absent, or the server cannot delete scores
@@ -42,7 +42,7 @@ NOT_DELETABLE: Final = (404, 405, 501)  # the score is absent, or the server can
 def langfuse_client(
     project: Project, *, span_exporter: SpanExporter | None = None, seconds: int | None = None
 ) -> Langfuse:
-    """Return Langfuse's client. It sends spans itself unless a `span_exporter` takes them."""
+    """Return Langfuse's client, and mute its log. A `span_exporter` replaces its own sending."""
     logging.getLogger("langfuse").setLevel(logging.CRITICAL)  # errors are logged by our callers
     service = Resource.create({"service.name": "sommelier", "service.version": project.version})
     return Langfuse(
@@ -57,8 +57,8 @@ def langfuse_client(
     )
 
 
-class Observations:
-    """Encode recorded traces for OpenTelemetry's protocol, by the client of a project."""
+class TraceEncoder:
+    """Encodes recorded traces in OpenTelemetry's format, using a project's Langfuse client."""
 
     def __init__(self, project: Project) -> None:
         self._finished = InMemorySpanExporter()
@@ -66,7 +66,7 @@ class Observations:
         self._lock = Lock()
 
     def encode(self, traces: Sequence[TraceRecord]) -> bytes:
-        """Return an `ExportTraceServiceRequest` of all spans of these traces."""
+        """Return an `ExportTraceServiceRequest` of the spans, replayed through the client."""
         observed = dict[str, SpanRecord]()
         with self._lock:
             for trace in traces:
@@ -74,12 +74,12 @@ class Observations:
                 self.client.flush()
             finished = self._finished.get_finished_spans()
             self._finished.clear()
-        # A trace that could not be observed whole may have left some before.
+        # An earlier trace that failed halfway may have left spans in the exporter: skip them.
         ours = [span for span in finished if format_span_id(span.context.span_id) in observed]
         request = encode_spans(ours)
         for scope in (scope for batch in request.resource_spans for scope in batch.scope_spans):
             for span in scope.spans:
-                # The client made ids and times of its own, and other ones if it were sent again.
+                # Put back the recorded ids and times, so that a repeated request replaces these.
                 record = observed[span.span_id.hex()]
                 span.trace_id = bytes.fromhex(record.trace.trace_id)
                 span.span_id = bytes.fromhex(record.span_id)
@@ -89,14 +89,14 @@ class Observations:
         return bytes(request.SerializeToString())
 
 
-OPENING: Final = Lock()
-_opened: Final = cache(Observations)
+_open_lock: Final = Lock()
+_cached_encoder: Final = cache(TraceEncoder)
 
 
-def observations_of(project: Project) -> Observations:
-    """Return the only `Observations` of a project: Langfuse's client is a singleton, too."""
-    with OPENING:  # threads that both opened one would share a client, and one would see no spans
-        return _opened(project)
+def get_trace_encoder(project: Project) -> TraceEncoder:
+    """Return the only `TraceEncoder` of a project: Langfuse's client is a singleton, too."""
+    with _open_lock:  # two encoders would share a client, and one of them would get no spans
+        return _cached_encoder(project)
 
 
 def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
@@ -104,7 +104,7 @@ def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
 
     The observations last as long as the spans did. Return the spans by observation id.
     """
-    made: dict[str | None, Any] = {}
+    observations: dict[str | None, Any] = {}
     with propagate_attributes(
         user_id=trace.user,
         session_id=trace.session,
@@ -112,18 +112,18 @@ def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
         tags=list(trace.tags) or None,
     ):
         for span in trace.spans:
-            parent = made.get(span.parent_id, client)
-            made[span.span_id] = parent.start_observation(**_observation_fields(span))
-    now = time.time_ns()
+            parent = observations.get(span.parent_id, client)
+            observations[span.span_id] = parent.start_observation(**_observation_fields(span))
+    now = time.time_ns()  # `encode` puts back the recorded times
     for span in trace.spans:
-        made[span.span_id].end(end_time=now + int(span.seconds * 1e9))
-    return {made[span.span_id].id: span for span in trace.spans}
+        observations[span.span_id].end(end_time=now + int(span.seconds * 1e9))
+    return {observations[span.span_id].id: span for span in trace.spans}
 
 
 def _observation_fields(span: SpanRecord) -> dict[str, Any]:
     """Return the arguments of `start_observation` for a span."""
     # The status message shows types of errors, never their texts.
-    kinds = map(span.metadata.get, ("error_types", "error_type", "send_error", "error"))
+    errors = map(span.metadata.get, ("error_types", "error_type", "send_error", "error"))
     fields: dict[str, Any] = {
         "name": span.name,
         "as_type": span.kind,
@@ -131,7 +131,7 @@ def _observation_fields(span: SpanRecord) -> dict[str, Any]:
         "output": span.output,
         "metadata": span.metadata,
         "level": span.level,
-        "status_message": next(filter(None, kinds), None) if span.level != "DEFAULT" else None,
+        "status_message": next(filter(None, errors), None) if span.level != "DEFAULT" else None,
     }
     if span.kind != "generation":
         return fields
@@ -150,9 +150,9 @@ def _observation_fields(span: SpanRecord) -> dict[str, Any]:
     if began := span.first_token_ns:
         fields["completion_start_time"] = datetime.fromtimestamp(began / 1e9, UTC)
     if prompt := span.prompt:
-        version = {"name": prompt.name, "version": prompt.version, "prompt": ""}
-        linked = Prompt_Text(**version, config={}, labels=[], tags=[])
-        fields["prompt"] = TextPromptClient(linked, is_fallback=prompt.is_fallback)
+        version = {"name": prompt.name, "version": prompt.version, "prompt": ""}  # a link only
+        prompt_link = Prompt_Text(**version, config={}, labels=[], tags=[])
+        fields["prompt"] = TextPromptClient(prompt_link, is_fallback=prompt.is_fallback)
         prompt_fields = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
         fields["metadata"] = span.metadata | prompt_fields | {"prompt_label": prompt.label or None}
     return fields
@@ -162,7 +162,7 @@ class Backend:
     """A server that takes spans in OpenTelemetry's protocol; a request takes at most `seconds`."""
 
     name = "The OTLP endpoint"
-    check = "OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
+    settings_to_check = "OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class Backend:
         return await self.export(await asyncio.to_thread(self._encode, traces))
 
     def _encode(self, traces: Sequence[TraceRecord]) -> bytes:
-        return observations_of(self._project).encode(traces)
+        return get_trace_encoder(self._project).encode(traces)
 
     async def export(self, body: bytes) -> int:
         """Send an `ExportTraceServiceRequest`; return how many spans were not accepted."""
@@ -200,7 +200,7 @@ class Backend:
             kind = response.headers.get("content-type", "")
             if kind.startswith("text/html"):
                 raise ValueError("a web page")
-        if kind != PROTOBUF:
+        if kind != PROTOBUF:  # JSON or no body: all were accepted
             return 0
         answer = ExportTraceServiceResponse.FromString(response.content)
         return int(answer.partial_success.rejected_spans)
@@ -212,7 +212,7 @@ class Backend:
             async with asyncio.timeout(self._seconds):
                 yield
         except (ApiError, httpx2.HTTPError, TimeoutError, ValueError) as error:
-            raise unavailable(error, self.name, self.check) from None
+            raise unavailable(error, self.name, self.settings_to_check) from None
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -220,10 +220,10 @@ class Backend:
 
 
 class LangfuseApi(Backend):
-    """The API of one project of Langfuse, by the client's own `api`."""
+    """Langfuse's API for one project; `api` is its generated client."""
 
     name = "Langfuse"
-    check = KEYS
+    settings_to_check = KEYS
 
     def __init__(self, project: Project, *, seconds: float) -> None:
         base_url, keys = project.base_url.rstrip("/"), project.keys
@@ -233,7 +233,7 @@ class LangfuseApi(Backend):
             base_url=base_url,
             username=keys[0],
             password=keys[1],
-            httpx_client=cast(Any, self.http),  # the client of httpx's next generation
+            httpx_client=cast(Any, self.http),  # httpx2 has httpx's interface, but other types
         )
 
     async def send_scores(self, scores: Sequence[Any]) -> int:
@@ -246,7 +246,7 @@ class LangfuseApi(Backend):
             CreateScoreRequest(
                 id=score.score_id,
                 trace_id=score.trace_id,
-                observation_id=score.observation_id,  # the root: the list of traces shows it there
+                observation_id=score.observation_id,  # of the root: the trace list shows its score
                 name=score.name,
                 value=score.value if isinstance(score.value, str) else float(score.value),
                 data_type=ScoreDataType(score.kind),
@@ -260,19 +260,19 @@ class LangfuseApi(Backend):
         refused = 0
         if requests:
             async with self.bounded():
-                answer = await self.api.scores.create(request=requests, request_options=ONCE)
+                answer = await self.api.scores.create(request=requests, request_options=NO_RETRIES)
             refused = int(getattr(answer, "rejected", 0))
         for score in [score for score in scores if score.value is None]:
             try:
                 async with self.bounded():
-                    await self.api.scores.delete(score.score_id, request_options=ONCE)
+                    await self.api.scores.delete(score.score_id, request_options=NO_RETRIES)
             except Unavailable as error:
                 if error.status not in NOT_DELETABLE:
                     raise
         return refused
 
     async def delete_traces(self, user: str, before: datetime | None = None) -> int:
-        """Delete the traces of a user that began before a time; return their number.
+        """Delete a user's traces that began before a time, or all; return their number.
 
         Langfuse deletes them later, with observations and scores; deleting twice is not an error.
         """
@@ -283,14 +283,14 @@ class LangfuseApi(Backend):
                     user_id=user,
                     to_start_time=before,
                     fields="core",
-                    limit=MAX_OBSERVATIONS,
+                    limit=PAGE_SIZE,
                     cursor=cursor,
-                    request_options=ONCE,
+                    request_options=NO_RETRIES,
                 )
                 ids = {item.trace_id for item in page.data if item.trace_id}
                 if ids:
                     delete = self.api.trace.delete_multiple
-                    await delete(trace_ids=sorted(ids), request_options=ONCE)
+                    await delete(trace_ids=sorted(ids), request_options=NO_RETRIES)
             found |= ids
             if not (cursor := page.meta.cursor):
                 return len(found)

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.tracing.delivery import observations_of
+from agent.tracing.delivery import get_trace_encoder
 from agent.tracing.langfuse_project import Unavailable
 from bot.tracing import otlp_backend
 from config import load_settings
@@ -24,7 +24,7 @@ from tests.traces import api_of, deliver, project_of, retried_trace
 
 async def test_threads_that_need_a_client_at_once_share_one(otlp_receiver: OtlpReceiver) -> None:
     project = project_of(otlp_receiver)
-    opened = [asyncio.to_thread(observations_of, project) for _ in range(8)]
+    opened = [asyncio.to_thread(get_trace_encoder, project) for _ in range(8)]
     assert len(set(await asyncio.gather(*opened))) == 1
 
 
