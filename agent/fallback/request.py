@@ -75,7 +75,7 @@ FILLER_WORDS: Final = frozenset(
 LIMIT_ROLES: Final = ("max", "min", "about", "between")
 RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
 AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
-"""Patterns of prices like "from 20 to 30 euros" (`LNTNC`), after one symbol replaces each part:
+"""Patterns of prices like "from 20 to 30 euros" (`LNJNC`), after one symbol replaces each part:
 
 - `N` a number, `C` a currency, `K` a unit other than money (so the number is not a price)
 - `L` a limit of the number after it, `A` of the number before it, `B` of either
