@@ -48,7 +48,7 @@ FILLER_WORDS: Final = frozenset(
 )
 """Words that do not narrow a search for wine, in addition to English stop words."""
 PRICE_TOLERANCE: Final = 0.25
-"""The share by which prices may differ from `around`."""
+"""The share by which prices may differ from the price `query.around`."""
 OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques", "vanilla")
 UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
 """Words in the notes of oaked wines, and of unoaked ones."""
@@ -68,9 +68,9 @@ POINTS: Final[Mapping[str, int]] = {
     "min_abv": 20,
     "max_abv": 20,
 }
-"""The points for meeting a soft filter."""
+"""The points for meeting a soft filter, which ranks wines but excludes none."""
 EXTRA_FOOD_POINTS: Final = 10
-"""The points for every requested food that a wine suits after the first."""
+"""The points for each requested food, after the first, that a wine suits."""
 UNKNOWN_DISTANCE: Final = 0.5
 """The distance to an unknown value, halfway between equal and different."""
 SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]] = {
@@ -82,8 +82,7 @@ SCALES: Final[Mapping[str, tuple[InstrumentedAttribute[str | None], list[str]]]]
 """Filters on ordered values: a neighbour of a requested value gets half of the points."""
 PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
 EXPENSIVE_FACTOR: Final = 2
-"""Wines above this multiple of the candidates' median price come last, unless the query limits
-prices."""
+"""Unless the query limits prices, wines above this multiple of their median price come last."""
 SHUFFLE_PRIME: Final = 2**31 - 1
 FILTER_WORDS: Final = frozenset(
     word
@@ -91,19 +90,19 @@ FILTER_WORDS: Final = frozenset(
     for value in values
     for word in split_words(value)
 )
-"""Words that filters stand for, and which therefore identify no wine by name."""
+"""Words like "red" that a filter already covers; they do not identify a wine by its name."""
 
 
 def build_filters(query: WineQuery) -> Filters:
     """Return the condition of every filter that is set, by the filter's name."""
-    is_free = WineRow.style == Style.ALCOHOL_FREE
+    is_alcohol_free = WineRow.style == Style.ALCOHOL_FREE
     is_oaked = _mentions(OAKED) & ~_mentions(UNOAKED)
     colour = func.coalesce(WineRow.colour, "")
     # An alcohol-free wine of unknown strength counts as 0 %.
-    strength = func.coalesce(WineRow.abv, case((is_free, 0.0)))
+    strength = func.coalesce(WineRow.abv, case((is_alcohol_free, 0.0)))
     conditions: Mapping[str, Callable[[Any], Condition]] = {
         "styles": lambda _: _has_style(query),
-        "alcohol_free": lambda free: is_free if free else ~is_free,
+        "alcohol_free": lambda free: is_alcohol_free if free else ~is_alcohol_free,
         "colours": WineRow.colour.in_,
         **{name: field.in_ for name, (field, _) in SCALES.items()},
         "countries": _is_from,
@@ -117,19 +116,19 @@ def build_filters(query: WineQuery) -> Filters:
         "not_ids": lambda ids: WineRow.id.not_in([*map(strip_unstorable, ids)]),
         "without_allergens": lambda names: ~_contains_any(WineRow.allergens, names),
         "vegan": lambda _: ~_contains_any(WineRow.allergens, [*NON_VEGAN_ALLERGENS]),
-        # A wine of unknown colour passes `without_styles`.
+        # "red" and "white" are styles and colours. A wine of unknown colour passes.
         "without_styles": lambda names: WineRow.style.not_in(names) & colour.not_in(names),
         "without_grapes": lambda names: ~(_is_made_of(names) | _suggests_grapes(names)),
+        # Requests mix up countries and regions.
         "without_countries": lambda names: ~(_is_from(names) | _is_in_region(names)),
         "without_regions": lambda names: ~(_is_from(names) | _is_in_region(names)),
     }
     values = {name: getattr(query, name) for name in conditions}
-    # False turns these two off; for the other flags it is a filter.
-    unset_values = dict.fromkeys(("vegan", "in_stock_only"), (None, (), False))
+    off_if_false = ("vegan", "in_stock_only")  # for other flags, False is a filter as well
     return {
         name: conditions[name](value)
         for name, value in values.items()
-        if value not in unset_values.get(name, (None, ()))
+        if value not in ((None, (), False) if name in off_if_false else (None, ()))
     } | _price_limits(query)
 
 
@@ -170,7 +169,7 @@ def _is_in_region(regions: Sequence[str]) -> Condition:
 
 
 def _has_style(query: WineQuery) -> Condition:
-    """Return the condition of the styles; alcohol-free wines match by colour and bubbles."""
+    """Return the condition of the styles; for alcohol-free wines compare colour and bubbles."""
     styles = query.styles
     if not query.alcohol_free or Style.ALCOHOL_FREE in styles:
         return WineRow.style.in_(styles)
@@ -185,7 +184,7 @@ def _mentions(phrases: Sequence[str]) -> Condition:
 
 
 def _suggests_grapes(grapes: Sequence[str]) -> Condition:
-    """Return the condition that a wine without grapes mentions one, as "Riesling Réserve" does."""
+    """Return the condition that the text of a wine of unknown grapes mentions one of these."""
     phrases = [phrase for name in grapes for phrase in synonyms("grapes", name)]
     return _mentions(phrases) & (sa.cast(WineRow.grape_keys, sa.String) == "[]")
 
@@ -198,46 +197,46 @@ def extract_terms(text: str) -> tuple[str, ...]:
     # `stop_words` includes those of Postgres' English configuration: a term that Postgres ignores
     # must not count in SQLite either, or their results would differ.
     ignored = stop_words() | FILLER_WORDS
-    return tuple(dict.fromkeys(word for word in split_words(text) if word not in ignored))[
-        :MAX_TERMS
-    ]
+    terms = dict.fromkeys(word for word in split_words(text) if word not in ignored)
+    return tuple(terms)[:MAX_TERMS]
 
 
 def match_text(text: str, dialect: str) -> sa.Subquery | None:
-    """Return a subquery of wines that match any term: `number`, `rank`; None without terms."""
-    found_terms = extract_terms(text)
-    if not found_terms:
+    """Return `number` and `rank` of the wines with any term of `text`; None if it has no terms."""
+    terms = extract_terms(text)
+    if not terms:
         return None
     if dialect == "postgresql":
         vector: sa.ColumnClause[str] = sa.literal_column(f"wines.{FULL_TEXT}")
-        phrase = func.to_tsquery("english", " | ".join(f"'{term}'" for term in found_terms))
-        rank = func.ts_rank(vector, phrase, 1).label("rank")
-        statement = sa.select(WineRow.number.label("number"), rank).where(vector.op("@@")(phrase))
+        tsquery = func.to_tsquery("english", " | ".join(f"'{term}'" for term in terms))
+        rank = func.ts_rank(vector, tsquery, 1).label("rank")  # 1: normalise by length
+        statement = sa.select(WineRow.number.label("number"), rank).where(vector.op("@@")(tsquery))
     else:
         index = sa.table(FULL_TEXT, sa.column("rowid"), sa.column("rank", sa.Float))
-        any_word = " OR ".join(f'"{term}"' for term in found_terms)
+        # SQLite's rank is lowest for the best match.
+        any_word = " OR ".join(f'"{term}"' for term in terms)
         statement = sa.select(index.c.rowid.label("number"), (-index.c.rank).label("rank"))
         statement = statement.where(sa.literal_column(FULL_TEXT).op("MATCH")(any_word))
     return statement.subquery("matching")
 
 
 def rank_wines(
-    query: WineQuery, soft: Filters, text: sa.Subquery | None, like: Wine | None
+    query: WineQuery, soft: Filters, text_matches: sa.Subquery | None, like: Wine | None
 ) -> Iterator[ColumnElement[Any]]:
     """Yield the expressions that order the wines, most important first, each ascending."""
-    matches = None if text is None else func.coalesce(text.c.rank, 0.0)
+    text_rank = None if text_matches is None else func.coalesce(text_matches.c.rank, 0.0)
     if query.order != "match":
         price = WineRow.price_in_euros.expression
         yield case((price.is_(None), 1), else_=0)
-        if matches is not None:
-            yield case((matches > 0, 0), else_=1)
+        if text_rank is not None:
+            yield case((text_rank > 0, 0), else_=1)
         yield price if query.order == "cheapest" else -price
     if query.vegan:
         yield case((_mentions([VEGAN_WORD]), 0), else_=1)
     if points := [*_points(query, soft)]:
-        yield -sum(points[1:], start=points[0])
-    if matches is not None:
-        yield -matches
+        yield -sum(points[1:], start=points[0])  # without the literal 0 of `sum`
+    if text_rank is not None:
+        yield -text_rank
     if query.alcohol_free:
         yield func.coalesce(WineRow.abv, 0.0)
     if query.around is not None:
@@ -247,15 +246,16 @@ def rank_wines(
 
 
 def shuffle_order(query: WineQuery) -> ColumnElement[int]:
-    """Return an order that looks random, and depends on the filters."""
+    """Return a random-looking order that depends on the filters: products modulo a prime."""
     seed = query.model_dump_json(exclude={"text", "not_ids", "order", "limit", "soft", "vegan"})
-    return (WineRow.shuffle * (zlib.crc32(seed.encode()) >> 2 | 1)) % SHUFFLE_PRIME
+    factor = (zlib.crc32(seed.encode()) >> 2) | 1  # at most 30 bits, and never 0
+    return (WineRow.shuffle * factor) % SHUFFLE_PRIME
 
 
 def rank_by_preference(rows: Sequence[Row[Any]], query: WineQuery) -> list[tuple[Any, Row[Any]]]:
     """Return rows with sort keys, in order: named in the text first, expensive ones last.
 
-    The points for soft filters outweigh both.
+    With soft filters, the first rank of `rank_wines` (the first column) outweighs both.
     """
     if query.order != "match":
         return [(None, row) for row in rows]
@@ -297,6 +297,7 @@ def choose_varied(
     def count_repeats(candidate: tuple[Row[Any], Sequence[tuple[str, object]]]) -> tuple[int, ...]:
         row, traits = candidate
         producer, place, band = map(trait_counts.__getitem__, traits)
+        # Place and band weigh the same; of equal sums, the smaller band count wins.
         return producer, place + band, band, row.style == Style.ALCOHOL_FREE  # rarely wanted
 
     for _, equals in groupby(rows, key=lambda ranked: (ranked[0], *ranked[1][:rank_count])):
@@ -309,12 +310,13 @@ def choose_varied(
 
 
 def _traits(row: Row[Any]) -> Sequence[tuple[str, object]]:
+    """Return what should vary between the chosen wines."""
     band = row.price_in_euros and bisect(PRICE_BANDS_EUR, row.price_in_euros)
     return ("producer", row.producer), ("place", row.places), ("band", band)
 
 
 def _points(query: WineQuery, soft: Filters) -> Iterator[ColumnElement[int]]:
-    """Yield the points for soft filters, and for requested foods and grapes."""
+    """Yield the points for soft filters, and for foods and grapes even if they are hard filters."""
     for name, condition in soft.items():
         if name in SCALES:
             field, scale = SCALES[name]
@@ -333,9 +335,8 @@ def _points(query: WineQuery, soft: Filters) -> Iterator[ColumnElement[int]]:
     if query.grapes:
         keys = [canonical_name("grapes", name) for name in query.grapes]
         blend = sa.cast(WineRow.grape_keys, sa.String)
-        is_first = sa.or_(
-            *(blend.startswith(f"[{json.dumps(key)}", autoescape=True) for key in keys)
-        )
+        starts = (f"[{json.dumps(key)}" for key in keys)
+        is_first = sa.or_(*(blend.startswith(start, autoescape=True) for start in starts))
         is_included = _contains_any(WineRow.grape_keys, keys)
         # A grape that is not the first of the blend is worth half.
         yield case((is_first, POINTS["grapes"]), (is_included, POINTS["grapes"] // 2), else_=0)
@@ -351,8 +352,7 @@ def _count_contained(
 
 def _distance(wine: Wine) -> Distance:
     """Return the distance of each row from `wine`, a weighted sum; 0 means equal."""
-    price = wine.price_in_euros
-    other_price = WineRow.price_in_euros
+    price, other_price = wine.price_in_euros, WineRow.price_in_euros
     differences: list[tuple[float, Distance]] = [
         (4.0, _value_distance(WineRow.style, wine.style)),  # a port never resembles a Chablis
         (3.0, _value_distance(WineRow.colour, wine.colour)),
@@ -364,7 +364,7 @@ def _distance(wine: Wine) -> Distance:
     ]
     if keys := {canonical_name("grapes", grape) for grape in wine.grapes}:
         shared = sa.cast(_count_contained(WineRow.grape_keys, sorted(keys)), sa.Float)
-        count = func.json_array_length(WineRow.grape_keys)
+        count = func.json_array_length(WineRow.grape_keys)  # for the Jaccard distance
         differences.append((3.0, sa.cast(1 - shared / (len(keys) + count - shared), sa.Float)))
     if place := normalize(wine.region):
         is_near = WineRow.places.contains(f" {place} ")
