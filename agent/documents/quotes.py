@@ -126,15 +126,14 @@ def _find_inconsistency(answer: QuotesAnswer) -> str | None:
 
 def _find_snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
     """Return the reason why a snippet is not a quote from these chunks, or None if it is one."""
-    source_id = snippet.source_id
     titles = {chunk.document_id: escape_tags(chunk.title) for chunk in chunks}
     if not snippet.content.strip():
         return "content is empty"
-    if source_id not in titles:
-        return f"no source has the id {quoted(source_id)}; ids: {', '.join(titles)}"
-    if snippet.source_title != titles[source_id]:
-        title, wrong_title = quoted(titles[source_id]), quoted(snippet.source_title)
-        return f"the source {source_id} has the title {title}, not {wrong_title}"
+    if snippet.source_id not in titles:
+        return f"no source has the id {quoted(snippet.source_id)}; ids: {', '.join(titles)}"
+    if snippet.source_title != titles[snippet.source_id]:
+        title, wrong_title = quoted(titles[snippet.source_id]), quoted(snippet.source_title)
+        return f"the source {snippet.source_id} has the title {title}, not {wrong_title}"
     if find_in_chunks(snippet, chunks):
         return None
     return (
@@ -160,6 +159,7 @@ def find_verbatim(content: str, text: str) -> str | None:
     marks and an ellipsis around the content are ignored. A quote never begins or ends within a
     word.
     """
+    # Stored texts have no NULs and no lone surrogates either.
     words = strip_unstorable(content).strip(f"{QUOTATION_MARKS}… ").split()
     if not words or sum(map(len, words)) > len(text):
         return None
@@ -236,9 +236,9 @@ async def find_quotes(
     chunks = await retrieve(documents, [query], run.span)
     prompt = get_prompt(run, "documents-quotes")
     # Models of the run, and cheaper ones that may be asked first.
-    models = [model.model for model in (*run.models, *get_deps(run).models.values())]
+    model_names = [model.model for model in (*run.models, *get_deps(run).models.values())]
     # The key includes the chunks, because a quote may be wrong once its document has changed.
-    key = *query.lower().split(), *chunks, *models, prompt.text, current_language()
+    key = *query.lower().split(), *chunks, *model_names, prompt.text, current_language()
     if cache is not None and (stored := cache.get(key)) is not None:
         run.span.update(metadata={"cached": True})
         return replace(stored, query=query, cached=True)
@@ -308,6 +308,7 @@ def _build_quote(chunk: Chunk, content: str, relevance: str) -> Quote:
 def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None = None) -> Tool:
     """Return the tool `quote_documents`, which searches `documents`."""
 
+    # The docstring is the tool's description for the model.
     async def quote_documents(query: QueryText, run: Run) -> ToolOutput:
         """Passages of the wine library word for word, with their sources; use it when the guest
         wants a quote, a definition or the exact wording. Never change a quote.

@@ -59,7 +59,7 @@ class Replies:
 
     @asynccontextmanager
     async def show_progress(self, question: Question) -> AsyncIterator[ShowDraft]:
-        """Show a typing indicator or drafts until the block ends; yield `set_draft`."""
+        """Show a typing indicator or drafts until the block ends; yield a setter of drafts."""
         assert question.to is not None  # noqa: S101 - only turns with a destination do
         progress = _Progress(self.sender, question.to, question)
         task = asyncio.create_task(progress.run())
