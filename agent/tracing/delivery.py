@@ -29,7 +29,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import format_span_id
 
 from agent import size_limits
-from agent.tracing.langfuse_project import KEYS, Project, Unavailable, unavailable
+from agent.tracing.langfuse_project import KEYS, Project, Unavailable, to_unavailable
 from agent.tracing.records import SpanRecord, TraceRecord
 
 NO_RETRIES: Final = RequestOptions(max_retries=0)
@@ -212,7 +212,7 @@ class Backend:
             async with asyncio.timeout(self._seconds):
                 yield
         except (ApiError, httpx2.HTTPError, TimeoutError, ValueError) as error:
-            raise unavailable(error, self.name, self.settings_to_check) from None
+            raise to_unavailable(error, self.name, self.settings_to_check) from None
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -48,7 +48,7 @@ class Unavailable(AgentError):
         self.status = status
 
 
-def unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) -> Unavailable:
+def to_unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) -> Unavailable:
     """Return an error of Langfuse's client, or of HTTP, as one line for an admin."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     message = body.get("message") if isinstance(body, dict) else None
@@ -115,7 +115,7 @@ class ManagedPrompts:
                     self.current[name] = prompt
             self._log_once(AWAY)
         except Exception as error:
-            self._log_once(AWAY, str(unavailable(error)))
+            self._log_once(AWAY, str(to_unavailable(error)))
 
     def _log_once(self, about: str, problem: str = "") -> None:
         """Log a problem, unless it was the last one logged for this subject."""

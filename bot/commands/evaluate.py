@@ -38,7 +38,7 @@ from agent.tracing.langfuse_project import (
     items_of,
     put_items,
     record_run,
-    unavailable,
+    to_unavailable,
 )
 from agent.tracing.records import TraceRecord
 from bot.commands.output import (
@@ -172,7 +172,7 @@ def _read_langfuse(settings: Settings, name: str) -> list[Conversation]:
     try:
         items = items_of(langfuse_of(settings), name)
     except Exception as error:
-        fail(f"the data set {name!r} cannot be read: {unavailable(error)}")
+        fail(f"the data set {name!r} cannot be read: {to_unavailable(error)}")
     return [from_item(item, name) for item in items]
 
 
@@ -237,7 +237,7 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
             put_items(client, dataset, items.values(), masking)
         recorded, url = record_run(client, dataset, title, traces_by_variant)
     except Exception as error:
-        log.warning("This run is not recorded: %s", unavailable(error))
+        log.warning("This run is not recorded: %s", to_unavailable(error))
         return
     lost = len(results) - recorded
     note = f", {lost} lost" if lost else ""
@@ -270,7 +270,7 @@ def push(
             client = langfuse_of(settings)
             created = client.create_prompt(name=name, prompt=prompt.text, labels=[label])
         except Exception as error:
-            fail(str(unavailable(error)), 2)
+            fail(str(to_unavailable(error)), 2)
         pushed += 1
         before = f", in place of version {current.ref.version}" if current else ""
         typer.echo(f"{name}: version {created.version} is now {label}{before}")
@@ -287,7 +287,7 @@ def fetch_stored_prompt(
     try:
         return fetch_prompt(langfuse_of(settings), name, label=label, version=version)
     except Exception as error:
-        fail(str(unavailable(error)), 2)
+        fail(str(to_unavailable(error)), 2)
 
 
 def read_prompts(settings: Settings, source: str) -> Mapping[str, Prompt]:
