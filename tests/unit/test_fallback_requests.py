@@ -142,3 +142,9 @@ def test_the_tables_are_consistent() -> None:
     assert {dish.foods[0] for dish in load_dishes() if len(dish.foods) == 1} == set(Food)
     for language in REQUESTS:
         assert {get_food_name(food, language) for food in Food}
+
+
+def test_nothing_over_an_amount_is_a_maximum_and_a_negation() -> None:
+    request = read_request("nothing over 20 euros or Merlot")
+    assert (request.filters.get("max_price"), request.filters.get("min_price")) == (20, None)
+    assert request.values("without_grapes") == ("Merlot",)
