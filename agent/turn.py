@@ -104,7 +104,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What is known about a user. Without a `user_id`, no data is stored."""
+    """A user and their stored data. Without a `user_id`, no data is stored."""
 
     safety: SafetyState = EMPTY_SAFETY_STATE
     facts: tuple[Fact, ...] = ()
