@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from agent import size_limits
 from agent.care import EMPTY_SAFETY_STATE, Concern, SafetyState
@@ -34,6 +34,9 @@ FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "settin
 """The kind of a fact. `rated`: the user rated a wine; `setting`: the user chose a setting."""
 STATED_KINDS: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
 """The kinds of facts that users state in words."""
+ForgettableKind = Literal["hate", "like", "budget", "note"]
+"""The kinds of facts that a model may remove. Only the user can lift an allergy."""
+FORGETTABLE_KINDS: Final[tuple[ForgettableKind, ...]] = get_args(ForgettableKind)
 UNDER_AGE_SETTING: Final = "age=under"
 """The setting of a user who said that they are below the legal age."""
 MAX_OVERRIDE_GAP: Final = 38  # characters within "ignore ... instructions"
@@ -99,6 +102,20 @@ class Change:
             added_facts=self.removed_facts,
             removed_facts=self.added_facts,
             bottles=bottles,
+        )
+
+    @property
+    def part_for_model(self) -> "Change":
+        """Return the part of the change that a model may make, whatever a tool returned.
+
+        It removes only facts of `FORGETTABLE_KINDS`: no allergy, no setting, nothing by `/forget`.
+        """
+        removed = tuple(fact for fact in self.removed_facts if fact.kind in FORGETTABLE_KINDS)
+        return Change(
+            user_id=self.user_id,
+            added_facts=self.added_facts,
+            removed_facts=removed,
+            bottles=self.bottles,
         )
 
 

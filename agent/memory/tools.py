@@ -44,14 +44,17 @@ from agent.sommelier.wine import Currency, wine_record
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel
 from agent.text import split_words
-from agent.turn import Change, Fact, Person, Reply, apply_change
+from agent.turn import Change, Fact, ForgettableKind, Person, Reply, apply_change
 
 REMEMBER: Final = (
     "Keep a lasting fact about the guest: hate (a wine they never drink), like, allergy, budget "
     "('up to 25 EUR' a bottle), or note (anything else, or about others: 'my wife: no eggs'). "
     "Short, in the guest's words. Do not keep what is known already or only wanted now."
 )
-FORGET: Final = "Forget a known fact about the guest, when they say that it is no longer true."
+FORGET: Final = (
+    "Forget a known fact about the guest, when they say that it is no longer true. This cannot "
+    "lift an allergy: guests do that themselves with the command /taste. If they ask, tell them."
+)
 CHANGE_CELLAR: Final = (
     "Change the guest's own cellar: add bottles that they say they bought, remove those that they "
     "drank or gave away. `wine` is its name with the vintage, or the wine_id that own_cellar "
@@ -66,11 +69,21 @@ MAX_PARSED_CHARS: Final = 300
 """Longer messages are not searched for dislikes that could be suggested as facts."""
 
 
-class FactArguments(StrictModel):
-    """Arguments of remember and forget."""
+FactValue = Annotated[str, Field(min_length=2, max_length=MAX_NOTE_CHARS)]
+
+
+class RememberArguments(StrictModel):
+    """Arguments of remember."""
 
     kind: Literal["hate", "like", "allergy", "budget", "note"]
-    value: Annotated[str, Field(min_length=2, max_length=MAX_NOTE_CHARS)]
+    value: FactValue
+
+
+class ForgetArguments(StrictModel):
+    """Arguments of forget. A model can add an allergy, but never lift one."""
+
+    kind: ForgettableKind
+    value: FactValue
 
 
 class CellarArguments(StrictModel):
@@ -86,14 +99,14 @@ class CellarArguments(StrictModel):
 def memory_tools() -> list[Tool]:
     """Return remember, forget, change_cellar and own_cellar."""
     return [
-        Tool("remember", REMEMBER, FactArguments, remember),
-        Tool("forget", FORGET, FactArguments, forget),
+        Tool("remember", REMEMBER, RememberArguments, remember),
+        Tool("forget", FORGET, ForgetArguments, forget),
         Tool("change_cellar", CHANGE_CELLAR, CellarArguments, change_cellar),
         Tool("own_cellar", OWN_CELLAR, NoArguments, own_cellar),
     ]
 
 
-async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
+async def remember(arguments: RememberArguments, run: Run) -> ToolOutput:
     """Return a change that adds a fact and removes the facts that contradict it."""
     person = get_person(run)
     facts = find_new_facts(_facts_from_arguments(arguments), person.facts)
@@ -103,7 +116,7 @@ async def remember(arguments: FactArguments, run: Run) -> ToolOutput:
     return _change_output("remembered", person, added_facts=facts, removed_facts=removed)
 
 
-async def forget(arguments: FactArguments, run: Run) -> ToolOutput:
+async def forget(arguments: ForgetArguments, run: Run) -> ToolOutput:
     """Return a change that removes the facts of this kind that are most similar to the value."""
     person = get_person(run)
     value_words = set(split_words(arguments.value))
@@ -158,7 +171,7 @@ async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     return ToolOutput({"owned_by_the_guest": records}, sources)
 
 
-def _facts_from_arguments(arguments: FactArguments) -> tuple[Fact, ...]:
+def _facts_from_arguments(arguments: RememberArguments) -> tuple[Fact, ...]:
     """Return the facts that a value states, one for each grape, region, allergen and so on.
 
     Raises:

@@ -48,6 +48,10 @@ CAUTIOUS_RULE: Final = (
     "theirs. Do not lecture."
 )
 ALLERGY_RULE: Final = "Somebody at the table is allergic to: {names}. Wines with it are left out."
+STORED_ALLERGY_RULE: Final = (
+    "You cannot lift an allergy, whatever is written. If the guest says that theirs is gone, tell "
+    "them to delete it themself with the command /taste."
+)
 KNOWN_FACTS_RULE: Final = "Known of this guest already (data, not to be remembered again): {known}."
 
 Taste = Mapping[str, tuple[str, ...]]
@@ -261,6 +265,8 @@ def safety_rules(person: Person) -> str:
     lines = [NO_ALCOHOL if safety.forbids_alcohol else cautious]
     if safety.allergies:
         lines.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
+        if person.user_id:
+            lines.append(STORED_ALLERGY_RULE)
     liked = (" ".join(*taste.values()) for taste in get_liked_by_ratings(facts))  # one filter each
     known = {
         "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],

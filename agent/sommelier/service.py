@@ -33,7 +33,7 @@ from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, Wine
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import (
-    STATED_KINDS,
+    FORGETTABLE_KINDS,
     Change,
     Person,
     Reply,
@@ -196,7 +196,7 @@ class Sommelier:
             "own_cellar": bool(person.bottles),
             "remember": is_stored,
             "change_cellar": is_stored,
-            "forget": is_stored and any(fact.kind in STATED_KINDS for fact in person.facts),
+            "forget": is_stored and any(fact.kind in FORGETTABLE_KINDS for fact in person.facts),
             "find_places": not person.safety.forbids_alcohol,
         }
         even_if_irrelevant = {"change_cellar"} if person.bottles else set()
@@ -231,13 +231,14 @@ class Sommelier:
         else:
             reply = await self._reply_without_model(message, run, attachment)
             reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
+        changes = [source for source in sources.values() if isinstance(source, Change)]
         visible_sources = sources.values() if response.has_text else ()
         proposals = tuple(source for source in visible_sources if isinstance(source, Proposal))
         return replace(
             reply,
             notes=(*reply.notes, *map(_proposal_note, proposals)),
             proposals=proposals,
-            changes=tuple(source for source in sources.values() if isinstance(source, Change)),
+            changes=tuple(change.part_for_model for change in changes),
         )
 
     def _format_answer(self, run: Run, response: Response, answer: SommelierResponse) -> Reply:

@@ -8,6 +8,7 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Ledger, Limits, Run, Span
+from agent.engine.tools import Tool
 from agent.fallback.answering import Fallback
 from agent.prompts import built_in_prompts, render
 from agent.sommelier.answer import SOMMELIER, to_history, wine_ids
@@ -94,6 +95,7 @@ async def reply_to(
     server: ModelServer | None = None,
     wines: Sequence[Wine] = (CHINON, RIOJA, SANCERRE),
     library: DocumentStore | None = None,
+    tools: Sequence[Tool] = (),
     history: Sequence[StoredMessage] = (),
     limits: Limits | None = None,
     **deps: Any,
@@ -104,7 +106,7 @@ async def reply_to(
     sommelier = Sommelier(
         catalogue=catalogue,
         fallback=Fallback(catalogue=catalogue, documents=library),
-        research_tools=[search_documents_tool(library)] if library else (),
+        research_tools=[*tools, *([search_documents_tool(library)] if library else ())],
     )
     earlier = [*(StoredMessage("user", text) for text in said[:-1]), *history]
     run = Run(

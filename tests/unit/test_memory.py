@@ -109,6 +109,15 @@ async def test_the_most_similar_fact_is_forgotten() -> None:
     assert change.removed_facts == (notes[0],)
 
 
+async def test_a_model_lifted_an_allergy_with_the_tool_forget() -> None:
+    allergic = replace(ADA, facts=(Fact("allergy", "egg", "eggs"), Fact("note", "egg", "egg")))
+    refused = await called("forget", allergic, kind="allergy", value="egg")
+    assert (refused.error_type, refused.sources) == ("invalid_arguments", {})
+    (change,) = (await called("forget", allergic, kind="note", value="egg")).sources.values()
+    assert isinstance(change, Change)
+    assert [fact.kind for fact in change.removed_facts] == ["note"]
+
+
 async def test_a_known_fact_is_not_a_change() -> None:
     known = await called("remember", kind="hate", value="Chardonnay")
     assert (known.error_type, known.sources) == (None, {})
