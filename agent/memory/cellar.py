@@ -1,7 +1,6 @@
 """A user's cellar: parse and change its items, say when to drink them, format them as text."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal
 
 from agent.fallback.searching import wine_from_name
@@ -17,7 +16,7 @@ from agent.sommelier.wine import (
     normalize,
     parse_currency,
 )
-from agent.text import pattern, split_words
+from agent.text import pattern
 from agent.turn import CellarItem, Fact
 
 MAX_BOTTLES: Final = 999
@@ -85,25 +84,6 @@ def to_wine(item: CellarItem) -> Wine:
 def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
     """Return the items with a count above 0."""
     return [item for item in items if item.count]
-
-
-def find_item_to_remove(
-    items: Sequence[CellarItem], name: str, count: int | None
-) -> CellarItem | None:
-    """Return the item with the negative count that removes bottles from a cellar.
-
-    `name` is the item's id or words of its label; return None if no item has them. Without a
-    `count`, remove all bottles; never remove more than there are.
-    """
-    name_words = set(split_words(name))
-
-    def rank(item: CellarItem) -> int:
-        return len(name_words.intersection(split_words(to_wine(item).label)))
-
-    item = find_item_by_id(items, name)
-    if item is None:
-        item = max(filter(rank, items_in_stock(items)), key=rank, default=None)
-    return replace(item, count=-min(item.count, count or item.count)) if item else None
 
 
 def find_item_by_id(items: Sequence[CellarItem], wine_id: str) -> CellarItem | None:

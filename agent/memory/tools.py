@@ -23,13 +23,13 @@ from agent.memory.cellar import (
     MAX_NAME_CHARS,
     find_drinking_window,
     find_item_by_id,
-    find_item_to_remove,
     format_items,
     guess_wine,
     items_in_stock,
     to_cellar_item,
     to_wine,
 )
+from agent.memory.removal import Found, NotFound, TooFew, Unclear, find_item_to_remove
 from agent.memory.taste import (
     MAX_NOTE_CHARS,
     find_contradicted_facts,
@@ -40,11 +40,11 @@ from agent.memory.taste import (
     parse_facts,
 )
 from agent.sommelier.safety import get_person, may_be_shown
-from agent.sommelier.wine import Currency, wine_record
+from agent.sommelier.wine import CELLAR_PREFIX, Currency, wine_record
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel
 from agent.text import split_words
-from agent.turn import Change, Fact, ForgettableKind, Person, Reply, apply_change
+from agent.turn import CellarItem, Change, Fact, ForgettableKind, Person, Reply, apply_change
 
 REMEMBER: Final = (
     "Keep a lasting fact about the guest: hate (a wine they never drink), like, allergy, budget "
@@ -57,8 +57,8 @@ FORGET: Final = (
 )
 CHANGE_CELLAR: Final = (
     "Change the guest's own cellar: add bottles that they say they bought, remove those that they "
-    "drank or gave away. `wine` is its name with the vintage, or the wine_id that own_cellar "
-    "returned; `price` is that of one bottle."
+    "drank or gave away. `wine` is its producer and name with the vintage, as the guest says them, "
+    "or the wine_id that own_cellar returned; `price` is that of one bottle."
 )
 OWN_CELLAR: Final = (
     "List the bottles that the guest owns at home. Call it when the guest asks what to drink of "
@@ -136,20 +136,56 @@ async def forget(arguments: ForgetArguments, run: Run) -> ToolOutput:
 
 async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
     """Return a change that adds bottles to the user's cellar, or removes them."""
-    person, name = get_person(run), arguments.wine
+    person = get_person(run)
     if arguments.action == "remove":
-        item = find_item_to_remove(person.bottles, name, arguments.count)
-        if item is None:
-            raise ToolError("the guest owns no wine of this name; own_cellar lists theirs")
-    elif owned := find_item_by_id(person.bottles, name):
-        wine = dict(owned.wine)
-        if arguments.price is not None:
-            wine |= {"price": arguments.price, "currency": arguments.currency.value}
-        item = replace(owned, count=arguments.count, wine=wine)  # in a change: the bottles added
+        item = _find_removal(arguments, person)
     else:
-        guessed = guess_wine(name, arguments.price, arguments.currency)
-        item = to_cellar_item(guessed, arguments.count)
+        item = _find_addition(arguments, person)
     return _change_output("cellar changed", person, bottles=(item,))
+
+
+def _find_removal(arguments: CellarArguments, person: Person) -> CellarItem:
+    """Return the item with the negative count that removes bottles.
+
+    Raises:
+        ToolError: no wine is clearly meant, or it has fewer bottles.
+    """
+    match find_item_to_remove(person.bottles, arguments.wine, arguments.count):
+        case Found(item):
+            return item
+        case TooFew(item):
+            there = f"the guest has only {_describe_for_model(item)}"
+            problem = f"{there}; tell them so, and ask how many to remove"
+        case Unclear(items):
+            listed = ", ".join(map(_describe_for_model, items))
+            ask = "ask the guest which one it is, then call this again with its wine_id"
+            problem = f"it is not clear which wine is meant. These may be: {listed}; {ask}"
+        case NotFound():
+            problem = "not found: the guest owns no such wine; own_cellar lists theirs"
+    raise ToolError(f"nothing was removed: {problem}")
+
+
+def _find_addition(arguments: CellarArguments, person: Person) -> CellarItem:
+    """Return the item with the count that adds bottles.
+
+    Raises:
+        ToolError: the wine is named by an id that is not in the cellar.
+    """
+    owned = find_item_by_id(person.bottles, arguments.wine)
+    if owned is None and arguments.wine.startswith(CELLAR_PREFIX):
+        raise ToolError("the guest owns no wine with this wine_id; add it by its name")
+    if owned is None:
+        wine = guess_wine(arguments.wine, arguments.price, arguments.currency)
+        return to_cellar_item(wine, arguments.count)
+    fields = dict(owned.wine)
+    if arguments.price is not None:
+        fields |= {"price": arguments.price, "currency": arguments.currency.value}
+    return replace(owned, count=arguments.count, wine=fields)
+
+
+def _describe_for_model(item: CellarItem) -> str:
+    wine = to_wine(item)
+    return f"{wine.id} ({item.count} × {wine.label})"
 
 
 async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:

@@ -17,12 +17,20 @@ from telegram.ext import filters
 from agent.i18n import translate, use_language
 from agent.memory.cellar import (
     find_due_items,
-    find_item_to_remove,
     format_cellar,
     format_items,
     items_in_stock,
     parse_cellar_item,
     reminder_fact,
+)
+from agent.memory.removal import (
+    Found,
+    NotFound,
+    TooFew,
+    Unclear,
+    find_item_to_remove,
+    format_candidates,
+    parse_removal,
 )
 from agent.memory.taste import (
     describe_fact,
@@ -103,12 +111,28 @@ async def _show_or_change_cellar(update: Update, conversation: Conversation) -> 
     if action == "add" and item:
         await _store_and_confirm(update, conversation, bottles=(item,))
     elif action == "remove":
-        removal = find_item_to_remove(bottles, line, item.count if item else None)
-        await _store_and_confirm(update, conversation, bottles=(removal,) if removal else ())
+        await _remove_bottles(update, conversation, bottles, line)
     else:
         hint = f"\n\n{translate('cellar_hint')}" if items_in_stock(bottles) else ""
         text = format_cellar(bottles, datetime.now(UTC).year)
         await conversation.reply(update, text + hint)
+
+
+async def _remove_bottles(
+    update: Update, conversation: Conversation, bottles: Sequence[CellarItem], line: str
+) -> None:
+    """Remove the bottles that a line like "2 Barolo 2016" names, or say why none are removed."""
+    count, name = parse_removal(line)
+    match find_item_to_remove(bottles, name, count):
+        case Found(item):
+            await _store_and_confirm(update, conversation, bottles=(item,))
+        case TooFew(item):
+            text = format_items([item], datetime.now(UTC).year, translate("cellar_too_few"))
+            await conversation.reply(update, text)
+        case Unclear(items):
+            await conversation.reply(update, format_candidates(items, count))
+        case NotFound():
+            await conversation.reply(update, translate("cellar_not_found"))
 
 
 async def _import_cellar(update: Update, conversation: Conversation) -> None:

@@ -114,6 +114,28 @@ async def test_a_cellar_is_changed_by_commands_and_files(
         assert "7 × Barolo 2016 · €45 each" in said  # the price is kept
 
 
+async def test_a_vintage_alone_took_all_bottles_of_a_cellar(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    async with running_here(bot_api, environment):
+        for number, (line, said) in enumerate(
+            (
+                ("add 6 Barolo 2016", "6 × Barolo 2016"),
+                ("add 6 Barolo 2019", "6 × Barolo 2019"),
+                ("add 6 Barbera d'Alba 2019", "6 × Barbera"),
+                ("remove 1 2019", "There is no such wine in your cellar"),
+                ("remove 1 Opus One 2019", "There is no such wine in your cellar"),
+                ("remove 9 Barolo 2016", "more than there are, so nothing was removed"),
+                ("remove 2 Barolo", "6 × Barolo 2019: /cellar remove 2 own:2"),
+                ("remove 2 own:2", "4 × Barolo 2019"),
+                ("", "In your cellar: 16 bottles."),
+            ),
+            start=1,
+        ):
+            bot_api.say(f"/cellar {line}", chat_id=ADA)
+            assert said in (await last(bot_api, number, ADA))["text"]
+
+
 async def test_a_reminder_is_sent_once_and_can_be_turned_off_by_a_press(
     bot_api: BotApi, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,6 @@ from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
 from agent.memory.cellar import (
     find_drinking_window,
-    find_item_to_remove,
     get_drinking_state,
     guess_wine,
     parse_cellar_item,
@@ -56,15 +55,6 @@ def test_the_drinking_window_is_usual_or_stated_by_the_user() -> None:
     assert to_wine(CHABLIS).style is Style.WHITE
 
 
-def test_no_more_bottles_are_removed_than_there_are() -> None:
-    taken = [
-        find_item_to_remove(ADA.bottles, *removal)
-        for removal in (("barolo", 9), ("Chablis 2021", None))
-    ]
-    assert [change and change.count for change in taken] == [-6, -2]
-    assert find_item_to_remove(ADA.bottles, "Merlot", 1) is None
-
-
 async def called(name: str, person: Person = ADA, **arguments: Any) -> ToolResult:
     call = ToolCall("call_1", name, json.dumps(arguments))
     return await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=person)))
@@ -100,6 +90,26 @@ async def test_tools_change_the_facts_and_the_cellar() -> None:
     assert [item.count for item in drunk.bottles] == [-2]
 
 
+@pytest.mark.parametrize(
+    ("wine", "count", "told"),
+    [
+        ("Opus One 2016", 1, "not found"),
+        ("Morgon 2021 from Lapierre", 1, "not found"),
+        ("2021", 1, "not found"),
+        ("own:9", 1, "not found"),
+        ("Chablis Raveneau 2021", 1, "own:2 (2 × Chablis 2021)"),
+        ("Chablis 2021", 3, "only own:2 (2 × Chablis 2021)"),
+    ],
+)
+async def test_a_model_removed_bottles_of_another_wine_and_was_told_done(
+    wine: str, count: int, told: str
+) -> None:
+    result = await called("change_cellar", action="remove", wine=wine, count=count)
+    assert told in result.text
+    assert "nothing was removed" in result.text
+    assert result.sources == {}
+
+
 async def test_the_most_similar_fact_is_forgotten() -> None:
     notes = [Fact("note", text, text) for text in ("my wife: no eggs", "no oak for my dinners")]
     arguments = {"kind": "note", "value": "no eggs for my wife"}
@@ -127,7 +137,7 @@ async def test_a_known_fact_is_not_a_change() -> None:
     ("name", "arguments"),
     [
         ("remember", {"kind": "note", "value": "x" * 201}),
-        ("change_cellar", {"action": "remove", "wine": "Merlot"}),
+        ("change_cellar", {"action": "add", "wine": "own:9"}),
         ("change_cellar", {"action": "add", "wine": "Barolo", "count": 10_000}),
     ],
 )

@@ -1,0 +1,169 @@
+"""Find the bottles that a user wants removed from their cellar, or say why none are clearly meant.
+
+Bottles are named by producer or name, or by the item's id; a vintage alone names none. In doubt,
+nothing is removed: bottles of the wrong wine would be lost without anybody noticing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from agent.fallback.words import strip_plural
+from agent.i18n import translate
+from agent.language import DETECTED_LANGUAGES, common_words
+from agent.markdown import escape
+from agent.memory.cellar import (
+    MAX_NAME_CHARS,
+    YEARS,
+    find_item_by_id,
+    items_in_stock,
+    to_wine,
+)
+from agent.sommelier.wine import CELLAR_PREFIX, Wine
+from agent.text import pattern, split_words
+from agent.turn import CellarItem
+
+MAX_CANDIDATES: Final = 10
+MIN_WORD_CHARS: Final = 2
+"""Shorter words name no wine: the "d" of "Barbera d'Alba"."""
+GENERIC_WORDS: Final = frozenset(
+    "bottle flasche flaschen bouteille bottiglia bottiglie botella garrafa fles flessen wine wein "
+    "weine vin vino vini vinho wijn wijnen nv chateau domaine weingut bodega cantina tenuta quinta "
+    "estate winery".split()
+)
+"""Words, without a plural "s", that stand on labels of many wines, or on none."""
+_COUNTED: Final = pattern(r"(?s)([1-9][0-9]{0,2})\s+(.+)")
+"""A count of at most `MAX_BOTTLES`, and a name: "2018" alone is no count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The bottles to remove."""
+
+    item: CellarItem
+    """The item with a negative count, as a `Change` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooFew:
+    """The item that is meant has fewer bottles than should be removed."""
+
+    item: CellarItem
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """The items that may be meant: several that fit equally, or some that fit in part."""
+
+    items: tuple[CellarItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """No item in stock is meant."""
+
+
+Removal = Found | TooFew | Unclear | NotFound
+
+
+def parse_removal(text: str) -> tuple[int, str]:
+    """Return the count and the name in a text like "2 Barolo 2016"; the count is 1 by default."""
+    counted = _COUNTED.fullmatch(text.strip())
+    return (int(counted[1]), counted[2]) if counted else (1, text.strip())
+
+
+def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> Removal:
+    """Return the removal of `count` bottles of the wine that `name` says, or why there is none.
+
+    `name` is the id of an item, or words of its label. All of its words must fit one item alone,
+    at least one of them by producer or name, and its year must be the vintage if that is known.
+    """
+    candidates, is_sure = _find_candidates(items, name[: 2 * MAX_NAME_CHARS].strip())
+    if not candidates:
+        return NotFound()
+    if len(candidates) > 1 or not is_sure:
+        return Unclear(tuple(candidates[:MAX_CANDIDATES]))
+    item = candidates[0]
+    if item.count < count:
+        return TooFew(item)
+    return Found(replace(item, count=-count))
+
+
+def format_candidates(items: Sequence[CellarItem], count: int) -> str:
+    """Return the question which of these items is meant, as Markdown.
+
+    Each has a line with the command that removes `count` of its bottles.
+    """
+    lines = [translate("cellar_which")]
+    for item in items:
+        wine = to_wine(item)
+        command = f"`/cellar remove {count} {wine.id}`"
+        lines.append(f"- {item.count} × **{escape(wine.label)}**: {command}")
+    return "\n".join(lines)
+
+
+def _find_candidates(items: Sequence[CellarItem], name: str) -> tuple[Sequence[CellarItem], bool]:
+    """Return the items that a name may mean, and whether all of its words fit them."""
+    if name.startswith(CELLAR_PREFIX):
+        item = find_item_by_id(items, name)
+        return ([item] if item else []), True
+    said = _Said.parse(name)
+    matching = [(item, to_wine(item)) for item in items_in_stock(items)]
+    matching = [(item, wine) for item, wine in matching if said.may_mean(wine)]
+    if whole := [item for item, wine in matching if said.is_label_of(wine)]:
+        return whole, True
+    if fitting := [item for item, wine in matching if said.fits(wine)]:
+        return fitting, True
+    return [item for item, _ in matching], False
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The name of a wine as a user or a model wrote it."""
+
+    words: frozenset[str]
+    """The words that identify a wine, without years."""
+    years: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str) -> "_Said":
+        words = split_words(text)
+        numbers = {int(word) for word in words if word.isascii() and word.isdecimal()}
+        return cls(_identifying_words(text), frozenset(numbers.intersection(YEARS)))
+
+    def may_mean(self, wine: Wine) -> bool:
+        """Return whether a word is in the wine's producer or name, and the year is its vintage."""
+        is_of_year = not self.years or wine.vintage is None or wine.vintage in self.years
+        return is_of_year and not self.words.isdisjoint(_name_words(wine))
+
+    def fits(self, wine: Wine) -> bool:
+        """Return whether the wine has all words, in its name or in what else is known of it."""
+        known = (wine.appellation, wine.region, wine.country, *wine.grapes, wine.style)
+        other_words = _identifying_words(" ".join((*known, wine.colour or "")))
+        return self.words <= _name_words(wine) | other_words
+
+    def is_label_of(self, wine: Wine) -> bool:
+        """Return whether this is the whole label of the wine, with its vintage if it has one."""
+        vintage = frozenset({wine.vintage} if wine.vintage else ())
+        return self.words == _name_words(wine) and self.years == vintage
+
+
+def _name_words(wine: Wine) -> frozenset[str]:
+    return _identifying_words(f"{wine.producer} {wine.name}")
+
+
+def _identifying_words(text: str) -> frozenset[str]:
+    """Return the words of a text, except years, generic words and the common ones of languages."""
+    words = (strip_plural(word) for word in split_words(text) if not _is_year(word))
+    return frozenset(word for word in words if len(word) >= MIN_WORD_CHARS) - _ignored_words()
+
+
+def _is_year(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and int(word) in YEARS
+
+
+@cache
+def _ignored_words() -> frozenset[str]:
+    common = (word for language in DETECTED_LANGUAGES for word in common_words(language))
+    return GENERIC_WORDS.union(strip_plural(part) for word in common for part in split_words(word))
