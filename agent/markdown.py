@@ -5,11 +5,11 @@ Only `format_link` makes links, and only the bot itself writes headings, bold ty
 """
 
 import unicodedata
-from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple
+from typing import Final
 from urllib.parse import quote, urlsplit
 
-from agent.text import pattern
+from agent.auto_links import find_auto_links
+from agent.text import CharacterMap, pattern
 
 _JOINERS: Final = "\u200c\u200d"
 _FIRST_JOINER_SCRIPT: Final = "\u0590"
@@ -25,30 +25,22 @@ _PRESENTATION_SELECTORS: Final = "\ufe0e\ufe0f"
 NOTE_SYMBOL: Final = "ⓘ"
 """The symbol before the bot's own notes, which untrusted text must not contain."""
 
-MIN_PHONE_DIGITS: Final = 7
-MIN_PHONE_DIGITS_WITHOUT_PLUS: Final = 9
-_NON_SPACES: Final = pattern(r"\S+")
-_ADDRESS: Final = pattern(
-    r"(?i)://|@[\p{L}\p{N}]"  # "https://x", "@name"
-    r"|[^\s\p{Po}\p{Ps}\p{Pe}\p{Pi}\p{Pf}]\.(?:\p{L}{2}|xn--)"  # "wine.com"
-    r"|[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]"  # "10.0.0.1"
-    r"|(?:\A|\W)(?:tg|ton|mailto|tel|sms|geo|javascript|data):[\p{L}\p{N}/]?"  # "mailto:x"
-)
-# "/help", "#wine", "$USD"
-_TAG: Final = pattern(r"(?:\A|[^\w/<>])/[A-Za-z_]|#[0-9_]*\p{L}|\$[A-Z]")
-_LINK_CHARS: Final = frozenset(".:@/#$")
-"""Every match of `_ADDRESS` or `_TAG` contains one of these."""
-_NON_HOST_CHAR: Final = pattern(r"[^\w.%+:/-]")
-_TRIMMED_AT_END: Final = "([{<.,;:!?)]}>\"'»›”’“„…*`"
-_PHONE_NUMBER: Final = pattern(
-    r"\+\(?[0-9][0-9 ()./\u00a0\u2010-\u2014-]{5,28}[0-9]"  # "+43 1 234567"
-    r"|\(?0[0-9]{1,4}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{2,8}){1,5}"  # "0664 123 45 67"
-    r"|\(?[0-9]{3,19}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{3,9}){0,4}"  # "(555) 123-4567"
-)
 _INLINE_MARKUP: Final = pattern(r"[\\`*_<]")
 _LINE_START_MARKUP: Final = pattern(r"(?m)^[ \t]*[#>~+-]")
 _ESCAPED: Final = pattern(r"\\([\\`*_<#>~+-])|`([^`]+)`")
 _NON_URL_CHAR: Final = pattern(r"[\s<>\"\\^`{|}]")
+
+
+def _mark_invisible(char: str) -> str:
+    """Return `char`, or the placeholder of characters that may be invisible."""
+    if char in "\n\t":
+        return char
+    is_invisible = unicodedata.category(char) in _INVISIBLE_CATEGORIES or char in _BLANK_CHARS
+    return _PLACEHOLDER if is_invisible or char in _PRESENTATION_SELECTORS else char
+
+
+_PLACEHOLDER: Final = "\x00"
+_WITHOUT_INVISIBLE: Final = CharacterMap(_mark_invisible)
 
 
 def strip_invisible(text: str) -> str:
@@ -56,7 +48,7 @@ def strip_invisible(text: str) -> str:
 
     Joiners are kept in the scripts and emoji that need them. All line endings become line feeds.
     """
-    if text.isascii() and text.isprintable():
+    if _PLACEHOLDER not in text.translate(_WITHOUT_INVISIBLE):  # nearly every text
         return text
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     triples = zip(f" {lines}", lines, f"{lines[1:]} ", strict=False)
@@ -69,58 +61,9 @@ def _visible_part(before: str, char: str, after: str) -> str:
         return char if min(before, after) >= _FIRST_JOINER_SCRIPT else ""
     if char in _PRESENTATION_SELECTORS:
         return "" if before.isalpha() else char
-    is_invisible = unicodedata.category(char) in _INVISIBLE_CATEGORIES or char in _BLANK_CHARS
-    if char in "\n\t" or not is_invisible:
+    if _WITHOUT_INVISIBLE[ord(char)] != _PLACEHOLDER:
         return char
     return " " if char in "\v\f\x85\u2028\u2029" else ""
-
-
-class AutoLink(NamedTuple):
-    """The span `text[start:end]`, which a Telegram client may turn into a link automatically.
-
-    An address is a URL, a domain, an e-mail address, a user name or a phone number; a tag is a
-    command, a hashtag or a cashtag.
-    """
-
-    start: int
-    end: int
-    kind: Literal["address", "tag"]
-
-
-def find_auto_links(text: str) -> Iterator[AutoLink]:
-    """Yield the parts of a text that clients may turn into links, in order; drop overlaps.
-
-    It errs on the side of too many: clients know different top-level domains, so a full stop
-    between a letter or digit and two letters is enough.
-    """
-    end = 0
-    for link in sorted([*_find_addresses_and_tags(text), *_find_phone_numbers(text)]):
-        if link.start >= end:
-            yield link
-            end = link.end
-
-
-def _find_addresses_and_tags(text: str) -> Iterator[AutoLink]:
-    for run in _NON_SPACES.finditer(text):
-        if _LINK_CHARS.isdisjoint(run[0]):
-            continue
-        address, tag = _ADDRESS.search(run[0]), _TAG.search(run[0])
-        if matches := [match for match in (address, tag) if match]:
-            # A match may begin within a host name: "e.co" in "(wine.com". Go back to its start.
-            before = run[0][: min(match.start() for match in matches)]
-            start = max((char.end() for char in _NON_HOST_CHAR.finditer(before)), default=0)
-            trimmed = run[0].rstrip(_TRIMMED_AT_END)
-            end = max([len(trimmed), *(match.end() for match in matches)])
-            kind: Literal["address", "tag"] = "address" if address else "tag"
-            yield AutoLink(run.start() + start, run.start() + end, kind)
-
-
-def _find_phone_numbers(text: str) -> Iterator[AutoLink]:
-    for match in _PHONE_NUMBER.finditer(text):
-        has_plus = match[0].startswith("+")
-        min_digits = MIN_PHONE_DIGITS if has_plus else MIN_PHONE_DIGITS_WITHOUT_PLUS
-        if sum(map(str.isdigit, match[0])) >= min_digits:
-            yield AutoLink(match.start(), match.end(), "address")
 
 
 def escape(text: str) -> str:
@@ -132,9 +75,8 @@ def escape(text: str) -> str:
     parts: list[str] = []
     end = 0
     for link in find_auto_links(text):
-        link_text = text[link.start : link.end]
-        if link.kind == "tag" and "`" not in link_text:
-            parts += [_escape_markup(text[end : link.start]), f"`{link_text}`"]
+        if link.kind == "tag":
+            parts += [_escape_markup(text[end : link.start]), f"`{text[link.start : link.end]}`"]
             end = link.end
     return "".join([*parts, _escape_markup(text[end:])])
 

@@ -22,11 +22,12 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, SecretStr, ValidationError
 
+from agent.auto_links import find_auto_links
 from agent.engine.errors import ToolError, describe_validation_error, quoted
 from agent.engine.messages import api_name
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.markdown import find_auto_links, get_domain, strip_invisible
+from agent.markdown import get_domain, strip_invisible
 from agent.retrying import Backoff
 from agent.size_limits import FILE_BYTES, limit_body
 from agent.text import clip

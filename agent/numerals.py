@@ -1,13 +1,12 @@
 """Find numbers in prose, in digits and in the words of seven languages. No I/O."""
 
-import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.tables import read_toml
-from agent.text import Match, Pattern, fold, pattern
+from agent.text import Match, Pattern, compose_compatible, fold, pattern
 
 NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
 SEPARATORS_TO_STOPS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", "."))
@@ -32,7 +31,7 @@ def find_numbers(text: str) -> frozenset[float]:
 
 def replace_number_words(text: str) -> str:
     """Return the folded text with digits in place of its number words."""
-    folded = fold(unicodedata.normalize("NFKC", text))
+    folded = fold(compose_compatible(text))
     return _numerals().number.sub(_to_digits, folded)
 
 

@@ -103,6 +103,35 @@ def strip_unstorable(text: str) -> str:
     return _replace_surrogates(text.replace("\x00", ""))
 
 
+MAX_MARKS: Final = 8
+"""Combining marks in a row; no language needs more than five."""
+_LONG_RUN_OF_MARKS: Final = pattern(rf"(\p{{M}}{{{MAX_MARKS}}})\p{{M}}+")
+
+
+def cut(text: str, limit: int) -> str:
+    """Return a text from outside as it may be worked on: its first `limit` characters, storable.
+
+    Further marks on one character are left out, because normalizing sorts them in quadratic time.
+    """
+    return _bound_marks(strip_unstorable(text[:limit]))
+
+
+def compose(text: str) -> str:
+    """Return a text in Unicode's form NFC."""
+    return unicodedata.normalize("NFC", _bound_marks(text))  # noqa: TID251 - here it is bounded
+
+
+def compose_compatible(text: str) -> str:
+    """Return a text in Unicode's form NFKC, in which `１８ ㎖` is `18 ml`."""
+    return unicodedata.normalize("NFKC", _bound_marks(text))  # noqa: TID251 - here it is bounded
+
+
+def _bound_marks(text: str) -> str:
+    if text.isascii():
+        return text
+    return _LONG_RUN_OF_MARKS.sub(lambda match: match[1], text)
+
+
 _REPLACEMENTS: Final = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
     | dict.fromkeys("\u00ad\u200d\u2060\ufeff")
@@ -145,9 +174,10 @@ class CharacterMap(dict[int, str]):
 def _fold_char(char: str) -> str:
     # Per character: normalizing a long run of combining marks takes quadratic time.
     plain = char.casefold().translate(_REPLACEMENTS)
-    decomposed = unicodedata.normalize("NFKD", plain).casefold().translate(_REPLACEMENTS)
+    compatible = unicodedata.normalize("NFKD", plain)  # noqa: TID251 - of one character
+    decomposed = compatible.casefold().translate(_REPLACEMENTS)
     kept = (part for part in decomposed if unicodedata.combining(part) not in _ACCENT_CLASSES)
-    return unicodedata.normalize("NFC", "".join(kept))
+    return unicodedata.normalize("NFC", "".join(kept))  # noqa: TID251 - of one character
 
 
 _FOLDED_CHARS: Final = CharacterMap(_fold_char)

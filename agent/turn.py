@@ -1,6 +1,5 @@
 """Data of one turn (user, dependencies, reply), and the detection of prompt injections."""
 
-import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -18,7 +17,7 @@ from agent.language import Language
 from agent.markdown import NOTE_SYMBOL, strip_invisible
 from agent.mcp import Proposal
 from agent.tables import read_toml
-from agent.text import Pattern, pattern
+from agent.text import Pattern, compose_compatible, cut, pattern
 
 Outcome = Literal[
     "answered",  # a valid answer; from rules if no model is configured
@@ -321,13 +320,13 @@ def _injection_patterns() -> Mapping[str, Pattern]:
 
 def find_security_flags(message: str) -> list[str]:
     """Return the names of the injection patterns in a message: a hint, not a defence."""
-    normalized = unicodedata.normalize("NFKC", strip_invisible(message)).lower()
+    normalized = compose_compatible(strip_invisible(message)).lower()
     return [flag for flag, attack in _injection_patterns().items() if attack.search(normalized)]
 
 
 def clean_and_flag(message: str, span: Span) -> str:
     """Return a message, shortened and cleaned; only flag injections on the span, never block."""
-    message = message[: size_limits.MESSAGE_CHARS]
+    message = cut(message, size_limits.MESSAGE_CHARS)
     with span.child("guard.input", "guardrail") as guard:
         flags = find_security_flags(message)
         guard.update(output=flags, level="WARNING" if flags else None)

@@ -12,11 +12,11 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent import size_limits
+from agent.auto_links import find_auto_links
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import log_failure
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
-from agent.markdown import find_auto_links
 from agent.prompts import get_prompt, with_instructions
 from agent.senses.sent_files import UnusableFile
 from agent.sommelier.attachment import (

@@ -6,13 +6,13 @@ and figures in prose must be in the evidence (`grounding.py`).
 """
 
 import json
-import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 from pydantic import ValidationError
 
+from agent.auto_links import find_auto_links
 from agent.documents.citations import find_unretrieved_path, number_citations
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
@@ -20,17 +20,19 @@ from agent.engine.errors import quoted
 from agent.engine.messages import Message
 from agent.i18n import current_language, translate
 from agent.language import split_sentences
-from agent.markdown import escape, find_auto_links, format_link, unescape
+from agent.markdown import escape, format_link, unescape
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
 from agent.sommelier.wine import CELLAR_PREFIX, VEGAN_WORD, Wine, canonical_name, format_money
-from agent.text import Match, pattern, split_words
+from agent.text import Match, compose_compatible, pattern, split_words
 from agent.turn import StoredMessage
 
 SEPARATOR: Final = "\n\ue000\n"
 """Joins the texts of an answer, which never contain this private-use character."""
-NOT_AN_ADDRESS: Final = pattern(r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|[A-Z][.].*)\Z")
+NOT_AN_ADDRESS: Final = pattern(
+    r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|(?:[A-Z][.])+[A-Z]?)\z"
+)
 """Text that only looks like an address: `dry.It` lacks a space, `U.S.A` is an abbreviation."""
 MAX_NAMED_IDS: Final = 12
 """How many allowed ids the feedback to a model lists at most."""
@@ -210,12 +212,12 @@ def _find_address_problem(text: str, evidence: Evidence) -> str | None:
 
     Addresses in a source's text are allowed, but only a source's own links are made clickable.
     """
-    addresses = _find_addresses(unicodedata.normalize("NFKC", text))
+    addresses = _find_addresses(compose_compatible(text))
     if not addresses:
         return None
     paths = (source.path for source in evidence.sources.values() if isinstance(source, Chunk))
-    texts = (*evidence.texts, *map(unescape, evidence.assistant_texts))
-    allowed_addresses = evidence.links.union(paths, *map(_find_addresses, texts))
+    texts = (*evidence.texts, *paths, *map(unescape, evidence.assistant_texts))
+    allowed_addresses = evidence.links.union(*map(_find_addresses, texts))
     for address in addresses:
         if address not in allowed_addresses and not NOT_AN_ADDRESS.search(address):
             return f"the text has the address {quoted(address)}, which no tool found; leave it out"

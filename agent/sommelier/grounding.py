@@ -7,7 +7,6 @@ checked. Figures are read in seven languages, using the word lists in `figures.t
 `currencies.toml` and `agent.numerals`.
 """
 
-import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -21,7 +20,7 @@ from agent.numerals import find_numbers, parse_number, replace_number_words
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.wine import Currency, currencies_by_word, drinking_years
 from agent.tables import WordSet, read_toml
-from agent.text import Pattern, escape_pattern, fold, pattern
+from agent.text import Pattern, compose_compatible, escape_pattern, fold, pattern
 
 WINE_PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
 """A placeholder for the name of a wine, with its id, in a model's text."""
@@ -191,7 +190,7 @@ def _amount_pattern() -> Pattern:
 
 def _find_years(text: str, *, is_description: bool) -> Iterator[int]:
     """Yield the years that may be vintages; "in 1998" is one only in descriptions."""
-    prose = _amount_pattern().sub(" ", unicodedata.normalize("NFKC", text))
+    prose = _amount_pattern().sub(" ", compose_compatible(text))
     for match in YEAR.finditer(prose):
         year, word_before = int(match["year"]), match["before"] or ""
         is_decade = year % 10 == 0 and match["ending"] in ("s", "er")

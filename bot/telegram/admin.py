@@ -12,8 +12,9 @@ from typing import Final
 from telegram import Message, Update
 from telegram.ext import filters
 
+from agent.auto_links import find_auto_links
 from agent.i18n import translate, use_language
-from agent.markdown import find_auto_links, format_link
+from agent.markdown import format_link
 from agent.text import pattern
 from bot.question import Destination
 from bot.telegram.buttons import acknowledge, replace_buttons, split_data
@@ -220,7 +221,7 @@ def to_code_block(text: str) -> str:
 
 def link_addresses(text: str) -> str:
     """Return a text in which web addresses are links, which users can tap."""
-    for link in reversed([*find_auto_links(text)]):  # backwards: a change moves the text after it
+    for link in reversed(find_auto_links(text)):  # backwards: a change moves the text after it
         address = text[link.start : link.end]
         text = text[: link.start] + (format_link(address) or address) + text[link.end :]
     return text

@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
 
+from agent.auto_links import find_auto_links
 from agent.language import find_last_sentence_end
-from agent.markdown import find_auto_links, get_domain, strip_invisible
+from agent.markdown import get_domain, strip_invisible
 from agent.text import Match, pattern
 
 

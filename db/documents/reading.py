@@ -11,7 +11,6 @@ import hashlib
 import io
 import logging
 import posixpath
-import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -27,7 +26,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from agent import size_limits
-from agent.text import pattern, strip_unstorable
+from agent.text import compose, pattern, strip_unstorable
 from db.documents.chunking import BLANK_LINE, Block, Section, outline
 from db.tables import Unreadable, decode, read_sheets
 
@@ -136,7 +135,7 @@ def read_document(data: bytes, path: str) -> Document:
 
 def _clean(text: str) -> str:
     """Return `text` in NFC, without soft hyphens and characters that a database cannot store."""
-    return unicodedata.normalize("NFC", strip_unstorable(text).replace("\u00ad", ""))
+    return compose(strip_unstorable(text).replace("\u00ad", ""))
 
 
 def read_text(data: bytes) -> Content:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.markdown import NOTE_SYMBOL, escape, find_auto_links, strip_invisible, unescape
+from agent.auto_links import find_auto_links
+from agent.markdown import NOTE_SYMBOL, escape, strip_invisible, unescape
 from bot.telegram.render import CODE, NO_LINK_TAGS, count_utf16_units, parse, split_messages
 from tests.doubles.telegram_html import parse_html
 
@@ -65,7 +66,7 @@ def visible_text(html: str) -> str:
 def test_escaped_text_never_becomes_a_link(text: str) -> None:
     escaped = escape(text)
     for markdown in (escaped, f"**{escaped}**", f"Look ({escaped}), or", f"> {escaped}"):
-        assert not list(find_auto_links(linkable_text(markdown)))
+        assert not find_auto_links(linkable_text(markdown))
         assert "<a" not in "".join(split_messages(markdown))
 
 

@@ -1,0 +1,158 @@
+"""Find what Telegram would turn into a link by itself. No I/O.
+
+The reference is `td/telegram/MessageEntity.cpp` of Telegram's own library, TDLib. Its rules are
+followed, but for what differs between clients or changes with time: any ending of two letters is
+taken for a top-level domain, any scheme for one that opens an application, and spaced digits for a
+telephone number. So more is found here than Telegram links, never less.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple
+
+from agent.text import Pattern, pattern
+
+Kind = Literal["address", "tag"]
+"""An address is a URL, a domain, an e-mail address, a user name or a number to call or to pay with;
+a tag is a command, a hashtag or a cashtag."""
+
+
+class AutoLink(NamedTuple):
+    """The span `text[start:end]`, which a Telegram client may turn into a link."""
+
+    start: int
+    end: int
+    kind: Kind
+
+
+MIN_PHONE_DIGITS: Final = 7
+MIN_PHONE_DIGITS_WITHOUT_PLUS: Final = 9
+MIN_CARD_DIGITS: Final = 13
+
+# The names of the character classes are those of the reference.
+_DASHES: Final = r"[\x{200c}\x{200d}\x{2010}-\x{2015}]"
+"""What a domain or a path may contain of the block General Punctuation: joiners and dashes."""
+_LETTER: Final = rf"(?:[A-Za-z]|{_DASHES}|[^\x00-\x{{bf}}\x{{2000}}-\x{{206f}}])"
+_LABEL_END: Final = rf"(?:[0-9_~]|{_LETTER})"
+_DOMAIN_SYMBOL: Final = rf"(?:[.-]|{_LABEL_END})"
+_NOT_IN_USERS: Final = frozenset("/[]{}()'`<>\"@«»")
+"""What ends the user in "user@wine.com", read from the right."""
+_PATH_SYMBOL: Final = (
+    rf"(?:[^\x00-\x20\x{{a0}}<>\"\x{{ab}}\x{{bb}}\x{{2000}}-\x{{206f}}]|{_DASHES})"
+)
+_PORT_AND_PATH: Final = rf"(?::[0-9]+)?(?:[/?#]{_PATH_SYMBOL}*)?"
+_HASHTAG_LETTER: Final = r"[\p{L}\p{Nd}_\x{200c}\x{b7}\x{d80}-\x{dff}]"
+_OF_BOT: Final = r"(?:@\w+)?"
+
+_ADDRESSES: Final[tuple[tuple[str, Pattern], ...]] = (
+    # "https://x", "tg://x", "mailto:x"
+    (
+        ":",
+        pattern(
+            rf"(?i)[a-z0-9+-]*://{_PATH_SYMBOL}*"
+            rf"|(?:tg|ton|mailto|tel|sms|geo|javascript|data):[\p{{L}}\p{{N}}/+]{_PATH_SYMBOL}*"
+        ),
+    ),
+    # "wine.com", "user@wine.com:80/a"
+    (
+        ".",
+        pattern(
+            rf"(?i)@?{_DOMAIN_SYMBOL}*{_LABEL_END}[.](?:{_LETTER}{{2}}|xn--)"
+            rf"{_DOMAIN_SYMBOL}*{_PORT_AND_PATH}"
+        ),
+    ),
+    # "10.0.0.1"
+    (".", pattern(rf"@?[0-9]{{1,3}}(?:[.][0-9]{{1,3}}){{3}}{_PORT_AND_PATH}")),
+    # "@name"
+    ("@", pattern(r"@\w+")),
+)
+"""Patterns of addresses without spaces, each with a character that all its matches contain."""
+_TAGS: Final[tuple[tuple[str, Pattern], ...]] = (
+    ("/", pattern(rf"(?:\A|[^\w/<>])(/[A-Za-z0-9_]+{_OF_BOT})")),
+    ("#", pattern(rf"(#{_HASHTAG_LETTER}*\p{{L}}{_HASHTAG_LETTER}*{_OF_BOT})")),
+    ("$", pattern(rf"(\$(?:1INCH|[A-Z]+){_OF_BOT})")),
+)
+"""Patterns of tags in the same way; their first group is the tag."""
+_PHONE_NUMBER: Final = pattern(
+    r"\+\(?[0-9][0-9 ()./\u00a0\u2010-\u2014-]{5,28}[0-9]"  # "+43 1 234567"
+    r"|\(?0[0-9]{1,4}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{2,8}){1,5}"  # "0664 123 45 67"
+    r"|\(?[0-9]{3,19}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{3,9}){0,4}"  # "(555) 123-4567"
+)
+_CARD_NUMBER: Final = pattern(r"[0-9][0-9 -]{11,}[0-9]")
+_END_SYMBOLS: Final = ".:;,('?!`"
+"""What does not belong to an address at its end."""
+_CLOSERS: Final = {")": "(", "]": "[", "}": "{"}
+
+
+def find_auto_links(text: str) -> list[AutoLink]:
+    """Return the parts of a text that Telegram may turn into links, in order.
+
+    Overlapping and touching parts are one link: which of them a client prefers is its own choice.
+    """
+    found = [*_find_without_spaces(text), *_find_numbers(text)]
+    merged: list[AutoLink] = []
+    for link in sorted(found):
+        last = merged[-1] if merged else None
+        if last is None or link.start > last.end:
+            merged.append(link)
+            continue
+        kind: Kind = "tag" if link.kind == last.kind == "tag" else "address"
+        merged[-1] = AutoLink(last.start, max(last.end, link.end), kind)
+    return merged
+
+
+def _find_without_spaces(text: str) -> Iterator[AutoLink]:
+    """Yield the addresses and tags, none of which contains a space."""
+    end = 0
+    for word in text.split():
+        word_start = text.index(word, end)
+        end = word_start + len(word)
+        for symbol, form in _ADDRESSES:
+            if symbol in word[:-1]:
+                for match in form.finditer(word):
+                    start = _find_start(word, match.start())
+                    stop = _find_end(word, match.start(), match.end())
+                    yield AutoLink(word_start + start, word_start + stop, "address")
+        for symbol, form in _TAGS:
+            if symbol in word[:-1]:
+                for match in form.finditer(word):
+                    yield AutoLink(word_start + match.start(1), word_start + match.end(1), "tag")
+
+
+def _find_start(word: str, start: int) -> int:
+    """Return where an address begins whose host is at `start`, perhaps with an @ in front."""
+    if word[start] == "@":
+        while start and word[start - 1] not in _NOT_IN_USERS:
+            start -= 1
+    return start
+
+
+def _find_end(word: str, start: int, end: int) -> int:
+    """Return where the address in `word[start:end]` ends, without the punctuation around it."""
+    surplus = {
+        closer: word.count(closer, start, end) - word.count(opener, start, end)
+        for closer, opener in _CLOSERS.items()
+    }
+    while end > start:
+        last = word[end - 1]
+        if last in surplus and surplus[last] > 0:
+            surplus[last] -= 1
+        elif last not in _END_SYMBOLS:
+            break
+        end -= 1
+    return end
+
+
+def _find_numbers(text: str) -> Iterator[AutoLink]:
+    """Yield the numbers to call or to pay with."""
+    for match in _PHONE_NUMBER.finditer(text):
+        has_plus = match[0].startswith("+")
+        min_digits = MIN_PHONE_DIGITS if has_plus else MIN_PHONE_DIGITS_WITHOUT_PLUS
+        if _count_digits(match[0]) >= min_digits:
+            yield AutoLink(match.start(), match.end(), "address")
+    for match in _CARD_NUMBER.finditer(text):
+        if _count_digits(match[0]) >= MIN_CARD_DIGITS:
+            yield AutoLink(match.start(), match.end(), "address")
+
+
+def _count_digits(text: str) -> int:
+    return sum(map(str.isdigit, text))
