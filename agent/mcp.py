@@ -1,10 +1,10 @@
 """Tools of Model Context Protocol servers, for the model to call.
 
-A server is another program. The results of its tools are data for the model, limited in length, and
-evidence for an answer. Repeated arguments are not evidence. Tools on the admin's allow-list run at
-once, unless they are destructive; calls to other tools are proposed to the user, who runs them with
-a button. Servers are connected in the background and reconnected if the connection is lost;
-meanwhile they have no tools.
+A server is another program. The results of its tools are data for the model, limited in length,
+and evidence for an answer. Repeated arguments are not evidence. A tool on the admin's allow-list
+runs at once if its server declares it read-only or not destructive; calls to other tools are
+proposed to the user, who runs them with a button. Servers are connected in the background and
+reconnected if the connection is lost; meanwhile they have no tools.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class McpServer(BaseModel):
     url: HttpUrl | None = None
     headers: Mapping[str, SecretStr] = Field(default_factory=dict)
     allowed_tools: frozenset[str] = Field(default=frozenset(), alias="tools")
-    """Tools that run without the user's consent, unless they are destructive."""
+    """Tools that run without the user's consent if the server declares them harmless."""
 
 
 def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
@@ -132,6 +132,8 @@ class McpTool(Tool):
 
     needs_confirmation: bool
     """Whether a call by the model is only proposed to the user."""
+    may_write: bool
+    """Whether a call may change something: always, unless the server declares it read-only."""
     run_confirmed: Callable[[Any, Run], Awaitable[object]]
     """Runs the tool once the user has confirmed, and returns the text of the result."""
 
@@ -216,9 +218,8 @@ class Connection:
         return client
 
     def _make_tool(self, listing: "ListedTool") -> McpTool:
-        hints = listing.annotations
-        is_destructive = hints is not None and hints.destructive_hint is True
-        needs_confirmation = is_destructive or listing.name not in self.server.allowed_tools
+        is_allowed = listing.name in self.server.allowed_tools
+        needs_confirmation = not (is_allowed and _is_declared_harmless(listing))
         description = strip_invisible(listing.description or listing.title or "")
         description = clip(description, MAX_DESCRIPTION_CHARS)
         if needs_confirmation:
@@ -230,6 +231,7 @@ class Connection:
             function=partial(self._propose if needs_confirmation else self._call, listing.name),
             parameters={"properties": {}, **listing.input_schema, "type": "object"},
             needs_confirmation=needs_confirmation,
+            may_write=not _is_declared_read_only(listing),
             run_confirmed=partial(self._run_tool, listing.name),
         )
 
@@ -267,6 +269,19 @@ class Connection:
         if result.is_error:
             raise ToolError(text or "the tool failed and did not say why")
         return text
+
+
+def _is_declared_read_only(listing: "ListedTool") -> bool:
+    """Return whether the server says that a tool writes nothing; by default a tool may write."""
+    return listing.annotations is not None and listing.annotations.read_only_hint is True
+
+
+def _is_declared_harmless(listing: "ListedTool") -> bool:
+    """Return whether the server says that a tool destroys nothing; by default a tool may."""
+    is_destructive = listing.annotations and listing.annotations.destructive_hint
+    if is_destructive is None:
+        return _is_declared_read_only(listing)
+    return not is_destructive
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
+from agent.mcp import open_servers
 from tests.acceptance.test_end_to_end import CHAT, killed, known_to, running_here
 from tests.acceptance.test_follow_ups import answered, data, labels, toasted
 from tests.commands import sommelier_here
@@ -102,12 +104,26 @@ async def test_a_destructive_tool_runs_once_after_a_press_by_the_user_who_asked(
     assert notes.read_text() == "Käse & Wein `jetzt`\n"
 
 
+async def test_a_tool_without_hints_ran_at_once_and_counted_as_harmless(tmp_path: Path) -> None:
+    listed = entry(tmp_path / "notes", "fair", "die", "add_note", "slow_note")
+    async with open_servers(
+        SecretStr(json.dumps({"desk": listed, "other": entry(tmp_path)}))
+    ) as servers:
+        for connection in servers.connections:
+            await connection.first_attempt_ended.wait()
+        asks = {tool.name: tool.needs_confirmation for tool in servers.tools}
+        writes = {tool.name: tool.may_write for tool in servers.tools}
+    assert [name for name in asks if not asks[name]] == ["desk__fair", "desk__die"]
+    assert [name for name in writes if not writes[name]] == ["desk__fair", "other__fair"]
+
+
 async def test_a_call_interrupted_by_a_kill_is_not_repeated(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
     model_server.script(tool_call("desk__slow_note", {"text": "once"}), informed("I would."))
-    settings = known_to(model_server) | {"MCP_SERVERS": json.dumps({"desk": entry(notes)})}
+    servers = {"desk": entry(notes, "slow_note")}  # asks though it is listed: it has no hints
+    settings = known_to(model_server) | {"MCP_SERVERS": json.dumps(servers)}
     with killed(bot_api, environment, **settings) as process:
         await eventually(lambda: "offers 4 tools" in process.said)
         bot_api.say("Note this", chat_id=CHAT)
@@ -124,7 +140,7 @@ def test_doctor_lists_the_tools_and_problems_of_servers(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     servers = {
-        "desk": entry(tmp_path / "notes", "fair", "add_note"),
+        "desk": entry(tmp_path / "notes", "fair", "add_note", "slow_note"),
         "broken": {"command": "/no/such/program"},
         "cellar": {"command": "x", "url": "http://y"},
     }
@@ -135,3 +151,4 @@ def test_doctor_lists_the_tools_and_problems_of_servers(
     assert "broken does not run (FileNotFoundError: No such file or directory)" in line
     assert "desk__fair, desk__die (asks the user)" in line
     assert "desk__add_note (asks the user)" in line
+    assert "desk__slow_note (asks the user)" in line
