@@ -268,7 +268,7 @@ async def answer_or_apologize(run: Run, make_reply: ReplyFunction) -> Reply:
         # Also runs if the turn is cancelled.
         ledger = run.ledger
         usage = {
-            "llm_calls": ledger.spent.requests,
+            "llm_calls": ledger.spent_before.requests + ledger.requests,
             "tool_calls": ledger.tool_calls,
             "tool_errors": ledger.tool_errors,
             "cost_usd": round(ledger.spent.cost_usd, 6),

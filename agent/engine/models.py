@@ -128,7 +128,7 @@ class ModelChain:
                 sizes = len(json.dumps(messages, default=str)), len(written)
                 usage = Usage(*(size // TOKEN_CHARS for size in sizes))
                 cut_off = LLMResponse(written, usage=usage, model=model.model, base_url=server)
-                self._count(cut_off, span)
+                self._count(cut_off, span, is_answered=bool(written))
             raise
         except ModelError:
             raise
@@ -138,10 +138,10 @@ class ModelChain:
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None
 
-    def _count(self, response: LLMResponse, span: Span) -> None:
+    def _count(self, response: LLMResponse, span: Span, *, is_answered: bool = True) -> None:
         """Add a response to the ledger, and put it onto its span."""
         costs = costs_of(response, self.run.ledger.prices)
-        self.run.ledger.add(response.usage, costs)
+        self.run.ledger.add(response.usage, costs, is_answered=is_answered)
         span.update(
             model=response.model or None,
             output=response.output,

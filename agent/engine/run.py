@@ -82,6 +82,9 @@ class Ledger:
     """The requests, tokens and cost of a turn so far, failed attempts included."""
 
     requests: int = 0
+    """All requests, which count towards the limits of the turn."""
+    answered_requests: int = 0
+    """The requests that a model answered; only these count towards the budgets of a day."""
     tool_calls: int = 0
     tool_errors: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -94,10 +97,13 @@ class Ledger:
     @property
     def spent(self) -> Spent:
         """Return the use that counts towards the budgets of a day."""
-        return self.spent_before + Spent(self.requests, self.usage.total_tokens, self.cost_usd)
+        spent = Spent(self.answered_requests, self.usage.total_tokens, self.cost_usd)
+        return self.spent_before + spent
 
-    def add(self, usage: Usage, costs: Costs) -> None:
-        """Count the tokens and the cost of a response."""
+    def add(self, usage: Usage, costs: Costs, *, is_answered: bool = True) -> None:
+        """Count the tokens and the cost of a response, and its request if the model answered."""
+        if is_answered:
+            self.answered_requests += 1
         self.usage += usage
         self.cost_usd += sum(costs.values())
 

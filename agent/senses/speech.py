@@ -154,6 +154,8 @@ async def _request(
     is_free = error_type or (server.base_url is not None and is_local(server.base_url))
     cost_usd = 0 if is_free else usd
     run.ledger.requests += 1
+    if not error_type:
+        run.ledger.answered_requests += 1
     run.ledger.cost_usd += cost_usd
     span.update(model=server.model, cost_usd=cost_usd)
     return result, error_type

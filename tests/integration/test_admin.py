@@ -20,7 +20,7 @@ from db.engine import Sessions
 from db.models import TurnRow
 from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.bot_api import CHAT, BotApi
-from tests.doubles.model_server import ModelServer
+from tests.doubles.model_server import ModelServer, error
 from tests.doubles.server import JsonObject, eventually
 from tests.fakes import FakeCatalogue
 from tests.faults.turns import QUESTION, search, valid
@@ -219,6 +219,27 @@ async def test_with_a_used_up_budget_rules_answer_until_the_next_day(
     assert RESETS in str(turn.output)
     assert by_model.startswith("For your lamb:")
     assert "budget" not in by_model
+    assert len(model_server.requests) == 2
+
+
+async def test_a_request_that_no_model_answered_used_up_the_budget_of_a_user(
+    bot_api: BotApi, model_server: ModelServer, admin_bot: AdminBot
+) -> None:
+    model_server.script(error(503), valid())
+    async with (
+        open_model(model_server) as model,
+        admin_bot.open(bot_api, model, budgets=admin_bot.budgets(1)),
+    ):
+        bot_api.say(QUESTION)
+        (by_rules,) = await bot_api.wait_for_message()
+        bot_api.say(QUESTION)
+        by_model = (await bot_api.wait_for_message(2))[1]
+        bot_api.say(QUESTION)
+        used_up = (await bot_api.wait_for_message(3))[2]
+    assert translate("model_down") in by_rules
+    assert "budget" not in by_rules
+    assert by_model.startswith("For your lamb:")
+    assert "You have used up today's budget of questions." in used_up
     assert len(model_server.requests) == 2
 
 

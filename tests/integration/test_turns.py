@@ -451,7 +451,7 @@ async def test_corrections_are_taken_into_a_turn_before_it_answers(world: World)
     async def handle(payload: Payload) -> None:
         state = turn()
         spent.append(state.spent_before.requests)
-        state.ledger = Ledger(spent_before=state.spent_before, requests=1)
+        state.ledger = Ledger(spent_before=state.spent_before, answered_requests=1)
         asked.append(words(payload))
         await may_answer.wait()
         say(words(payload))
