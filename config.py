@@ -81,10 +81,22 @@ def check_person(user_id: int) -> int:
     return user_id
 
 
+def check_environment(name: str) -> str:
+    """Return the name of an environment; raise ValueError for one that Langfuse reserves."""
+    if name.startswith("langfuse"):
+        raise ValueError("must not begin with langfuse")
+    return name
+
+
 Url = Annotated[
     str,
     AfterValidator(lambda value: value.rstrip("/")),
     matches(r"https?://[^\s/]\S*", "an address that begins with http:// or https://"),
+]
+LangfuseEnvironment = Annotated[
+    str,
+    matches("[a-z0-9_-]{1,40}", "1 to 40 of a-z, 0-9, _ and -"),
+    AfterValidator(check_environment),
 ]
 HttpsUrl = Annotated[Url, matches("https://.*", "an address that begins with https://")]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)]
@@ -205,6 +217,10 @@ class Settings(BaseSettings):
     """Langfuse's secret key."""
     langfuse_base_url: Url = "https://cloud.langfuse.com"
     """The region that the keys belong to, or your own server."""
+    langfuse_tracing_environment: LangfuseEnvironment = "default"
+    """Keeps installations apart that share a project: staging, production."""
+    langfuse_release: str = ""
+    """What Langfuse shows as the release; by default the version of the sommelier."""
     otel_exporter_otlp_endpoint: Url | None = None
     """Without Langfuse: any backend of OpenTelemetry's protocol, without /v1/traces."""
     otel_exporter_otlp_headers: SecretStr | None = None

@@ -327,7 +327,7 @@ def find_security_flags(message: str) -> list[str]:
 def clean_and_flag(message: str, span: Span) -> str:
     """Return a message, shortened and cleaned; only flag injections on the span, never block."""
     message = cut(message, size_limits.MESSAGE_CHARS)
-    with span.child("guard.input", "guardrail") as guard:
+    with span.child("guard.input", "guardrail", input=message) as guard:
         flags = find_security_flags(message)
         guard.update(output=flags, level="WARNING" if flags else None)
         if flags:

@@ -40,7 +40,7 @@ from bot.telegram.rating import rating_handlers
 from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.telegram.settings import Privacy, settings_handlers
-from bot.tracing import forget_people, masking_of, send_traces, trace_link
+from bot.tracing import forget_people, masking_of, open_exporter, trace_link
 from bot.turn import TurnRunner
 from bot.updates.lanes import Lanes
 from bot.updates.locks import Locks, open_locks, while_leading
@@ -104,7 +104,7 @@ async def open_lanes(
     metrics = Metrics()
     repositories = resources.repositories
     async with AsyncExitStack() as stack:
-        trace_sender = send_traces(settings, resources.sessions, metrics.count_dropped_traces)
+        trace_sender = open_exporter(settings, resources.sessions, metrics.count_dropped_traces)
         await stack.enter_async_context(trace_sender)
         per_second = settings.telegram_messages_per_second
         rate_limit = RateLimit(overall=(Limit(per_second, 1),)) if per_second else None

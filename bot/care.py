@@ -36,7 +36,7 @@ class SafetyService:
         state = read_safety_state(text, self.help.drinking_age)
         state = state.with_stored_names(await self._stored_concerns(chat_id, user_id))
         if state.concerns or state.allergies:
-            with span.child("guard.care", "guardrail") as guard:
+            with span.child("guard.care", "guardrail", input=text) as guard:
                 guard.update(output=sorted(state.concerns | state.allergies))
         await self.remember(chat_id, user_id, state.turn_concerns - state.earlier_concerns)
         return state

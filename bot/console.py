@@ -31,7 +31,7 @@ from bot.question import Kind, Question
 from bot.resources import Resources, delete_old_data, open_resources, sommelier_of
 from bot.tasks import in_background, run_shutdown_step
 from bot.telegram.render import parse
-from bot.tracing import send_traces
+from bot.tracing import open_exporter
 from bot.turn import TurnRunner
 from config import Settings
 
@@ -76,7 +76,7 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
         (console or Console(stderr=True)).print(hint, style="dim", soft_wrap=True)
     async with (
         open_resources(settings) as resources,
-        send_traces(settings, resources.sessions),
+        open_exporter(settings, resources.sessions),
         open_servers(settings.mcp_servers) as servers,
     ):
         conversation = TerminalConversation(resources, servers, console)

@@ -21,7 +21,7 @@ from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, Usage
-from agent.engine.models import costs_of
+from agent.engine.models import assume_price, find_price
 from agent.engine.run import Ledger, Limits, Prompt, Run
 from agent.engine.tools import Tool
 from agent.fallback.answering import Fallback
@@ -209,9 +209,10 @@ def run_of(
 ) -> Run[Deps]:
     """Return the run that the runs of turns are made from; `special` models have one use each."""
     prices = settings.llm_prices
-    for model in models:  # `costs_of` logs a warning if the price of a model is unknown
+    for model in models:
         response = LLMResponse(model=model.model, usage=Usage(1), base_url=model.base_url)
-        costs_of(response, prices)
+        if find_price(response, prices) is None:
+            assume_price(response)  # logs a warning
     limits = Limits(
         structured_output_max_retries=settings.structured_output_max_retries,
         cost_usd=settings.turn_max_cost_usd,

@@ -2,31 +2,35 @@
 
 Stored traces and scores are sent until they arrive. If the process dies after sending a row and
 before recording that, the row is sent again and, having the same id, replaces itself. A row is
-either sent, permanently refused (kept, logged, not sent again), or sent later.
+either sent, refused (kept with the server's words, and sent again only by `sommelier traces
+resend`), or sent later.
 
 Langfuse's client takes a second to import, so a thread imports it when there is something to send.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from agent.engine.run import Prompt
 from agent.retrying import Backoff
-from agent.tracing.langfuse_project import REFUSALS, ManagedPrompts, Project, Unavailable
+from agent.tracing.langfuse_project import ManagedPrompts, Project, Refused, Unavailable
 from agent.tracing.masking import Masking
+from agent.tracing.records import TraceRecord
 from bot.tasks import in_background, run_shutdown_step
 from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, utc_now
 from db.repositories.people import MemoryRepository
-from db.repositories.traces import RowQueue, Rows, unpack
+from db.repositories.traces import REFUSED, RowQueue, Rows, unpack
 
 if TYPE_CHECKING:
     from langfuse import Langfuse
@@ -41,6 +45,7 @@ PROMPT_LABEL: Final = "production"
 MAX_BATCH: Final = 32
 POLL_SECONDS: Final = 2.0  # between two checks for rows to send
 CLAIM_TIME: Final = timedelta(minutes=10)  # longer than all requests of a batch together
+SCORE_CLAIM_TIME: Final = timedelta(minutes=1)  # longer than a request
 SEND_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 DELETE_BACKOFF: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 MAX_TRACE_DELAY: Final = timedelta(seconds=30)
@@ -59,19 +64,22 @@ def trace_link(settings: Settings) -> Callable[[str], str] | None:
     return (lambda trace_id: f"{base_url}/trace/{trace_id}") if settings.langfuse_keys else None
 
 
-def _project(settings: Settings) -> Project:
+def project_of(settings: Settings) -> Project:
+    """Return the configured project of Langfuse; one with other keys without Langfuse."""
     return Project(
         settings.langfuse_keys or NO_LANGFUSE_KEYS,
         settings.langfuse_base_url,
-        version("sommelier"),
+        version=version("sommelier"),
+        environment=settings.langfuse_tracing_environment,
+        release=settings.langfuse_release or version("sommelier"),
     )
 
 
 def langfuse_of(settings: Settings) -> "Langfuse":
-    """Return Langfuse's client, which sends spans and scores in the background."""
-    from agent.tracing.delivery import langfuse_client  # noqa: PLC0415 - takes a second
+    """Return Langfuse's client, for its prompts and data sets."""
+    from agent.tracing.encoding import get_trace_encoder  # noqa: PLC0415 - takes a second
 
-    return langfuse_client(_project(settings), seconds=REQUEST_SECONDS)
+    return get_trace_encoder(project_of(settings)).client
 
 
 async def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> "LangfuseApi":
@@ -79,7 +87,7 @@ async def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> 
     await asyncio.to_thread(import_module, "agent.tracing.delivery")
     from agent.tracing.delivery import LangfuseApi  # noqa: PLC0415 - imported by a thread
 
-    return LangfuseApi(_project(settings), seconds=seconds)
+    return LangfuseApi(project_of(settings), seconds=seconds)
 
 
 async def otlp_backend(settings: Settings) -> "Backend":
@@ -88,7 +96,7 @@ async def otlp_backend(settings: Settings) -> "Backend":
     from agent.tracing.delivery import Backend  # noqa: PLC0415 - imported by a thread
 
     url = f"{settings.otel_exporter_otlp_endpoint}/v1/traces"
-    return Backend(_project(settings), url, settings.otlp_headers, seconds=REQUEST_SECONDS)
+    return Backend(project_of(settings), url, settings.otlp_headers, seconds=REQUEST_SECONDS)
 
 
 @asynccontextmanager
@@ -97,19 +105,13 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]
     if not settings.langfuse_keys:
         yield {}
         return
-
-    def client() -> "Langfuse":
-        from agent.tracing.delivery import get_trace_encoder  # noqa: PLC0415 - takes a second
-
-        return get_trace_encoder(_project(settings)).client
-
-    prompts = ManagedPrompts(client, PROMPT_LABEL)
+    prompts = ManagedPrompts(partial(langfuse_of, settings), PROMPT_LABEL)
     async with in_background(prompts.refresh):
         yield prompts.current
 
 
 @asynccontextmanager
-async def send_traces(
+async def open_exporter(
     settings: Settings, sessions: Sessions, on_loss: Callable[[int], None] = lambda count: None
 ) -> AsyncIterator[None]:
     """Send traces and scores while the block runs and once at its end, if a server is configured.
@@ -121,62 +123,53 @@ async def send_traces(
         return
     async with AsyncExitStack() as stack:
 
-        async def open_channels() -> Sequence[Channel]:
-            langfuse = await langfuse_api(settings) if settings.langfuse_keys else None
-            backend = langfuse or await otlp_backend(settings)
+        async def open_backend() -> "Backend":
+            backend = await trace_backend(settings)
             stack.push_async_callback(run_shutdown_step, "tracing", backend.aclose)
-            scores = [score_channel(langfuse, sessions)] if langfuse else []
-            return [trace_channel(backend, sessions), *scores]
+            return backend
 
-        exporter = Exporter(open_channels, on_loss)
+        exporter = Exporter(open_backend, *export_queues(sessions), on_loss)
         async with in_background(exporter.run):
             yield
         await run_shutdown_step("tracing", exporter.send_due)
 
 
-@dataclass(frozen=True, slots=True)
-class Channel:
-    """A queue of traces or scores with the function that sends a batch of its rows.
-
-    `send` returns how many parts of the batch were refused, and raises `Unavailable`.
-    """
-
-    name: str
-    queue: RowQueue
-    send: Callable[[Rows], Awaitable[int]]
+async def trace_backend(settings: Settings) -> "Backend":
+    """Return the configured server: Langfuse if its keys are set, else OpenTelemetry's."""
+    return await (langfuse_api(settings) if settings.langfuse_keys else otlp_backend(settings))
 
 
-def trace_channel(
-    backend: "Backend", sessions: Sessions, now: Callable[[], datetime] = utc_now
-) -> Channel:
-    """Return the channel that sends traces to a backend."""
-
-    async def send(rows: Rows) -> int:
-        traces = await asyncio.to_thread(lambda: [unpack(row.record) for row in rows])
-        return await backend.send_traces(traces)
-
-    return Channel("traces", RowQueue(sessions, TraceRow, now), send)
+def export_queues(
+    sessions: Sessions, now: Callable[[], datetime] = utc_now
+) -> tuple[RowQueue, RowQueue]:
+    """Return the queues of traces and of scores."""
+    return RowQueue(sessions, TraceRow, now), RowQueue(sessions, ScoreRow, now)
 
 
-def score_channel(
-    api: "LangfuseApi", sessions: Sessions, now: Callable[[], datetime] = utc_now
-) -> Channel:
-    """Return the channel that sends scores to Langfuse."""
-    return Channel("scores", RowQueue(sessions, ScoreRow, now), api.send_scores)
+async def describe_refusals(sessions: Sessions) -> str:
+    """Return how many rows a server refused, with its last words; "" if it refused none."""
+    lines = list[str]()
+    for name, queue in zip(("traces", "scores"), export_queues(sessions), strict=True):
+        if count := (await queue.count_by_state()).get(REFUSED):
+            words = await queue.find_refusal() or "its words were not kept"
+            lines.append(f"{count} of the {name} were refused: {words}")
+    return "; ".join([*lines, "`sommelier traces resend` sends them again"] if lines else [])
 
 
 @dataclass(slots=True)
 class Exporter:
-    """Sends the waiting rows of channels, with a growing backoff after errors.
+    """Sends the waiting traces and scores to a server, with a growing backoff after errors.
 
-    `open_channels` is called once, before the first rows are sent. `on_loss` is called with the
+    `open_backend` is called once, before the first rows are sent. `on_loss` is called with the
     number of parts that were permanently refused. Several replicas may send concurrently: each row
     is claimed by one of them.
     """
 
-    open_channels: Callable[[], Awaitable[Sequence[Channel]]]
+    open_backend: Callable[[], Awaitable["Backend"]]
+    traces: RowQueue
+    scores: RowQueue
     on_loss: Callable[[int], None] = lambda count: None
-    _channels: Sequence[Channel] = ()
+    _backend: "Backend | None" = None
     _failures: int = 0
 
     async def run(self) -> None:
@@ -188,47 +181,70 @@ class Exporter:
     async def send_due(self) -> float:
         """Send all due rows. Log errors, and return the seconds to wait after one, else 0."""
         try:
-            self._channels = self._channels or await self.open_channels()
-            for channel in self._channels:
-                while rows := await channel.queue.claim(MAX_BATCH, CLAIM_TIME):
-                    try:
-                        await self._send(channel, rows)
-                    except (Exception, asyncio.CancelledError):
-                        await channel.queue.release(rows)
-                        raise
+            backend = self._backend = self._backend or await self.open_backend()
+            await self.send_traces(backend)
+            if backend.takes_scores:
+                await self.send_scores(backend)
         except Exception as error:
             self._failures += 1
             if self._failures == 1:
-                log.warning("Traces wait, and are sent later: %s", _reason(error))
+                reason = str(error) if isinstance(error, Unavailable) else type(error).__name__
+                log.warning("Traces wait, and are sent later: %s", reason)
             return SEND_BACKOFF.draw_wait(self._failures)
         if self._failures:
             log.info("Traces are sent again")
         self._failures = 0
         return 0.0
 
-    async def _send(self, channel: Channel, rows: Rows) -> None:
-        """Send a batch. If it is refused, send its rows one by one, to lose only the bad row."""
+    async def send_traces(self, backend: "Backend") -> None:
+        """Send the due traces in batches."""
+        while True:
+            async with self.traces.claimed(MAX_BATCH, CLAIM_TIME) as rows:
+                if not rows:
+                    return
+                await self._send_batch(backend, rows)
+
+    async def _send_batch(self, backend: "Backend", rows: Rows) -> None:
+        """Send some traces. If they are refused, send them one by one, to lose only the bad one."""
         try:
-            refused = await channel.send(rows)
-        except Exception as error:
-            if isinstance(error, Unavailable) and error.status not in REFUSALS:
-                raise
-            if len(rows) > 1:
-                for row in rows:
-                    await self._send(channel, [row])
+            rejected = await backend.send_traces(await asyncio.to_thread(_unpack_all, rows))
+        except Refused as error:
+            if len(rows) == 1:
+                await self._refuse(self.traces, rows, error)
                 return
-            self.on_loss(1)
-            log.warning("One of the %s is refused for good: %s", channel.name, _reason(error))
-            await channel.queue.settle(rows, refused=True)
+            for row in rows:
+                await self._send_batch(backend, [row])
             return
-        await channel.queue.settle(rows)
-        if refused:
-            self.on_loss(refused)
-            log.warning("%d parts of %s are refused for good", refused, channel.name)
+        await self.traces.settle(rows)
+        if rejected:
+            self.on_loss(rejected)
+            log.warning("%d spans are refused for good", rejected)
+
+    async def send_scores(self, backend: "Backend") -> None:
+        """Send the due scores one by one, as servers of every version take them."""
+        while True:
+            async with self.scores.claimed(1, SCORE_CLAIM_TIME) as rows:
+                if not rows:
+                    return
+                try:
+                    await backend.send_score(rows[0])
+                except Refused as error:
+                    await self._refuse(self.scores, rows, error)
+                else:
+                    await self.scores.settle(rows)
+
+    async def _refuse(self, queue: RowQueue, rows: Rows, error: Refused) -> None:
+        """Keep a row that the server refused, with the server's words."""
+        self.on_loss(1)
+        log.warning("Refused, and kept for `sommelier traces resend`: %s", error)
+        await queue.settle(rows, refusal=str(error))
 
 
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, Unavailable) else type(error).__name__
+def _unpack_all(rows: Rows) -> list[TraceRecord]:
+    try:
+        return [unpack(row.record) for row in rows]
+    except (zlib.error, ValueError) as error:
+        raise Refused(f"a stored trace cannot be read ({type(error).__name__})") from None
 
 
 async def forget_people(settings: Settings, memory: MemoryRepository) -> None:

@@ -338,7 +338,7 @@ class BroadcastRow(Base):
 class TraceRow(Base):
     """A trace of the local store: columns for lists, and the `record` as compressed JSON.
 
-    A trace in state "waiting" is exported at `due_at`.
+    A trace in state "waiting" is exported at `due_at`; one that was sent or refused was so then.
     """
 
     __tablename__ = "traces"
@@ -358,6 +358,8 @@ class TraceRow(Base):
     name: Mapped[str]
     state: Mapped[str]
     due_at: Mapped[datetime]
+    refusal: Mapped[str] = mapped_column(default="", server_default="")
+    """The words of the server that refused it."""
     record: Mapped[bytes]
 
 
@@ -379,6 +381,8 @@ class ScoreRow(Base):
     at: Mapped[datetime]
     state: Mapped[str]
     due_at: Mapped[datetime]
+    refusal: Mapped[str] = mapped_column(default="", server_default="")
+    """The words of the server that refused it."""
 
 
 def utc_now() -> datetime:

@@ -10,7 +10,7 @@ from agent.engine.run import Level, PromptRef, SpanType
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.langfuse_project import Project
 from agent.tracing.records import SpanRecord, TraceRecord
-from bot.tracing import Channel, Exporter, score_channel, trace_channel
+from bot.tracing import Exporter, export_queues
 from db.engine import Sessions
 from db.models import utc_now
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -46,10 +46,10 @@ async def exporter_to(
     """What sends to a receiver all that waits in a database."""
     async with aclosing(api_of(receiver)) as api:
 
-        async def channels() -> Sequence[Channel]:
-            return [trace_channel(api, sessions, now), score_channel(api, sessions, now)]
+        async def open_backend() -> LangfuseApi:
+            return api
 
-        yield Exporter(channels)
+        yield Exporter(open_backend, *export_queues(sessions, now))
 
 
 def api_of(receiver: OtlpReceiver, seconds: float = 30) -> LangfuseApi:
@@ -58,7 +58,7 @@ def api_of(receiver: OtlpReceiver, seconds: float = 30) -> LangfuseApi:
 
 def project_of(receiver: OtlpReceiver) -> Project:
     keys = receiver.public_key, receiver.secret_key
-    return Project(keys, receiver.base_url, "1.2.3")
+    return Project(keys, receiver.base_url, "1.2.3", release="1.2.3")
 
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import translate
 from agent.language import truncate_at_boundary
 from agent.markdown import escape
-from agent.text import pattern, split_words
+from agent.text import clip, pattern, split_words
 from agent.turn import Outcome, Reply, get_deps, list_error_types
 
 T = TypeVar("T")
@@ -24,6 +24,7 @@ MAX_CHUNKS: Final = 6
 """Maximum number of chunks for one question."""
 MAX_PASSAGE_CHARS: Final = 600
 PASSAGES_SHOWN: Final = 3
+TRACED_CHARS: Final = 200
 
 MIN_SCORE_SHARE: Final = 0.6
 """Chunks below this share of the best score are far worse than the best."""
@@ -139,10 +140,23 @@ async def retrieve(documents: DocumentStore, queries: Sequence[str], span: Span)
         known_paths = await documents.known_paths(list({chunk.path for chunk in hits}))
         chunks = [chunk for chunk in hits[:MAX_CHUNKS] if chunk.path in known_paths]
         retriever.update(
-            output=[{"id": chunk.id, "path": chunk.path} for chunk in chunks],
+            output=describe_chunks(chunks),
             metadata={"found": len(chunks), "unknown": len(hits) - len(chunks)},
         )
     return chunks
+
+
+def describe_chunks(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
+    """Return chunks as an admin reads them in a trace: their rank, and how they begin."""
+    return [
+        {
+            "rank": rank,
+            "id": chunk.id,
+            "path": chunk.path,
+            "text": clip(chunk.text, TRACED_CHARS),
+        }
+        for rank, chunk in enumerate(chunks, start=1)
+    ]
 
 
 def keep_near_best(chunks: Sequence[Chunk]) -> list[Chunk]:

@@ -31,6 +31,7 @@ Outcome = Literal[
 """The outcome of a turn."""
 
 SHOWN_ERROR_CHARS: Final = 800
+CAUSE_CHARS: Final = 200
 
 log = logging.getLogger(__name__)
 
@@ -40,16 +41,36 @@ class AgentError(Exception):
 
 
 class ModelError(AgentError):
-    """The language model could not be asked."""
+    """The language model could not be asked.
+
+    If its server answered, `status` is the HTTP status and `server_text` what the server said.
+    """
 
     outcome: ClassVar[Outcome] = "model_error"
+
+    def __init__(self, message: str, *, status: int | None = None, server_text: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.server_text = server_text
+
+    @property
+    def cause(self) -> str:
+        """Return why the request failed, for the trace: in the server's words if there are any."""
+        return clip(self.server_text or str(self), CAUSE_CHARS)
 
 
 class ModelUnavailable(ModelError):
     """The language model did not answer."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        server_text: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, status=status, server_text=server_text)
         self.retry_after = retry_after
 
 

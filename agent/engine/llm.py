@@ -172,35 +172,40 @@ class LLMService:
             self._learn(dialect, replace(dialect, answers_beside_tools=False))
             return LLMResponse(finish_reason="unparsed", model=self.model)
         if TOO_LONG.search(words):
-            raise ContextTooLong(problem)
+            raise ContextTooLong(problem, status=status, server_text=text)
         names_format = "grammar" in words or "response_format" in words  # some say 500 of it
         is_declined = status in {400, 422} or (status >= 500 and names_format)
         if is_declined and (simpler := dialect.without(words)) is not None:
             self._learn(dialect, simpler)
-            raise ParameterDeclined(problem)
+            raise ParameterDeclined(problem, status=status, server_text=text)
         has_no_quota = "insufficient_quota" in error.kinds  # a 429 that no wait mends
         if (status < 500 and status not in TRANSIENT) or has_no_quota:
-            raise self._rejected(status, f"{problem}; `sommelier doctor` says what to do")
-        raise ModelUnavailable(problem, retry_after=error.retry_after)
+            problem += "; `sommelier doctor` says what to do"
+            self._report(status, problem)
+            raise ModelRejected(problem, status=status, server_text=text)
+        raise ModelUnavailable(
+            problem, status=status, server_text=text, retry_after=error.retry_after
+        )
 
     def _unreachable(self, error: BaseException) -> ModelError:
         """Return the error for a server that is down, or for settings that are invalid."""
         kind = type(error).__name__
         if kind in UNSENT:
-            problem = f"{self.model} cannot be asked ({kind})"
-            return self._rejected(0, f"{problem}; check OPENAI_BASE_URL, OPENAI_API_KEY")
+            advice = "check OPENAI_BASE_URL, OPENAI_API_KEY"
+            problem = f"{self.model} cannot be asked ({kind}); {advice}"
+            self._report(0, problem)
+            return ModelRejected(problem)
         url = urlsplit(str(self._client.base_url))
         server = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
         return ModelUnavailable(
             f"{self.model} could not be reached ({kind}); is the server at {server} running?"
         )
 
-    def _rejected(self, status: int, problem: str) -> ModelRejected:
-        """Return the error for a request that will fail again; log a problem once per status."""
+    def _report(self, status: int, problem: str) -> None:
+        """Log why a request will fail again, once per status."""
         if status not in self._reported:
             self._reported.add(status)
             log.error("%s", problem)
-        return ModelRejected(problem)
 
     def _learn(self, dialect: Dialect, simpler: Dialect) -> None:
         """Use a simpler dialect from now on, unless a concurrent request has changed it."""

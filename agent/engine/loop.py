@@ -112,7 +112,9 @@ async def generate_agentic_response(
     try:
         async with run.stop.watch():  # raises LimitReached when the user stops the turn
             if initial_calls:  # as if a response of the model had made them
-                await turn.call_tools(LLMResponse(tool_calls=tuple(initial_calls)))
+                await turn.call_tools(
+                    LLMResponse(tool_calls=tuple(initial_calls)), is_prefetch=True
+                )
             for _ in range(1 + max(0, run.limits.structured_output_max_retries)):
                 model_response, span = await turn.answer_after_tools()
                 result = await turn.parse(model_response, span)
@@ -224,7 +226,7 @@ class _Turn(Generic[T]):
         )
 
     def _show_drafts(self, read_text: Callable[[], str]) -> None:
-        self.models.read_text = read_text
+        self.models.begin_text(read_text)
         if self.run.show_draft is not None:
             self.run.show_draft(lambda: self.parse_current_draft().text)
 
@@ -233,20 +235,25 @@ class _Turn(Generic[T]):
         text = self.models.read_text()[:MAX_INLINE_CHARS]  # parsing more would block the event loop
         return parse_draft(text, self.contract, self.evidence)
 
-    async def call_tools(self, model_response: LLMResponse) -> None:
-        """Run the calls of a response, and add their results to the messages and the evidence."""
+    async def call_tools(self, model_response: LLMResponse, *, is_prefetch: bool = False) -> None:
+        """Run the calls of a response, and add their results to the messages and the evidence.
+
+        A prefetch is made before the model is asked.
+        """
         calls = self.chat.with_unique_ids(model_response.tool_calls)
         if self.run.show_draft is not None and self.progress is not None:
             text = self.progress(calls)
             self.run.show_draft(lambda: text)
-        results = await asyncio.gather(*(self.toolbox.call(call, self.run) for call in calls))
+        calling = [self.toolbox.call(call, self.run, is_prefetch=is_prefetch) for call in calls]
+        results = await asyncio.gather(*calling)
         self.chat.add_results(model_response, calls, [result.text for result in results])
         for result in results:
             self.evidence.sources.update(result.sources)
 
     async def parse(self, model_response: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check."""
-        with self.run.span.child("guard.output", "guardrail") as guard:
+        checked = model_response.output
+        with self.run.span.child("guard.output", "guardrail", input=checked) as guard:
             tools = self.toolbox.tools
             result = await parse_final_response(model_response, self.contract, self.evidence, tools)
             error = result.error_type

@@ -39,22 +39,41 @@ OnText = Callable[[TextReader], None]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request as the server counted them. `cached_tokens` is a part of the prompt."""
+    """Tokens of one request as the server counted them.
+
+    `cached_tokens` are a part of the prompt, `reasoning_tokens` a part of the completion.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
         """Return prompt and completion together."""
         return self.prompt_tokens + self.completion_tokens
 
+    @property
+    def by_bucket(self) -> Mapping[str, int]:
+        """Return the tokens under Langfuse's names, each token in one bucket."""
+        cached = min(self.cached_tokens, self.prompt_tokens)
+        reasoning = min(self.reasoning_tokens, self.completion_tokens)
+        buckets = {
+            "input": self.prompt_tokens - cached,
+            "input_cached_tokens": cached,
+            "output": self.completion_tokens - reasoning,
+        }
+        if reasoning:  # few models count them
+            buckets["output_reasoning_tokens"] = reasoning
+        return buckets
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
         )
 
 
@@ -128,7 +147,10 @@ class LLMResponse:
         """Return it as an admin reads it in the trace; an invalid answer is kept raw."""
         if not self.tool_calls:
             return self.refusal if self.refusal is not None else self.content
-        calls = [{"name": call.name, "arguments": call.arguments} for call in self.tool_calls]
+        calls = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments}
+            for call in self.tool_calls
+        ]
         return {"content": self.content, "tool_calls": calls}
 
 

@@ -4,11 +4,12 @@ import asyncio
 import ipaddress
 import json
 import logging
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agent.engine.errors import (
@@ -32,13 +33,14 @@ from agent.engine.messages import (
     Usage,
     without_images,
 )
-from agent.engine.run import Costs, Price, Run, Span
+from agent.engine.run import Price, Run, Span
 from agent.retrying import BACKOFF
 from agent.text import pattern
 
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT_SECONDS: Final = 20.0
+MILLION: Final = 1_000_000
 TOKEN_CHARS: Final = 4  # about, to count a request that was cut off
 VERSION: Final = pattern(r"(?s)(?:-(?:v?\d|latest).*)?")
 """The rest of a name that is still the same model: nothing, a date or a version."""
@@ -57,8 +59,14 @@ class ModelChain:
 
     run: Run
     read_text: TextReader = str
-    """Returns the text of the current response so far; the loop sets it when one begins."""
+    """Returns the text of the current response so far."""
+    _first_token_ns: int | None = None
     _current: int = 0
+
+    def begin_text(self, read_text: TextReader) -> None:
+        """Take the reader of the current response, whose text begins now."""
+        self.read_text = read_text
+        self._first_token_ns = time.time_ns()
 
     async def ask(
         self, chat: Conversation, request: LLMRequest, *, attempt: int
@@ -99,38 +107,41 @@ class ModelChain:
         if limit := run.ledger.exhausted(run.limits):
             raise LimitReached(f"this turn has used up its {limit}")
         run.ledger.requests += 1
-        self.read_text = str
-        parameters = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        self.read_text, self._first_token_ns = str, None
+        settings = {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        parameters: dict[str, Any] = {k: v for k, v in settings.items() if v is not None}
         with run.span.child(
             "llm.plan",
             "generation",
             input=[*map(without_images, messages)] if run.span.recording else None,
             metadata={"step": run.ledger.requests, "attempt": attempt, "model": model.model},
             model=model.model,
-            model_parameters={k: v for k, v in parameters.items() if v is not None},
+            model_parameters=parameters,
             prompt=getattr(run.instructions, "ref", None),
             tools=tuple(request.tools),
         ) as span:
             response = await self._send(model, messages, request, span)
             self._count(response, span)
+            if response.mode in {"json_object", "json_schema"}:
+                parameters["response_format"] = response.mode
+                span.update(model_parameters=parameters)
         return response, span
 
     async def _send(
         self, model: LLM, messages: list[Message], request: LLMRequest, span: Span
     ) -> LLMResponse:
-        """Send a request; if it is cancelled, count an estimate of the tokens used so far."""
+        """Send a request; if it is cancelled, keep and count what was written until then."""
         try:
             async with asyncio.timeout_at(self.run.deadline):
                 return await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
             if request.on_text is not None:
-                written, server = self.read_text(), model.base_url
-                sizes = len(json.dumps(messages, default=str)), len(written)
-                usage = Usage(*(size // TOKEN_CHARS for size in sizes))
-                cut_off = LLMResponse(written, usage=usage, model=model.model, base_url=server)
-                self._count(cut_off, span, is_answered=bool(written))
+                cut_off = self._cut_off(model, messages)
+                span.update(name="llm.answer" if cut_off.content else None)
+                self._count(cut_off, span, is_answered=bool(cut_off.content))
             raise
-        except ModelError:
+        except ModelError as error:
+            span.update(metadata={"status": error.status, "cause": error.cause})
             raise
         except TimeoutError:
             raise DeadlinePassed("the time of this turn is used up") from None
@@ -138,17 +149,37 @@ class ModelChain:
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None
 
+    def _cut_off(self, model: LLM, messages: list[Message]) -> LLMResponse:
+        """Return the response so far, with an estimate of its tokens."""
+        written = self.read_text()
+        sizes = len(json.dumps(messages, default=str)), len(written)
+        return LLMResponse(
+            written,
+            finish_reason="cancelled",
+            usage=Usage(*(size // TOKEN_CHARS for size in sizes)),
+            model=model.model,
+            base_url=model.base_url,
+            first_token_ns=self._first_token_ns,
+        )
+
     def _count(self, response: LLMResponse, span: Span, *, is_answered: bool = True) -> None:
-        """Add a response to the ledger, and put it onto its span."""
-        costs = costs_of(response, self.run.ledger.prices)
+        """Add a response to the ledger, and put it onto its span.
+
+        An assumed price counts in the ledger only: the admin may have set another in Langfuse.
+        """
+        price = find_price(response, self.run.ledger.prices)
+        costs = (price or assume_price(response)).costs(response.usage)
         self.run.ledger.add(response.usage, costs, is_answered=is_answered)
+        metadata = {"finish_reason": response.finish_reason}
+        if response.mode:
+            metadata["mode"] = response.mode
         span.update(
             model=response.model or None,
             output=response.output,
             usage=response.usage,
             cost_usd=sum(costs.values()),
-            costs=costs,
-            metadata={"mode": response.mode} if response.mode else None,
+            costs=costs if price else None,
+            metadata=metadata,
             first_token_ns=response.first_token_ns,
         )
 
@@ -161,41 +192,53 @@ def worth_a_wait(error: Exception) -> bool | float:
     return True if wait is None else wait <= LONGEST_WAIT_SECONDS and wait
 
 
-def costs_of(response: LLMResponse, own: Mapping[str, Price]) -> Costs:
-    """Return the cost of a response at `own` prices, else at those of genai-prices.
+def find_price(response: LLMResponse, own: Mapping[str, Price]) -> Price | None:
+    """Return the price of a response among `own`, else in genai-prices; None if none is known.
 
-    A model that nobody knows is free on a local server, and costs `UNKNOWN` on any other. The first
-    look-up takes 0.2 s.
+    The first look-up takes 0.2 s.
     """
     usage, model, server = response.usage, response.model, response.base_url
     if not usage.total_tokens:
-        return FREE.costs(usage)
+        return FREE
     begun = [name for name in own if model.startswith(name)]
     if known := [name for name in begun if VERSION.fullmatch(model.removeprefix(name))]:
-        return own[max(known, key=len)].costs(usage)
-    if (published := _published_costs(usage, model, server)) is not None:
-        return published
-    if server is not None and is_local(server):
-        return FREE.costs(usage)
-    _warn_of(model)
-    return UNKNOWN.costs(usage)
+        return own[max(known, key=len)]
+    for name, url in ((model, server), (model, None), (model.rpartition("/")[2], None)):
+        with suppress(LookupError):
+            return _published_price(usage, name, url)
+    return None
 
 
-def _published_costs(usage: Usage, model: str, server: str | None) -> Costs | None:
-    """Return the cost at the prices of the server, else of the model's maker, tiers included."""
+def assume_price(response: LLMResponse) -> Price:
+    """Return the price of a model that nobody knows: free on a local server, else a high one."""
+    if response.base_url is not None and is_local(response.base_url):
+        return FREE
+    _warn_of(response.model)
+    return UNKNOWN
+
+
+def _published_price(usage: Usage, model: str, server: str | None) -> Price:
+    """Return the price of `usage` at a server, or of the model's maker, tiers included.
+
+    Raises LookupError if it is not published.
+    """
     from genai_prices import Usage as Tokens  # noqa: PLC0415 (0.2 s and 13 MB)
     from genai_prices import calc_price  # noqa: PLC0415
 
-    tokens = Tokens(
-        input_tokens=usage.prompt_tokens,
-        cache_read_tokens=usage.cached_tokens,
-        output_tokens=usage.completion_tokens,
+    prompt, cached, completion = usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
+    tokens = Tokens(input_tokens=prompt, output_tokens=completion)
+    total = calc_price(tokens, model, provider_api_url=server)
+    prompt_price = float(total.input_price) / max(1, prompt)
+    cached_price = prompt_price
+    if cached:  # what the cached tokens save tells their price
+        tokens = Tokens(input_tokens=prompt, cache_read_tokens=cached, output_tokens=completion)
+        with_cache = calc_price(tokens, model, provider_api_url=server)
+        cached_price -= float(total.input_price - with_cache.input_price) / cached
+    return Price(
+        prompt=prompt_price * MILLION,
+        cached=max(0.0, cached_price * MILLION),
+        completion=float(total.output_price) / max(1, completion) * MILLION,
     )
-    for name, url in ((model, server), (model, None), (model.rpartition("/")[2], None)):
-        with suppress(LookupError):
-            price = calc_price(tokens, name, provider_api_url=url)
-            return {"input": float(price.input_price), "output": float(price.output_price)}
-    return None
 
 
 @lru_cache(256)

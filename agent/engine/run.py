@@ -22,7 +22,7 @@ SpanType = Literal["agent", "generation", "tool", "retriever", "guardrail", "spa
 Level = Literal["DEFAULT", "WARNING", "ERROR"]
 ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
 Costs = Mapping[str, float]
-"""US dollars by bucket of tokens: `input`, with what was cached, and `output`."""
+"""US dollars by bucket of tokens, as `Usage.by_bucket` names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,14 @@ class Price(BaseModel):
 
     def costs(self, usage: Usage) -> Costs:
         """Return the cost of `usage`."""
-        cached = self.prompt if self.cached is None else self.cached
-        uncached = usage.prompt_tokens - usage.cached_tokens
+        prices = {
+            "input": self.prompt,
+            "input_cached_tokens": self.prompt if self.cached is None else self.cached,
+            "output": self.completion,
+            "output_reasoning_tokens": self.completion,
+        }
         return {
-            "input": (uncached * self.prompt + usage.cached_tokens * cached) / 1_000_000,
-            "output": usage.completion_tokens * self.completion / 1_000_000,
+            bucket: count * prices[bucket] / 1_000_000 for bucket, count in usage.by_bucket.items()
         }
 
 
@@ -145,9 +148,9 @@ class Prompt:
 class Span:
     """One node of a trace, open until its context ends. This one keeps nothing.
 
-    `agent/tracing` derives one that records. Leaving the context by an exception (cancellation
-    included) sets level ERROR and the metadata `error_type` to the exception's type name; its text
-    and stack never leave the process.
+    `agent/tracing` derives one that records. Leaving the context by an exception sets level ERROR
+    and the metadata `error_type` to the exception's type name; its text and stack never leave the
+    process. A span that is cancelled is no error: its metadata `outcome` is "stopped".
     """
 
     __slots__ = ()

@@ -108,14 +108,19 @@ class Toolbox:
         if len(self.tools) < len(all_tools):
             raise ValueError(f"two tools share a name: {[item.name for item in all_tools]}")
 
-    async def call(self, tool_call: ToolCall, run: Run) -> ToolResult:
-        """Run one call within the limits of `run`, on a span of its own."""
+    async def call(self, tool_call: ToolCall, run: Run, *, is_prefetch: bool = False) -> ToolResult:
+        """Run one call within the limits of `run`, on a span of its own.
+
+        A prefetch is a call that was not made by the model.
+        """
         if run.ledger.tool_calls >= run.limits.tool_calls:
             return _failed("limit", "the limit of tool calls is reached; answer with what is known")
         run.ledger.tool_calls += 1
         called_tool = self.tools.get(tool_call.name)
         name = f"tool.{called_tool.name if called_tool else 'unknown'}"
-        metadata = {"step": run.ledger.requests, "call_id": tool_call.id}
+        metadata: dict[str, object] = {"step": run.ledger.requests, "call_id": tool_call.id}
+        if is_prefetch:
+            metadata["prefetch"] = True
         with run.span.child(name, "tool", input=tool_call.arguments, metadata=metadata) as span:
             if called_tool is None:
                 names = ", ".join(self.tools) or "none"

@@ -278,9 +278,10 @@ def _text(content: object) -> str:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
-    details = _mapping(usage.get("prompt_tokens_details"))
-    cached = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+    read, written = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    cached = _mapping(read).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    reasoning = _mapping(written).get("reasoning_tokens")
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, reasoning)
     return Usage(*(max(0, count) if isinstance(count, int) else 0 for count in counts))
 
 

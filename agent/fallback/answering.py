@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
 
-from agent.documents.passages import Chunk, DocumentStore, best_passage, source_line
+from agent.documents.passages import (
+    Chunk,
+    DocumentStore,
+    best_passage,
+    describe_chunks,
+    source_line,
+)
 from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.merging import Context, get_exchanges, merge_exchanges
@@ -96,7 +102,7 @@ class Fallback:
             text = own_request.text
             with span.child("retrieve.documents", "retriever", input=text) as retrieval:
                 passage = await find_passage(text, own_request.language, self._documents)
-                retrieval.update(output=[passage.id] if passage else [])
+                retrieval.update(output=describe_chunks([passage] if passage else []))
             return replace(outcome, passage=passage)
         if outcome.kind == "wines":
             query = build_query(request, context).model_dump(mode="json", exclude_defaults=True)

@@ -56,6 +56,7 @@ MAX_RESULTS: Final = 20
 RANK_CONSTANT: Final = 60  # the usual one of reciprocal rank fusion
 RESULTS_SHOWN: Final = 8
 LINKS_SHOWN: Final = 3
+SEARCH_DOWN: Final = "search_failed"  # the type of the error when every search failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +177,13 @@ class Places:
 
     def to_reply(self, *messages: str) -> Reply:
         """Return the reply of a turn with these messages, in Markdown."""
+        down = (SEARCH_DOWN,) if self.is_search_down else ()
         return Reply(
             text="\n\n".join(messages),
             parts=messages,
             outcome="fallback" if self.is_search_down else self.queries.outcome,
             retries=self.queries.retry_count,
-            error_types=self.queries.error_types,
+            error_types=(*self.queries.error_types, *down),
             structured_answer=self,
             prompt=self.queries.prompt,
         )
@@ -200,15 +202,16 @@ async def find_places(
         return Places(queries, note=translate("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
         hits, errors = await _search_all(search, queries.queries)
+        is_down = len(errors) == len(queries.queries)
         results = _merge_hits(hits)
         metadata = {"found": len(results), "failed": len(errors)}
         retriever.update(output=[result.url for result in results], metadata=metadata)
         if errors:
             log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
-            retriever.update(metadata={"error": errors[0]}, level="WARNING")
+            level = "ERROR" if is_down else "WARNING"
+            retriever.update(metadata={"error": errors[0]}, level=level)
     if results:
         return Places(queries, results)
-    is_down = len(errors) == len(queries.queries)
     note = translate("place_search_failed" if is_down else "no_places")
     return Places(queries, note=note, is_search_down=is_down)
 
@@ -289,6 +292,8 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
             places = await find_places(category, place, run=run, wish=wish, search=search)
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
+        if places.is_search_down:  # the links are an answer, but an admin has to know
+            run.span.update(level="ERROR", metadata={"error_type": SEARCH_DOWN})
         shown: Sequence[Place | SearchLink]
         shown = places.results[:RESULTS_SHOWN] or places.links[:LINKS_SHOWN]
         key = "places" if places.results else "search_links"

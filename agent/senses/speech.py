@@ -150,12 +150,14 @@ async def _request(
         result = await retry(call, max_tries=MAX_TRIES, should_retry=worth_a_wait)
     except ModelError as error:
         error_type = log_failure("An audio request failed", error)
-        span.update(metadata={"error_type": error_type}, level="WARNING")
+        metadata = {"error_type": error_type, "status": error.status, "cause": error.cause}
+        span.update(metadata=metadata, level="WARNING")
     is_free = error_type or (server.base_url is not None and is_local(server.base_url))
     cost_usd = 0 if is_free else usd
     run.ledger.requests += 1
     if not error_type:
         run.ledger.answered_requests += 1
     run.ledger.cost_usd += cost_usd
-    span.update(model=server.model, cost_usd=cost_usd)
+    # The cost is of seconds or characters, not of tokens.
+    span.update(model=server.model, cost_usd=cost_usd, costs={"total": cost_usd})
     return result, error_type

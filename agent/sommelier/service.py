@@ -139,7 +139,7 @@ class Sommelier:
         concern = "none" if self._is_small or not response.answer else response.answer.concern
         safety = person.safety if concern == "none" else person.safety.with_concern(concern)
         if safety != person.safety:
-            with run.span.child("guard.care", "guardrail") as guard:
+            with run.span.child("guard.care", "guardrail", input=message) as guard:
                 guard.update(output=[concern], metadata={"detected_by": "model"})
         # Crises found by rules were handled in `answer`.
         if safety.is_crisis:  # no answer, proposals or changes

@@ -1,4 +1,4 @@
-"""Read the prompts and data sets of a project of Langfuse, and record experiments there.
+"""A project of Langfuse: its settings, the errors of its server, and its prompts.
 
 All calls of the client block on the network, so they are made in a thread or by a command. They
 raise errors of HTTP and of the client.
@@ -6,15 +6,13 @@ raise errors of HTTP and of the client.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agent.engine.errors import AgentError, quoted
 from agent.engine.run import Prompt, PromptRef
 from agent.prompts import built_in_prompts, find_prompt_error
-from agent.tracing.masking import Masking
-from agent.tracing.records import TraceRecord
 
 if TYPE_CHECKING:
     from langfuse import Langfuse
@@ -27,17 +25,19 @@ FETCH_SECONDS: Final = 5
 EVERY_SECONDS: Final = 60.0
 AWAY: Final = "Prompts cannot be fetched, the last good ones stay"
 
-Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
-"""The traces of each item of each variant; the last one has the scores."""
-
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project of Langfuse, and the version of this program."""
+    """A project of Langfuse, and what its traces say of this program.
+
+    Installations that share a project have different environments (`staging`, `production`).
+    """
 
     keys: tuple[str, str]  # public, secret
     base_url: str
     version: str = ""
+    environment: str = "default"
+    release: str = ""
 
 
 class Unavailable(AgentError):
@@ -48,13 +48,27 @@ class Unavailable(AgentError):
         self.status = status
 
 
+class Refused(Unavailable):
+    """A server will never accept what was sent. The text has the server's words."""
+
+
 def to_unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) -> Unavailable:
-    """Return an error of Langfuse's client, or of HTTP, as one line for an admin."""
+    """Return an error of Langfuse's client, or of HTTP, as one line for an admin.
+
+    It is `Refused` if the same request will fail again.
+    """
+    if isinstance(error, Unavailable):
+        return error
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
-    message = body.get("message") if isinstance(body, dict) else None
+    body = body if isinstance(body, dict) else {}
+    message, issues = body.get("message"), body.get("error")
+    if isinstance(issues, list):  # what is invalid in the request
+        message = f"{message} {issues}"
     detail = f": {quoted(message, 200)}" if isinstance(message, str) else ""
     no_answer = f"gave no usable answer ({type(error).__name__})"
     failure = f"answered HTTP {status}" if status else no_answer
+    if status in REFUSALS:
+        return Refused(f"{name} {failure}{detail}", status)
     return Unavailable(f"{name} {failure}{detail}; check {check}", status)
 
 
@@ -122,64 +136,3 @@ class ManagedPrompts:
         if problem and self._logged.get(about) != problem:
             log.warning("%s: %s", about, problem)
         self._logged[about] = problem
-
-
-def items_of(client: "Langfuse", dataset: str) -> list[Any]:
-    """Return the client's items of a data set that are not archived, in Langfuse's order."""
-    return [item for item in client.get_dataset(dataset).items if item.status == "ACTIVE"]
-
-
-def put_items(
-    client: "Langfuse", dataset: str, items: Iterable[Mapping[str, Any]], masking: Masking
-) -> None:
-    """Create a data set, or update its items by their ids, with masked data.
-
-    An item has an `id`, an `input`, an `expected_output` and `metadata`.
-    """
-    client.create_dataset(name=dataset)
-    shown = masking.content != "none"
-    for item in items:
-        client.create_dataset_item(
-            dataset_name=dataset,
-            id=item["id"],
-            # The client leaves out an item without input.
-            input=masking.value(item["input"]) if shown else {},
-            expected_output=masking.value(item["expected_output"]) if shown else None,
-            metadata=item["metadata"],
-        )
-
-
-def record_run(client: "Langfuse", dataset: str, run: str, traced: Traced) -> tuple[int, str]:
-    """Record a run as an experiment for each variant, over the items that were traced.
-
-    The task of an item only replays its recorded traces. Return how many items were recorded, and
-    the address of the last experiment.
-    """
-    from agent.tracing.delivery import observe  # noqa: PLC0415 - loads the client
-
-    stored = client.get_dataset(dataset).items
-    recorded, url = 0, ""
-    for variant, traces in traced.items():
-
-        def task(*, item: Any, traces: Any = traces, **_: Any) -> object:
-            for trace in traces[item.id]:
-                observe(client, trace)
-            for score in trace.scores.values():
-                client.score_current_span(
-                    name=score.name,
-                    value=score.value,
-                    data_type=score.kind,
-                    comment=score.comment or None,
-                )
-            return trace.root.output
-
-        result = client.run_experiment(
-            name=dataset,
-            run_name=f"{run} · {variant}",
-            data=[item for item in stored if traces.get(item.id)],
-            task=task,
-            metadata={"run": run, "variant": variant},
-        )
-        recorded += len(result.item_results)
-        url = result.experiment_url or url
-    return recorded, url

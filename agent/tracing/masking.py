@@ -91,11 +91,11 @@ class Masking:
                 model=span.model and strip_unstorable(span.model),
                 input=masking.value(span.input) if shown else None,
                 output=masking.value(span.output) if shown else None,
-                # The reason why an answer is invalid may quote it.
+                # Why an answer is invalid, or a request failed, may quote what was said.
                 metadata={
                     masking.text(key): masking.value(value)
                     for key, value in span.metadata.items()
-                    if shown or key != "reason"
+                    if shown or key not in {"reason", "cause"}
                 },
             )
             for span in trace.spans

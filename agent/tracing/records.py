@@ -4,6 +4,7 @@ Recording costs a few microseconds a span; masking, encoding and sending come la
 crash interrupted leaves nothing; it is run again, and traced whole under the ids it had.
 """
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -93,10 +94,12 @@ class TraceRecord:
         answered = [
             span for span in generations if span.name == "llm.answer" and span.level != "ERROR"
         ]
+        is_fallback = root.get("outcome") == "fallback"
         if answered:
-            first, last = generations[0].metadata["model"], answered[-1].metadata["model"]
-            is_fallback = root.get("outcome") == "fallback" or last != first
-            root |= {"model": last, "fallback": "yes" if is_fallback else "no"}
+            root["model"] = answered[-1].metadata["model"]
+            is_fallback = is_fallback or root["model"] != generations[0].metadata["model"]
+        if answered or is_fallback:
+            root["fallback"] = "yes" if is_fallback else "no"
         failed = [span.name for span in spans if span.kind == "tool" and span.level == "ERROR"]
         tags = [
             *(tag for tag in ("retried", "fallback") if root.get(tag) == "yes"),
@@ -114,9 +117,9 @@ class TraceRecord:
 class SpanRecord(Span):
     """A span that is recorded. Ids are 16 hex digits, times nanoseconds since the epoch (UTC).
 
-    Of a generation `costs` are US dollars by bucket of tokens (`input`, `input_cached_tokens`,
-    `output`), `tools` what it might call, and `first_token_ns` when its answer began. `trace` is
-    not stored.
+    Of a generation `costs` are US dollars by bucket of tokens or in `total`, None if no price is
+    known; `cost_usd` is what our ledger counts. `tools` are what it might call, `first_token_ns` is
+    when its answer began. `trace` is not stored.
     """
 
     recording: ClassVar[bool] = True
@@ -164,7 +167,9 @@ class SpanRecord(Span):
         self.trace.scores[name] = ScoreRecord(name, value, type, comment)
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if error is not None:
+        if error is not None and issubclass(error, asyncio.CancelledError):
+            self.update(metadata={"outcome": "stopped"})
+        elif error is not None:
             self.update(level="ERROR", metadata={"error_type": error.__name__})
         now = time.time_ns()
         is_root = self.parent_id is None

@@ -4,7 +4,6 @@ In the product a trace is kept in the commit that ends its turn; here many trace
 """
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,7 @@ from agent.tracing.langfuse_project import Project
 from agent.tracing.records import TraceRecord
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
-from bot.tracing import MAX_BATCH, Channel, Exporter, score_channel, trace_channel
+from bot.tracing import MAX_BATCH, Exporter, export_queues
 from db.engine import Sessions, create_engine
 from db.models import Base
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -63,9 +62,9 @@ def make(base_url: str) -> Candidate:
     store = SqlTraceStore(sessions, rows=rows)
     api = LangfuseApi(Project(KEYS, base_url), seconds=30)
 
-    async def channels() -> Sequence[Channel]:
-        return [trace_channel(api, sessions), score_channel(api, sessions)]
+    async def open_backend() -> LangfuseApi:
+        return api
 
-    traces = Traces(Exporter(channels), folder, store)
+    traces = Traces(Exporter(open_backend, *export_queues(sessions)), folder, store)
     made = ours.make(base_url, traces.keep)
     return Candidate(made.answer, traces.flush)

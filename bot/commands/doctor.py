@@ -23,13 +23,15 @@ from agent.mcp import open_servers, read_servers
 from bot.commands.local_models import find_servers
 from bot.commands.output import build_table, open_settings, print_table
 from bot.resources import model_of, open_engine, require_newest_schema
-from bot.tracing import langfuse_api, otlp_backend
+from bot.tracing import describe_refusals, langfuse_api, otlp_backend
 from config import Settings, SettingsError
 from db.documents.store import SqlDocumentStore
-from db.engine import DatabaseUnusable, Sessions, find_revision
+from db.engine import REVISION, DatabaseUnusable, Sessions, find_revision
 from db.wines.catalogue import SqlCatalogue
 
 LANGFUSE_SECONDS: Final = 5
+LOWEST_LANGFUSE: Final = (4, 16)
+"""The oldest version of Langfuse that was tried (docs/admin.md)."""
 CHECK_SECONDS: Final = 120
 """The time limit of a check. A local model server may have to load the model first."""
 KEY_ADVICE: Final = (
@@ -174,17 +176,32 @@ async def check_tracing(settings: Settings) -> str:
             "LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT, to send them too"
         )
     if settings.langfuse_keys:
-        client = await langfuse_api(settings, LANGFUSE_SECONDS)
-        async with aclosing(client), client.bounded():
-            projects = await client.api.projects.get(request_options={"max_retries": 0})
-        names = ", ".join(project.name for project in projects.data)
-        destination = names or settings.langfuse_base_url
+        destination = await _check_langfuse(settings)
     else:
         async with aclosing(await otlp_backend(settings)) as backend:
             await backend.export(b"")  # an empty export tests the address and the headers
         destination = str(settings.otel_exporter_otlp_endpoint)
+    async with open_engine(settings) as engine:
+        is_readable = await find_revision(engine) == REVISION
+        if is_readable and (refusals := await describe_refusals(Sessions(engine))):
+            raise SettingsError(f"traces go to {destination}, but {refusals}")
     has_own_key = "trace_user_key" in settings.model_fields_set
     return f"traces go to {destination}" + ("" if has_own_key else f"; {KEY_ADVICE}")
+
+
+async def _check_langfuse(settings: Settings) -> str:
+    """Return the project and the version of the server; raise SettingsError if it is too old."""
+    client = await langfuse_api(settings, LANGFUSE_SECONDS)
+    async with aclosing(client), client.bounded():
+        projects = await client.api.projects.get(request_options={"max_retries": 0})
+        health = await client.api.health.health(request_options={"max_retries": 0})
+    names = ", ".join(project.name for project in projects.data)
+    server = f"{names or settings.langfuse_base_url} (Langfuse {health.version})"
+    numbers = [part for part in health.version.lstrip("v").split(".") if part.isdecimal()]
+    if numbers and tuple(map(int, numbers)) < LOWEST_LANGFUSE:
+        lowest = ".".join(map(str, LOWEST_LANGFUSE))
+        raise SettingsError(f"{server} is too old: update it to {lowest} or later")
+    return server
 
 
 CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {

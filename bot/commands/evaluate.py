@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -32,14 +32,8 @@ from agent.memory.tools import memory_tools
 from agent.prompts import built_in_prompts, find_prompt_error
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
-from agent.tracing.langfuse_project import (
-    ManagedPrompts,
-    fetch_prompt,
-    items_of,
-    put_items,
-    record_run,
-    to_unavailable,
-)
+from agent.tracing.experiments import Recorded, items_of, put_items, record_run
+from agent.tracing.langfuse_project import ManagedPrompts, fetch_prompt, to_unavailable
 from agent.tracing.records import TraceRecord
 from bot.commands.output import (
     build_table,
@@ -50,7 +44,7 @@ from bot.commands.output import (
     write_file,
 )
 from bot.resources import model_of, open_database, open_embedder, research_tools, run_of
-from bot.tracing import PROMPT_LABEL, langfuse_of, masking_of
+from bot.tracing import PROMPT_LABEL, langfuse_api, langfuse_of, masking_of
 from config import Settings
 from db.documents.store import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
@@ -222,7 +216,7 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
 
 def _record(settings: Settings, name: str, title: str, results: Sequence[Result]) -> None:
     """Record the results as experiments in Langfuse; warn if that fails."""
-    client, masking = langfuse_of(settings), masking_of(settings)
+    masking = masking_of(settings)
     is_in_langfuse = name.startswith(LANGFUSE_PREFIX)
     stored_name = name.removeprefix(LANGFUSE_PREFIX)
     dataset = stored_name if is_in_langfuse else f"sommelier-{Path(name).stem}"
@@ -232,16 +226,24 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
         item_id = result.case.item_id if is_in_langfuse else items[result.case.id]["id"]
         traces = [masking.trace(trace) for trace in result.traces]
         traces_by_variant.setdefault(result.variant, {})[item_id] = traces
+
+    async def record() -> Recorded:
+        async with aclosing(await langfuse_api(settings)) as api:
+            return await record_run(api, dataset, title, traces_by_variant)
+
     try:
         if not is_in_langfuse:
-            put_items(client, dataset, items.values(), masking)
-        recorded, url = record_run(client, dataset, title, traces_by_variant)
+            put_items(langfuse_of(settings), dataset, items.values(), masking)
+        recorded = asyncio.run(record())
     except Exception as error:
         log.warning("This run is not recorded: %s", to_unavailable(error))
         return
-    lost = len(results) - recorded
+    lost = len(results) - recorded.items
     note = f", {lost} lost" if lost else ""
-    typer.echo(f"Langfuse: {recorded} recorded{note}, see {url}", err=True)
+    counts = f"{recorded.items} recorded{note}, with {recorded.scores} scores"
+    typer.echo(f"Langfuse: {counts}, see {recorded.url}", err=True)
+    if refused := recorded.refused:
+        log.warning("%d scores are not recorded, the last: %s", len(refused), refused[-1])
 
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:

@@ -13,7 +13,7 @@ from bot.console import to_rich_text
 from bot.look_ups import CommandName, parse_look_up
 from bot.question import Question
 from bot.resources import open_resources
-from bot.tracing import send_traces
+from bot.tracing import open_exporter
 from bot.turn import TurnRunner
 
 SESSION: Final = "cli"
@@ -58,7 +58,7 @@ def _look_up(name: CommandName, arguments: str) -> Any:
     async def run_turn() -> Reply:
         async with (
             open_resources(settings) as resources,
-            send_traces(settings, resources.sessions),
+            open_exporter(settings, resources.sessions),
         ):
             look_up = parse_look_up(name, arguments, resources)
             if isinstance(look_up, str):

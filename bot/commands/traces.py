@@ -6,9 +6,10 @@ Traces contain untrusted text, so they are shown without markup and control char
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.table import Column, Table
@@ -25,10 +26,15 @@ from bot.commands.output import (
     to_one_line,
     write_file,
 )
-from bot.tracing import masking_of
+from bot.tracing import Exporter, describe_refusals, export_queues, masking_of, trace_backend
+from config import Settings
+from db.engine import Sessions
 from db.models import TraceRow
 from db.repositories.traces import SqlTraceStore, to_datetime
 from db.repositories.turns import export_turns
+
+if TYPE_CHECKING:
+    from agent.tracing.delivery import Backend
 
 NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
@@ -57,9 +63,9 @@ def list_traces(
     ] = False,
 ) -> None:
     """Show the turns: first those that failed, then those that fell back, then the newest."""
-    since = _days_ago(days)
+    settings, since = open_settings(), _days_ago(days)
     traces = run_with_database(
-        open_settings(),
+        settings,
         lambda sessions: SqlTraceStore(sessions).list_summaries(limit, since=since, failed=failed),
     )
     if not traces:
@@ -67,6 +73,8 @@ def list_traces(
         return
     print_table(trace_table(traces))
     typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
+    if refusals := run_with_database(settings, describe_refusals):
+        print_text(refusals)
 
 
 @app.command("show")
@@ -83,6 +91,29 @@ def show_trace(
     except LookupError as error:
         fail(f"{error}; see `sommelier traces list`")
     typer.echo(trace_text(trace, full=full))
+
+
+@app.command("resend")
+def resend() -> None:
+    """Send again what the server refused, for example after an update of the server."""
+    settings = open_settings()
+    if not settings.sends_traces:
+        fail("there is no server for traces: see `sommelier doctor`", 2)
+    print_text(run_with_database(settings, lambda sessions: _resend(settings, sessions)))
+
+
+async def _resend(settings: Settings, sessions: Sessions) -> str:
+    """Send refused rows, and return what became of them."""
+    queues = export_queues(sessions)
+    count = sum([await queue.resend() for queue in queues])
+    async with aclosing(await trace_backend(settings)) as backend:
+
+        async def open_backend() -> "Backend":
+            return backend
+
+        if await Exporter(open_backend, *queues).send_due():
+            return f"{count} wait, and are sent when the server takes them."
+    return await describe_refusals(sessions) or f"{count} sent again."
 
 
 @app.command("export")

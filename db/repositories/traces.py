@@ -7,7 +7,8 @@ its deletion was exported. Later feedback gets a new id, since Langfuse deletes 
 
 import logging
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -32,6 +33,8 @@ REFUSED: Final = "refused"
 
 Rows = Sequence[Row[Any]]
 Q = TypeVar("Q", TraceRow, ScoreRow)
+
+DELETION_DELAY: Final = timedelta(minutes=2)
 
 LAST: Final = "last"
 MAX_QUESTION_CHARS: Final = 200  # in lists of traces
@@ -72,26 +75,38 @@ class TraceRows:
             ScoreRecord("user_feedback", liked, "BOOLEAN", self.masking.words(turn.comment)),
             ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL"),
         ):
-            is_score = (ScoreRow.trace_id == turn.trace_id) & (ScoreRow.name == score.name)
-            # Lock the rows, so that an exporter cannot mark a changed score as sent.
-            stored = select(ScoreRow).where(is_score).with_for_update()
-            rows = (await session.scalars(stored)).all()
-            row = next((row for row in rows if row.value is not None), None)
-            if row is None and score.value is not None:
-                suffix = f"-{len(rows)}" if rows else ""
-                row = ScoreRow(
-                    score_id=f"{turn.trace_id}-{score.name}{suffix}",
-                    trace_id=turn.trace_id,
-                    observation_id=turn.root_id,
-                    at=turn.at,
-                )
-                session.add(row)
-            if row is not None:
-                row.name, row.value, row.kind, row.comment = astuple(score)
-                self._queued(row, now)
+            await self._save_score(session, turn, score, now)
 
-    def _queued(self, row: Q, now: datetime) -> Q:
-        row.state, row.due_at = WAITING if self.is_exported else KEPT, now
+    async def _save_score(
+        self, session: AsyncSession, turn: TurnRow, score: ScoreRecord, now: datetime
+    ) -> None:
+        is_score = (ScoreRow.trace_id == turn.trace_id) & (ScoreRow.name == score.name)
+        # Lock the rows, so that an exporter cannot mark a changed score as sent.
+        stored = select(ScoreRow).where(is_score).with_for_update()
+        rows = (await session.scalars(stored)).all()
+        row = next((row for row in rows if row.value is not None), None)
+        if row is None and score.value is None:
+            return
+        if row is None:
+            suffix = f"-{len(rows)}" if rows else ""
+            row = ScoreRow(
+                score_id=f"{turn.trace_id}-{score.name}{suffix}",
+                trace_id=turn.trace_id,
+                observation_id=turn.root_id,
+                at=turn.at,
+                due_at=now,
+            )
+            session.add(row)
+        row.name, row.value, row.kind, row.comment = astuple(score)
+        # A row that is being sent is due when its claim ends, so that the older value is not the
+        # one that stays.
+        due_at = max(now, row.due_at)
+        # Langfuse takes scores into a queue, and a deletion must not overtake its score there.
+        self._queued(row, due_at + DELETION_DELAY if row.value is None else due_at)
+
+    def _queued(self, row: Q, due_at: datetime) -> Q:
+        row.state, row.refusal = WAITING if self.is_exported else KEPT, ""
+        row.due_at = due_at
         return row
 
 
@@ -181,14 +196,36 @@ class RowQueue(SqlRepository):
             rows: Rows = (await session.execute(claimed)).all()
             return rows
 
+    @asynccontextmanager
+    async def claimed(self, limit: int, lease: timedelta) -> AsyncIterator[Rows]:
+        """Claim rows for the block; those that it does not settle are due again at its end."""
+        rows = await self.claim(limit, lease)
+        try:
+            yield rows
+        finally:
+            if rows:
+                await self.release(rows)
+
     async def resume(self) -> None:
         """Make all waiting rows due. Call it only when no other process exports."""
         waiting = update(self._table).where(self._table.c.state == WAITING)
         await self._write(waiting.values(due_at=self.now()))
 
-    async def settle(self, rows: Rows, *, refused: bool = False) -> None:
-        """Mark rows as sent or refused, except those that changed since they were claimed."""
-        await self._change(rows, state=REFUSED if refused else SENT)
+    async def settle(self, rows: Rows, *, refusal: str = "") -> None:
+        """Mark rows as sent, or as refused in the server's words, unless they changed meanwhile."""
+        state = REFUSED if refusal else SENT
+        await self._change(rows, state=state, refusal=refusal, due_at=self.now())
+
+    async def resend(self) -> int:
+        """Make all refused rows due; return their number."""
+        refused = update(self._table).where(self._table.c.state == REFUSED)
+        return await self._write(refused.values(state=WAITING, due_at=self.now()))
+
+    async def find_refusal(self) -> str:
+        """Return the server's words for the row that it refused last; "" if there is none."""
+        refused = select(self._table.c.refusal).where(self._table.c.state == REFUSED)
+        found = await self._values(refused.order_by(self._table.c.due_at.desc()).limit(1))
+        return found[0] if found else ""
 
     async def release(self, rows: Rows) -> None:
         """Make the unsettled rows among `rows` due again."""

@@ -164,9 +164,13 @@ def test_doctor_finds_nothing_wrong_on_an_empty_machine_nor_with_everything_conf
     for text in (
         "this is @sommelier_test_bot",
         "gave a valid answer after 1 request(s)",
-        "traces go to Sommelier; set TRACE_USER_KEY",
+        "traces go to Sommelier (Langfuse 4.16.0); set TRACE_USER_KEY",
     ):
         assert text in done.stdout
+    otlp_receiver.version = "4.9.2"
+    done = sommelier_here("doctor", environment=environment, **traced_to(otlp_receiver))
+    assert "✗ tracing: Sommelier (Langfuse 4.9.2) is too old: update it to 4.16" in done.stdout
+    assert done.returncode == 1
 
 
 def test_doctor_reports_problems_without_secrets(

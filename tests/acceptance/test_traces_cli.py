@@ -16,10 +16,12 @@ from db.engine import Sessions, create_engine
 from db.models import TurnRow
 from db.repositories.traces import SqlTraceStore
 from db.repositories.turns import EndedTurn, TurnRepository
+from tests.acceptance.test_end_to_end import traced_to
 from tests.commands import empty_home, sommelier_here
+from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import eventually
 from tests.processes import Process
-from tests.traces import bare_trace, retried_trace, save_traces
+from tests.traces import bare_trace, deliver, retried_trace, save_traces
 
 ADA, CHAT = 8_123_456_789, 8_123_456_789
 GOOD, RETRIED, FAILED = "1" * 32, "ab" * 16, "c" * 32
@@ -132,6 +134,32 @@ def test_disliked_turns_can_be_exported_and_evaluated(
     run(filled, "export", str(file))
     kinds = [json.loads(line)["kind"] for line in file.read_text("utf-8").splitlines()]
     assert kinds == ["turn", "disliked", "turn"]
+
+
+def test_what_a_server_refused_is_shown_and_sent_again(
+    stocked: Path, tmp_path: Path, otlp_receiver: OtlpReceiver
+) -> None:
+    shutil.copytree(stocked, tmp_path / "data")
+    (database,) = tmp_path.rglob("*.sqlite3")
+    otlp_receiver.refused_scores = {"outcome"}
+
+    async def send() -> None:
+        engine = create_engine(f"sqlite+aiosqlite:///{database}")
+        await deliver(otlp_receiver, Sessions(engine), retried_trace())
+        await engine.dispose()
+
+    asyncio.run(send())
+    settings = empty_home(tmp_path) | traced_to(otlp_receiver)
+    refusal = "1 of the scores were refused: Langfuse answered HTTP 400: outcome is no score here"
+    assert refusal in run(settings, "list")
+    doctor = sommelier_here("doctor", environment=settings)
+    assert refusal in doctor.stdout
+    assert doctor.returncode == 1
+    assert refusal in run(settings, "resend")
+    otlp_receiver.refused_scores.clear()
+    assert run(settings, "resend") == "1 sent again.\n"
+    assert otlp_receiver.scores_of(retried_trace().trace_id)["outcome"] == "fallback"
+    assert "refused" not in run(settings, "list")
 
 
 async def test_the_admin_page_is_served_locally(filled: dict[str, str]) -> None:

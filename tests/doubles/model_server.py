@@ -30,6 +30,7 @@ class Step:
     usage: tuple[int, int] | None = None
     """Prompt and completion tokens; None counts a token for every 4 characters."""
     cached: int = 0
+    reasoning: int = 0
     body: bytes = b""
     status: int = 200
     content_type: str = "application/json"
@@ -316,6 +317,7 @@ class ModelServer(LoopbackServer):
                 "completion_tokens": usage.completion,
                 "total_tokens": usage.prompt + usage.completion,
                 "prompt_tokens_details": {"cached_tokens": usage.cached},
+                "completion_tokens_details": {"reasoning_tokens": step.reasoning},
             },
         }
 

@@ -1,17 +1,19 @@
-"""Imitate a Langfuse server: store what its client sends, and answer its queries."""
+"""Imitate a Langfuse server, version 4.16: store what its client sends, and answer its queries."""
 
 import base64
 import gzip
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from langfuse.api import CreateScoreRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -23,6 +25,13 @@ Mode = Literal["ok", "503", "500", "401", "other", "black_hole"]
 Tree = tuple[str, str, list["Tree"]]
 """The name, type and children of an observation."""
 
+VERSION = "4.16.0"
+PRICES = {
+    "gpt-4o": {"input": 2.5e-6, "input_cached_tokens": 1.25e-6, "output": 10e-6},
+    "gpt-4o-mini": {"input": 0.15e-6, "input_cached_tokens": 0.075e-6, "output": 0.6e-6},
+    "house-model": {"input": 1.0, "output": 2.0},
+}
+"""What models cost in this server: US dollars a token. The admin added the last one."""
 STATUS = {0: "unset", 1: "ok", 2: "error"}
 OBSERVATION = "langfuse.observation."
 EXPERIMENT = "langfuse.experiment."
@@ -66,11 +75,30 @@ class Span:
     model = property(lambda self: self._observation("model.name"))
     usage = property(lambda self: self._observation("usage_details"))
     cost = property(lambda self: self._observation("cost_details"))
+    message = property(lambda self: self._observation("status_message"))
     metadata = property(lambda self: self._with_prefix(f"{OBSERVATION}metadata."))
     experiment = property(lambda self: self._with_prefix(EXPERIMENT))
     tags = property(lambda self: list(self.attributes.get("langfuse.trace.tags", [])))
     session = property(lambda self: self.attributes.get("session.id"))
     user = property(lambda self: self.attributes.get("user.id"))
+
+    @property
+    def total_cost(self) -> float | None:
+        """Return what the server shows as the cost, None if it shows none.
+
+        A cost that was sent counts as it is. Else the tokens are priced, and where none were sent
+        they are counted in the input and the output, also of a request that failed.
+        """
+        if sent := self.cost:
+            if "total" in sent:
+                return float(sent["total"])
+            return float(sum(sent.values())) if sent.keys() <= {"input", "output"} else None
+        prices = PRICES.get(self.model)
+        if prices is None:
+            return None
+        counted = {"input": count_tokens(self.input), "output": count_tokens(self.output)}
+        usage = self.usage or counted
+        return sum(count * prices.get(bucket, 0) for bucket, count in usage.items())
 
 
 @dataclass
@@ -86,7 +114,9 @@ class OtlpReceiver(LoopbackServer):
     """The server, with its traces, scores, prompts and datasets; `LANGFUSE_BASE_URL` is `base_url`.
 
     It only accepts its own keys. Each server has another `public_key`, because Langfuse keeps one
-    client per public key until the process ends. Spans and scores replace those with their id.
+    client per public key until the process ends. Spans and scores are merged with those of the same
+    id. Scores are taken one by one, not in lists, and pass through a queue: one that is deleted
+    while it `holds_scores` there stays.
 
     `mode` is the answer to all requests: "ok", the status of an error, unexpected JSON ("other"),
     or none ("black_hole").
@@ -99,9 +129,10 @@ class OtlpReceiver(LoopbackServer):
                 self._route("POST", f"{api}/otel/v1/traces", self._traces),
                 self._route("GET", f"{api}/v2/observations", self._list_observations),
                 self._route("DELETE", f"{api}/traces", self._delete_traces),
-                self._route("POST", f"{api}/scores", self._store_scores),
+                self._route("POST", f"{api}/scores", self._store_score),
                 self._route("DELETE", f"{api}/scores/{{score_id}}", self._delete_score),
                 self._route("GET", f"{api}/projects", self._projects),
+                self._route("GET", f"{api}/health", self._health),
                 self._route("POST", f"{api}/v2/prompts", self._create_prompt),
                 self._route("GET", f"{api}/v2/prompts/{{name:path}}", self._prompt),
                 self._route("POST", f"{api}/v2/datasets", self._create_dataset),
@@ -111,7 +142,11 @@ class OtlpReceiver(LoopbackServer):
             ]
         )
         self.mode: Mode = mode
+        self.version = VERSION
         self.can_delete_scores = True
+        self.holds_scores = False
+        self.refused_scores: set[str] = set()
+        """The names of scores that are refused."""
         self.public_key = f"pk-lf-test-{next(_server_numbers)}"
         self.secret_key = "sk-lf-test"
         self.spans: list[Span] = []
@@ -122,6 +157,7 @@ class OtlpReceiver(LoopbackServer):
         self.datasets: dict[str, JsonObject] = {}
         self.items: dict[str, JsonObject] = {}
         self._scores: dict[str, JsonObject] = {}
+        self._queued_scores: list[JsonObject] = []
 
     def _route(self, method: str, path: str, handle: Handler) -> Route:
         async def endpoint(request: Request) -> Response:
@@ -133,6 +169,16 @@ class OtlpReceiver(LoopbackServer):
     @property
     def scores(self) -> list[JsonObject]:
         return list(self._scores.values())
+
+    @property
+    def total_cost(self) -> float:
+        return sum(span.total_cost or 0 for span in self.spans)
+
+    def store_queued_scores(self) -> None:
+        """Store the scores that wait in the queue."""
+        for score in self._queued_scores:
+            self._scores[score["id"]] = self._scores.get(score["id"], {}) | score
+        self._queued_scores.clear()
 
     def scores_of(self, trace_id: str) -> dict[str, Any]:
         return {s["name"]: s["value"] for s in self.scores if s["traceId"] == trace_id}
@@ -208,8 +254,11 @@ class OtlpReceiver(LoopbackServer):
         return None
 
     async def _traces(self, request: Request) -> Response:
-        new_spans = parse_spans(await request.body())
-        spans = {(span.trace_id, span.span_id): span for span in [*self.spans, *new_spans]}
+        spans = {(span.trace_id, span.span_id): span for span in self.spans}
+        for span in parse_spans(await request.body()):
+            known = spans.get((span.trace_id, span.span_id), span)
+            merged = replace(span, attributes=known.attributes | span.attributes)
+            spans[span.trace_id, span.span_id] = merged
         self.spans = [*spans.values()]
         return Response(b"", media_type="application/x-protobuf")
 
@@ -231,15 +280,27 @@ class OtlpReceiver(LoopbackServer):
         self._scores = {k: v for k, v in self._scores.items() if v["traceId"] not in deleted}
         return JSONResponse({"message": "Traces deleted successfully"})
 
-    async def _store_scores(self, request: Request) -> Response:
-        self._scores |= {score["id"]: score for score in await request.json()}
-        return JSONResponse({"message": "Accepted"}, 202)
+    async def _store_score(self, request: Request) -> Response:
+        score = await request.json()
+        try:
+            CreateScoreRequest.model_validate(score)
+        except ValidationError:  # a list of scores, too
+            issues = [{"code": "invalid_type", "path": [], "message": "expected a score"}]
+            return JSONResponse({"message": "Invalid request data", "error": issues}, 400)
+        if score["name"] in self.refused_scores:
+            return JSONResponse({"message": f"{score['name']} is no score here"}, 400)
+        self._queued_scores.append(score)
+        if not self.holds_scores:
+            self.store_queued_scores()
+        return JSONResponse({"id": score["id"]})
+
+    async def _health(self, request: Request) -> Response:
+        return JSONResponse({"status": "OK", "version": self.version})
 
     async def _delete_score(self, request: Request) -> Response:
         if not self.can_delete_scores:
             return Response(status_code=405)
-        if self._scores.pop(request.path_params["score_id"], None) is None:
-            return _not_found("Score")
+        self._scores.pop(request.path_params["score_id"], None)
         return JSONResponse({"message": "Score deletion request received"}, 202)
 
     async def _projects(self, request: Request) -> Response:
@@ -312,9 +373,7 @@ def to_observation(span: Span) -> JsonObject:
 
 def prompt_to_json(name: str, version: Version) -> JsonObject:
     return {
-        **{"id": f"{name}-{version.number}", "projectId": "project-1", "createdBy": "API"},
-        **{"isActive": None, "config": {}, "tags": []},
-        **TIMES,
+        **{"config": {}, "tags": []},
         "name": name,
         "version": version.number,
         "type": "text" if isinstance(version.prompt, str) else "chat",
@@ -322,6 +381,10 @@ def prompt_to_json(name: str, version: Version) -> JsonObject:
         "labels": version.labels,
         **{"commitMessage": None, "resolutionGraph": None},
     }
+
+
+def count_tokens(content: object) -> int:
+    return 0 if content is None else len(json.dumps(content)) // 4
 
 
 def _nested(span: Span, spans: Sequence[Span]) -> Tree:

@@ -104,7 +104,7 @@ async def test_r003_7_the_trace_holds_retry_count_and_error_types(
     assert all(child.usage and child.usage.prompt_tokens for child in answers)
     for child in answers:
         assert child.model == "gpt-4o"
-        assert child.model_parameters == {"max_tokens": 1500}
+        assert child.model_parameters == {"max_tokens": 1500, "response_format": "json_object"}
         assert child.cost_usd
         assert child.metadata.items() >= {"mode": "json_object", "model": "gpt-4o"}.items()
     assert [child.level for child in answers] == ["WARNING", "WARNING", "DEFAULT"]

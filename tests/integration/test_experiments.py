@@ -1,6 +1,7 @@
 """Evaluation runs as experiments in Langfuse, through its client."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,10 @@ def mine(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_run_records_an_experiment_for_each_variant(configured: OtlpReceiver, mine: str) -> None:
+def test_a_run_records_an_experiment_for_each_variant(
+    configured: OtlpReceiver, model_server: ModelServer, mine: str
+) -> None:
+    model_server.default = replace(answer_json(INFORMATIONAL), seconds=0.1)
     status, saved, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--model", "mini")
     assert status == 0
     linked, run = configured.experiments, saved["run"]
@@ -62,7 +66,14 @@ def test_a_run_records_an_experiment_for_each_variant(configured: OtlpReceiver, 
             assert [span.name for span in turns] == ["turn", "turn"]
             assert {span.session for span in turns} == {f"eval:{run}"}
             assert all(span.experiment["name"] == name for span in turns)
-    assert "Langfuse: 4 recorded, see " in said
+            # The times are those of the turns, and not those of the recording.
+            assert root.start == min(span.start for span in turns)
+            assert root.end == max(span.end for span in turns)
+            assert all(span.end - span.start > 0.1 for span in turns)
+            assert (root.user, root.session) == ("eval", f"eval:{run}")
+            assert root.attributes["langfuse.trace.name"] == "chat"
+            assert "model:" in " ".join(root.tags)
+    assert f"Langfuse: 4 recorded, with {len(configured.scores)} scores, see " in said
     assert "/project/project-1/experiments/results?baseline=" in said
 
 
@@ -128,3 +139,10 @@ def test_a_failure_of_langfuse_is_a_warning(mode: Any, configured: OtlpReceiver,
     assert "Prompts cannot be fetched, the last good ones stay: Langfuse " in said
     assert "This run is not recorded: Langfuse " in said
     assert "recorded, see" not in said
+
+
+def test_a_run_counts_the_scores_that_langfuse_took(configured: OtlpReceiver, mine: str) -> None:
+    configured.refused_scores = {"eval_seconds"}
+    _, _, said = sommelier_eval("run", mine, "--model", "gpt-4o")
+    assert f"Langfuse: 2 recorded, with {len(configured.scores)} scores, see " in said
+    assert "2 scores are not recorded, the last: Langfuse answered HTTP 400: eval_s" in said

@@ -1,24 +1,27 @@
 """Traces and scores on their way out of the database: none is lost, whatever happens."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import cast
 
 import pytest
 from sqlalchemy import update
 
-from agent.tracing.langfuse_project import Unavailable
+from agent.tracing.delivery import Backend
+from agent.tracing.langfuse_project import Refused, Unavailable
 from agent.tracing.records import ScoreRecord, TraceRecord
 from bot.metrics import Metrics
-from bot.tracing import CLAIM_TIME, MAX_BATCH, Channel, Exporter
+from bot.tracing import CLAIM_TIME, MAX_BATCH, SCORE_CLAIM_TIME, Exporter, export_queues
 from db.engine import Sessions
 from db.models import TraceRow, TurnRow
-from db.repositories.traces import RowQueue, Rows, SqlTraceStore, TraceRows
+from db.repositories.traces import DELETION_DELAY, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.otlp import OtlpReceiver
-from tests.traces import NOON, bare_trace, export, exporter_to, save_traces
+from tests.traces import NOON, bare_trace, exporter_to, save_traces
 
+Traces = Sequence[TraceRecord]
 EXPORTED = TraceRows(is_exported=True)
 WAITS = [2, 4, 8, 16, 32, 64, 128, 256, 300]
 
@@ -56,19 +59,20 @@ def queue(sessions: Sessions, clock: Clock) -> RowQueue:
 class Server:
     """Accepts traces, and remembers which; `answer` may raise before it does."""
 
-    answer: Callable[[Rows], int] = lambda traces: 0
+    answer: Callable[[Traces], int] = lambda traces: 0
     accepted: list[str] = field(default_factory=list)
+    takes_scores = False
 
-    async def send(self, traces: Rows) -> int:
+    async def send_traces(self, traces: Traces) -> int:
         refused = self.answer(traces)
         self.accepted += [trace.trace_id for trace in traces]
         return refused
 
     def exporter(self, queue: RowQueue) -> Exporter:
-        async def channels() -> list[Channel]:
-            return [Channel("traces", queue, self.send)]
+        async def open_backend() -> Backend:
+            return cast("Backend", self)
 
-        return Exporter(channels)
+        return Exporter(open_backend, queue, queue)
 
 
 async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
@@ -112,11 +116,9 @@ async def test_a_trace_that_changes_while_it_is_sent_is_sent_again(
 
 
 async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: RowQueue) -> None:
-    def picky(traces: Rows) -> int:
+    def picky(traces: Traces) -> int:
         if any(found.trace_id == trace(6).trace_id for found in traces):
-            raise Unavailable("HTTP 400", 400)
-        if any(found.trace_id == trace(7).trace_id for found in traces):
-            raise KeyError("what cannot be encoded")
+            raise Refused("Langfuse answered HTTP 400: too long", 400)
         return 0
 
     await save_traces(store, [trace(number) for number in range(10)])
@@ -125,9 +127,15 @@ async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: Row
     metrics = Metrics()
     exporter.on_loss = metrics.count_dropped_traces
     assert await exporter.send_due() == 0
-    assert len(server.accepted) == len(set(server.accepted)) == 8
-    assert await queue.count_by_state() == {"refused": 2, "sent": 8}
-    assert "sommelier_traces_dropped 2" in metrics.to_text()
+    assert len(server.accepted) == len(set(server.accepted)) == 9
+    assert await queue.count_by_state() == {"refused": 1, "sent": 9}
+    assert await queue.find_refusal() == "Langfuse answered HTTP 400: too long"
+    assert "sommelier_traces_dropped 1" in metrics.to_text()
+    server.answer = lambda traces: 0
+    assert await queue.resend() == 1
+    assert await exporter.send_due() == 0
+    assert await queue.count_by_state() == {"sent": 10}
+    assert await queue.find_refusal() == ""
 
 
 async def test_a_trace_that_cannot_be_read_costs_itself_alone(
@@ -164,7 +172,7 @@ async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(
 async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
     store: SqlTraceStore, queue: RowQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(traces: Rows) -> int:
+    def fail(traces: Traces) -> int:
         raise Unavailable("the keys are not known (HTTP 401)", 401)
 
     await save_traces(store, [trace(1)])
@@ -179,21 +187,71 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
     assert await queue.count_by_state() == {"sent": 1}
 
 
-async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
-    sessions: Sessions, otlp_receiver: OtlpReceiver
-) -> None:
-    """Langfuse deletes some time after it was told to, whatever has the id by then."""
+@pytest.fixture
+async def turns(sessions: Sessions, clock: Clock) -> TurnRepository:
+    """The turns of a bot, of which the first is traced."""
     known, turn = trace(1), TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered")
     turn.trace_id, turn.root_id = known.trace_id, known.root.span_id
-    turns = TurnRepository(sessions, rows=EXPORTED)
+    turns = TurnRepository(sessions, clock, EXPORTED)
     await turns.save(EndedTurn(turn, (), known))
+    return turns
+
+
+async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
+    turns: TurnRepository, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
+) -> None:
+    """Langfuse deletes some time after it was told to, whatever has the id by then."""
     otlp_receiver.can_delete_scores = False
-    await turns.rate(1, "liked")
-    await export(sessions, otlp_receiver)
-    await turns.rate(1, None)
-    assert await export(sessions, otlp_receiver) == 0
-    await turns.rate(1, "disliked")
-    assert await export(sessions, otlp_receiver) == 0
+    for verdict in ("liked", None, "disliked"):
+        await turns.rate(1, verdict)
+        clock.at += DELETION_DELAY
+        async with exporter_to(otlp_receiver, sessions, clock) as exporter:
+            assert await exporter.send_due() == 0
     ids = [score["id"] for score in otlp_receiver.scores if score["name"] == "user_feedback"]
     name = f"{trace(1).trace_id}-user_feedback"
     assert ids == [name, f"{name}-1"]
+
+
+async def test_a_verdict_that_is_withdrawn_at_once_does_not_stay(
+    turns: TurnRepository, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
+) -> None:
+    otlp_receiver.holds_scores = True
+    async with exporter_to(otlp_receiver, sessions, clock) as exporter:
+        await turns.rate(1, "disliked")
+        assert await exporter.send_due() == 0
+        await turns.rate(1, None)
+        assert await exporter.send_due() == 0
+        otlp_receiver.store_queued_scores()
+        clock.at += DELETION_DELAY
+        assert await exporter.send_due() == 0
+    assert "user_feedback" not in {score["name"] for score in otlp_receiver.scores}
+
+
+async def test_a_changed_verdict_does_not_overtake_the_one_that_is_being_sent(
+    turns: TurnRepository, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
+) -> None:
+    _, scores = export_queues(sessions, clock)
+    await turns.rate(1, "disliked")
+    assert await scores.claim(10, SCORE_CLAIM_TIME), "another replica sends it now"
+    await turns.rate(1, "liked")
+    assert await scores.claim(10, SCORE_CLAIM_TIME) == []
+    clock.at += SCORE_CLAIM_TIME
+    assert [row.value for row in await scores.claim(10, SCORE_CLAIM_TIME)][-1] == 1
+
+
+async def test_a_score_that_is_refused_keeps_the_words_of_the_server_and_is_sent_again(
+    turns: TurnRepository, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
+) -> None:
+    otlp_receiver.refused_scores = {"outcome"}
+    await turns.rate(1, "disliked")
+    _, scores = export_queues(sessions, clock)
+    async with exporter_to(otlp_receiver, sessions, clock) as exporter:
+        assert await exporter.send_due() == 0
+        assert await scores.count_by_state() == {"sent": 1, "refused": 1}
+        refusal = "Langfuse answered HTTP 400: outcome is no score here"
+        assert await scores.find_refusal() == refusal
+        otlp_receiver.refused_scores.clear()
+        await scores.resend()
+        assert await exporter.send_due() == 0
+    names = {score["name"] for score in otlp_receiver.scores}
+    assert names == {"outcome", "user_feedback"}

@@ -6,7 +6,7 @@ import pytest
 
 from agent.engine.run import Prompt, PromptRef
 from agent.prompts import built_in_prompts
-from agent.tracing.delivery import langfuse_client
+from agent.tracing.encoding import get_trace_encoder
 from agent.tracing.langfuse_project import ManagedPrompts
 from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
@@ -18,7 +18,7 @@ REPOSITORYS = built_in_prompts()["sommelier"]
 
 
 def prompts_of(server: OtlpReceiver, label: str = "production") -> ManagedPrompts:
-    return ManagedPrompts(lambda: langfuse_client(project_of(server)), label)
+    return ManagedPrompts(lambda: get_trace_encoder(project_of(server)).client, label)
 
 
 def in_langfuse(text: str, version: int, label: str = "production") -> Prompt:

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.tracing.delivery import get_trace_encoder
+from agent.tracing.encoding import get_trace_encoder
 from agent.tracing.langfuse_project import Unavailable
 from bot.tracing import otlp_backend
 from config import load_settings
@@ -49,7 +49,7 @@ async def test_a_turn_arrives_as_the_tree_an_admin_reads(
         assert span.start == pytest.approx(record.started_ns / 1e9, abs=1e-6)
         assert span.end == pytest.approx((record.ended_ns or 0) / 1e9, abs=1e-6)
         assert (span.session, span.user) == ("5e55", "0f0f")
-        assert span.tags == ["retried", "error:grounding", "error:model_error"]
+        assert span.tags == ["retried", "fallback", "error:grounding", "error:model_error"]
     root = otlp_receiver.span("turn")
     assert (root.input, root.output) == ("a red for\nlamb under 25", "Try the **Guigal**.")
     assert (root.parent_id, root.level) == (None, "WARNING")

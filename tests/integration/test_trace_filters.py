@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply, record_turn
@@ -13,8 +14,8 @@ from tests.doubles.otlp import OtlpReceiver, Span
 from tests.traces import NOON, deliver, export
 
 DOCS = (Path(__file__).parents[2] / "docs" / "admin.md").read_text("utf-8")
-FILTERS = re.findall(r"^\| [^|]+\? \| ((?:Traces|Observations): [^|]+?) \|$", DOCS, re.M)
-"""The filter in Langfuse for each question."""
+FILTERS = re.findall(r"^\| [^|]+\? \| ([^|]+?) \|$", DOCS, re.M)
+"""The filter in Langfuse for each question, in addition to Is Root Observation."""
 CONDITION = re.compile(r"([^`]+?)(?: `([^`]+)`)? (?:any of|=) `([^`]+)`")
 
 
@@ -57,47 +58,46 @@ TRACES = [
     turn(15, Reply(text="Ok.", retries=2, error_types=("semantic", "grounding"))),
     turn(16, Reply(text="Half.", outcome="salvaged", retries=2, error_types=("schema",) * 3)),
     turn(17, Reply(text="Please call ...", outcome="care")),
+    turn(18, Reply(text="A red", outcome="stopped")),
 ]
 EXPECTED = {
-    "Observations: Name any of `turn`; Level any of `ERROR`": {2, 7},
-    "Observations: Name any of `turn`; Level any of `ERROR, WARNING`": {2, 3, 7},
-    "Traces: Tags any of `fallback`": {3, 13},
-    "Traces: Tags any of `retried`": {4, 15, 16},
-    "Traces: Tags any of `error:grounding`": {4, 15},
-    "Traces: Tags any of `tool_error:search_wines`": {5},
-    "Traces: Tags any of `resumed`": {6},
-    "Traces: Tags any of `send_error:unreachable`": {7},
-    "Traces: Scores (numeric) `user_feedback` = `0`": {8},
-    "Traces: Scores (categorical) `outcome` any of `salvaged, refused, care`": {9, 16, 17},
-    "Traces: Session ID any of `1f2e3d4c5b6a7988`": {11},
-    "Traces: User ID any of `8897a6b5c4d3e2f1`": {12},
-    "Traces: Tags any of `model:gpt-4o-mini`": {13},
+    "Status any of `ERROR`": {2, 7},
+    "Status any of `ERROR, WARNING`": {2, 3, 7},
+    "Trace Tags any of `fallback`": {3, 13},
+    "Trace Tags any of `retried`": {4, 15, 16},
+    "Trace Tags any of `error:grounding`": {4, 15},
+    "Trace Tags any of `tool_error:search_wines`": {5},
+    "Trace Tags any of `resumed`": {6},
+    "Trace Tags any of `send_error:unreachable`": {7},
+    "Boolean Scores `user_feedback` = `False`": {8},
+    "Categorical Scores `outcome` any of `salvaged, refused, stopped, care`": {9, 16, 17, 18},
+    "Session ID any of `1f2e3d4c5b6a7988`": {11},
+    "User ID any of `8897a6b5c4d3e2f1`": {12},
+    "Trace Tags any of `model:gpt-4o-mini`": {13},
 }
 
 
-def values(server: OtlpReceiver, span: Span, column: str, key: str) -> list[str]:
-    """The values of a column of a trace or an observation in Langfuse's tables."""
-    if column.startswith("Scores"):
-        value = server.scores_of(span.trace_id).get(key, "")
-        return [f"{value:g}" if isinstance(value, float) else value]
-    columns: dict[str, object] = {
-        "Level": span.level,
-        "Session ID": span.session,
-        "User ID": span.user,
+def values(server: OtlpReceiver, root: Span, column: str, key: str) -> list[str]:
+    """The values of a column of Langfuse's table of observations."""
+    if column.endswith("Scores"):
+        value = server.scores_of(root.trace_id).get(key, "")
+        return [str(bool(value)) if column.startswith("Boolean") and value != "" else value]
+    columns: dict[str, list[Any]] = {
+        "Status": [root.level],
+        "Trace Tags": root.tags,
+        "Session ID": [root.session],
+        "User ID": [root.user],
     }
-    names = [span.name, span.attributes["langfuse.trace.name"]]
-    return {"Tags": span.tags, "Name": names}.get(column) or [str(columns[column])]
+    return columns[column]
 
 
 def filtered(server: OtlpReceiver, text: str) -> set[int]:
-    """Return the traces that a filter of Langfuse's tables finds."""
-    table, _, conditions = text.partition(": ")
-    spans = [span for span in server.spans if table != "Traces" or not span.parent_id]
-    for condition in conditions.split("; "):
-        column, key, value = CONDITION.fullmatch(condition).groups()  # type: ignore[union-attr]
-        wanted = set(value.split(", "))
-        spans = [span for span in spans if wanted & set(values(server, span, column, key))]
-    return {int(span.trace_id, 16) for span in spans}
+    """Return the traces whose root a filter of Langfuse's table finds."""
+    column, key, value = CONDITION.fullmatch(text).groups()  # type: ignore[union-attr]
+    wanted = set(value.split(", "))
+    roots = [span for span in server.spans if not span.parent_id]
+    found = [root for root in roots if wanted & set(values(server, root, column, key))]
+    return {int(root.trace_id, 16) for root in found}
 
 
 async def test_every_question_of_the_docs_finds_its_turns_in_langfuse(

@@ -110,8 +110,10 @@ async def test_an_answer_after_a_tool_call(world: World) -> None:
     final = world.langfuse.span("llm.answer")
     assert final.usage == {"input": 60, "input_cached_tokens": 40, "output": 20}
     assert final.cost == {
-        "input": pytest.approx((60 * 2.5 + 40 * 1.25) / 1e6),
+        "input": pytest.approx(60 * 2.5 / 1e6),
+        "input_cached_tokens": pytest.approx(40 * 1.25 / 1e6),
         "output": pytest.approx(20 * 10 / 1e6),
+        "total": pytest.approx((60 * 2.5 + 40 * 1.25 + 20 * 10) / 1e6),
     }
     assert isinstance(final.input, dict)
     assert final.input["tools"][0]["function"]["name"] == "search_wines"

@@ -7,11 +7,16 @@ from types import MappingProxyType
 import pytest
 
 from agent.engine.messages import LLMResponse, Usage
-from agent.engine.models import UNKNOWN, costs_of
-from agent.engine.run import Price
+from agent.engine.models import UNKNOWN, assume_price, find_price
+from agent.engine.run import Costs, Price
 from config import load_settings
 
 MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+
+
+def costs_of(response: LLMResponse, prices: Mapping[str, Price]) -> Costs:
+    price = find_price(response, prices) or assume_price(response)
+    return price.costs(response.usage)
 
 
 def cost(
@@ -27,7 +32,7 @@ def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
     prices = load_settings(None, {"LLM_PRICES": setting}).llm_prices
     usage = Usage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
     costs = costs_of(LLMResponse(model="house-model-2026-01-01", usage=usage), prices)
-    assert sum(costs.values()) == 1 + 0.5 + 2
+    assert (costs["input"], costs["input_cached_tokens"], costs["output"]) == (1, 0.5, 2)
     assert cost("gpt-4o", prices) == cost("gpt-4o")
 
 
@@ -39,6 +44,16 @@ def test_a_model_costs_what_is_published_for_that_many_tokens() -> None:
     few = LLMResponse(model="gemini-2.5-pro", usage=Usage(100_000, 0))
     many = LLMResponse(model="gemini-2.5-pro", usage=Usage(1_000_000, 0))
     assert sum(costs_of(many, {}).values()) > 10 * sum(costs_of(few, {}).values())
+
+
+def test_cached_and_reasoning_tokens_have_a_cost_of_their_own() -> None:
+    usage = Usage(1000, 100, cached_tokens=600, reasoning_tokens=80)
+    assert costs_of(LLMResponse(model="gpt-4o", usage=usage), {}) == {
+        "input": pytest.approx(400 * 2.5 / 1e6),
+        "input_cached_tokens": pytest.approx(600 * 1.25 / 1e6),
+        "output": pytest.approx(20 * 10 / 1e6),
+        "output_reasoning_tokens": pytest.approx(80 * 10 / 1e6),
+    }
 
 
 def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(

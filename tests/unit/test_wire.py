@@ -18,6 +18,10 @@ OPENAI = Dialect.of_openai("json_schema")
         ({"prompt_tokens": "9", "completion_tokens": -3}, Usage()),
         ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(9, 0, 4)),
         ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 5}, Usage(9, 0, 5)),
+        (
+            {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 7}},
+            Usage(0, 9, 0, 7),
+        ),
     ],
 )
 def test_tokens_are_counted_as_the_server_gives_them(usage: Any, counted: Usage) -> None:

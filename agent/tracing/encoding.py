@@ -1,0 +1,226 @@
+"""Convert recorded traces to Langfuse's observations, by its own client.
+
+A turn is recorded as plain data and converted when it is over: only then are its tags known, and it
+need not wait for the client.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from threading import Lock
+from typing import Any, Final
+
+from langfuse import Langfuse, propagate_attributes
+from langfuse.api import CreateScoreRequest, Prompt_Text, ScoreDataType
+from langfuse.model import TextPromptClient
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from agent.engine.messages import Usage
+from agent.tracing.langfuse_project import Project
+from agent.tracing.records import SpanRecord, TraceRecord
+
+CLIENT_SECONDS: Final = 30  # of a request for a prompt or a data set
+EXPERIMENT_ENVIRONMENT: Final = "sdk-experiment"  # where the client puts experiments
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedItem:
+    """An item of an experiment: an `ExportTraceServiceRequest`, its scores, and a link."""
+
+    spans: bytes
+    scores: Sequence[CreateScoreRequest]
+    url: str
+
+
+class TraceEncoder:
+    """Encodes recorded traces in OpenTelemetry's format, using a project's Langfuse client."""
+
+    def __init__(self, project: Project) -> None:
+        logging.getLogger("langfuse").setLevel(logging.CRITICAL)  # our callers log its errors
+        service = {"service.name": "sommelier", "service.version": project.version}
+        self._finished = InMemorySpanExporter()
+        self.client = Langfuse(
+            public_key=project.keys[0],
+            secret_key=project.keys[1],
+            base_url=project.base_url,
+            timeout=CLIENT_SECONDS,
+            environment=project.environment,
+            release=project.release,
+            tracer_provider=TracerProvider(resource=Resource.create(service)),
+            span_exporter=self._finished,
+        )
+        self._lock = Lock()
+
+    def encode(self, traces: Sequence[TraceRecord]) -> bytes:
+        """Return an `ExportTraceServiceRequest` of the spans, replayed through the client."""
+        observed = dict[str, SpanRecord]()
+        with self._lock:
+            self._discard_spans()
+            for trace in traces:
+                observed |= observe(self.client, trace)
+                self.client.flush()
+            request = self._take_request()
+        for span in _spans_of(request):
+            # Put back the recorded ids, so that a repeated request replaces these spans.
+            record = observed[span.span_id.hex()]
+            span.trace_id = bytes.fromhex(record.trace.trace_id)
+            span.span_id = bytes.fromhex(record.span_id)
+            span.parent_span_id = bytes.fromhex(record.parent_id or "")
+            _put_back_times(span, record)
+        return bytes(request.SerializeToString())
+
+    def encode_item(
+        self, item: Any, traces: Sequence[TraceRecord], **experiment: Any
+    ) -> EncodedItem:
+        """Return an item of a data set as the client records it in an `experiment`.
+
+        Its task only replays the recorded traces. The scores of the last one become its own.
+        """
+        observed = dict[str, SpanRecord]()
+        scores = list[CreateScoreRequest]()
+        first, last = traces[0], traces[-1]
+
+        def replay(**_: Any) -> object:
+            for trace in traces:
+                observed.update(observe(self.client, trace))
+            scores.extend(_scores_of_current_span(self.client, last))
+            return last.root.output
+
+        tags = dict.fromkeys(tag for trace in traces for tag in trace.tags)
+        with self._lock, _propagate(first, list(tags)):
+            self._discard_spans()
+            result = self.client.run_experiment(data=[item], task=replay, **experiment)
+            request = self._take_request()
+        for span in _spans_of(request):
+            record = observed.get(span.span_id.hex())
+            # The client's own spans last from the first turn to the last one.
+            _put_back_times(span, *([record] if record else observed.values()))
+        return EncodedItem(request.SerializeToString(), scores, result.experiment_url or "")
+
+    def _discard_spans(self) -> None:
+        """Discard what an earlier trace left that could not be encoded whole."""
+        self.client.flush()
+        self._finished.clear()
+
+    def _take_request(self) -> ExportTraceServiceRequest:
+        self.client.flush()
+        finished = self._finished.get_finished_spans()
+        self._finished.clear()
+        return encode_spans(finished)
+
+
+def _spans_of(request: ExportTraceServiceRequest) -> Iterator[Span]:
+    for batch in request.resource_spans:
+        for scope in batch.scope_spans:
+            yield from scope.spans
+
+
+def _put_back_times(span: Span, *records: SpanRecord) -> None:
+    """Give a span the time from the start of the first of these records to the end of the last."""
+    span.start_time_unix_nano = min(record.started_ns for record in records)
+    span.end_time_unix_nano = max(record.ended_ns or record.started_ns for record in records)
+
+
+_open_lock: Final = Lock()
+_cached_encoder: Final = cache(TraceEncoder)
+
+
+def get_trace_encoder(project: Project) -> TraceEncoder:
+    """Return the only `TraceEncoder` of a project: Langfuse's client is a singleton, too."""
+    with _open_lock:  # two encoders would share a client, and one of them would get no spans
+        return _cached_encoder(project)
+
+
+def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
+    """Create an observation for each span of a trace, below the current observation, if any.
+
+    The observations have times of their own. Return the spans by observation id.
+    """
+    observations: dict[str | None, Any] = {}
+    with _propagate(trace, list(trace.tags)):
+        for span in trace.spans:
+            parent = observations.get(span.parent_id, client)
+            observations[span.span_id] = parent.start_observation(**_observation_fields(span))
+    for span in trace.spans:
+        observations[span.span_id].end()
+    return {observations[span.span_id].id: span for span in trace.spans}
+
+
+def _propagate(trace: TraceRecord, tags: list[str]) -> AbstractContextManager[Any]:
+    """Put a trace's user, session, name and tags on all observations of a block."""
+    return propagate_attributes(
+        user_id=trace.user, session_id=trace.session, trace_name=trace.name, tags=tags or None
+    )
+
+
+def _scores_of_current_span(client: Langfuse, trace: TraceRecord) -> Iterator[CreateScoreRequest]:
+    """Yield the scores of a trace as those of the observation that is current in the client."""
+    observation_id = client.get_current_observation_id()
+    for score in trace.scores.values():
+        yield CreateScoreRequest(
+            id=f"{observation_id}-{score.name}",
+            trace_id=client.get_current_trace_id(),
+            observation_id=observation_id,
+            name=score.name,
+            value=score.value,
+            data_type=ScoreDataType(score.kind),
+            comment=score.comment or None,
+            environment=EXPERIMENT_ENVIRONMENT,
+            timestamp=datetime.now(UTC),
+        )
+
+
+def _observation_fields(span: SpanRecord) -> dict[str, Any]:
+    """Return the arguments of `start_observation` for a span."""
+    fields: dict[str, Any] = {
+        "name": span.name,
+        "as_type": span.kind,
+        "input": {"tools": span.tools, "messages": span.input} if span.tools else span.input,
+        "output": span.output,
+        "metadata": span.metadata,
+        "level": span.level,
+        "status_message": None if span.level == "DEFAULT" else _status_message(span.metadata),
+    }
+    if span.kind == "generation":
+        fields |= _generation_fields(span)
+    return fields
+
+
+def _status_message(metadata: Mapping[str, Any]) -> str | None:
+    """Return the types of errors, and of a failed request the status and the cause.
+
+    Example: `ModelUnavailable: HTTP 429: Rate limit reached for gpt-4o`.
+    """
+    errors = map(metadata.get, ("error_types", "error_type", "send_error", "error"))
+    status = metadata.get("status")
+    parts = next(filter(None, errors), None), status and f"HTTP {status}", metadata.get("cause")
+    return ": ".join(map(str, filter(None, parts))) or None
+
+
+def _generation_fields(span: SpanRecord) -> dict[str, Any]:
+    """Return the arguments of `start_observation` that only a generation has."""
+    fields: dict[str, Any] = {"model": span.model, "model_parameters": span.model_parameters}
+    usage = span.usage
+    # Without usage and cost Langfuse would count the tokens of the input, and invent a cost.
+    fields["usage_details"] = (usage or Usage()).by_bucket
+    if usage is None or span.costs is not None:
+        costs = span.costs or {}
+        # Without a total Langfuse adds up the costs of `input` and `output` only.
+        fields["cost_details"] = {"total": sum(costs.values()), **costs}
+    if began := span.first_token_ns:
+        fields["completion_start_time"] = datetime.fromtimestamp(began / 1e9, UTC)
+    if prompt := span.prompt:
+        version = {"name": prompt.name, "version": prompt.version, "prompt": ""}  # a link only
+        prompt_link = Prompt_Text(**version, config={}, labels=[], tags=[])
+        fields["prompt"] = TextPromptClient(prompt_link, is_fallback=prompt.is_fallback)
+        prompt_fields = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
+        fields["metadata"] = span.metadata | prompt_fields | {"prompt_label": prompt.label or None}
+    return fields

@@ -1,0 +1,100 @@
+"""Read and write data sets of Langfuse, and record evaluation runs as experiments over them.
+
+The client's calls block on the network; they raise errors of HTTP and of the client.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent.tracing.langfuse_project import Refused
+from agent.tracing.masking import Masking
+from agent.tracing.records import TraceRecord
+
+if TYPE_CHECKING:
+    from langfuse import Langfuse
+
+    from agent.tracing.delivery import LangfuseApi
+    from agent.tracing.encoding import EncodedItem
+
+Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
+"""The traces of each item of each variant; the last one has the scores."""
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What a server took of a run: how many items and scores, and the link of the experiment.
+
+    `refused` has the server's words for each score that it refused.
+    """
+
+    items: int = 0
+    scores: int = 0
+    refused: list[str] = field(default_factory=list)
+    url: str = ""
+
+
+def items_of(client: "Langfuse", dataset: str) -> list[Any]:
+    """Return the client's items of a data set that are not archived, in Langfuse's order."""
+    return [item for item in client.get_dataset(dataset).items if item.status == "ACTIVE"]
+
+
+def put_items(
+    client: "Langfuse", dataset: str, items: Iterable[Mapping[str, Any]], masking: Masking
+) -> None:
+    """Create a data set, or update its items by their ids, with masked data.
+
+    An item has an `id`, an `input`, an `expected_output` and `metadata`.
+    """
+    client.create_dataset(name=dataset)
+    shown = masking.content != "none"
+    for item in items:
+        client.create_dataset_item(
+            dataset_name=dataset,
+            id=item["id"],
+            # The client leaves out an item without input.
+            input=masking.value(item["input"]) if shown else {},
+            expected_output=masking.value(item["expected_output"]) if shown else None,
+            metadata=item["metadata"],
+        )
+
+
+async def record_run(api: "LangfuseApi", dataset: str, run: str, traced: Traced) -> Recorded:
+    """Record a run as an experiment for each variant, over the items that were traced.
+
+    Raises Unavailable if the server does not take an item.
+    """
+    from agent.tracing.encoding import get_trace_encoder  # noqa: PLC0415 - loads the client
+
+    encoder = get_trace_encoder(api.project)
+    stored = (await asyncio.to_thread(encoder.client.get_dataset, dataset)).items
+    recorded = Recorded()
+    for variant, traces in traced.items():
+        experiment = {
+            "name": dataset,
+            "run_name": f"{run} · {variant}",
+            "metadata": {"run": run, "variant": variant},
+        }
+        for item in stored:
+            if not traces.get(item.id):
+                continue
+            encoded = await asyncio.to_thread(
+                encoder.encode_item, item, traces[item.id], **experiment
+            )
+            await _send_item(api, encoded, recorded)
+    return recorded
+
+
+async def _send_item(api: "LangfuseApi", encoded: "EncodedItem", recorded: Recorded) -> None:
+    """Send an item with its scores, and count what the server took."""
+    rejected_spans = await api.export(encoded.spans)
+    recorded.items += not rejected_spans
+    recorded.url = encoded.url or recorded.url
+    for score in encoded.scores:
+        try:
+            await api.create_score(score)
+        except Refused as error:
+            recorded.refused.append(str(error))
+        else:
+            recorded.scores += 1
