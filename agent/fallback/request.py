@@ -7,7 +7,13 @@ from itertools import chain, groupby, pairwise
 from typing import Any, Final, NamedTuple
 
 from agent import size_limits
+from agent.fallback.allergies import AllergyReader
 from agent.fallback.words import (
+    CLAUSE_ENDS,
+    DISH_PREPOSITIONS,
+    LINK_WORDS,
+    OR_NOR_WORDS,
+    OR_WORDS,
     Dish,
     Phrase,
     Token,
@@ -33,21 +39,8 @@ STYLES_OF_ANY_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alc
 """Styles whose wines may be red, white or rosé."""
 KIND_FIELDS: Final = frozenset({"styles", "grapes", "regions", "colour"})
 """A negated phrase with such a field excludes no tastes: "no ice wine" allows other sweet wines."""
-OR_WORDS: Final = frozenset("or oder ou o of u".split())
-OR_NOR_WORDS: Final = OR_WORDS | frozenset("nor noch ni".split())
-LINK_WORDS: Final = OR_NOR_WORDS | frozenset(
-    "and und et y e en ne nem neither , / a an the le la les l un une de du des d der "
-    "die das den el los las il lo gli i een het uma um os as any auch also other andere anderen "
-    "autre altri altre otro outro vin wine wein vino vinho wijn".split()
-)
-"""The tokens that may stand between two things excluded by one negation."""
-CLAUSE_ENDS: Final = frozenset(".;!?\n()")
 MAX_NEGATION_DISTANCE: Final = 5
 """The maximum number of tokens between a negation and what it excludes."""
-DISH_PREPOSITIONS: Final = frozenset(
-    "with for zu zum zur für fur mit bei beim pour avec au aux para con a per con col alla al voor "
-    "bij met com".split()
-)
 MIN_UNKNOWN_LETTERS: Final = 4
 """Shorter unknown words count only if they look like names."""
 STEPS_IF_NOT_SWEET: Final = ("bone_dry", "dry", "off_dry")
@@ -251,7 +244,10 @@ class _MessageReader:
             item for item in phrases if item.has_role("not") or used.isdisjoint(item.indices)
         ]
         self.known_indices = used.union(*(phrase.indices for phrase in self.phrases))
+        self.clauses = [*self._split_clauses()]
         self.negated = [*self._find_negated()]
+        reader = AllergyReader(self.tokens, self.phrases, self.clauses)
+        self.allergens = reader.find_allergens()
         self.positive = [phrase for phrase in self.phrases if phrase not in self.negated]
         self.roles = {role for phrase in self.phrases for role in phrase.values("role")}
 
@@ -295,12 +291,17 @@ class _MessageReader:
         """Return the stem of a token, or an empty string outside of the message."""
         return self.tokens[index].stem if 0 <= index < len(self.tokens) else ""
 
-    def _find_negated(self) -> Iterator[Phrase]:
-        """Yield the excluded phrases: after a negation, or else before it ("Merlot nicht")."""
+    def _split_clauses(self) -> Iterator[range]:
+        """Yield the indices of the tokens of each clause; "but" begins a new one."""
         ends = {index + 1 for index, token in enumerate(self.tokens) if token.stem in CLAUSE_ENDS}
         buts = {phrase.start for phrase in self.phrases if phrase.has_role("but")}
         for start, end in pairwise(sorted({0, len(self.tokens), *ends, *buts})):
-            clause = [phrase for phrase in self.phrases if start <= phrase.start < end]
+            yield range(start, end)
+
+    def _find_negated(self) -> Iterator[Phrase]:
+        """Yield the excluded phrases: after a negation, or else before it ("Merlot nicht")."""
+        for indices in self.clauses:
+            clause = [phrase for phrase in self.phrases if phrase.start in indices]
             for index, phrase in enumerate(clause):
                 is_negation = phrase.has_role("not")
                 following, preceding = clause[index + 1 :], clause[:index]
@@ -373,8 +374,7 @@ class _MessageReader:
         """Return the dishes by their names in the message; sides only if there is no main dish."""
         dishes: dict[str, Dish] = {}
         for phrase in self.positive:
-            is_allergy = phrase.values("allergen") and "allergy" in self.roles
-            if phrase.values("dish") and not is_allergy:
+            if phrase.values("dish") and phrase not in self.allergens:
                 first, last = self.tokens[phrase.start], self.tokens[phrase.end - 1]
                 dish = load_dishes()[int(phrase.values("dish")[0])]
                 dishes[self.text[first.start : last.end]] = dish
@@ -382,11 +382,11 @@ class _MessageReader:
         return dict([*(mains or dishes).items()][:MAX_VALUES])
 
     def _allergens(self) -> list[str]:
-        """Return the allergens to avoid: all if an allergy is mentioned, else the negated ones."""
+        """Return the allergens to avoid: those of an allergy, and those that are negated."""
         negated = [phrase for phrase in self.negated if not phrase.values("dish")]
-        phrases = self.phrases if "allergy" in self.roles else negated
         # "vegan" rules out allergens without a negation.
         without = [phrase.values("without_allergens") for phrase in self.phrases]
+        phrases = (*self.allergens, *negated)
         return [*chain(*without, *(phrase.values("allergen") for phrase in phrases))]
 
     def _dishes_or_names(self, unknown: Sequence[int]) -> Iterator[str]:

@@ -43,6 +43,19 @@ TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{M}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
 DASHES: Final = "-–—"
+OR_WORDS: Final = frozenset("or oder ou o of u".split())
+OR_NOR_WORDS: Final = OR_WORDS | frozenset("nor noch ni".split())
+LINK_WORDS: Final = OR_NOR_WORDS | frozenset(
+    "and und et y e en ne nem neither , / a an the le la les l un une de du des d der "
+    "die das den el los las il lo gli i een het uma um os as any auch also other andere anderen "
+    "autre altri altre otro outro vin wine wein vino vinho wijn".split()
+)
+"""The tokens that may stand between two things excluded by one negation."""
+CLAUSE_ENDS: Final = frozenset(".;!?\n()")
+DISH_PREPOSITIONS: Final = frozenset(
+    "with for zu zum zur für fur mit bei beim pour avec au aux para con a per con col alla al voor "
+    "bij met com".split()
+)
 
 PhraseKey = tuple[str, ...]
 """The stems of the words of a phrase."""

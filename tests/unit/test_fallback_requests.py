@@ -45,6 +45,52 @@ def test_a_request_is_understood_in_every_language(language: str, text: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("text", "allergen"),
+    [
+        ("egg allergy. a white for fish", "egg"),
+        ("I am allergic to sulphites, something for fish", "sulphites"),
+        ("A white for fish, for someone with an egg and milk allergy", "egg milk"),
+        ("Ich bin allergisch gegen Sulfite, etwas zu Fisch", "sulphites"),
+        ("Ein Weißwein zum Fisch, ich bin gegen Eier allergisch", "egg"),
+        ("allergie aux œufs et au lait. un blanc pour du poisson", "egg milk"),
+        ("Je suis allergique aux sulfites, quelque chose pour le poisson", "sulphites"),
+        ("Soy alérgica al huevo, algo para el pescado", "egg"),
+        ("Un bianco con il pesce, sono allergica al latte", "milk"),
+        ("Sono allergico alle uova: qualcosa per il pesce", "egg"),
+        ("Ik verdraag geen eieren, iets bij vis", "egg"),
+        ("Ik kan niet tegen melk. Een witte wijn bij vis", "milk"),
+        ("Um branco para peixe, sou alérgico a sulfitos", "sulphites"),
+    ],
+)
+def test_a_dish_was_taken_for_an_allergy_of_another_clause(text: str, allergen: str) -> None:
+    request = read_request(text)
+    assert request.values("without_allergens") == tuple(allergen.split())
+    assert [dish.foods for dish in request.dishes.values()] == [("fish",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "allergens"),
+    [
+        ("allergic to eggs, nuts and fish. a red for lamb", "egg fish"),
+        ("someone with a fish and egg allergy, lamb tonight", "fish egg"),
+        ("Allergic to fish. Also eggs. A red for lamb", "fish egg"),
+        ("Fish tonight? I am allergic to it. So lamb", "fish"),
+        ("I can't have eggs (allergic), a red for lamb", "egg"),
+        ("Ich vertrage keine Eier und keinen Fisch, was passt zu Lamm?", "egg fish"),
+        ("Je suis allergique au poisson et aux œufs. Un rouge pour l'agneau", "fish egg"),
+        ("Tengo alergia al huevo y al pescado, un tinto para cordero", "egg fish"),
+        ("Allergica a uova e pesce, un rosso per l'agnello", "egg fish"),
+        ("Allergisch voor ei en vis, een rode wijn bij lam", "egg fish"),
+        ("Sou alérgico a ovo e peixe, um tinto para cordeiro", "egg fish"),
+    ],
+)
+def test_each_allergy_that_is_listed_is_excluded(text: str, allergens: str) -> None:
+    request = read_request(text)
+    assert sorted(request.values("without_allergens")) == sorted(allergens.split())
+    assert ("fish",) not in [dish.foods for dish in request.dishes.values()]
+
+
+@pytest.mark.parametrize(
     ("text", "low", "high", "currency"),
     [
         ("a red up to £15", None, 15, "GBP"),

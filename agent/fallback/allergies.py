@@ -1,0 +1,133 @@
+"""Find what a message says that somebody is allergic to, among the allergens that it mentions.
+
+The words beside an allergy name it, in its own clause: "egg allergy. a white for fish" and
+"allergic to sulphites, something for fish" are about dishes of fish.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent.fallback.words import (
+    CLAUSE_ENDS,
+    DISH_PREPOSITIONS,
+    LINK_WORDS,
+    OR_NOR_WORDS,
+    Phrase,
+    Token,
+)
+
+PREPOSITIONS: Final = frozenset(
+    "to gegen auf au aux al alla alle all allo ai agli ao aos a voor tegen aan".split()
+)
+"""Words that introduce what an allergy names: "allergico alle uova"."""
+LIST_WORDS: Final = LINK_WORDS | CLAUSE_ENDS | PREPOSITIONS | frozenset(": -".split())
+"""The tokens, apart from allergens, of a clause that goes on with the allergies before it."""
+AND_OR_WORDS: Final = OR_NOR_WORDS | frozenset("and und et y e en".split())
+FOOD_PREPOSITIONS: Final = DISH_PREPOSITIONS - PREPOSITIONS
+"""The words that introduce a dish, and never what an allergy names."""
+WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "countries", "regions"})
+"""The fields of phrases that describe a wine, so that no allergen is listed across them."""
+MAX_DISTANCE: Final = 5
+"""The maximum number of tokens between an allergy and what it names, or between two of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllergyReader:
+    """Reads the allergies of a message."""
+
+    tokens: Sequence[Token]
+    phrases: Sequence[Phrase]
+    """The known phrases of the message, from left to right."""
+    clauses: Sequence[range]
+    """The indices of the tokens of each clause, from left to right."""
+
+    def find_allergens(self) -> list[Phrase]:
+        """Return the phrases that name what somebody is allergic to; empty without an allergy.
+
+        Allergens that are no dishes ("sulphites") always count. If no allergy has anything beside
+        it ("Fish tonight. I am allergic to it"), others count unless they are introduced as dishes.
+        """
+        if not any(phrase.has_role("allergy") for phrase in self.phrases):
+            return []
+        named = {phrase.start for phrase in self._find_named()}
+        return [
+            phrase
+            for phrase in self._allergens_in(range(len(self.tokens)))
+            if phrase.start in named
+            or not phrase.values("dish")
+            or not (named or self._is_introduced_as_dish(phrase))
+        ]
+
+    def _find_named(self) -> list[Phrase]:
+        """Return the allergens beside the allergies of the message."""
+        named: list[Phrase] = []
+        for clause in self.clauses:
+            # "Allergic to milk. Also eggs.": a clause may go on with the one before it.
+            if named and self._only_lists_allergens(clause):
+                named += self._allergens_in(clause)
+            else:
+                named += self._find_in_clause(clause)
+        return named
+
+    def _find_in_clause(self, clause: range) -> list[Phrase]:
+        """Return what the allergies of a clause name: before them ("egg allergy") or after them."""
+        phrases = [phrase for phrase in self.phrases if phrase.start in clause]
+        found: list[Phrase] = []
+        for index, allergy in enumerate(phrases):
+            if not allergy.has_role("allergy"):
+                continue
+            before, after = phrases[:index][::-1], phrases[index + 1 :]
+            if before and self._is_right_before(allergy, before[0]) and before[0] not in found[-1:]:
+                found += self._find_beside(allergy, before)
+            else:
+                found += self._find_beside(allergy, after) or self._find_beside(allergy, before)
+        return found
+
+    def _find_beside(self, allergy: Phrase, candidates: Sequence[Phrase]) -> list[Phrase]:
+        """Return the nearest allergen, and those that are listed with it.
+
+        The candidates are the other phrases on one side of the allergy, the nearest first.
+        """
+        found: list[Phrase] = []
+        for phrase in candidates:
+            is_other_allergy = phrase.has_role("allergy")
+            is_wish = phrase.has_role("wish") or bool(WINE_FIELDS & phrase.meanings.keys())
+            if is_other_allergy or is_wish:
+                break
+            if not phrase.values("allergen"):
+                continue
+            between = self._stems_between(found[-1] if found else allergy, phrase)
+            if len(between) > MAX_DISTANCE or not FOOD_PREPOSITIONS.isdisjoint(between):
+                break
+            # "A white for fish, egg allergy", but "somebody with a fish and egg allergy".
+            is_joined = not between or not AND_OR_WORDS.isdisjoint(between)
+            if self._is_introduced_as_dish(phrase) and not is_joined:
+                break
+            found.append(phrase)
+        return found
+
+    def _is_right_before(self, allergy: Phrase, phrase: Phrase) -> bool:
+        return phrase.end == allergy.start and bool(phrase.values("allergen"))
+
+    def _stems_between(self, first: Phrase, second: Phrase) -> list[str]:
+        left, right = sorted((first, second), key=lambda phrase: phrase.start)
+        return [token.stem for token in self.tokens[left.end : right.start]]
+
+    def _is_introduced_as_dish(self, phrase: Phrase) -> bool:
+        """Return whether one of the two words before a phrase introduces it as a dish."""
+        words_before = self.tokens[max(0, phrase.start - 2) : phrase.start]
+        return not FOOD_PREPOSITIONS.isdisjoint(token.stem for token in words_before)
+
+    def _only_lists_allergens(self, clause: range) -> bool:
+        allergens = self._allergens_in(clause)
+        named = {index for phrase in allergens for index in phrase.indices}
+        others = {self.tokens[index].stem for index in clause if index not in named}
+        return bool(allergens) and others <= LIST_WORDS
+
+    def _allergens_in(self, clause: range) -> list[Phrase]:
+        return [
+            phrase
+            for phrase in self.phrases
+            if phrase.start in clause and phrase.values("allergen")
+        ]
