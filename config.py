@@ -245,8 +245,10 @@ class Settings(BaseSettings):
     # Safety (docs/admin.md), logs
     legal_age: int = Field(18, ge=16, le=25)
     """The age in years from which wine is offered."""
-    care_texts: Path | None = None
-    """A TOML file with your own sentences and help lines, like agent/care_help.toml."""
+    help_texts: Path | None = None
+    """A TOML file with your own sentences, like agent/safety/help_texts.toml, and help lines."""
+    help_country: str = Field("", pattern=r"^([A-Z]{2})?$")
+    """The country whose help lines are shown first, as an ISO 3166 code such as AT."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """How much is logged."""
 

@@ -15,8 +15,11 @@ from typing import Any, Final
 
 LOCALES: Final = Path(__file__).with_name("locales")
 ENGLISH: Final = "en"
+REGION_CHARS: Final = 2
 _LANGUAGE: Final = ContextVar("language", default=(ENGLISH, False))
 """The current language, and whether the user chose it explicitly."""
+_REGION: Final = ContextVar("region", default="")
+"""The country in the user's language code, such as "BR" in "pt-br"; empty if it has none."""
 
 
 def translate(name: str, /, **values: str | float) -> str:
@@ -49,6 +52,11 @@ def current_language() -> str:
     return _LANGUAGE.get()[0]
 
 
+def current_region() -> str:
+    """Return the country in the user's language code, such as "BR" in "pt-br", or an empty text."""
+    return _REGION.get()
+
+
 def is_language_chosen() -> bool:
     """Return whether the user chose the language, so that it overrides that of their messages."""
     return _LANGUAGE.get()[1]
@@ -59,10 +67,13 @@ def set_language(language: str | None, *, is_chosen: bool = False) -> None:
 
     `language` is a Telegram language code ("pt-br"), a locale ("de_AT.UTF-8") or the value of an
     Accept-Language header ("fr, en;q=0.7"), whose first language counts. A language without a
-    catalogue falls back to English.
+    catalogue falls back to English. The country of a code without one stays as it was.
     """
     code = "".join(takewhile(str.isalpha, (language or "").lower()))
     _LANGUAGE.set((code if code in languages() else ENGLISH, is_chosen))
+    region = "".join(takewhile(str.isalpha, (language or "")[len(code) + 1 :]))
+    if len(region) == REGION_CHARS:
+        _REGION.set(region.upper())
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from agent import size_limits
-from agent.care import EMPTY_SAFETY_STATE, Concern, SafetyState
 from agent.engine.errors import log_failure
 from agent.engine.loop import AgenticResponse
 from agent.engine.messages import LLM
@@ -16,6 +15,8 @@ from agent.i18n import translate
 from agent.language import Language
 from agent.markdown import NOTE_SYMBOL, strip_invisible
 from agent.mcp import Proposal
+from agent.safety.policy import SafetyAction
+from agent.safety.state import EMPTY_SAFETY_STATE, Concern, SafetyState
 from agent.tables import read_toml
 from agent.text import Pattern, compose_compatible, cut, pattern
 
@@ -48,7 +49,7 @@ class Fact:
     kind: FactKind
     value: str
     """Allergy: an allergen. Note: a text. Setting: `name=value`.
-    Like, hate, rated: search filters, as `agent.sommelier.safety` writes them.
+    Like, hate, rated: search filters, as `agent.safety.filters` writes them.
     Budget: at most `40 EUR`, `15-30 EUR`, or at least `60- EUR`."""
     original_text: str = ""
     """The user's words; for a rated wine, "+" if the user liked it, else "-"."""
@@ -172,6 +173,10 @@ class Reply:
     prompt: PromptRef | None = None
     concerns: frozenset[Concern] = frozenset()
     """Concerns detected in this turn, which the user may confirm or retract."""
+    safety_action: SafetyAction = SafetyAction.ANSWER
+    """What safety decided; anything but an answer is a help text without wines."""
+    offers_numbers: bool = False
+    """Whether a button below offers the numbers to call."""
     changes: tuple[Change, ...] = ()
     """Changes to the user's data, applied when the turn ends."""
     lead: str = ""

@@ -16,10 +16,10 @@ from agent.mcp import McpServers, open_servers
 from agent.tracing.records import keyed_hash
 from bot import tasks
 from bot.budgets import Budgets
-from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.question import RunningTurns
 from bot.resources import STATS_RETENTION, Resources, delete_old_data, open_resources, sommelier_of
+from bot.safety import SafetyService
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from bot.telegram.connection import (

@@ -26,9 +26,9 @@ from agent.mcp import McpServers, Proposal, open_servers
 from agent.sommelier.answer import to_history
 from agent.turn import ReplyFunction
 from bot import look_ups
-from bot.care import SafetyService
 from bot.question import Kind, Question
 from bot.resources import Resources, delete_old_data, open_resources, sommelier_of
+from bot.safety import SafetyService
 from bot.tasks import in_background, run_shutdown_step
 from bot.telegram.render import parse
 from bot.tracing import open_exporter

@@ -15,7 +15,6 @@ import httpx2
 from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.care import Help, read_help_texts
 from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
@@ -28,6 +27,7 @@ from agent.fallback.answering import Fallback
 from agent.mcp import McpServers
 from agent.memory.tools import memory_tools
 from agent.places.find import WebSearch, brave, find_places_tool, searxng
+from agent.safety.help_texts import Help, read_help_texts
 from agent.senses.pictures import VISION
 from agent.senses.speech import AudioServer
 from agent.sommelier.service import Sommelier
@@ -100,7 +100,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 
     Raises:
         DatabaseUnusable: no connection, or a Postgres that was not upgraded.
-        SettingsError: the file of CARE_TEXTS is not valid.
+        SettingsError: the file of HELP_TEXTS is not valid.
     """
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_database(settings))
@@ -249,13 +249,20 @@ def help_of(settings: Settings) -> Help:
     """Return the texts of the safety rules, and the drinking age.
 
     Raises:
-        SettingsError: the file of CARE_TEXTS cannot be read, or is not valid.
+        SettingsError: the file of HELP_TEXTS cannot be read or is not valid, or HELP_COUNTRY has
+            no help lines.
     """
     try:
-        return Help(settings.legal_age, read_help_texts(settings.care_texts))
+        catalogue = read_help_texts(settings.help_texts)
     except (OSError, ValueError) as error:
         reason = describe(error) if isinstance(error, ValidationError) else str(error)
-        raise SettingsError(f"CARE_TEXTS: {reason}") from None
+        raise SettingsError(f"HELP_TEXTS: {reason}") from None
+    if settings.help_country and settings.help_country not in catalogue.countries:
+        raise SettingsError(
+            f"HELP_COUNTRY: there are no help lines for {settings.help_country}; "
+            "add them to the file of HELP_TEXTS"
+        )
+    return Help(settings.legal_age, catalogue, settings.help_country)
 
 
 def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
@@ -266,7 +273,7 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
         catalogue=catalogue,
         fallback=Fallback(catalogue=catalogue, documents=documents),
         research_tools=[*tools, *memory_tools()],
-        care_texts=resources.help,
+        help_texts=resources.help,
         uses_small_model=resources.small,
         servers=servers,
     )

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from agent.care import read_safety_state
 from agent.engine.run import Run, ShowDraft, Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.language import detect_language
 from agent.memory.tools import with_change_notes
+from agent.safety.concerns import read_safety_state
 from agent.tracing.records import TraceRecord
 from agent.turn import (
     Person,
@@ -22,7 +22,6 @@ from agent.turn import (
     with_person,
 )
 from bot.budgets import UNLIMITED, Budgets, RemainingBudget
-from bot.care import SafetyService
 from bot.metrics import Metrics
 from bot.question import (
     Delivery,
@@ -34,6 +33,7 @@ from bot.question import (
     open_trace,
     trace_delivery,
 )
+from bot.safety import SafetyService
 from bot.telegram.replies import Replies, build_turn_messages
 from db.engine import BRIEF_TRIES, call_or_default
 from db.models import OutboxRow
@@ -100,7 +100,9 @@ class TurnRunner:
                 root.trace.is_hidden = allowed == "numbers"  # only numbers, no texts
             run = with_person(run, person)
             is_look_up = question.kind in LOOKUP_KINDS
-            guarded_make_reply = self.safety.guard(person, make_reply, is_look_up=is_look_up)
+            guarded_make_reply = self.safety.guard(
+                question.text, person, make_reply, is_look_up=is_look_up
+            )
             reply = await answer_or_apologize(run, guarded_make_reply)
             return question, self._complete_reply(question, run, budget, person, reply)
 
@@ -204,11 +206,12 @@ class TurnRunner:
         await self._hand_over_or_save(question, reply, messages, root)
 
     async def offer_help(self, question: Question) -> Reply | None:
-        """Reply with help if a message states a crisis; return None if it does not.
+        """Reply with help if a message states a crisis or asks for numbers; else return None.
 
         This is for messages that get no other answer.
         """
-        if not read_safety_state(question.text).is_crisis:
+        state = read_safety_state(question.text)
+        if not (state.is_crisis or state.asks_for_numbers):
             return None
 
         async def unused_reply(run: Run) -> Reply:

@@ -19,10 +19,10 @@ import bot.app
 import bot.console
 import bot.http.server
 import db.documents.reading
-from agent.care import read_safety_state
 from agent.fallback.request import read_request
 from agent.fallback.words import load_lexicon
 from agent.i18n import languages, translate_into
+from agent.safety.concerns import read_safety_state
 
 load_lexicon()
 for language in languages():

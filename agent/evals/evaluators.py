@@ -10,7 +10,7 @@ from typing import Final
 from agent.evals.dataset import Conversation, Expectation
 from agent.language import detect_language
 from agent.markdown import strip_invisible
-from agent.sommelier.safety import matches
+from agent.safety.filters import matches
 from agent.sommelier.wine import Wine, normalize, to_euros
 from agent.turn import Reply
 

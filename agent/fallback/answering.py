@@ -26,8 +26,8 @@ from agent.fallback.words import DATA_FOLDER, Phrase, Token, find_phrases, token
 from agent.i18n import current_language, translate
 from agent.language import common_words, stem, stop_words
 from agent.markdown import escape
+from agent.safety.filters import get_wines
 from agent.sommelier.answer import render_wine
-from agent.sommelier.safety import get_wines
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Catalogue, Wine
 from agent.tables import read_toml

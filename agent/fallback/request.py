@@ -125,6 +125,12 @@ def read_request(text: str, default_language: str = "en") -> Request:
     return _read_request(text[: size_limits.MESSAGE_CHARS], default_language)
 
 
+def is_clear_request(text: str, default_language: str = "en") -> bool:
+    """Return whether a message clearly describes a wine or a dish; a name alone does not."""
+    request = read_request(text, default_language)
+    return bool(request.filters or request.dishes)
+
+
 @lru_cache(CACHED_REQUESTS)
 def _read_request(text: str, default_language: str) -> Request:
     language = detect_message_language(text, default_language)

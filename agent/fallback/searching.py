@@ -13,7 +13,7 @@ from agent import size_limits
 from agent.fallback.merging import Context
 from agent.fallback.request import UNKNOWN_CURRENCY, Request, read_request
 from agent.fallback.words import find_profile, load_pairings, load_profiles
-from agent.sommelier.safety import find_wines, matches
+from agent.safety.filters import find_wines, matches
 from agent.sommelier.wine import Body, Catalogue, Style, Wine, WineQuery, normalize
 from agent.turn import NOBODY, Person
 

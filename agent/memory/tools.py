@@ -12,7 +12,6 @@ from zlib import crc32
 
 from pydantic import Field
 
-from agent.care import ALLERGIES
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
@@ -39,7 +38,8 @@ from agent.memory.taste import (
     format_removed_facts,
     parse_facts,
 )
-from agent.sommelier.safety import get_person, may_be_shown
+from agent.safety.filters import get_person, may_be_shown
+from agent.safety.state import ALLERGIES
 from agent.sommelier.wine import CELLAR_PREFIX, Currency, wine_record
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel

@@ -6,28 +6,32 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agent.care import Help, read_conversation_safety
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import ToolCall
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, Toolbox
 from agent.fallback.answering import Fallback, SearchOutcome, make_reply
+from agent.fallback.request import is_clear_request
 from agent.fallback.searching import parse_unambiguous_query
 from agent.fallback.words import detect_message_language
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, is_tool_relevant, join_research_rules, render
-from agent.sommelier.answer import SOMMELIER, format_facts, to_model_message, wine_ids
-from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
-from agent.sommelier.safety import (
+from agent.safety.concerns import read_conversation_safety
+from agent.safety.filters import (
     get_person,
     get_safety_state,
     is_without_alcohol,
     may_be_shown,
     safety_rules,
 )
+from agent.safety.help_texts import Help
+from agent.safety.policy import SafetyAction, decide
+from agent.safety.replies import add_line, safety_reply
+from agent.sommelier.answer import SOMMELIER, format_facts, to_model_message, wine_ids
+from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, Wine
@@ -77,7 +81,7 @@ class Sommelier:
     """An agent that answers messages from a catalogue, by a model or by rules.
 
     `research_tools` are added to the tools of the catalogue. The `fallback` answers if there is no
-    model, or if the models fail. `care_texts` are for people who should not drink. If
+    model, or if the models fail. `help_texts` are for people who should not drink. If
     `uses_small_model`, the search runs before the request to the model (`small.py`). The tools of
     `servers` are only offered to people who may drink.
     """
@@ -87,7 +91,7 @@ class Sommelier:
         *,
         catalogue: Catalogue,
         research_tools: Sequence[Tool] = (),
-        care_texts: Help | None = None,
+        help_texts: Help | None = None,
         uses_small_model: bool = False,
         fallback: Fallback | None = None,
         servers: McpServers | None = None,
@@ -97,7 +101,7 @@ class Sommelier:
         self._is_small = uses_small_model
         self._catalogue = catalogue
         self._fallback = fallback or Fallback(catalogue=catalogue)
-        self._care_texts = care_texts or Help()
+        self._help = help_texts or Help()
 
     async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
         """Answer `message` with the current prompt.
@@ -109,10 +113,25 @@ class Sommelier:
         person = get_deps(run).person
         if person is None:
             texts = [*_texts_by("user", run), message]
-            person = Person(read_conversation_safety(texts, self._care_texts.drinking_age))
-        if person.safety.is_crisis:  # before `clean_and_flag`: no model reads the message
-            text = self._care_texts.crisis_help(person.safety)
-            return Reply(text=text, outcome="care", concerns=person.safety.turn_concerns)
+            person = Person(read_conversation_safety(texts, self._help.drinking_age))
+            return await self._answer_stranger(message, run, attachment, person)
+        return await self._answer_person(message, run, attachment, person)
+
+    async def _answer_stranger(
+        self, message: str, run: Run, attachment: Attachment | None, person: Person
+    ) -> Reply:
+        """Answer a user whose concerns were read from the conversation, as the policy says."""
+        safety, texts = person.safety, self._help
+        asks_for_wine = is_clear_request(message, current_language())
+        action = decide(safety, asks_for_wine=asks_for_wine)
+        if action is not SafetyAction.ANSWER:  # no model reads the message
+            return safety_reply(action, safety, texts)
+        return add_line(await self._answer_person(message, run, attachment, person), safety, texts)
+
+    async def _answer_person(
+        self, message: str, run: Run, attachment: Attachment | None, person: Person
+    ) -> Reply:
+        """Answer with the wines that `person` may be shown."""
         # Tools fill `ids_given_to_model`.
         run = replace(run, deps=replace(get_deps(run), person=person, ids_given_to_model=set()))
         message = clean_and_flag(message, run.span)
@@ -139,11 +158,11 @@ class Sommelier:
         concern = "none" if self._is_small or not response.answer else response.answer.concern
         safety = person.safety if concern == "none" else person.safety.with_concern(concern)
         if safety != person.safety:
-            with run.span.child("guard.care", "guardrail", input=message) as guard:
+            with run.span.child("guard.concerns", "guardrail", input=message) as guard:
                 guard.update(output=[concern], metadata={"detected_by": "model"})
-        # Crises found by rules were handled in `answer`.
+        # The message states no crisis, or no model would have read it: the model detected one.
         if safety.is_crisis:  # no answer, proposals or changes
-            reply = Reply(text=self._care_texts.crisis_help(safety), outcome="care")
+            reply = safety_reply(SafetyAction.CRISIS_HELP, safety, self._help)
         else:
             run = with_person(run, replace(person, safety=safety))
             reply = await self._convert_response(message, run, response, attachment)
@@ -264,8 +283,9 @@ class Sommelier:
             return await self._describe_pictures(attachment, get_person(run))
         reply = make_reply(await self._search_by_rules(message, run))
         safety = get_safety_state(run)
-        if reply.wine_ids and (safety.prefers_alcohol_free or safety.forbids_alcohol):
-            return replace(reply, text=f"{self._care_texts.notice_for(safety)}\n\n{reply.text}")
+        notice = self._help.notice_for(safety)
+        if reply.wine_ids and notice:
+            return replace(reply, text=f"{notice}\n\n{reply.text}")
         return reply
 
     async def _search_by_rules(self, message: str, run: Run) -> SearchOutcome:
@@ -303,7 +323,7 @@ class Sommelier:
         safety = get_safety_state(run)
         if not safety.new_concern:
             return ""
-        notice = self._care_texts.notice_for(safety)
+        notice = self._help.notice_for(safety)
         return "" if any(notice in text for text in _texts_by("assistant", run)) else notice
 
 

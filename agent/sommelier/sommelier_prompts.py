@@ -4,9 +4,9 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from agent.care import CONCERNS, Concern
 from agent.language import truncate_at_boundary
 from agent.markdown import strip_invisible
+from agent.safety.state import CONCERNS, Concern
 from agent.text import pattern
 
 MAX_INTRO_CHARS: Final = 1500

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.sommelier.safety import find_wines, get_person, get_wines
+from agent.safety.filters import find_wines, get_person, get_wines
 from agent.sommelier.wine import (
     Catalogue,
     ShortText,

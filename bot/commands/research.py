@@ -7,12 +7,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from agent.turn import Reply
-from bot.care import SafetyService
 from bot.commands.output import fail, open_settings, print_text, write_file
 from bot.console import to_rich_text
 from bot.look_ups import CommandName, parse_look_up
 from bot.question import Question
 from bot.resources import open_resources
+from bot.safety import SafetyService
 from bot.tracing import open_exporter
 from bot.turn import TurnRunner
 

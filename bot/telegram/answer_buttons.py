@@ -11,12 +11,12 @@ from typing import Final
 
 from telegram import Message, MessageEntity, Update
 
-from agent.care import CONCERNS, most_serious_concern
 from agent.engine.run import Run
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.memory.taste import describe_fact, format_added_facts, parse_suggested_fact
+from agent.safety.state import CONCERNS, most_serious_concern
 from agent.sommelier.wine import Wine
 from agent.turn import Fact, Reply
 from bot.look_ups import run_proposal

@@ -9,8 +9,8 @@ from telegram.ext import InlineQueryHandler
 
 from agent.fallback.searching import parse_query
 from agent.markdown import escape
+from agent.safety.filters import find_wines
 from agent.sommelier.answer import format_facts, render_wine
-from agent.sommelier.safety import find_wines
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline_query
 from bot.telegram.conversation import AnyHandler, Conversation
@@ -42,7 +42,7 @@ async def _find_wines(conversation: Conversation, query: InlineQuery) -> Sequenc
     safety, user_id = conversation.turns.safety, query.from_user.id
     state = await safety.find_state_in_any_chat(query.query, user_id)
     person = await safety.read_person(0, user_id, state)
-    if person.safety.forbids_alcohol or person.safety.is_crisis:
+    if person.safety.forbids_alcohol:
         return ()
     request = parse_query(query.query).model_copy(update={"limit": MAX_RESULTS})
     search = await find_wines(conversation.repositories.wines, request, person)

@@ -15,11 +15,11 @@ from agent.engine.run import Run
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.retrying import retry
+from agent.safety.filters import get_person, get_safety_state
 from agent.senses.pictures import VISION, read_pictures
 from agent.senses.sent_files import TOO_LARGE, SentFileReader, UnusableFile
 from agent.senses.speech import MAX_SECONDS, AudioServer, Transcript, read_aloud, transcribe_voice
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.safety import get_person, get_safety_state
 from agent.sommelier.wine import Catalogue
 from agent.turn import Reply, get_chosen_settings, get_deps
 from bot.telegram.conversation import AnyHandler, Conversation, on_message

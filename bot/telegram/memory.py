@@ -40,7 +40,7 @@ from agent.memory.taste import (
     parse_facts,
 )
 from agent.memory.tools import format_change
-from agent.sommelier.safety import format_taste, get_liked_by_ratings
+from agent.safety.filters import format_taste, get_liked_by_ratings
 from agent.turn import STATED_KINDS, CellarItem, Change, Fact, Person
 from bot.question import Destination
 from bot.telegram.answer_buttons import undo_button

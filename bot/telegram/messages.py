@@ -7,8 +7,8 @@ from telegram.constants import ChatType
 from telegram.ext import filters
 
 from agent import size_limits
-from agent.care import FORWARDED_HEADER
 from agent.language import detect_language
+from agent.safety.concerns import FORWARDED_HEADER
 from agent.text import Pattern, pattern
 from bot.question import Destination
 from bot.updates.bursts import is_foreign

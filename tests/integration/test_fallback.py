@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.care import SafetyState
 from agent.engine.messages import Message
 from agent.fallback.answering import Fallback, make_reply
 from agent.i18n import languages, translate_into, use_language
+from agent.safety.state import SafetyState
 from agent.sommelier.answer import translate_country
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.care import SafetyState
-from agent.sommelier.safety import find_wines
+from agent.safety.filters import find_wines
+from agent.safety.state import SafetyState
 from agent.sommelier.wine import Colour, Style, Wine, WineQuery
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agent.care import SafetyState
 from agent.engine.run import Limits, Run
 from agent.engine.tools import as_text
 from agent.i18n import use_language
+from agent.safety.state import SafetyState
 from agent.senses.pictures import (
     VISION,
     PictureText,

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
 
-from agent.care import SafetyState
 from agent.engine.run import Run
 from agent.language import stem
+from agent.safety.state import SafetyState
 from agent.sommelier.wine import (
     SOFT_FILTERS,
     Catalogue,

@@ -2,26 +2,26 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
-from typing import Final
 
-from agent.care import RETRACTABLE_CONCERNS, Help, SafetyState, read_safety_state
 from agent.engine.run import Run, Span
+from agent.fallback.request import is_clear_request
+from agent.i18n import current_language
+from agent.safety.concerns import read_safety_state
+from agent.safety.help_texts import Help
+from agent.safety.policy import (
+    DURATIONS,
+    PERMANENT_CONCERNS,
+    RETRACTABLE_CONCERNS,
+    SafetyAction,
+    decide,
+)
+from agent.safety.replies import safety_reply
+from agent.safety.state import SafetyState
 from agent.turn import UNDER_AGE_SETTING, Change, Fact, Person, Reply, ReplyFunction
 from db.engine import call_or_default
 from db.repositories.people import MemoryRepository
-
-PERMANENT_CONCERNS: Final = frozenset({"under_age", "dependence"})
-"""The concerns that /new does not delete."""
-DURATIONS: Final[Mapping[str, timedelta]] = {
-    "crisis": timedelta(days=1),
-    "driving": timedelta(hours=12),
-    "medication": timedelta(days=14),
-    "pregnancy": timedelta(days=280),
-    "under_age": timedelta(days=365),
-}
-"""How long a concern is stored, unless /new deletes it; any other has no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,10 @@ class SafetyService:
         """Return the safety state after a message, with earlier concerns; store new concerns."""
         state = read_safety_state(text, self.help.drinking_age)
         state = state.with_stored_names(await self._stored_concerns(chat_id, user_id))
-        if state.concerns or state.allergies:
-            with span.child("guard.care", "guardrail", input=text) as guard:
-                guard.update(output=sorted(state.concerns | state.allergies))
+        if state.concerns or state.allergies or state.likely_concern:
+            with span.child("guard.concerns", "guardrail", input=text) as guard:
+                noticed = sorted(state.concerns | state.allergies)
+                guard.update(output=noticed, metadata={"noticed_by": state.noticed_by})
         await self.remember(chat_id, user_id, state.turn_concerns - state.earlier_concerns)
         return state
 
@@ -69,28 +70,29 @@ class SafetyService:
         return await call_or_default(read, Person(state), "The memory of a user could not be read")
 
     def guard(
-        self, person: Person, make_reply: ReplyFunction, *, is_look_up: bool = False
+        self, text: str, person: Person, make_reply: ReplyFunction, *, is_look_up: bool = False
     ) -> ReplyFunction:
         """Return a function that makes the reply of a turn according to the safety rules.
 
-        In a crisis it returns help, without asking a model. If a concern forbids look-ups, it
-        refuses one; with any other new concern, it adds a note to the look-up's reply. Otherwise it
-        calls `make_reply`. Allergies that the message states are stored with the turn.
+        It calls `make_reply`, unless the policy shows help or refuses a look-up instead; then no
+        model is asked. With a new concern, it adds a note to the reply of a look-up. Allergies that
+        the message states are stored with the turn.
         """
         state = person.safety
-        is_refused = is_look_up and state.forbids_look_ups
-        needs_note = is_look_up and state.new_concern and not is_refused
+        asks_for_wine = is_clear_request(text, current_language())
+        action = decide(state, asks_for_wine=asks_for_wine, is_look_up=is_look_up)
         stored = {fact.value for fact in person.facts if fact.kind == "allergy"}
         allergies = sorted(state.own_allergies - stored) if person.user_id else ()
         facts = tuple(Fact("allergy", name) for name in allergies)
         change = Change(user_id=person.user_id, added_facts=facts)
 
         async def make_safe_reply(run: Run) -> Reply:
-            if state.is_crisis or is_refused:
-                write = self.help.crisis_help if state.is_crisis else self.help.notice_for
-                return Reply(text=write(state), outcome="care", concerns=state.turn_concerns)
+            if action is not SafetyAction.ANSWER:
+                return safety_reply(action, state, self.help)
             reply = await make_reply(run)
-            notes = (self.help.notice_for(state), *reply.notes) if needs_note else reply.notes
+            notes = reply.notes
+            if is_look_up and state.new_concern:
+                notes = (self.help.notice_for(state), *notes)
             changes = (*reply.changes, change) if facts else reply.changes
             return replace(reply, notes=notes, changes=changes)
 

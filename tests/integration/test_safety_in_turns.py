@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from agent.care import Concern, Help, SafetyState
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
 from agent.mcp import McpServers
 from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.memory.tools import memory_tools
-from agent.sommelier.safety import get_safety_state
+from agent.safety.filters import get_safety_state
+from agent.safety.help_texts import Help
+from agent.safety.state import Concern, SafetyState
 from agent.sommelier.wine import Wine
 from agent.turn import Deps, Person, Reply
-from bot.care import SafetyService
+from bot.safety import SafetyService
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from db.engine import Sessions
 from db.repositories.people import MemoryRepository, MessageRepository
@@ -40,22 +41,22 @@ def shown(*wines: Wine, intro: str = "For your lamb:") -> Step:
 answered = partial(reply_to, wines=(CHINON, RIOJA, FREE))
 
 
-IN_POLISH = "nie chcę już żyć, czerwone wino na dziś"
+IN_CZECH = "už nechci žít, červené víno na dnes"
 
 
 async def test_a_crisis_that_only_the_model_detects_is_answered_with_help(
     model_server: ModelServer,
 ) -> None:
     model_server.script(search(), answer_json(VALID | {"concern": "crisis"}))
-    reply, root = await answered(IN_POLISH, server=model_server)
+    reply, root = await answered(IN_CZECH, server=model_server)
     assert (reply.outcome, reply.wine_ids, [*reply.concerns]) == ("care", (), ["crisis"])
     assert "findahelpline.com" in reply.text
     assert "Chinon" not in reply.text
-    assert [span.output for span in children(root) if span.name == "guard.care"] == [["crisis"]]
+    assert [span.output for span in children(root) if span.name == "guard.concerns"] == [["crisis"]]
     model_server.script(
         answer_json({"response_type": "informational", "intro": "", "concern": "crisis"})
     )
-    reply, _ = await answered(IN_POLISH, server=model_server)
+    reply, _ = await answered(IN_CZECH, server=model_server)
     assert (reply.outcome, reply.retries) == ("care", 0)
 
 

@@ -1,0 +1,1 @@
+"""Safety: which concerns are noticed, what follows from them, what is shown, what is left out."""

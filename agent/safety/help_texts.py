@@ -1,0 +1,214 @@
+"""Write notices and help texts, with the numbers to call. No I/O but the files of texts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, TypeAdapter
+
+from agent.i18n import current_language, current_region
+from agent.safety.concerns import DRINKING_AGE
+from agent.safety.state import SERIOUS_CONCERNS, SafetyState, most_serious_concern
+from agent.tables import StrictModel, read_toml
+
+TEXTS_FILE: Final = Path(__file__).with_suffix(".toml")
+LINES_FILE: Final = Path(__file__).with_name("help_lines.toml")
+INTERNATIONAL: Final = "international"
+"""The table of the sentences for languages that the bot does not speak."""
+COUNTRIES: Final = "countries"
+"""The table of help lines in the file of an admin."""
+INTERNATIONAL_URL: Final = "https://findahelpline.com"
+MAX_HELP_CHARS: Final = 2_000
+"""The maximum length of a help text or help line, so that all fit into one Telegram message."""
+
+
+def _require_lines_placeholder(text: str) -> str:
+    if "{lines}" not in text:
+        raise ValueError("crisis and numbers must contain {lines}, the place of the help lines")
+    return text
+
+
+HelpText = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_HELP_CHARS)
+]
+TextWithLines = Annotated[HelpText, AfterValidator(_require_lines_placeholder)]
+
+
+class HelpLine(StrictModel):
+    """A number to call, and when it was last compared with the page of the service."""
+
+    line: HelpText
+    source: HelpText
+    checked: date
+    note: str = ""
+
+
+class Country(StrictModel):
+    """The numbers of a country: in an emergency, in a crisis, and for people who drink too much."""
+
+    emergency: HelpText
+    crisis: Annotated[Sequence[HelpLine], Field(min_length=1)]
+    alcohol: Sequence[HelpLine] = ()
+
+
+class HelpTexts(StrictModel):
+    """The texts of one language; `help_texts.toml` says when each is shown."""
+
+    countries: Annotated[Sequence[str], BeforeValidator(str.split)]
+    emergency: HelpText
+    elsewhere: HelpText
+    crisis: TextWithLines
+    numbers: TextWithLines
+    after_crisis: HelpText
+    glad: HelpText
+    in_group: HelpText
+    dependence: HelpText
+    dependence_question: HelpText
+    under_age: HelpText
+    pregnancy: HelpText
+    medication: HelpText
+    driving: HelpText
+    likely: HelpText
+    likely_alcohol_free: HelpText
+
+
+@dataclass(frozen=True, slots=True)
+class HelpCatalogue:
+    """All texts by language, and all numbers by country."""
+
+    texts: Mapping[str, HelpTexts]
+    countries: Mapping[str, Country]
+    international: Mapping[str, str]
+
+
+@cache
+def read_help_texts(file: Path | None = None) -> HelpCatalogue:
+    """Return the built-in texts and numbers; those in the admin's `file` replace them.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not valid TOML, or does not have the form of the built-in files.
+    """
+    texts = read_toml(dict[str, dict[str, Any]], TEXTS_FILE)
+    international = texts.pop(INTERNATIONAL)
+    texts["pt-BR"] = texts["pt"] | texts["pt-BR"]
+    countries = read_toml(dict[str, Any], LINES_FILE)
+    own = read_toml(dict[str, Any], file) if file else {}
+    countries |= own.pop(COUNTRIES, {})
+    for language, replacements in own.items():
+        if language not in texts or not isinstance(replacements, dict):
+            raise ValueError(f"{language} is not one of {COUNTRIES}, {', '.join(texts)}")
+        texts[language] |= replacements
+    return HelpCatalogue(
+        texts=TypeAdapter(dict[str, HelpTexts]).validate_python(texts),
+        countries=TypeAdapter(dict[str, Country]).validate_python(countries),
+        international=TypeAdapter(dict[str, str]).validate_python(international),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """Writes notices and help texts; the numbers of `country` come first.
+
+    `drinking_age` is the legal age in years, `country` an ISO 3166 code or empty.
+    """
+
+    drinking_age: int = DRINKING_AGE
+    catalogue: HelpCatalogue = field(default_factory=read_help_texts)
+    country: str = ""
+
+    def crisis_help(self, safety: SafetyState) -> str:
+        """Return the text for somebody who is in a crisis, as Markdown."""
+        if safety.language in self.catalogue.international:
+            return self.catalogue.international[safety.language]
+        texts = self._texts_for(safety)
+        return texts.crisis.replace("{lines}", self._list_lines(safety))
+
+    def numbers(self, safety: SafetyState) -> str:
+        """Return the numbers to call, for somebody who asks or writes on after a crisis."""
+        texts = self._texts_for(safety)
+        return texts.numbers.replace("{lines}", self._list_lines(safety))
+
+    def notice_for(self, safety: SafetyState) -> str:
+        """Explain why wine is withheld or offered only after alcohol-free wine; "" if neither."""
+        concern = safety.new_concern or most_serious_concern(safety.concerns)
+        texts = self._texts_for(safety)
+        if concern is None:
+            return ""
+        # The reply in the turn of a crisis is `crisis_help`; later notices do not mention it.
+        name = "after_crisis" if concern == "crisis" else concern
+        text: str = getattr(texts, name)
+        return text.replace("{age}", str(self.drinking_age))
+
+    def dependence_question(self, safety: SafetyState) -> str:
+        """Return what is said about a dependence, whom to call, and what is wanted instead."""
+        texts = self._texts_for(safety)
+        lines = (f"- {line}" for line in self._alcohol_lines(safety))
+        return "\n\n".join(
+            filter(None, (texts.dependence, "\n".join(lines), texts.dependence_question))
+        )
+
+    def likely_line(self, safety: SafetyState) -> str:
+        """Return the line below an answer to a message that may state a concern."""
+        texts = self._texts_for(safety)
+        if safety.likely_concern in SERIOUS_CONCERNS:
+            return texts.likely
+        return texts.likely_alcohol_free
+
+    def glad_line(self, safety: SafetyState) -> str:
+        """Return the line below wines that are shown within a day of a crisis."""
+        return self._texts_for(safety).glad
+
+    def in_group(self, safety: SafetyState) -> str:
+        """Return the short text for a group, where others read."""
+        return self._texts_for(safety).in_group
+
+    def first_lines(self) -> str:
+        """Return the numbers of the country that comes first, for /help."""
+        state = SafetyState()
+        return self._format_country(self._country_codes(state)[0], self._texts_for(state))
+
+    def _texts_for(self, safety: SafetyState) -> HelpTexts:
+        """Return the texts in the language of the phrase, otherwise in that of the user."""
+        texts = self.catalogue.texts
+        language = safety.language if safety.language in texts else current_language()
+        regional = f"{language}-{current_region()}"
+        return texts.get(regional) or texts.get(language) or texts["en"]
+
+    def _country_codes(self, safety: SafetyState) -> list[str]:
+        """Return the countries to show: of the admin, of the user, and of both their languages."""
+        own = self._texts_for(SafetyState())
+        codes = (
+            self.country, current_region(), *self._texts_for(safety).countries, *own.countries
+        )  # fmt: skip
+        return list(dict.fromkeys(code for code in codes if code in self.catalogue.countries))
+
+    def _list_lines(self, safety: SafetyState) -> str:
+        texts = self._texts_for(safety)
+        lines = [self._format_country(code, texts) for code in self._country_codes(safety)]
+        return "\n".join(f"- {line}" for line in (*lines, texts.elsewhere))
+
+    def _format_country(self, code: str, texts: HelpTexts) -> str:
+        """Format the numbers of a country, the emergency number first."""
+        country = self.catalogue.countries[code]
+        numbers = [line.line for line in country.crisis]
+        listed = "; ".join([f"{texts.emergency} {country.emergency}", *numbers])
+        return f"{_country_name(code, self._language_of(texts))}: {listed}"
+
+    def _alcohol_lines(self, safety: SafetyState) -> Iterable[str]:
+        language = self._language_of(self._texts_for(safety))
+        for code in self._country_codes(safety):
+            for line in self.catalogue.countries[code].alcohol:
+                yield f"{_country_name(code, language)}: {line.line}"
+
+    def _language_of(self, texts: HelpTexts) -> str:
+        return next(name for name, known in self.catalogue.texts.items() if known is texts)
+
+
+def _country_name(code: str, language: str) -> str:
+    from babel import Locale  # noqa: PLC0415 - 25 ms
+
+    return str(Locale.parse(language, sep="-").territories.get(code, code))

@@ -1,0 +1,58 @@
+"""What follows from the concerns of a user: what is answered, and what is stored for how long."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from agent.safety.state import CONCERNS, Concern, SafetyState
+
+PERMANENT_CONCERNS: Final = frozenset({"under_age", "dependence"})
+"""The concerns that /new does not delete."""
+RETRACTABLE_CONCERNS: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
+"""Concerns that the button "I was misunderstood" removes; dependence has a button of its own."""
+DURATIONS: Final[Mapping[str, timedelta]] = {
+    "crisis": timedelta(days=1),
+    "driving": timedelta(hours=12),
+    "medication": timedelta(days=14),
+    "pregnancy": timedelta(days=280),
+    "under_age": timedelta(days=365),
+}
+"""How long a concern is stored, unless /new deletes it; any other has no limit."""
+LIKELY_LINE_INTERVAL: Final = timedelta(hours=2)
+"""How often at most a user is told, because of a likely concern, that there are people to call."""
+
+
+class SafetyAction(StrEnum):
+    """What safety decides about a turn."""
+
+    ANSWER = "answer"
+    """The message is answered, with wines that the user may be shown."""
+    CRISIS_HELP = "crisis_help"
+    """Only help is shown: the message states a crisis."""
+    NUMBERS = "numbers"
+    """Only the numbers to call are shown: the user asks for them, or writes on after a crisis."""
+    QUESTION = "question"
+    """Only help for dependence, and the question of what the user would like, are shown."""
+    REFUSAL = "refusal"
+    """The look-up is refused, with the reason."""
+
+
+def decide(safety: SafetyState, *, asks_for_wine: bool, is_look_up: bool = False) -> SafetyAction:
+    """Return what is done about a message; `asks_for_wine` if it clearly describes a wine.
+
+    For a day after a crisis, everything but a request for wine is answered with help.
+    """
+    if safety.is_crisis:
+        return SafetyAction.CRISIS_HELP
+    if safety.asks_for_numbers:
+        return SafetyAction.NUMBERS
+    if safety.is_after_crisis:
+        is_serious = safety.goes_on_with_emergency or safety.likely_concern == "crisis"
+        if is_serious or not asks_for_wine:
+            return SafetyAction.NUMBERS
+    if is_look_up and safety.forbids_look_ups:
+        return SafetyAction.REFUSAL
+    if safety.new_concern == "dependence" and not asks_for_wine:
+        return SafetyAction.QUESTION
+    return SafetyAction.ANSWER

@@ -1,0 +1,101 @@
+"""The concerns and allergies of a user, as data. No I/O."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Final, Literal, get_args
+
+Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
+"""The reasons not to offer alcohol, the most serious first."""
+CONCERNS: Final[tuple[Concern, ...]] = get_args(Concern)
+FORBIDDING_CONCERNS: Final[frozenset[Concern]] = frozenset(
+    {"crisis", "dependence", "under_age", "pregnancy"}
+)
+"""Concerns that forbid alcohol. Other concerns only put alcohol-free wines first."""
+SERIOUS_CONCERNS: Final[frozenset[Concern]] = frozenset({"crisis", "dependence"})
+"""Concerns for which there are people to call."""
+Allergy = Literal["sulphites", "egg", "milk", "fish", "grapes"]
+ALLERGIES: Final[tuple[Allergy, ...]] = get_args(Allergy)
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyState:
+    """The concerns and allergies that a user stated."""
+
+    turn_concerns: frozenset[Concern] = frozenset()
+    """Concerns that this turn's message certainly states, or that the model detected in it."""
+    earlier_concerns: frozenset[Concern] = frozenset()
+    """Stored concerns of earlier turns."""
+    likely_concern: Concern | None = None
+    """A concern that the message only seems to state: it adds something, and forbids nothing."""
+    asks_for_numbers: bool = False
+    """Whether the message asks whom to call in an emergency."""
+    goes_on_with_emergency: bool = False
+    """Whether the message, after a crisis, says that nobody is there or what was taken."""
+    allergies: frozenset[Allergy] = frozenset()
+    """All allergies that are stored or stated; other people's allergies too."""
+    own_allergies: frozenset[Allergy] = frozenset()
+    """Allergies that the message states in the first person; only these are stored."""
+    language: str = ""
+    """The language of the phrase that states the most serious concern."""
+    noticed_by: str = ""
+    """By what the message's most serious concern was noticed, for the trace."""
+
+    @property
+    def concerns(self) -> frozenset[Concern]:
+        """Return the certain concerns of this turn and of earlier ones."""
+        return self.turn_concerns | self.earlier_concerns
+
+    @property
+    def is_crisis(self) -> bool:
+        """Return whether this turn reveals a crisis, so that the reply is only help."""
+        return "crisis" in self.turn_concerns
+
+    @property
+    def is_after_crisis(self) -> bool:
+        """Return whether the user was in a crisis within the last day."""
+        return "crisis" in self.earlier_concerns
+
+    @property
+    def forbids_alcohol(self) -> bool:
+        """Return whether no wine with alcohol may be offered."""
+        return bool(self.concerns & FORBIDDING_CONCERNS)
+
+    @property
+    def forbids_look_ups(self) -> bool:
+        """Return whether look-ups are also forbidden (pregnancy permits them)."""
+        return bool(self.concerns & (FORBIDDING_CONCERNS - {"pregnancy"}))
+
+    @property
+    def prefers_alcohol_free(self) -> bool:
+        """Return whether alcohol-free wines are offered first."""
+        if self.forbids_alcohol:
+            return False
+        return bool(self.concerns) or self.likely_concern not in (None, "crisis")
+
+    @property
+    def new_concern(self) -> Concern | None:
+        """Return the most serious concern of this turn that is not an earlier one, or None."""
+        return most_serious_concern(self.turn_concerns - self.earlier_concerns)
+
+    def with_concern(self, concern: Concern) -> "SafetyState":
+        """Return the state with a concern that the model detected in this turn."""
+        # Answer every crisis, even after an earlier one.
+        current = self.turn_concerns if concern == "crisis" else self.concerns
+        if concern in current:
+            return self
+        return replace(self, turn_concerns=self.turn_concerns | {concern})
+
+    def with_stored_names(self, names: Collection[str]) -> "SafetyState":
+        """Return the state with the stored concerns and allergies; ignore unknown names."""
+        earlier = self.earlier_concerns | {concern for concern in CONCERNS if concern in names}
+        allergies = self.allergies | {allergy for allergy in ALLERGIES if allergy in names}
+        likely = None if self.likely_concern in earlier else self.likely_concern
+        return replace(self, earlier_concerns=earlier, allergies=allergies, likely_concern=likely)
+
+
+EMPTY_SAFETY_STATE: Final = SafetyState()
+
+
+def most_serious_concern(concerns: Collection[Concern]) -> Concern | None:
+    """Return the most serious of the concerns, or None if there are none."""
+    return next((concern for concern in CONCERNS if concern in concerns), None)
