@@ -18,7 +18,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Row
 
 from agent.engine.run import Prompt
 from agent.retrying import Backoff
@@ -30,7 +32,7 @@ from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, utc_now
 from db.repositories.people import MemoryRepository
-from db.repositories.traces import REFUSED, RowQueue, Rows, unpack
+from db.repositories.traces import RowQueue, Rows, unpack
 
 if TYPE_CHECKING:
     from langfuse import Langfuse
@@ -44,8 +46,8 @@ REQUEST_SECONDS: Final = 30
 PROMPT_LABEL: Final = "production"
 MAX_BATCH: Final = 32
 POLL_SECONDS: Final = 2.0  # between two checks for rows to send
-CLAIM_TIME: Final = timedelta(minutes=10)  # longer than all requests of a batch together
-SCORE_CLAIM_TIME: Final = timedelta(minutes=1)  # longer than a request
+MAX_SCORES: Final = 16
+CLAIM_TIME: Final = timedelta(minutes=10)  # longer than all requests for the claimed rows together
 SEND_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 DELETE_BACKOFF: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 MAX_TRACE_DELAY: Final = timedelta(seconds=30)
@@ -146,16 +148,6 @@ def export_queues(
     return RowQueue(sessions, TraceRow, now), RowQueue(sessions, ScoreRow, now)
 
 
-async def describe_refusals(sessions: Sessions) -> str:
-    """Return how many rows a server refused, with its last words; "" if it refused none."""
-    lines = list[str]()
-    for name, queue in zip(("traces", "scores"), export_queues(sessions), strict=True):
-        if count := (await queue.count_by_state()).get(REFUSED):
-            words = await queue.find_refusal() or "its words were not kept"
-            lines.append(f"{count} of the {name} were refused: {words}")
-    return "; ".join([*lines, "`sommelier traces resend` sends them again"] if lines else [])
-
-
 @dataclass(slots=True)
 class Exporter:
     """Sends the waiting traces and scores to a server, with a growing backoff after errors.
@@ -223,15 +215,20 @@ class Exporter:
     async def send_scores(self, backend: "Backend") -> None:
         """Send the due scores one by one, as servers of every version take them."""
         while True:
-            async with self.scores.claimed(1, SCORE_CLAIM_TIME) as rows:
+            async with self.scores.claimed(MAX_SCORES, CLAIM_TIME) as rows:
                 if not rows:
                     return
-                try:
-                    await backend.send_score(rows[0])
-                except Refused as error:
-                    await self._refuse(self.scores, rows, error)
-                else:
-                    await self.scores.settle(rows)
+                sent = [row for row in rows if await self._send_score(backend, row)]
+                await self.scores.settle(sent)
+
+    async def _send_score(self, backend: "Backend", row: Row[Any]) -> bool:
+        """Send a score; return False if it is refused."""
+        try:
+            await backend.send_score(row)
+        except Refused as error:
+            await self._refuse(self.scores, [row], error)
+            return False
+        return True
 
     async def _refuse(self, queue: RowQueue, rows: Rows, error: Refused) -> None:
         """Keep a row that the server refused, with the server's words."""

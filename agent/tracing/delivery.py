@@ -6,27 +6,26 @@ A failed request raises `Unavailable` with a one-line message, and `Refused` if 
 import asyncio
 import gzip
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, Final, cast
 
 import httpx2
-from langfuse.api import AsyncLangfuseAPI, CreateScoreRequest, ScoreDataType
+from langfuse.api import AsyncLangfuseAPI, CreateScoreRequest, NotFoundError
 from langfuse.api.core import ApiError, RequestOptions
 from langfuse.api.scores import CreateScoreBatchResults
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from agent import size_limits
 from agent.engine.errors import quoted
-from agent.tracing.encoding import get_trace_encoder
-from agent.tracing.langfuse_project import KEYS, Project, Refused, Unavailable, to_unavailable
+from agent.tracing.encoding import get_trace_encoder, score_request
+from agent.tracing.langfuse_project import KEYS, Project, Refused, to_unavailable
 from agent.tracing.records import TraceRecord
 
 NO_RETRIES: Final = RequestOptions(max_retries=0)
 PAGE_SIZE: Final = 100  # of the search for traces to delete
 HEADERS: Final = {"x-langfuse-ingestion-version": "4"}
 PROTOBUF: Final = "application/x-protobuf"
-NOT_DELETABLE: Final = (404, 405, 501)  # the score is absent, or the server cannot delete scores
 
 
 class Backend:
@@ -124,22 +123,22 @@ class LangfuseApi(Backend):
         Langfuse replaces a score only if it has the same id and the same timestamp.
         """
         if score.value is None:
-            await self._delete_score(score.score_id)
+            async with self.bounded():
+                with suppress(NotFoundError):
+                    await self.api.scores.delete(score.score_id, request_options=NO_RETRIES)
             return
-        is_text = isinstance(score.value, str)
-        await self.create_score(
-            CreateScoreRequest(
+        try:
+            request = score_request(
+                score,
                 id=score.score_id,
                 trace_id=score.trace_id,
                 observation_id=score.observation_id,  # of the root: the trace list shows its score
-                name=score.name,
-                value=score.value if is_text else float(score.value),
-                data_type=ScoreDataType(score.kind),
-                comment=score.comment,
                 environment=self.project.environment,
                 timestamp=score.at,
             )
-        )
+        except ValueError as error:
+            raise Refused(f"a score cannot be encoded ({type(error).__name__})") from None
+        await self.create_score(request)
 
     async def create_score(self, score: CreateScoreRequest) -> None:
         """Create or replace a score.
@@ -153,14 +152,6 @@ class LangfuseApi(Backend):
         if isinstance(answer, CreateScoreBatchResults) and answer.rejected:
             reasons = "; ".join(error.message for error in answer.errors)
             raise Refused(f"Langfuse refused a score: {quoted(reasons, 200)}")
-
-    async def _delete_score(self, score_id: str) -> None:
-        try:
-            async with self.bounded():
-                await self.api.scores.delete(score_id, request_options=NO_RETRIES)
-        except Unavailable as error:
-            if error.status not in NOT_DELETABLE:
-                raise
 
     async def delete_traces(self, user: str, before: datetime | None = None) -> int:
         """Delete a user's traces that began before a time, or all; return their number.

@@ -63,7 +63,7 @@ class TraceEncoder:
         """Return an `ExportTraceServiceRequest` of the spans, replayed through the client."""
         observed = dict[str, SpanRecord]()
         with self._lock:
-            self._discard_spans()
+            self._take_request()  # what a trace left that could not be encoded whole
             for trace in traces:
                 observed |= observe(self.client, trace)
                 self.client.flush()
@@ -86,7 +86,7 @@ class TraceEncoder:
         """
         observed = dict[str, SpanRecord]()
         scores = list[CreateScoreRequest]()
-        first, last = traces[0], traces[-1]
+        last = traces[-1]
 
         def replay(**_: Any) -> object:
             for trace in traces:
@@ -95,8 +95,8 @@ class TraceEncoder:
             return last.root.output
 
         tags = dict.fromkeys(tag for trace in traces for tag in trace.tags)
-        with self._lock, _propagate(first, list(tags)):
-            self._discard_spans()
+        with self._lock, _propagate(last, list(tags)):
+            self._take_request()
             result = self.client.run_experiment(data=[item], task=replay, **experiment)
             request = self._take_request()
         for span in _spans_of(request):
@@ -105,12 +105,8 @@ class TraceEncoder:
             _put_back_times(span, *([record] if record else observed.values()))
         return EncodedItem(request.SerializeToString(), scores, result.experiment_url or "")
 
-    def _discard_spans(self) -> None:
-        """Discard what an earlier trace left that could not be encoded whole."""
-        self.client.flush()
-        self._finished.clear()
-
     def _take_request(self) -> ExportTraceServiceRequest:
+        """Return the spans that have ended since the last call."""
         self.client.flush()
         finished = self._finished.get_finished_spans()
         self._finished.clear()
@@ -165,17 +161,25 @@ def _scores_of_current_span(client: Langfuse, trace: TraceRecord) -> Iterator[Cr
     """Yield the scores of a trace as those of the observation that is current in the client."""
     observation_id = client.get_current_observation_id()
     for score in trace.scores.values():
-        yield CreateScoreRequest(
+        yield score_request(
+            score,
             id=f"{observation_id}-{score.name}",
             trace_id=client.get_current_trace_id(),
             observation_id=observation_id,
-            name=score.name,
-            value=score.value,
-            data_type=ScoreDataType(score.kind),
-            comment=score.comment or None,
             environment=EXPERIMENT_ENVIRONMENT,
             timestamp=datetime.now(UTC),
         )
+
+
+def score_request(score: Any, **fields: Any) -> CreateScoreRequest:
+    """Return a `ScoreRecord`, or a row of `db.models.ScoreRow`, as the client sends it."""
+    return CreateScoreRequest(
+        name=score.name,
+        value=score.value,
+        data_type=ScoreDataType(score.kind),
+        comment=score.comment,
+        **fields,
+    )
 
 
 def _observation_fields(span: SpanRecord) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from agent.engine.run import Run
 from agent.mcp import open_servers, read_servers
 from bot.commands.local_models import find_servers
 from bot.commands.output import build_table, open_settings, print_table
+from bot.commands.traces import describe_refusals
 from bot.resources import model_of, open_engine, require_newest_schema
-from bot.tracing import describe_refusals, langfuse_api, otlp_backend
+from bot.tracing import langfuse_api, otlp_backend
 from config import Settings, SettingsError
 from db.documents.store import SqlDocumentStore
 from db.engine import REVISION, DatabaseUnusable, Sessions, find_revision

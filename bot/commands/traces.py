@@ -26,11 +26,11 @@ from bot.commands.output import (
     to_one_line,
     write_file,
 )
-from bot.tracing import Exporter, describe_refusals, export_queues, masking_of, trace_backend
+from bot.tracing import Exporter, export_queues, masking_of, trace_backend
 from config import Settings
 from db.engine import Sessions
 from db.models import TraceRow
-from db.repositories.traces import SqlTraceStore, to_datetime
+from db.repositories.traces import REFUSED, SqlTraceStore, to_datetime
 from db.repositories.turns import export_turns
 
 if TYPE_CHECKING:
@@ -134,6 +134,16 @@ def export(
     lines = (json.dumps(turn, ensure_ascii=False) for turn in turns)
     write_file(file, "".join(f"{line}\n" for line in lines))
     print_text(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}.")
+
+
+async def describe_refusals(sessions: Sessions) -> str:
+    """Return how many rows a server refused, with its last words; "" if it refused none."""
+    lines = list[str]()
+    for name, queue in zip(("traces", "scores"), export_queues(sessions), strict=True):
+        if count := (await queue.count_by_state()).get(REFUSED):
+            words = await queue.find_refusal() or "its words were not kept"
+            lines.append(f"{count} of the {name} were refused: {words}")
+    return "; ".join([*lines, "`sommelier traces resend` sends them again"] if lines else [])
 
 
 def _days_ago(days: float | None) -> datetime | None:

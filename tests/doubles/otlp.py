@@ -143,7 +143,6 @@ class OtlpReceiver(LoopbackServer):
         )
         self.mode: Mode = mode
         self.version = VERSION
-        self.can_delete_scores = True
         self.holds_scores = False
         self.refused_scores: set[str] = set()
         """The names of scores that are refused."""
@@ -298,8 +297,6 @@ class OtlpReceiver(LoopbackServer):
         return JSONResponse({"status": "OK", "version": self.version})
 
     async def _delete_score(self, request: Request) -> Response:
-        if not self.can_delete_scores:
-            return Response(status_code=405)
         self._scores.pop(request.path_params["score_id"], None)
         return JSONResponse({"message": "Score deletion request received"}, 202)
 

@@ -60,7 +60,7 @@ class Room:
         monkeypatch = pytest.MonkeyPatch()
         monkeypatch.setattr("bot.tracing.POLL_SECONDS", QUICK)
         monkeypatch.setattr("bot.tracing.SEND_BACKOFF", Backoff(QUICK, QUICK))
-        monkeypatch.setattr("bot.tracing.SCORE_CLAIM_TIME", timedelta(seconds=1))
+        monkeypatch.setattr("bot.tracing.CLAIM_TIME", timedelta(seconds=1))
         monkeypatch.setattr("db.repositories.traces.DELETION_DELAY", timedelta(seconds=QUICK))
         async with exporter_to(self.langfuse, self.sessions) as delivery:
             sending = asyncio.create_task(run_until(stopped, delivery.run))
