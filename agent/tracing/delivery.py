@@ -70,13 +70,16 @@ class Backend:
         """Send a score. OpenTelemetry knows none, so only Langfuse is sent any."""
         raise NotImplementedError
 
-    async def export(self, body: bytes) -> int:
+    async def export(self, request: bytes) -> int:
         """Send an `ExportTraceServiceRequest`; return how many spans were not accepted."""
-        packed = await asyncio.to_thread(gzip.compress, body, 1)
+        packed = await asyncio.to_thread(gzip.compress, request, 1)
         async with self.bounded():
             response = await self.http.post(self._url, content=packed, headers=self._headers)
             if not response.is_success:
-                raise ApiError(status_code=response.status_code)
+                body = None
+                with suppress(ValueError):
+                    body = response.json()
+                raise ApiError(status_code=response.status_code, body=body)
             kind = response.headers.get("content-type", "")
             if kind.startswith("text/html"):
                 raise ValueError("a web page")

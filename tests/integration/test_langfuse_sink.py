@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from agent.tracing.encoding import get_trace_encoder
 from agent.tracing.langfuse_project import Unavailable
@@ -99,8 +99,9 @@ async def test_what_a_server_did_not_accept_is_counted(sessions: Sessions) -> No
         (Response("<h1>Sign in</h1>", media_type="text/html"), "usable answer .*check LANGFUSE"),
         (Response(status_code=302, headers={"location": "/login"}), "check LANGFUSE_BASE_URL"),
         (Response(status_code=401), "HTTP 401; check LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY"),
+        (JSONResponse({"message": "Too many spans."}, 413), "answered HTTP 413: Too many spans.$"),
     ],
-    ids=["html", "redirect", "keys"],
+    ids=["html", "redirect", "keys", "size"],
 )
 async def test_what_a_server_does_not_accept_says_what_to_do(answer: Response, said: str) -> None:
     with PickyReceiver(answer) as langfuse, pytest.raises(Unavailable, match=said):
