@@ -1,7 +1,7 @@
 """Size limits for input from outside: characters, bytes or numbers of items.
 
 Longer text is cut, or refused with a message. Two limits are elsewhere: a tool's result
-(`Limits.result_chars`) and a message in the stored history (`bot.question.STORED_CHARS`).
+(`Limits.result_chars`) and a message in the stored history (`bot.turn.MAX_STORED_CHARS`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -90,8 +90,6 @@ class Change:
     """The id by which the change can be undone, once; 0 if it cannot."""
     reverts_id: int = 0
     """The `undo_id` of an earlier change that this one reverts."""
-    forget_user_hash: str = ""
-    """The user's hash in traces, if all their data is to be deleted."""
 
     @property
     def inverse(self) -> "Change":

@@ -34,8 +34,8 @@ ROOMS = ("agent", "bot", "db")
 INFORMATIONAL = {"response_type": "informational", "intro": "Yes, there are some.", "closing": ""}
 LOADING, LOOKED_AT, MOST_TURNS = 2, 3, 30
 """Turns that load what is loaded once, and those behind them beside which nothing was done."""
-ROUNDS = "bot.tasks"
-"""Where what is done by the clock begins, every few seconds."""
+ROUND = ("bot.tasks", "run_and_log_errors")
+"""The function with which what is done by the clock begins, every few seconds."""
 END = "DELETE FROM outbox"
 """A statement of the transaction by which a turn ends."""
 
@@ -117,7 +117,7 @@ async def price_of_a_turn(folder: Path) -> Price:
                 for number in range(1, MOST_TURNS + 1):
                     price.clear()
                     await turn(number, price, telegram, model)
-                    if number > LOADING and ROUNDS not in price.modules:
+                    if number > LOADING and ROUND not in price.calls:
                         prices.append(Price(price.calls.copy(), [*price.statements], price.commits))
                     if len(prices) == LOOKED_AT:
                         break

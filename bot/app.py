@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Final
@@ -17,33 +18,36 @@ from agent.tracing.records import keyed_hash
 from bot import tasks
 from bot.budgets import Budgets
 from bot.metrics import Metrics
-from bot.question import RunningTurns
 from bot.resources import STATS_RETENTION, Resources, delete_old_data, open_resources, sommelier_of
+from bot.runner import TurnRunner
 from bot.safety import SafetyService
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
+from bot.telegram.chat import Services
 from bot.telegram.connection import (
     ALLOWED_UPDATES,
+    AnyBot,
     introduce,
     poll,
     retry_until_answered,
     telegram_bot,
 )
-from bot.telegram.conversation import AnyHandler, Conversation
+from bot.telegram.conversation import AnyHandler
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.inline import inline_handlers
 from bot.telegram.media import media_handlers
 from bot.telegram.memory import memory_handlers, send_reminders
+from bot.telegram.progress import Progress
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.rating import rating_handlers
-from bot.telegram.replies import Replies
 from bot.telegram.sender import Sender
 from bot.telegram.settings import Privacy, settings_handlers
 from bot.tracing import forget_people, masking_of, open_exporter, trace_link
-from bot.turn import TurnRunner
-from bot.updates.lanes import Lanes
+from bot.turn import RunningTurns
+from bot.updates.life import UpdateLife
 from bot.updates.locks import Locks, open_locks, while_leading
+from bot.updates.scheduler import Scheduler
 from config import Settings, SettingsError
 
 TRACE_SERVICE: Final = "the service for traces"
@@ -54,6 +58,18 @@ DELETE_OLD_DATA_SECONDS: Final = 3600.0
 FORGET_PEOPLE_SECONDS: Final = 5.0
 REMIND_SECONDS: Final = 900.0
 BROADCAST_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """The parts of the running bot."""
+
+    settings: Settings
+    bot: AnyBot
+    resources: Resources
+    services: Services
+    sender: Sender
+    scheduler: Scheduler
 
 
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
@@ -74,79 +90,126 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     stop = stop or tasks.stop_on_signals()
     async with (
         open_resources(settings) as resources,
-        open_locks(settings.database_url.get_secret_value(), resources.repositories.inbox) as locks,
-        open_lanes(settings, token, resources, locks) as lanes,
+        open_locks(settings.database_url.get_secret_value(), resources.stores.inbox) as locks,
+        open_app(settings, token, resources, locks) as app,
     ):
         if not locks.are_shared:  # no other process runs: send the rows that a crash left claimed
-            await resources.repositories.trace_queue.resume()
-            await resources.repositories.score_queue.resume()
+            await resources.stores.trace_queue.resume()
+            await resources.stores.score_queue.resume()
         if settings.server:
             await load_client()
         await asyncio.to_thread(load_lexicon)
         gc.freeze()  # the objects made so far live until the end: exempt them from collection
+        await run_app(app, stop)
+
+
+async def run_app(app: App, stop: asyncio.Event) -> None:
+    """Accept and answer updates until `stop` is set; then wait for the turns that still run.
+
+    While these end, corrections and Stop from other processes are still heard.
+    """
+    ended = asyncio.Event()
+
+    async def answer_until_stopped() -> None:
         functions: list[tasks.AsyncFunction] = [
-            lanes.watch,
-            partial(start_receiving, settings, lanes),
-            partial(while_leading, locks, partial(run_leader_tasks, settings, lanes)),
-            tasks.exit_if_loop_hangs,
+            partial(start_receiving, app),
+            partial(while_leading, app.scheduler.locks, partial(run_leader_tasks, app)),
         ]
-        if settings.http_port is not None:
-            functions.append(partial(serve, settings, lanes))
+        if app.settings.http_port is not None:
+            functions.append(partial(serve, app))
         await tasks.run_until(stop, *functions)
-        await lanes.finish(FINISH_SECONDS)
+        await app.scheduler.finish(FINISH_SECONDS)
+        ended.set()
+
+    await tasks.run_until(
+        ended, app.scheduler.watch, tasks.exit_if_loop_hangs, answer_until_stopped
+    )
 
 
 @asynccontextmanager
-async def open_lanes(
+async def open_app(
     settings: Settings, token: SecretStr, resources: Resources, locks: Locks
-) -> AsyncIterator[Lanes]:
-    """Open the lanes and all they need to answer. No turn begins before `Lanes.ready` is set."""
-    metrics = Metrics()
-    repositories = resources.repositories
+) -> AsyncIterator[App]:
+    """Put the parts of the bot together. No turn begins before `Scheduler.ready` is set."""
+    metrics, stores = Metrics(), resources.stores
     async with AsyncExitStack() as stack:
         trace_sender = open_exporter(settings, resources.sessions, metrics.count_dropped_traces)
         await stack.enter_async_context(trace_sender)
-        per_second = settings.telegram_messages_per_second
-        rate_limit = RateLimit(overall=(Limit(per_second, 1),)) if per_second else None
+        rate_limit = rate_limit_of(settings)
         bot = telegram_bot(token.get_secret_value(), settings.telegram_base_url, rate_limit)
         stack.push_async_callback(tasks.run_shutdown_step, "Telegram", bot.shutdown)
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
         admins = frozenset(settings.admin_ids)
-        sender = Sender(bot, repositories.chats, repositories.inbox)
-        turns = TurnRunner(
-            base_run=resources.run,
-            replies=Replies(sender, buttons_below),
-            store=repositories.turns,
-            budgets=Budgets(
-                turns=repositories.turns,
-                person_requests=settings.budget_person_requests,
-                total_cost_usd=settings.budget_total_cost_usd,
-                exempt=admins,
-            ),
-            safety=SafetyService(help=resources.help, memory=repositories.memory),
-            metrics=metrics,
-            running=RunningTurns(locks.stop),
-        )
-        conversation = Conversation(
+        runner = build_runner(settings, resources, metrics, locks, admins)
+        services = Services(
             resources=resources,
-            sender=sender,
+            runner=runner,
             answerer=sommelier_of(resources, servers),
-            turns=turns,
             trace_hash=partial(keyed_hash, key=settings.trace_user_key),
+            progress=Progress(bot),
+            buttons_below=buttons_below,
         )
         handlers = build_handlers(settings, servers, admins)
-        allow_list = settings.access == "allow_list"
-        lanes = Lanes(
-            inbox=repositories.inbox,
-            sender=sender,
-            dispatcher=Dispatcher(bot, conversation, handlers, admins, allow_list),
-            locks=locks,
+        is_allow_list = settings.access == "allow_list"
+        dispatcher = Dispatcher(bot, services, handlers, admins, is_allow_list)
+        sender = Sender(bot, stores.outbox, rate_limit)
+        life = UpdateLife(
+            inbox=stores.inbox,
+            deliverer=sender,
+            handlers=dispatcher,
             metrics=metrics,
             burst_seconds=settings.burst_seconds,
             max_tries=settings.update_max_tries,
+            are_shared=locks.are_shared,
         )
-        stack.push_async_callback(tasks.run_shutdown_step, "turns", lanes.finish)
-        yield lanes
+        scheduler = Scheduler(
+            inbox=stores.inbox,
+            life=life,
+            answer_inline=dispatcher.handle_inline,
+            stopped_elsewhere=runner.running,
+            locks=locks,
+            metrics=metrics,
+        )
+        stack.push_async_callback(tasks.run_shutdown_step, "turns", scheduler.finish)
+        yield App(
+            settings=settings,
+            bot=bot,
+            resources=resources,
+            services=services,
+            sender=sender,
+            scheduler=scheduler,
+        )
+
+
+def rate_limit_of(settings: Settings) -> RateLimit:
+    """Return the limits of messages that the settings ask for."""
+    per_second = settings.telegram_messages_per_second
+    if not per_second:
+        return RateLimit((), (), ())
+    return RateLimit(overall=(Limit(per_second, 1),))
+
+
+def build_runner(
+    settings: Settings,
+    resources: Resources,
+    metrics: Metrics,
+    locks: Locks,
+    admins: frozenset[int],
+) -> TurnRunner:
+    """Return what answers questions; admins have no budget."""
+    return TurnRunner(
+        base_run=resources.run,
+        commits=resources.stores.commits,
+        budgets=Budgets(
+            turns=resources.repositories.turns,
+            person_requests=settings.budget_person_requests,
+            total_cost_usd=settings.budget_total_cost_usd,
+            exempt=admins,
+        ),
+        safety=SafetyService(help=resources.help, memory=resources.repositories.memory),
+        metrics=metrics,
+        running=RunningTurns(locks.stop),
+    )
 
 
 def build_handlers(
@@ -172,15 +235,15 @@ def build_handlers(
     return all_handlers(additional)
 
 
-async def start_receiving(settings: Settings, lanes: Lanes) -> None:
+async def start_receiving(app: App) -> None:
     """Let turns begin as soon as Telegram knows the bot; set the webhook if one is configured.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    bot = lanes.dispatcher.bot
+    bot, settings = app.bot, app.settings
     await introduce(bot)
-    lanes.ready.set()
+    app.scheduler.ready.set()
     await show_commands(bot)
     if settings.webhook_url is not None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
@@ -194,29 +257,38 @@ async def start_receiving(settings: Settings, lanes: Lanes) -> None:
         await retry_until_answered(set_webhook, "Setting the webhook")
 
 
-async def run_leader_tasks(settings: Settings, lanes: Lanes) -> None:
+async def run_leader_tasks(app: App) -> None:
     """Run the tasks of the leader: delete old data, remind, send broadcasts, poll for updates."""
-    await lanes.ready.wait()
-    conversation = lanes.dispatcher.conversation
-    memory = conversation.repositories.memory
+    await app.scheduler.ready.wait()
+    settings, stores = app.settings, app.resources.stores
+    memory = app.resources.repositories.memory
 
     async def delete_old() -> None:
-        unsent_traces = await delete_old_data(settings, conversation.repositories)
-        conversation.turns.metrics.count_dropped_traces(unsent_traces)
+        unsent_traces = await delete_old_data(settings, stores.retention)
+        app.scheduler.metrics.count_dropped_traces(unsent_traces)
+
+    async def forget() -> None:
+        await forget_people(settings, stores.upkeep)
+
+    async def remind() -> None:
+        await send_reminders(memory, stores.upkeep, app.services.trace_hash)
+
+    async def broadcast() -> None:
+        await send_broadcasts(stores.broadcasts, memory, app.sender)
 
     schedule: tuple[tuple[float, str, tasks.AsyncFunction], ...] = (
         (DELETE_OLD_DATA_SECONDS, "deleting old data", delete_old),
-        (FORGET_PEOPLE_SECONDS, "forgetting people", partial(forget_people, settings, memory)),
-        (REMIND_SECONDS, "reminding", partial(send_reminders, conversation)),
-        (BROADCAST_SECONDS, "sending to everyone", partial(send_broadcasts, conversation)),
+        (FORGET_PEOPLE_SECONDS, "forgetting people", forget),
+        (REMIND_SECONDS, "reminding", remind),
+        (BROADCAST_SECONDS, "sending to everyone", broadcast),
     )
     functions: list[tasks.AsyncFunction] = [partial(tasks.run_every, *task) for task in schedule]
     if settings.webhook_url is None:
-        functions.append(partial(poll, lanes.dispatcher.bot, lanes.accept))
+        functions.append(partial(poll, app.bot, app.scheduler.accept))
     await tasks.run_all(*functions)
 
 
-async def serve(settings: Settings, lanes: Lanes) -> None:
+async def serve(app: App) -> None:
     """Serve HTTP until cancelled.
 
     Raises:
@@ -227,20 +299,19 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
     from bot.http.admin_page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415
 
-    conversation = lanes.dispatcher.conversation
-    turns, resources = conversation.turns, conversation.resources
+    settings, resources, scheduler = app.settings, app.resources, app.scheduler
     routers = []  # of FastAPI
     routes = []  # of Starlette
     async with AsyncExitStack() as stack:
         if settings.webhook_url is not None:
             secret = SecretStr(settings.webhook_secret)
-            routers.append(server.build_webhook_router(lanes.accept, secret))
+            routers.append(server.build_webhook_router(scheduler.accept, secret))
         if settings.api_token is not None:
             token = settings.api_token.get_secret_value()
             api = Api(
                 resources=resources,
-                turns=turns,
-                answerer=conversation.answerer,
+                runner=app.services.runner,
+                answerer=app.services.answerer,
                 client_hash=keyed_hash("api", token, settings.trace_user_key),
             )
             routers.append(api.build_router())
@@ -252,7 +323,8 @@ async def serve(settings: Settings, lanes: Lanes) -> None:
             hide, link = masking_of(settings).words, trace_link(settings)
             page = AdminPage(resources.sessions, hide, settings.admin_token, link)
             routers.append(page.build_router())
-        routers.append(server.build_monitoring_router(turns.metrics, lanes.inbox.measure_backlog))
-        app = server.build_app(routers, routes, settings.api_token)
+        backlog = resources.stores.inbox.measure_backlog
+        routers.append(server.build_monitoring_router(scheduler.metrics, backlog))
+        application = server.build_app(routers, routes, settings.api_token)
         listener = server.listen(settings.http_host, settings.http_port or 0)
-        await server.serve_http(app, listener)
+        await server.serve_http(application, listener)

@@ -26,14 +26,15 @@ from agent.mcp import McpServers, Proposal, open_servers
 from agent.sommelier.answer import to_history
 from agent.turn import ReplyFunction
 from bot import look_ups
-from bot.question import Kind, Question
 from bot.resources import Resources, delete_old_data, open_resources, sommelier_of
+from bot.runner import TurnRunner
 from bot.safety import SafetyService
 from bot.tasks import in_background, run_shutdown_step
 from bot.telegram.render import parse
 from bot.tracing import open_exporter
-from bot.turn import TurnRunner
+from bot.turn import Delivery, Question, Turn
 from config import Settings
+from db.changes.memory import ForgetMemory
 
 QUIT_COMMANDS: Final = ("/quit", "/exit")
 LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}
@@ -80,7 +81,7 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
         open_servers(settings.mcp_servers) as servers,
     ):
         conversation = TerminalConversation(resources, servers, console)
-        await delete_old_data(settings, resources.repositories)
+        await delete_old_data(settings, resources.stores.retention)
         # Reading a line blocks the event loop, so the servers must connect before that.
         for server in servers.connections:
             await server.first_attempt_ended.wait()
@@ -125,10 +126,10 @@ class TerminalConversation:
         self.servers = servers
         self.sommelier = sommelier_of(resources, servers)
         self.repositories = resources.repositories
-        self.turns = TurnRunner(
+        self.runner = TurnRunner(
             base_run=resources.run,
             safety=SafetyService(help=resources.help, memory=self.repositories.memory),
-            store=self.repositories.turns,
+            commits=resources.stores.commits,
         )
 
     async def answer(self, line: str) -> None:
@@ -140,25 +141,35 @@ class TerminalConversation:
         if name := LOOK_UPS.get(command):
             look_up = look_ups.parse_look_up(name, arguments, self.resources)
             if isinstance(look_up, look_ups.LookUp):
-                question = self._build_question(look_up.history_text, name)
+                question = Question(text=look_up.history_text, kind=name)
                 await self._run_turn(question, look_up.make_reply)
                 return
             text = look_up  # a usage message
         elif command == "/new":
-            count = await self.repositories.messages.forget(self.id)
-            await self.turns.safety.forget(self.id)
-            text = translate("forgotten" if count else "nothing_to_forget")
+            text = await self._forget_conversation()
         else:
             text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
         # A crisis stated in a command must get help; only now, since /new would forget the crisis.
-        help_reply = await self.turns.offer_help(self._build_question(line))
+        turn = self._open_turn()
+        help_reply = await self.runner.offer_help(turn, Question(text=line))
+        turn.on_delivery(Delivery())
+        await self.resources.stores.commits.save(turn.collected())
         self._print(help_reply.full_text if help_reply else text)
+
+    async def _forget_conversation(self) -> str:
+        """Delete the conversation; return the confirmation."""
+        last_turn = await self.repositories.messages.find_last_turn(self.id)
+        turn = self._open_turn()
+        turn.forget_conversation()
+        turn.change(self.runner.safety.forget(self.id, self.id))
+        await self.resources.stores.commits.save(turn.collected())
+        return translate("nothing_to_forget" if last_turn is None else "forgotten")
 
     async def _answer_message(self, message: str) -> None:
         """Print the answer, which lists proposed tool calls, and run those the user agrees to."""
         history = to_history(await self.repositories.messages.list_recent(self.id))
         proposals = await self._run_turn(
-            self._build_question(message),
+            Question(text=message),
             lambda run: self.sommelier.answer(message, replace(run, history=history)),
         )
         if self.console is None:
@@ -167,13 +178,11 @@ class TerminalConversation:
             title = f"▶ {proposal.tool_name}"
             if Confirm.ask(title, console=self.console, default=False):
                 make_reply = partial(look_ups.run_proposal, proposal, servers=self.servers)
-                await self._run_turn(self._build_question(title), make_reply)
+                await self._run_turn(Question(text=title), make_reply)
 
-    def _build_question(self, text: str, kind: Kind = "chat") -> Question:
+    def _open_turn(self) -> Turn:
         name = f"terminal {self.id}"
-        return Question(
-            text=text, chat_id=self.id, user_id=self.id, session=name, user=name, kind=kind
-        )
+        return Turn(chat_id=self.id, user_id=self.id, session=name, user=name)
 
     async def _run_turn(self, question: Question, make_reply: ReplyFunction) -> Sequence[Proposal]:
         """Run a turn, print its reply, and return the tool calls that it proposes.
@@ -182,7 +191,8 @@ class TerminalConversation:
         """
         loop = asyncio.get_running_loop()
         task = asyncio.current_task()
-        stop = question.state.stop
+        turn = self._open_turn()
+        stop = turn.stop
         drafts = list[Callable[[], str]]()
 
         def handle_ctrl_c() -> None:
@@ -193,8 +203,8 @@ class TerminalConversation:
         loop.add_signal_handler(signal.SIGINT, handle_ctrl_c)
         try:
             async with in_background(partial(_show_drafts, drafts, self.console)):
-                reply = await self.turns.run_turn(
-                    question, lambda run: make_reply(replace(run, show_draft=drafts.append))
+                reply = await self.runner.run_and_commit(
+                    turn, question, lambda run: make_reply(replace(run, show_draft=drafts.append))
                 )
         finally:
             loop.remove_signal_handler(signal.SIGINT)
@@ -210,8 +220,10 @@ class TerminalConversation:
 
     async def forget(self) -> None:
         """Delete the messages and the user's stored facts, which /new keeps."""
-        await self.repositories.messages.forget(self.id)
-        await self.repositories.memory.forget(self.id)
+        turn = self._open_turn()
+        turn.forget_conversation()
+        turn.change(ForgetMemory(self.id))
+        await self.resources.stores.commits.save(turn.collected())
 
 
 async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | None) -> None:

@@ -8,7 +8,7 @@ import math
 from typing import Final, Literal, get_args
 
 from agent.turn import Outcome
-from bot.question import DeliveryError
+from bot.turn import DeliveryError
 from db.repositories.inbox import Backlog
 
 UpdateResult = Literal["accepted", "coalesced", "set_aside"]

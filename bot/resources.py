@@ -45,8 +45,17 @@ from db.engine import (
     upgrade_schema,
 )
 from db.models import ScoreRow, TraceRow
-from db.repositories.inbox import Broadcasts, Inbox
-from db.repositories.people import ChatRepository, MemoryRepository, MessageRepository
+from db.repositories.commits import Commits
+from db.repositories.inbox import Inbox
+from db.repositories.outbox import BroadcastRepository, Broadcasts, Outbox
+from db.repositories.people import (
+    ChatRepository,
+    MemoryRepository,
+    MemoryUpkeep,
+    MessageRepository,
+    PressRepository,
+)
+from db.repositories.retention import Retention
 from db.repositories.traces import LOCAL_TRACE_ROWS, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import TurnRepository
 from db.wines.catalogue import SqlCatalogue, load_starter
@@ -58,17 +67,32 @@ UPDATE_RETENTION: Final = timedelta(days=7)
 
 
 class Repositories:
-    """The repositories of a database; `rows` defines how traces are masked and stored."""
+    """What can be read from a database. None of these writes."""
 
-    def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACE_ROWS) -> None:
+    def __init__(self, sessions: Sessions) -> None:
         self.wines = SqlCatalogue(sessions)
         self.messages = MessageRepository(sessions)
-        self.inbox = Inbox(sessions, rows=rows)
         self.chats = ChatRepository(sessions)
-        self.turns = TurnRepository(sessions, rows=rows)
+        self.turns = TurnRepository(sessions)
         self.memory = MemoryRepository(sessions)
+        self.presses = PressRepository(sessions)
+        self.broadcasts = BroadcastRepository(sessions)
+        self.traces = SqlTraceStore(sessions)
+
+
+class Stores:
+    """What writes to a database; handlers of messages have none of these.
+
+    `rows` defines how traces are masked and stored.
+    """
+
+    def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACE_ROWS) -> None:
+        self.inbox = Inbox(sessions, rows=rows)
+        self.outbox = Outbox(sessions)
+        self.commits = Commits(sessions, rows=rows)
         self.broadcasts = Broadcasts(sessions)
-        self.traces = SqlTraceStore(sessions, rows=rows)
+        self.upkeep = MemoryUpkeep(sessions)
+        self.retention = Retention(sessions)
         self.trace_queue = RowQueue(sessions, TraceRow)
         self.score_queue = RowQueue(sessions, ScoreRow)
 
@@ -79,6 +103,7 @@ class Resources:
 
     sessions: Sessions
     repositories: Repositories
+    stores: Stores
     documents: DocumentStore
     run: Run
     """The run that the run of every turn is made from."""
@@ -118,7 +143,8 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         trace_rows = TraceRows(masking_of(settings), settings.sends_traces)
         yield Resources(
             sessions=sessions,
-            repositories=Repositories(sessions, trace_rows),
+            repositories=Repositories(sessions),
+            stores=Stores(sessions, trace_rows),
             documents=documents,
             run=run_of(settings, prompts, models, special),
             search=place_search(settings, http),
@@ -290,10 +316,10 @@ def research_tools(
     ]
 
 
-async def delete_old_data(settings: Settings, repositories: Repositories) -> int:
+async def delete_old_data(settings: Settings, retention: Retention) -> int:
     """Delete data older than its retention time; return the number of traces never sent."""
-    await repositories.turns.forget(STATS_RETENTION)
-    await repositories.memory.forget_expired()
-    await repositories.inbox.forget(UPDATE_RETENTION)
-    retention = timedelta(days=settings.trace_retention_days)
-    return await repositories.traces.forget(retention)
+    await retention.delete_turns(STATS_RETENTION)
+    await retention.delete_presses(STATS_RETENTION)
+    await retention.delete_expired_facts()
+    await retention.delete_updates(UPDATE_RETENTION)
+    return await retention.delete_traces(timedelta(days=settings.trace_retention_days))

@@ -1,9 +1,10 @@
-"""Detect the concerns of a user in a message, and store them for a limited time."""
+"""Detect the concerns of a user in a message; each is stored for a limited time."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Final
 
 from agent.engine.run import Run, Span
 from agent.fallback.request import is_clear_request
@@ -20,26 +21,29 @@ from agent.safety.policy import (
 from agent.safety.replies import safety_reply
 from agent.safety.state import SafetyState
 from agent.turn import UNDER_AGE_SETTING, Change, Fact, Person, Reply, ReplyFunction
+from db.changes.memory import ForgetConcerns, SaveConcerns
 from db.engine import call_or_default
 from db.repositories.people import MemoryRepository
+
+SHOWN_IN_GROUPS: Final = frozenset({"allergy", "setting"})
+"""The kinds of facts about a user that are used in groups, where others read the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafetyService:
-    """Detects the concerns and allergies of users; stores the concerns if it has a `memory`."""
+    """Detects the concerns and allergies of users; `memory` has those of earlier messages."""
 
     help: Help = field(default_factory=Help)
     memory: MemoryRepository | None = None
 
     async def find_state(self, text: str, chat_id: int, user_id: int, span: Span) -> SafetyState:
-        """Return the safety state after a message, with earlier concerns; store new concerns."""
+        """Return the safety state after a message, with earlier concerns."""
         state = read_safety_state(text, self.help.drinking_age)
         state = state.with_stored_names(await self._stored_concerns(chat_id, user_id))
         if state.concerns or state.allergies or state.likely_concern:
             with span.child("guard.concerns", "guardrail", input=text) as guard:
                 noticed = sorted(state.concerns | state.allergies)
                 guard.update(output=noticed, metadata={"noticed_by": state.noticed_by})
-        await self.remember(chat_id, user_id, state.turn_concerns - state.earlier_concerns)
         return state
 
     async def find_state_in_any_chat(self, text: str, user_id: int) -> SafetyState:
@@ -50,7 +54,7 @@ class SafetyService:
     async def read_person(
         self, chat_id: int, user_id: int, state: SafetyState, facts: Sequence[Fact] | None = None
     ) -> Person:
-        """Return a user with their facts and, in their private chat, their cellar.
+        """Return a user with their facts and cellar; in a group, with allergies and settings only.
 
         If these cannot be read, return a user with only the safety state. `facts` are those that
         have been read before; None if they have not.
@@ -62,6 +66,8 @@ class SafetyService:
         async def read() -> Person:
             all_facts = await memory.list_facts(user_id) if facts is None else facts
             bottles = await memory.list_bottles(user_id) if chat_id == user_id else ()
+            if chat_id < 0:  # others read the answer
+                all_facts = [fact for fact in all_facts if fact.kind in SHOWN_IN_GROUPS]
             names = {fact.value for fact in all_facts if fact.kind == "allergy"}
             if Fact("setting", UNDER_AGE_SETTING) in all_facts:
                 names.add("under_age")
@@ -98,21 +104,20 @@ class SafetyService:
 
         return make_safe_reply
 
-    async def remember(self, chat_id: int, user_id: int, concerns: Collection[str]) -> None:
-        """Store concerns of a user in a chat, with the times at which they expire."""
+    def remember(self, chat_id: int, user_id: int, concerns: Collection[str]) -> SaveConcerns:
+        """Return the change that stores concerns, with the times at which they expire."""
         now = datetime.now(UTC)
         expiry = {name: now + DURATIONS[name] if name in DURATIONS else None for name in concerns}
-        await self._save(chat_id, user_id, expiry)
+        return SaveConcerns(chat_id, user_id, expiry)
 
-    async def retract(self, chat_id: int, user_id: int) -> None:
-        """Let the concerns that a user may retract expire now."""
+    async def retract(self, chat_id: int, user_id: int) -> SaveConcerns:
+        """Return the change that lets the concerns that a user may retract expire now."""
         concerns = RETRACTABLE_CONCERNS & await self._stored_concerns(chat_id, user_id)
-        await self._save(chat_id, user_id, dict.fromkeys(concerns, datetime.now(UTC)))
+        return SaveConcerns(chat_id, user_id, dict.fromkeys(concerns, datetime.now(UTC)))
 
-    async def forget(self, chat_id: int) -> None:
-        """Delete the concerns of a chat, except the permanent ones."""
-        if self.memory is not None:
-            await self.memory.forget_concerns(chat_id, but=PERMANENT_CONCERNS)
+    def forget(self, chat_id: int, user_id: int) -> ForgetConcerns:
+        """Return the change that deletes a user's concerns in a chat, except the permanent ones."""
+        return ForgetConcerns(user_id, chat_id, but=PERMANENT_CONCERNS)
 
     async def _stored_concerns(self, chat_id: int, user_id: int) -> frozenset[str]:
         if self.memory is None or not chat_id:
@@ -120,10 +125,3 @@ class SafetyService:
         read = partial(self.memory.list_concerns, chat_id, user_id)
         problem = f"The concerns of chat {chat_id} could not be read"
         return await call_or_default(read, frozenset(), problem)
-
-    async def _save(
-        self, chat_id: int, user_id: int, expiry: Mapping[str, datetime | None]
-    ) -> None:
-        if self.memory is not None and chat_id and expiry:
-            save = partial(self.memory.save_concerns, chat_id, user_id, expiry)
-            await call_or_default(save, None, f"The concerns of chat {chat_id} could not be stored")

@@ -31,7 +31,7 @@ from bot.tasks import in_background, run_shutdown_step
 from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, utc_now
-from db.repositories.people import MemoryRepository
+from db.repositories.people import MemoryUpkeep
 from db.repositories.traces import RowQueue, Rows, unpack
 
 if TYPE_CHECKING:
@@ -244,22 +244,23 @@ def _unpack_all(rows: Rows) -> list[TraceRecord]:
         raise Refused(f"a stored trace cannot be read ({type(error).__name__})") from None
 
 
-async def forget_people(settings: Settings, memory: MemoryRepository) -> None:
-    """Delete the remaining traces of users whose data was deleted from the database.
+async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
+    """Delete the traces in Langfuse of users whose data was deleted from the database.
 
-    These are the traces that running turns stored afterwards, and those in Langfuse. A deletion is
-    repeated until it finds nothing more.
+    A deletion is repeated until it finds nothing more.
     """
-    for deletion in await memory.list_due_deletions():
-        remaining = await memory.delete_leftovers(deletion)
+    for deletion in await upkeep.list_due_deletions():
+        if not deletion.tries:
+            await upkeep.sessions.checkpoint()
+        remaining = 0
         if settings.langfuse_keys:
             try:
                 async with aclosing(await langfuse_api(settings)) as api:
-                    remaining += await api.delete_traces(deletion.user, deletion.at)
+                    remaining = await api.delete_traces(deletion.user, deletion.at)
             except Exception as error:
                 log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
-                remaining += 1  # repeat this deletion
+                remaining = 1  # repeat this deletion
         if remaining or datetime.now(UTC) - deletion.at < MAX_TRACE_DELAY:
-            await memory.postpone_deletion(deletion, DELETE_BACKOFF.draw_wait(deletion.tries + 1))
+            await upkeep.postpone_deletion(deletion, DELETE_BACKOFF.draw_wait(deletion.tries + 1))
         else:
-            await memory.finish_deletion(deletion)
+            await upkeep.finish_deletion(deletion)

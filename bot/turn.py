@@ -1,234 +1,368 @@
-"""Run turns: read the user's data, answer, commit, and trace every step."""
+"""The turn: one object for the whole life of an update, or of a question from elsewhere.
 
-from contextlib import AbstractAsyncContextManager, nullcontext
+A handler gets it, and what it wants done it collects here: replies, changes, forgetting. One commit
+carries that out (`db.commit`); only then are messages sent. Before the commit only drafts, typing
+and the acknowledgement of a press go out.
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
 
-from agent.engine.run import Run, ShowDraft, Span
-from agent.i18n import is_language_chosen, set_language, translate
-from agent.language import detect_language
-from agent.memory.tools import with_change_notes
-from agent.safety.concerns import read_safety_state
+from agent.engine.run import NOTHING_SPENT, Ledger, Run, ShowDraft, Span, Spent, Stop
+from agent.language import truncate_at_boundary
 from agent.tracing.records import TraceRecord
-from agent.turn import (
-    Person,
-    Reply,
-    ReplyFunction,
-    answer_or_apologize,
-    get_chosen_settings,
-    get_deps,
-    record_turn,
-    with_person,
-)
-from bot.budgets import UNLIMITED, Budgets, RemainingBudget
-from bot.metrics import Metrics
-from bot.question import (
-    Delivery,
-    OpenRoot,
-    Question,
-    RunningTurns,
-    build_ended_turn,
-    current_turn,
-    open_trace,
-    trace_delivery,
-)
-from bot.safety import SafetyService
-from bot.telegram.replies import Replies, build_turn_messages
-from db.engine import BRIEF_TRIES, call_or_default
-from db.models import OutboxRow
-from db.repositories.turns import EndedTurn, TurnRepository
+from agent.turn import Change, Fact, Reply, StoredMessage
+from db.changes.base import StoredChange
+from db.changes.forgetting import Fence, ForgetConversation, ForgetUser
+from db.changes.memory import ChangeMemory
+from db.commit import Commit
+from db.models import TurnRow
 
-ProgressContext = AbstractAsyncContextManager[ShowDraft | None]
-LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
-"""Kinds of turns that answer from documents or the web, or prepare such an answer."""
+Kind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
+"""The kind of a turn; its trace has this name."""
+OpenRoot = Callable[[TraceRecord, str, int], Span]
+"""Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
+Transcribe = Callable[[Run], Awaitable[str]]
+MAX_STORED_CHARS: Final = 2000
+"""Maximum characters of a message that are stored; users get the full text."""
+DeliveryError = Literal[
+    "unreachable",  # the user blocked the bot, or the chat does not exist
+    "rejected",  # Telegram rejected the message itself
+    "ambiguous",  # the message may or may not have arrived
+    "rate_limited",  # Telegram asked to wait, too often
+    "network",  # Telegram could not be reached
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The chat of an answer, and its position there."""
+
+    chat_id: int
+    thread_id: int | None = None
+    """The topic of the chat."""
+    reply_to: int | None = None
+    """The id of the message that the answer replies to."""
+    edits: int | None = None
+    """The id of the bot's message that the answer replaces."""
+
+    @property
+    def is_group(self) -> bool:
+        """Return whether the chat is a group."""
+        return self.chat_id < 0
+
+    @property
+    def next(self) -> "Destination":
+        """Return the destination of further messages, which neither reply nor replace."""
+        return replace(self, reply_to=None, edits=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The result of sending an answer."""
+
+    message_ids: tuple[int, ...] = ()
+    tries: int = 0
+    """The number of requests."""
+    error: DeliveryError | None = None
+    """The last error."""
+    began_ns: int = field(default=0, compare=False)
+    """The time when sending began, in nanoseconds since the epoch."""
+    ended_ns: int = field(default=0, compare=False)
+
+    def __add__(self, later: "Delivery") -> "Delivery":
+        return Delivery(
+            self.message_ids + later.message_ids,
+            self.tries + later.tries,
+            later.error or self.error,
+            self.began_ns or later.began_ns,
+            later.ended_ns or self.ended_ns,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRunner:
-    """Answers questions, each in a turn of its own.
+class Question:
+    """What is asked in a turn."""
 
-    The run of every turn is a copy of `base_run`. Without `replies` nothing is shown or sent.
-    `store` saves turns not started by a Telegram update. The others are saved by their lane
-    (`bot.updates.lanes`).
+    text: str
+    kind: Kind = "chat"
+    typed: str = ""
+    """The input shown in the trace, if it differs from `text`."""
+    transcribe: Transcribe | None = None
+    """Returns the text of a voice question."""
+
+
+class Hold:
+    """The hold of this process on a turn. This one, of a turn that no update began, is lasting.
+
+    Nothing of such a turn is stored before its end, because no other try will follow.
     """
 
-    base_run: Run = field(default_factory=Run)
-    safety: SafetyService = field(default_factory=SafetyService)
-    budgets: Budgets | None = None
-    open_trace_root: OpenRoot = TraceRecord.open_root
-    metrics: Metrics = field(default_factory=Metrics)
-    replies: Replies | None = None
-    store: TurnRepository | None = None
-    running: RunningTurns = field(default_factory=RunningTurns)
+    async def is_current(self) -> bool:
+        """Return whether no other process has taken over the turn."""
+        return True
 
-    async def run_turn(self, question: Question, make_reply: ReplyFunction) -> Reply:
-        """Run one turn; return the reply of `make_reply`, or an apology if it fails.
+    async def save_placeholder(self, message_id: int) -> None:
+        """Store the id of the message that shows the progress of a turn in a group."""
 
-        Errors outside `make_reply` are raised, so that the lane tries the turn again.
+    async def save_calls(self, calls: Sequence[str]) -> None:
+        """Store the calls of tools that may write, before the last of them is made."""
+
+
+def _ignore_delivery(delivery: Delivery) -> None:
+    return None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Turn:
+    """Who asks, what earlier tries left, and what this try has collected.
+
+    An update has several tries, if one fails or if a correction arrives. `id`, `stop` and what was
+    spent are the same for all; `restart` empties what was collected.
+    """
+
+    id: int = field(default_factory=lambda: -1 - secrets.randbits(62))
+    """The id of the update; a random negative number for other questions."""
+    accepted_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    try_number: int = 1
+    chat_id: int = 0
+    """0 for a question that belongs to no conversation."""
+    user_id: int = 0
+    """The user to whom facts and bottles belong. Others have none: a negative id is a chat that
+    stands for its anonymous members, 0 a program."""
+    to: Destination | None = None
+    """The place of the reply in Telegram; None elsewhere."""
+    session: str = ""
+    """The name of the chat in traces."""
+    user: str = ""
+    """The name of the user in traces."""
+    names: tuple[str, ...] = ()
+    """Names of people, which are masked in traces."""
+    trace_id: str | None = None
+    facts: Sequence[Fact] | None = None
+    """The facts about the user; None if they were not read yet."""
+    taken_back_id: int | None = None
+    """The id of the earlier turn that this one takes back, because its message was edited."""
+    taken_back: Change | None = None
+    """The change of memory that the earlier turn has made; None if there was none."""
+
+    stop: Stop = field(default_factory=Stop)
+    spent_before: Spent = NOTHING_SPENT
+    """The usage of earlier tries."""
+    ledger: Ledger | None = None
+    """The usage of the present try."""
+    earlier_trace: TraceRecord | None = None
+    """The trace of earlier tries."""
+    placeholder_id: int | None = None
+    """The id of the message that showed progress in a group; the answer replaces it."""
+    earlier_calls: tuple[str, ...] = ()
+    """The calls of tools that may write which earlier tries have made, each a tool's name and its
+    arguments."""
+    calls: list[str] = field(default_factory=list)
+    """The same calls of this try."""
+
+    commit: Commit = field(init=False)
+    on_delivery: Callable[[Delivery], None] = _ignore_delivery
+    """Called with the result of sending, and with an empty `Delivery` when the turn leaves here."""
+    hold: Hold = field(default_factory=Hold)
+
+    def __post_init__(self) -> None:
+        self.commit = Commit(fence=self._fence())
+
+    @property
+    def thread_id(self) -> int:
+        """Return the id of the topic; 0 if there is none."""
+        return (self.to.thread_id or 0) if self.to else 0
+
+    @property
+    def is_group(self) -> bool:
+        """Return whether others read along."""
+        return self.chat_id < 0
+
+    @property
+    def has_memory(self) -> bool:
+        """Return whether facts and bottles can be stored for the user."""
+        return self.user_id > 0
+
+    @property
+    def spent(self) -> Spent:
+        """Return the usage of all tries so far."""
+        return self.ledger.spent if self.ledger else self.spent_before
+
+    @property
+    def seconds(self) -> float:
+        """Return how many seconds ago the turn was accepted."""
+        return max(0.0, (datetime.now(UTC) - self.accepted_at).total_seconds())
+
+    def change(self, *changes: StoredChange) -> None:
+        """Collect changes that the commit makes."""
+        self.commit.changes.extend(changes)
+
+    def change_memory(self, **fields: Any) -> None:
+        """Collect a change of the user's facts and bottles; `fields` are those of `Change`."""
+        self.change(ChangeMemory(Change(user_id=self.user_id, **fields)))
+
+    def forget_conversation(self) -> None:
+        """Collect the deletion of this conversation."""
+        self.change(ForgetConversation(self.chat_id, self.thread_id))
+
+    def forget_user(self) -> None:
+        """Collect the deletion of all data of the user."""
+        self.change(ForgetUser(self.user_id, self.user))
+
+    async def add_call(self, call: str) -> None:
+        """Store a call of a tool that may write; only then may it be made."""
+        self.calls.append(call)
+        await self.hold.save_calls([*self.earlier_calls, *self.calls])
+
+    def restart(self) -> None:
+        """Prepare another try: keep the usage and a requested stop, discard what was collected."""
+        self.spent_before = self.spent
+        self.ledger = None
+        if not self.stop.is_requested:
+            self.stop = Stop()
+        self.earlier_calls += tuple(self.calls)
+        self.calls = []
+        self.facts = None
+        self.taken_back_id, self.taken_back = None, None
+        self.commit = Commit(fence=self._fence())
+
+    def show(self, question: Question, reply: Reply, *, has_buttons: bool) -> None:
+        """Collect the messages that show a reply; only a chat in Telegram has any."""
+
+    @asynccontextmanager
+    async def show_progress(self) -> AsyncIterator[ShowDraft | None]:
+        """Show drafts until the block ends; yield a setter of drafts, or None if none are shown."""
+        yield None
+
+    def open_trace(self, open_root: OpenRoot, question: Question) -> Span:
+        """Open the root span of the turn.
+
+        All tries, even those before a crash, have the same trace id. The spans of earlier tries in
+        this process become a part of the trace, marked as superseded.
         """
-        root = open_trace(self.open_trace_root, question)
-        self.running.add(question)  # removed on delivery, or below after an error
-        try:
-            with root:
-                question, reply = await self._answer(question, make_reply, root)
-            messages = self.replies.messages(question, reply) if self.replies else []
-        except BaseException as error:  # a cancellation included
-            self.running.remove(question)
-            await self._handle_abort(question, root, error)
-            raise
-        await self._hand_over_or_save(question, reply, messages, root)
-        self.metrics.count_turn(reply.outcome, reply.seconds)
-        return reply
-
-    async def _answer(
-        self, question: Question, make_reply: ReplyFunction, root: Span
-    ) -> tuple[Question, Reply]:
-        """Return the reply, and the question with the transcript of a voice message."""
-        progress: ProgressContext = nullcontext()
-        if self.replies is not None and question.to is not None:
-            progress = self.replies.show_progress(question)
-        async with progress as show_draft:
-            budget = (
-                await self.budgets.read_remaining(question.user_id) if self.budgets else UNLIMITED
-            )
-            run = self._run_within(budget, question, root, show_draft)
-            question = await _transcribe(question, run)
-            person = await self._read_person(question, root)
-            if root.trace is not None:
-                allowed = get_chosen_settings(person.facts).get("traces")
-                root.trace.is_hidden = allowed == "numbers"  # only numbers, no texts
-            run = with_person(run, person)
-            is_look_up = question.kind in LOOKUP_KINDS
-            guarded_make_reply = self.safety.guard(
-                question.text, person, make_reply, is_look_up=is_look_up
-            )
-            reply = await answer_or_apologize(run, guarded_make_reply)
-            return question, self._complete_reply(question, run, budget, person, reply)
-
-    def _run_within(
-        self, budget: RemainingBudget, question: Question, root: Span, show_draft: ShowDraft | None
-    ) -> Run:
-        """Return the run of the turn; without models if the budget is used up."""
-        state = question.state
-        run = replace(
-            self.base_run.for_turn(spent_before=state.spent_before),
-            span=root,
-            limits=budget.apply_to(self.base_run.limits),
-            show_draft=show_draft,
-            stop=state.stop,
+        trace = TraceRecord(
+            self.trace_id or "",
+            session=self.session,
+            user=self.user,
+            names=self.names,
+            name=question.kind,
         )
-        state.ledger = run.ledger
-        if budget.is_used_up():  # drop the models for pictures and speech too
-            run = replace(run, models=(), deps=replace(get_deps(run), models={}))
-        return run
+        started_ns = int(self.accepted_at.timestamp() * 1e9)
+        root = open_root(trace, question.typed or question.text, started_ns)
+        if self.try_number > 1:
+            root.update(metadata={"resumed": self.try_number - 1})
+        earlier_spans = self.earlier_trace.spans[1:] if self.earlier_trace else []  # not the root
+        for span in earlier_spans:
+            span.trace = trace
+            span.level = "DEFAULT"
+            span.metadata["superseded"] = True
+            trace.spans.append(span)
+        return root
 
-    async def _read_person(self, question: Question, root: Span) -> Person:
-        """Return the user with their safety state and memory, read once for the turn."""
-        user_id, chat_id = question.user_id, question.chat_id
-        safety = await self.safety.find_state(question.text, chat_id, user_id, root)
-        return await self.safety.read_person(chat_id, user_id, safety, question.state.facts)
+    def end(self, question: Question, reply: Reply, root: Span, *, in_history: bool = True) -> None:
+        """Collect the record of the turn, its changes, its trace and its messages.
 
-    def _complete_reply(
-        self, question: Question, run: Run, budget: RemainingBudget, person: Person, reply: Reply
-    ) -> Reply:
-        """Return the reply with its notes and usage, and record it in the trace."""
-        spent = run.ledger.spent
-        lacked_budget = self._lacked_budget(run, budget, reply)
-        if lacked_budget:
-            errors = ("budget", *reply.error_types)
-            # The note about the budget replaces the notes of the rule-based answer.
-            reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
-        # Only a chat can show the button that undoes a change; 0 means no button.
-        undo_id = question.id if question.to is not None else 0
-        reply = with_change_notes(reply, person, question.text, undo_id)
-        notes = reply.notes
-        if self.budgets is not None:
-            notes += self.budgets.build_notes(budget, spent, lacked_budget=lacked_budget)
-        reply = replace(reply, notes=notes, spent=spent, seconds=question.seconds)
-        record_turn(run.span, reply)
-        return reply
-
-    def _lacked_budget(self, run: Run, budget: RemainingBudget, reply: Reply) -> bool:
-        """Return whether the budget forced a rule-based answer although models are configured."""
-        if not self.base_run.models or not budget.is_used_up(run.ledger.spent):
-            return False
-        # If the run has no models from the start, a rule-based answer has the outcome "answered".
-        rule_based_outcomes = ("fallback",) if run.models else ("fallback", "answered")
-        return reply.outcome in rule_based_outcomes
-
-    async def _hand_over_or_save(
-        self, question: Question, reply: Reply, messages: list[OutboxRow], root: Span
-    ) -> None:
-        """Hand the turn of an update over to its lane to store and send; save any other turn."""
-        ended = build_ended_turn(question, reply, root)
-        # From here the placeholder is the answer; do not edit it.
-        question.state.placeholder_id = None
-
-        def on_delivery(delivery: Delivery) -> None:
-            self.running.remove(question)
-            if delivery.tries:  # 0 if nothing was sent
-                self.metrics.count_send(delivery.error)
-                trace_delivery(root, delivery)
-
-        current = current_turn()
-        if current is not None:
-            current.ended.append(ended)
-            current.messages += messages
-            current.on_delivery = on_delivery
-        else:
-            self.running.remove(question)
-            await self._save(ended)
-
-    async def _save(self, ended: EndedTurn) -> None:
-        """Store a turn. If the database is unavailable, only log it: the answer is still sent."""
-        if self.store is not None:
-            save = partial(self.store.save, ended)
-            await call_or_default(save, None, "A turn could not be stored", tries=BRIEF_TRIES)
-
-    async def _handle_abort(self, question: Question, root: Span, error: BaseException) -> None:
-        """Keep the trace of a turn that was cancelled or failed before it had a reply."""
-        # If the turn is retried or restarted, it continues this trace.
-        question.state.trace = root.trace
-        if current_turn() is None:  # only turns of updates are retried
-            reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
-            await self._save(build_ended_turn(replace(question, in_history=False), reply, root))
-
-    async def give_up(self, question: Question, error: str) -> None:
-        """End a turn that will not be tried again: notify the user, and trace the error."""
-        question = replace(question, in_history=False)
-        reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
-        with open_trace(self.open_trace_root, question) as root:
-            metadata = {"outcome": "failed", "error_types": error}
-            root.update(output=reply.text, level="ERROR", metadata=metadata)
-            root.score("outcome", "failed", "CATEGORICAL")
-        messages = build_turn_messages(question, [reply.text])
-        await self._hand_over_or_save(question, reply, messages, root)
-
-    async def offer_help(self, question: Question) -> Reply | None:
-        """Reply with help if a message states a crisis or asks for numbers; else return None.
-
-        This is for messages that get no other answer.
+        What does not go into the history, as an apology, has no buttons either.
         """
-        state = read_safety_state(question.text)
-        if not (state.is_crisis or state.asks_for_numbers):
-            return None
+        trace: TraceRecord | None = root.trace
+        self.commit.trace = trace
+        self.commit.record = TurnRow(
+            turn_id=self.id,
+            chat_id=self.chat_id,
+            user_id=self.user_id,
+            at=datetime.now(UTC),
+            outcome=reply.outcome,
+            seconds=reply.seconds,
+            requests=reply.spent.requests,
+            retries=reply.retries,
+            cost_usd=reply.spent.cost_usd,
+            trace_id=trace.trace_id if trace else None,
+            root_id=trace.root.span_id if trace else None,
+        )
+        if in_history and self.chat_id:
+            self.commit.history = self._history(question, reply)
+        self.change(*(ChangeMemory(change) for change in reply.changes))
+        self.show(question, reply, has_buttons=in_history)
 
-        async def unused_reply(run: Run) -> Reply:
-            return Reply(text="")  # in a crisis `SafetyService.guard` answers instead
+    def collected(self) -> Commit:
+        """Return all that was collected, to be committed."""
+        self.commit.fence = self._fence()
+        return self.commit
 
-        return await self.run_turn(question, unused_reply)
+    def _history(self, question: Question, reply: Reply) -> tuple[StoredMessage, ...]:
+        """Return the question and its answer, cut at `MAX_STORED_CHARS`."""
+        asked = truncate_at_boundary(question.text, MAX_STORED_CHARS)
+        answered = truncate_at_boundary(reply.text, MAX_STORED_CHARS)
+        thread_id = self.thread_id
+        return (
+            StoredMessage("user", asked, thread_id=thread_id, attachment=reply.attachment),
+            StoredMessage("assistant", answered, reply.wine_ids, thread_id=thread_id),
+        )
+
+    def _fence(self) -> Fence:
+        return Fence(
+            accepted_at=self.accepted_at,
+            chat_id=self.chat_id,
+            thread_id=self.thread_id,
+            user=self.user,
+        )
 
 
-async def _transcribe(question: Question, run: Run) -> Question:
-    """Return a voice question with its transcript; return any other question unchanged.
+@dataclass(frozen=True, slots=True)
+class RunningTurns:
+    """The turns, by id, that run in this process.
 
-    Set the spoken language for the answer, unless the user chose one.
+    `stop_elsewhere` asks other processes to stop turns. It returns whether a turn of that chat has
+    begun in any process.
     """
-    if question.transcribe is None:
-        return question
-    question = replace(question, text=await question.transcribe(run))
-    if not is_language_chosen() and (language := detect_language(question.text)):
-        set_language(language)
-    run.span.update(input=question.text)
-    return question
+
+    stop_elsewhere: Callable[[Mapping[str, int]], Awaitable[bool]] | None = None
+    turns: dict[int, Turn] = field(default_factory=dict)
+
+    def add(self, turn: Turn) -> None:
+        """Add a turn when it begins."""
+        self.turns[turn.id] = turn
+
+    def remove(self, turn: Turn) -> None:
+        """Remove a turn when it ends or leaves this process."""
+        self.turns.pop(turn.id, None)
+
+    def stop(self, **fields: int) -> bool:
+        """Stop the turns with these field values; return whether there are any."""
+        is_running = False
+        for turn in self.turns.values():
+            if all(getattr(turn, name) == value for name, value in fields.items()):
+                is_running = True
+                turn.stop.request()
+        return is_running
+
+    async def stop_everywhere(self, **fields: int) -> bool:
+        """Stop turns like `stop`, also in other processes."""
+        is_running = self.stop(**fields)
+        if self.stop_elsewhere is not None:
+            is_running |= await self.stop_elsewhere(fields)
+        return is_running
+
+
+def trace_delivery(root: Span, delivery: Delivery) -> None:
+    """Add the delivery of a turn's messages to its trace."""
+    with root.child("telegram.send", "span") as send:
+        send.update(
+            metadata={
+                "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
+                "tries": delivery.tries,
+                "error": delivery.error,
+            },
+            level="ERROR" if delivery.error else "DEFAULT",
+            started_ns=delivery.began_ns or None,
+            ended_ns=delivery.ended_ns or None,
+        )
+    if delivery.error not in (None, "ambiguous"):
+        root.update(level="ERROR", metadata={"send_error": delivery.error})
+    if root.trace is not None:
+        root.trace.summarize()

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Final, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -10,6 +10,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
 T = TypeVar("T")
+
+Access = Literal["allowed", "blocked"]
+"""An admin's decision about a user."""
+Verdict = Literal["liked", "disliked"]
+"""A user's rating of an answer."""
 
 BigInt = Annotated[int, mapped_column(sa.BigInteger)]
 Key = Annotated[int, mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)]
@@ -130,7 +135,7 @@ class UpdateRow(Base):
     edited message. `turn_id` is the id of the update that began the turn. `tries` counts the starts
     of the turn, and is reset by a retry. `epoch` counts them too and is never reset: only the
     process with the current epoch may commit. `placeholder_id` is the group message that shows the
-    turn's progress.
+    turn's progress. `calls` are the calls of tools that may write, each stored before it is made.
     """
 
     __tablename__ = "updates"
@@ -152,6 +157,7 @@ class UpdateRow(Base):
     epoch: Mapped[int] = mapped_column(default=0)
     placeholder_id: Mapped[BigInt | None]
     error: Mapped[str | None]
+    calls: Mapped[list[str]] = mapped_column(default=list)
 
 
 class OutboxRow(MappedAsDataclass, Base, kw_only=True):
@@ -310,6 +316,39 @@ class BottleRow(Base):
     drink_from: Mapped[int | None]
     drink_until: Mapped[int | None]
     note: Mapped[str]
+    at: Mapped[datetime]
+
+
+class PressRow(Base):
+    """A press on a button that may be pressed once. `action` names the button, or its group."""
+
+    __tablename__ = "presses"
+
+    chat_id: Mapped[Key]
+    message_id: Mapped[Key]
+    action: Mapped[TextKey]
+    at: Mapped[datetime]
+
+
+class ForgottenChatRow(Base):
+    """The time when a conversation was deleted. Turns accepted before it store no history."""
+
+    __tablename__ = "forgotten_chats"
+
+    chat_id: Mapped[Key]
+    thread_id: Mapped[Key]
+    at: Mapped[datetime]
+
+
+class ForgottenUserRow(Base):
+    """The time when a user's data were deleted. Turns accepted before it store none of theirs.
+
+    `user` is the user's hash in traces, so the row does not tell who it was.
+    """
+
+    __tablename__ = "forgotten_users"
+
+    user: Mapped[TextKey]
     at: Mapped[datetime]
 
 

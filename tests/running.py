@@ -1,7 +1,7 @@
 """The bot as it runs, for tests: polling, turns in memory or durable, a database of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,21 +16,23 @@ from agent.engine.run import Limits, Run
 from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import SpanRecord, TraceRecord
-from agent.turn import Reply
 from bot.app import run_bot
-from bot.question import OpenRoot, Question
-from bot.resources import Repositories, Resources
+from bot.resources import Repositories, Resources, Stores
+from bot.runner import TurnRunner
 from bot.tasks import run_every, run_until
 from bot.telegram.admin import send_broadcasts
-from bot.telegram.connection import introduce, poll, telegram_bot
-from bot.telegram.conversation import AnyHandler, Conversation
+from bot.telegram.chat import ButtonsBelow, Services, no_buttons
+from bot.telegram.connection import AnyBot, introduce, poll, telegram_bot
+from bot.telegram.conversation import AnyHandler
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
-from bot.telegram.replies import Replies
-from bot.telegram.sender import ButtonRows, Sender
-from bot.turn import TurnRunner
-from bot.updates.lanes import Lanes
+from bot.telegram.progress import Progress
+from bot.telegram.rate_limit import RateLimit
+from bot.telegram.sender import Sender
+from bot.turn import OpenRoot
+from bot.updates.life import UpdateLife
 from bot.updates.locks import Locks
+from bot.updates.scheduler import Scheduler
 from config import load_settings
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
@@ -73,16 +75,29 @@ class Sources:
     def run(self) -> Run:
         return Run(self.models, limits=self.limits)
 
-    def resources(self, repositories: Repositories | None = None) -> Resources:
+    def resources(
+        self, repositories: Repositories | None = None, stores: Stores | None = None
+    ) -> Resources:
         return Resources(
             sessions=cast("Sessions", None),
             repositories=cast("Repositories", repositories),
+            stores=cast("Stores", stores),
             documents=self.documents,
             run=self.run,
             search=self.search,
             refinement=self.refinement,
             cache=self.cache,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningBot:
+    """The parts of a running bot that tests reach for."""
+
+    bot: AnyBot
+    services: Services
+    stores: Stores
+    scheduler: Scheduler
 
 
 @asynccontextmanager
@@ -103,9 +118,9 @@ async def running(
     langfuse: OtlpReceiver | None = None,
     sessions: Sessions | None = None,
     exported: bool = False,
-    buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: (),
+    buttons: ButtonsBelow = no_buttons,
     **turns_with: Any,
-) -> AsyncIterator[Lanes]:
+) -> AsyncIterator[RunningBot]:
     """Run the bot, polling; stop it as SIGTERM does. Bursts are not awaited.
 
     With `sources` it looks things up. `further` are more handlers, `admins` and `allow_list` say
@@ -116,65 +131,75 @@ async def running(
     if sessions is None and isinstance(messages, MessageRepository):
         sessions = messages.sessions
     rows = TraceRows(is_exported=exported or langfuse is not None)
-    repositories = Repositories(sessions or Sessions(engine), rows)
+    repositories = Repositories(sessions or Sessions(engine))
+    stores = Stores(sessions or Sessions(engine), rows)
     for name, repository in {"messages": messages, **kept}.items():
         setattr(repositories, name, repository)
-    bot = telegram_bot(bot_api.token, bot_api.base_url)
-    inbox = repositories.inbox
-    sender = Sender(bot, repositories.chats, inbox)
+    rate_limit = RateLimit((), (), ())
+    bot = telegram_bot(bot_api.token, bot_api.base_url, rate_limit)
+    sender = Sender(bot, stores.outbox, rate_limit)
     found = sources or Sources(documents=FakeLibrary())
-    conversation = Conversation(
-        resources=found.resources(repositories),
-        turns=TurnRunner(
-            base_run=run or found.run,
-            replies=Replies(sender, buttons),
-            open_trace_root=tracer,
-            **{"store": repositories.turns, **turns_with},
-        ),
-        sender=sender,
+    runner = TurnRunner(
+        base_run=run or found.run,
+        open_trace_root=tracer,
+        **{"commits": stores.commits, **turns_with},
+    )
+    services = Services(
+        resources=found.resources(repositories, stores),
+        runner=runner,
         answerer=answerer,
         trace_hash=lambda kind, value: f"{kind}-{value}",
+        progress=Progress(bot),
+        buttons_below=buttons,
     )
-    handlers = all_handlers(further)
-    dispatcher = Dispatcher(bot, conversation, handlers, admins, allow_list)
-
-    async def receive() -> None:
-        await introduce(bot)
-        lanes.ready.set()
-        await show_commands(bot)
-        await poll(bot, lanes.accept)
-
-    async def serve() -> None:
-        broadcasts = partial(send_broadcasts, conversation)
-        further = partial(run_every, 1, "sending to everyone", broadcasts)
-        await run_until(stop, lanes.watch, receive, further)
-        await lanes.finish(5)
-
-    lanes = Lanes(
-        inbox=inbox,
-        sender=sender,
-        dispatcher=dispatcher,
-        locks=Locks(inbox),
-        metrics=conversation.turns.metrics,
+    dispatcher = Dispatcher(bot, services, all_handlers(further), admins, allow_list)
+    life = UpdateLife(
+        inbox=stores.inbox,
+        deliverer=sender,
+        handlers=dispatcher,
+        metrics=runner.metrics,
         burst_seconds=burst,
         max_tries=tries,
     )
+    scheduler = Scheduler(
+        inbox=stores.inbox,
+        life=life,
+        answer_inline=dispatcher.handle_inline,
+        stopped_elsewhere=runner.running,
+        locks=Locks(stores.inbox),
+        metrics=runner.metrics,
+    )
+
+    async def receive() -> None:
+        await introduce(bot)
+        scheduler.ready.set()
+        await show_commands(bot)
+        await poll(bot, scheduler.accept)
+
+    async def broadcast() -> None:
+        await send_broadcasts(stores.broadcasts, repositories.memory, sender)
+
+    async def serve() -> None:
+        further = partial(run_every, 1, "sending to everyone", broadcast)
+        await run_until(stop, scheduler.watch, receive, further)
+        await scheduler.finish(5)
+
     serving = asyncio.create_task(serve())
     try:
-        yield lanes
+        yield RunningBot(bot=bot, services=services, stores=stores, scheduler=scheduler)
     finally:
         stop.set()
         await serving
-        await lanes.finish()
+        await scheduler.finish()
         await bot.shutdown()
     if langfuse is not None:
         await export(sessions or Sessions(engine), langfuse)
     await engine.dispose()
 
 
-async def at_rest(lanes: Lanes) -> None:
+async def at_rest(bot: RunningBot) -> None:
     """Return once no turn runs: what was said in the last is kept."""
-    await eventually(lambda: not lanes.running)
+    await eventually(lambda: not bot.scheduler.running)
 
 
 @asynccontextmanager

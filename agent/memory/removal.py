@@ -10,9 +10,7 @@ from functools import cache
 from typing import Final
 
 from agent.fallback.words import strip_plural
-from agent.i18n import translate
 from agent.language import DETECTED_LANGUAGES, common_words
-from agent.markdown import escape
 from agent.memory.cellar import (
     MAX_NAME_CHARS,
     YEARS,
@@ -88,19 +86,6 @@ def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> R
     if item.count < count:
         return TooFew(item)
     return Found(replace(item, count=-count))
-
-
-def format_candidates(items: Sequence[CellarItem], count: int) -> str:
-    """Return the question which of these items is meant, as Markdown.
-
-    Each has a line with the command that removes `count` of its bottles.
-    """
-    lines = [translate("cellar_which")]
-    for item in items:
-        wine = to_wine(item)
-        command = f"`/cellar remove {count} {wine.id}`"
-        lines.append(f"- {item.count} × **{escape(wine.label)}**: {command}")
-    return "\n".join(lines)
 
 
 def _find_candidates(items: Sequence[CellarItem], name: str) -> tuple[Sequence[CellarItem], bool]:

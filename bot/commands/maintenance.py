@@ -10,13 +10,13 @@ from pydantic import SecretStr
 from pydantic_core import to_json
 
 from agent.tracing.records import keyed_hash
-from agent.turn import Change
 from bot.commands.output import fail, open_settings, run_with_database
 from bot.http.admin_page import PATH, AdminPage
 from bot.http.server import build_app, listen, serve_http
-from bot.resources import Repositories, open_engine, require_newest_schema
+from bot.resources import Stores, open_engine, require_newest_schema
 from bot.tasks import run_until, stop_on_signals
 from bot.tracing import forget_people, masking_of, trace_link
+from bot.turn import Turn
 from config import Settings
 from db.engine import REVISION, Sessions, find_revision, upgrade_schema
 from db.repositories.inbox import Inbox
@@ -101,9 +101,11 @@ def forget(
         typer.confirm(f"Delete all data of {user_id}?", abort=True)
 
     async def delete(sessions: Sessions) -> None:
-        repositories = Repositories(sessions)
-        await repositories.turns.apply([Change(user_id=user_id, forget_user_hash=user_hash)])
-        await forget_people(settings, repositories.memory)
+        turn = Turn(user_id=user_id, user=user_hash)
+        turn.forget_user()
+        stores = Stores(sessions)
+        await stores.commits.save(turn.collected())
+        await forget_people(settings, stores.upkeep)
 
     run_with_database(settings, delete)
     typer.echo("Deleted. The running bot also looks for traces that Langfuse stores later.")

@@ -10,11 +10,11 @@ from agent.turn import Reply
 from bot.commands.output import fail, open_settings, print_text, write_file
 from bot.console import to_rich_text
 from bot.look_ups import CommandName, parse_look_up
-from bot.question import Question
 from bot.resources import open_resources
+from bot.runner import TurnRunner
 from bot.safety import SafetyService
 from bot.tracing import open_exporter
-from bot.turn import TurnRunner
+from bot.turn import Question, Turn
 
 SESSION: Final = "cli"
 
@@ -63,16 +63,14 @@ def _look_up(name: CommandName, arguments: str) -> Any:
             look_up = parse_look_up(name, arguments, resources)
             if isinstance(look_up, str):
                 fail(look_up, 2)
-            turns = TurnRunner(
+            runner = TurnRunner(
                 base_run=resources.run,
                 safety=SafetyService(help=resources.help),
-                store=resources.repositories.turns,
+                commits=resources.stores.commits,
             )
-            text, make_reply = look_up
-            question = Question(
-                text=text, kind=name, session=SESSION, user=SESSION, in_history=False
-            )
-            return await turns.run_turn(question, make_reply)
+            question = Question(text=look_up.history_text, kind=name)
+            turn = Turn(session=SESSION, user=SESSION)
+            return await runner.run_and_commit(turn, question, look_up.make_reply)
 
     reply = asyncio.run(run_turn())
     if reply.outcome == "failed":

@@ -25,7 +25,8 @@ from pydantic import SecretStr
 from bot.commands.traces import cost_text, trace_text
 from bot.resources import Repositories
 from db.engine import Sessions
-from db.models import TurnRow
+from db.models import TraceRow, TurnRow
+from db.repositories.traces import RowQueue
 from db.repositories.turns import export_turns
 
 PATH: Final = "/admin"
@@ -87,7 +88,7 @@ class AdminPage:
         days = await repositories.turns.list_by_day(since)
         failed = await repositories.traces.list_summaries(MAX_TURNS, since=since, failed=True)
         disliked = await export_turns(self.sessions, self.hide, since, disliked=True)
-        backlog = await repositories.trace_queue.count_by_state()
+        backlog = await RowQueue(self.sessions, TraceRow).count_by_state()
 
         def render() -> str:
             return load_template().render(

@@ -25,9 +25,9 @@ from agent.tables import StrictModel
 from agent.turn import Outcome, Reply, ReplyFunction, clean_and_flag, get_deps
 from bot import look_ups
 from bot.http.server import UNAVAILABLE
-from bot.question import Kind, Question
 from bot.resources import Resources
-from bot.turn import TurnRunner
+from bot.runner import TurnRunner
+from bot.turn import Kind, Question, Turn
 
 SESSION: Final = "api"
 MAX_HISTORY: Final = 50
@@ -80,7 +80,7 @@ class Api:
     """
 
     resources: Resources
-    turns: TurnRunner
+    runner: TurnRunner
     answerer: Answerer
     client_hash: str
 
@@ -197,9 +197,12 @@ class Api:
         return results[0] if results else ToolResult(reply.text, error_type=reply.outcome)
 
     async def _run_turn(self, kind: Kind, text: str, make_reply: ReplyFunction) -> Reply:
-        """Run a turn without a stored user or delivery; only the global budget applies."""
-        question = Question(text=text, kind=kind, session=SESSION, user=self.client_hash)
-        return await self.turns.run_turn(question, make_reply)
+        """Run a turn that belongs to no user and no conversation; only the global budget applies.
+
+        Its trace and figures are stored, and no history.
+        """
+        turn = Turn(session=SESSION, user=self.client_hash)
+        return await self.runner.run_and_commit(turn, Question(text=text, kind=kind), make_reply)
 
 
 def _get_answer(reply: Reply) -> Any:

@@ -16,20 +16,20 @@ from agent.auto_links import find_auto_links
 from agent.i18n import translate, use_language
 from agent.markdown import format_link
 from agent.text import pattern
-from bot.question import Destination
-from bot.telegram.buttons import acknowledge, replace_buttons, split_data
-from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_press
-from bot.telegram.messages import (
-    chat_and_user_ids,
-    is_private,
-    message_of,
-    press_of,
-    text_after_command,
-)
-from bot.telegram.sender import Button, build_messages
+from bot.telegram.buttons import acknowledge, split_data
+from bot.telegram.chat import ChatTurn
+from bot.telegram.conversation import AnyHandler, on_command, on_press
+from bot.telegram.language import load_language
+from bot.telegram.messages import is_private, message_of, press_of, text_after_command
+from bot.telegram.sender import Button, Sender, build_messages
+from bot.turn import Destination
 from bot.updates.bursts import is_forwarded
-from db.models import OutboxRow
-from db.repositories.people import Access
+from db.changes.broadcasts import DraftBroadcast, SendBroadcast
+from db.changes.chats import SetAccess
+from db.changes.memory import ForgetConcerns
+from db.models import Access, OutboxRow
+from db.repositories.outbox import Broadcasts
+from db.repositories.people import MemoryRepository
 
 STATS_DAYS: Final = 7
 USER_ID: Final = pattern(r"\d{1,18}")
@@ -62,66 +62,64 @@ def admin_handlers(
     ]
 
 
-async def _show_stats(update: Update, conversation: Conversation) -> None:
+async def _show_stats(update: Update, turn: ChatTurn) -> None:
     """/stats: show the statistics of today and of the last 7 days, in a private chat only."""
     from bot.http.admin_page import statistics_table  # noqa: PLC0415 - only for admins
 
     text = translate("stats_in_private")
     if is_private(update):
-        turns = conversation.repositories.turns
+        turns = turn.repositories.turns
         days = await turns.list_by_day(turns.now() - timedelta(days=STATS_DAYS - 1))
         text = to_code_block(await asyncio.to_thread(statistics_table, days))
-    await conversation.reply(update, text)
+    turn.reply(text)
 
 
-async def _show_trace(
-    link: Callable[[str], str] | None, update: Update, conversation: Conversation
-) -> None:
+async def _show_trace(link: Callable[[str], str] | None, update: Update, turn: ChatTurn) -> None:
     """/trace: show the turn of the message that is replied to, or the last turn of this chat."""
-    message = message_of(update)
-    turns = conversation.repositories.turns
+    message, turns = message_of(update), turn.repositories.turns
     if replied_message := get_replied_message(message):
-        turn = await turns.find_by_message(message.chat.id, replied_message.message_id)
+        shown = await turns.find_by_message(message.chat.id, replied_message.message_id)
     else:
-        turn = await turns.find_last(message.chat.id)
-    if turn is None:
+        shown = await turns.find_last(message.chat.id)
+    if shown is None:
         text = translate("nothing_to_trace")
-    elif turn.trace_id and link:
-        text = link(turn.trace_id)
+    elif shown.trace_id and link:
+        text = link(shown.trace_id)
     else:
-        text = await _render_trace(conversation, turn.trace_id or "")
-    await conversation.reply(update, text)
+        text = await _render_trace(turn, shown.trace_id or "")
+    turn.reply(text)
 
 
-async def _render_trace(conversation: Conversation, trace_id: str) -> str:
+async def _render_trace(turn: ChatTurn, trace_id: str) -> str:
     from bot.commands.traces import trace_text  # noqa: PLC0415 - only for admins
 
     try:
-        return to_code_block(trace_text(await conversation.repositories.traces.get(trace_id)))
+        return to_code_block(trace_text(await turn.repositories.traces.get(trace_id)))
     except LookupError:
         return translate("not_traced")
 
 
 async def _manage_user(
-    admin_ids: Collection[int], command: str, update: Update, conversation: Conversation
+    admin_ids: Collection[int], command: str, update: Update, turn: ChatTurn
 ) -> None:
     """/allow, /block or /clearcare: handle the command for the user that it names."""
     user_id = find_named_user(message_of(update))
     if user_id is None:
         text = translate("whom", command=command)
     elif command == "clearcare":
-        cleared = await conversation.repositories.memory.clear_concerns(user_id)
-        names = ", ".join(concern.replace("_", " ") for concern in cleared)
+        cleared = await turn.repositories.memory.list_concerns(None, user_id)
+        turn.change(ForgetConcerns(user_id))
+        names = ", ".join(concern.replace("_", " ") for concern in sorted(cleared))
         text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=names)
     elif command == "block" and user_id in admin_ids:
         text = translate("admin_stays", id=user_id)
     else:
-        text = await _set_access(conversation, user_id, command)
-    await conversation.reply(update, text)
+        text = await _set_access(turn, user_id, command)
+    turn.reply(text)
 
 
 async def _handle_button(
-    admin_ids: Collection[int], only_allowed: bool, update: Update, conversation: Conversation
+    admin_ids: Collection[int], only_allowed: bool, update: Update, turn: ChatTurn
 ) -> None:
     """Handle a button: allow or block a user who asks for access, or send a broadcast."""
     query = press_of(update)
@@ -129,61 +127,52 @@ async def _handle_button(
     if query.from_user.id not in admin_ids:
         await acknowledge(query, translate("button_too_old"))
     elif action == "send":
-        is_first_press = await _send_broadcast(
-            conversation, int(id_text), only_allowed=only_allowed
-        )
+        is_first_press = await _send_broadcast(turn, int(id_text), only_allowed=only_allowed)
         await acknowledge(query, "" if is_first_press else translate("broadcast_over"))
-        await replace_buttons(query.message, ())
+        turn.replace_buttons(query.message, ())
     else:
         await acknowledge(query)
-        await conversation.reply(update, await _set_access(conversation, int(id_text), action))
+        turn.reply(await _set_access(turn, int(id_text), action))
 
 
-async def _set_access(conversation: Conversation, user_id: int, command: str) -> str:
+async def _set_access(turn: ChatTurn, user_id: int, command: str) -> str:
     """Allow or block a user, and return a confirmation. Notify the user of new access."""
-    chats = conversation.repositories.chats
     access = ACCESS_BY_COMMAND[command]
-    previous_access = await chats.find_access(user_id)
-    await chats.set_access(user_id, access)
+    previous_access = await turn.repositories.chats.find_access(user_id)
+    turn.change(SetAccess(user_id, access))
     if access == "allowed" and previous_access != "allowed":
-        with use_language(await conversation.load_language(user_id)):
-            await conversation.sender.send(Destination(user_id), translate("let_in"))
+        with use_language(await load_language(turn.repositories.memory, user_id)):
+            turn.send(Destination(user_id), translate("let_in"))
     return translate(access, id=user_id)
 
 
-async def _draft_broadcast(only_allowed: bool, update: Update, conversation: Conversation) -> None:
+async def _draft_broadcast(only_allowed: bool, update: Update, turn: ChatTurn) -> None:
     """/broadcast TEXT: show the message and the number of chats, with a button to send it."""
     text = text_after_command(message_of(update))
-    chats = await conversation.repositories.chats.list_private(only_allowed=only_allowed)
+    chats = await turn.repositories.chats.list_private(only_allowed=only_allowed)
     if not text or not chats:
-        problem = "broadcast_to_nobody" if text else "broadcast_usage"
-        await conversation.reply(update, translate(problem))
+        turn.reply(translate("broadcast_to_nobody" if text else "broadcast_usage"))
         return
     text = link_addresses(text)
-    _, admin_id = chat_and_user_ids(update)
-    broadcast_id = await conversation.repositories.broadcasts.save_draft(text, admin_id)
-    await conversation.reply(update, text)
-    button = Button(translate("send_button"), f"b:{broadcast_id}:send")
-    question = translate("broadcast_preview", count=len(chats))
-    await conversation.reply(update, question, ((button,),))
+    turn.change(DraftBroadcast(turn.id, text, turn.user_id))  # the draft has the turn's id
+    turn.reply(text)
+    button = Button(translate("send_button"), f"b:{turn.id}:send")
+    turn.reply(translate("broadcast_preview", count=len(chats)), ((button,),))
 
 
-async def _send_broadcast(
-    conversation: Conversation, broadcast_id: int, *, only_allowed: bool
-) -> bool:
-    """Queue a broadcast for the leading process. Return False if it was queued before."""
-    broadcasts = conversation.repositories.broadcasts
-    chats = conversation.repositories.chats
-    draft = await broadcasts.get(broadcast_id)
-    if draft is None:
+async def _send_broadcast(turn: ChatTurn, broadcast_id: int, *, only_allowed: bool) -> bool:
+    """Collect that a broadcast is sent. Return False if that was done before."""
+    draft = await turn.repositories.broadcasts.get(broadcast_id)
+    if draft is None or draft.state != "draft":
         return False
     parts = build_messages(Destination(0), [draft.text])
     messages = [
         OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
-        for chat_id in await chats.list_private(only_allowed=only_allowed)
+        for chat_id in await turn.repositories.chats.list_private(only_allowed=only_allowed)
         for part in parts
     ]
-    return await broadcasts.begin(broadcast_id, messages)
+    turn.change(SendBroadcast(broadcast_id, messages))
+    return True
 
 
 def find_named_user(message: Message) -> int | None:
@@ -227,14 +216,13 @@ def link_addresses(text: str) -> str:
     return text
 
 
-async def send_broadcasts(conversation: Conversation) -> None:
+async def send_broadcasts(broadcasts: Broadcasts, memory: MemoryRepository, sender: Sender) -> None:
     """Send the queued messages of broadcasts, then report finished broadcasts to their admins."""
-    broadcasts = conversation.repositories.broadcasts
     while messages := await broadcasts.list_unsent(BATCH_SIZE):
-        await conversation.sender.deliver(messages)
+        await sender.deliver(messages)
     for broadcast, count, failed in await broadcasts.list_delivered():
         admin = broadcast.created_by
-        with use_language(await conversation.load_language(admin)):
+        with use_language(await load_language(memory, admin)):
             text = translate("broadcast_done", count=count, failed=failed)
             report = build_messages(Destination(admin), [text])
         await broadcasts.finish(broadcast.id, report)

@@ -11,8 +11,9 @@ from telegram import CallbackQuery, InlineQuery, InlineQueryResult, Message
 from telegram.error import TelegramError
 
 from agent.i18n import translate
-from bot.question import is_retry
-from bot.telegram.sender import Button, ButtonRows, keyboard
+from bot.telegram.chat import ChatTurn
+from bot.telegram.sender import Button, ButtonRows
+from db.models import TurnRow
 
 log = logging.getLogger(__name__)
 
@@ -54,25 +55,45 @@ def parse_id(part: str) -> int:
     return int(part) if part.isdecimal() and len(part) <= MAX_ID_DIGITS else 0
 
 
-async def claim_press(
-    query: CallbackQuery, owner_id: int | str | None, prefix: str | None = ""
-) -> Message | None:
-    """Return the message of a button if its owner pressed it, and nobody used it before.
+async def claim_press(query: CallbackQuery, turn: ChatTurn, action: str = "") -> Message | None:
+    """Return the message of a button if the press may be carried out, and collect the claim.
 
-    The button is removed, and others with this non-empty `prefix`; with None all buttons stay.
-    If the press is not valid, or `owner_id` is empty, show the reason and return None.
+    It may if the user whose turn the message answers pressed it, and if no turn has carried out the
+    same `action`, by default this button. Otherwise show the reason and return None. What a client
+    sends as the data of a button is not trusted to tell whose it is.
     """
+    answered = await find_answered_turn(query, turn)
+    if answered is None or not isinstance(query.message, Message):
+        await acknowledge(query, translate("button_too_old"))
+        return None
+    if answered.user_id != query.from_user.id:
+        await acknowledge(query, translate("not_yours"))
+        return None
+    if not await claim_once(query, turn, action or str(query.data)):
+        return None
+    return query.message
+
+
+async def claim_once(query: CallbackQuery, turn: ChatTurn, action: str) -> bool:
+    """Collect the claim of an action; return False, and say so, if a turn has carried it out."""
     message = query.message
-    if not (owner_id and isinstance(message, Message)):
-        problem = "button_too_old"
-    elif str(owner_id) != str(query.from_user.id):
-        problem = "not_yours"
-    elif prefix is not None and not await remove_buttons(query, prefix):
-        problem = "one_moment"
-    else:
-        return message
-    await acknowledge(query, translate(problem))
-    return None
+    if not isinstance(message, Message):
+        await acknowledge(query, translate("button_too_old"))
+        return False
+    presses = turn.repositories.presses
+    if await presses.is_claimed(message.chat.id, message.message_id, action):
+        await acknowledge(query, translate("one_moment"))
+        return False
+    turn.claim(message, action)
+    return True
+
+
+async def find_answered_turn(query: CallbackQuery, turn: ChatTurn) -> TurnRow | None:
+    """Return the stored turn whose answer has the pressed button; None if it was deleted."""
+    message = query.message
+    if not isinstance(message, Message):
+        return None
+    return await turn.repositories.turns.find_by_message(message.chat.id, message.message_id)
 
 
 def get_button_rows(message: Message) -> ButtonRows:
@@ -84,32 +105,17 @@ def get_button_rows(message: Message) -> ButtonRows:
     )
 
 
-async def replace_buttons(message: object, rows: ButtonRows) -> bool:
-    """Replace the buttons under a message, if the bot can access it.
-
-    Return False if the message has exactly these buttons already.
-    """
-    if not isinstance(message, Message):
-        return True
-    try:
-        await message.edit_reply_markup(keyboard(rows))
-    except TelegramError as error:
-        if "not modified" in str(error).lower():
-            return False
-        log.info("The buttons of a message could not be changed: %s", error)
-    return True
+def remove_buttons(query: CallbackQuery, turn: ChatTurn, prefix: str = "") -> None:
+    """Collect the removal of the pressed button, and of all whose data begin with a `prefix`."""
+    if not isinstance(query.message, Message):
+        return
+    remaining = list[tuple[Button, ...]]()
+    for row in get_button_rows(query.message):
+        kept = [button for button in row if not _is_removed(button, query, prefix)]
+        if kept:
+            remaining.append(tuple(kept))
+    turn.replace_buttons(query.message, tuple(remaining))
 
 
-async def remove_buttons(query: CallbackQuery, prefix: str = "") -> bool:
-    """Remove the pressed button, and all whose data begin with a non-empty `prefix`.
-
-    Return False if a press removed them before.
-    """
-
-    def remains(button: Button) -> bool:
-        return button.data != query.data and not (prefix and button.data.startswith(prefix))
-
-    rows = get_button_rows(query.message) if isinstance(query.message, Message) else ()
-    remaining = (tuple(filter(remains, row)) for row in rows)
-    is_changed = await replace_buttons(query.message, tuple(row for row in remaining if row))
-    return is_changed or is_retry()  # an interrupted try of this turn may have removed them
+def _is_removed(button: Button, query: CallbackQuery, prefix: str) -> bool:
+    return button.data == query.data or bool(prefix and button.data.startswith(prefix))

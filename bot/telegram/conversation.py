@@ -1,7 +1,7 @@
-"""Answer messages in the context of their conversation; `Conversation` is passed to handlers."""
+"""Answer messages in the context of their conversation."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -10,205 +10,93 @@ from telegram.ext import BaseHandler, CallbackQueryHandler, CommandHandler, Mess
 from telegram.ext.filters import BaseFilter
 
 from agent.engine.run import Run
-from agent.i18n import ENGLISH, current_language, set_language, translate
+from agent.i18n import translate
 from agent.sommelier.answer import to_history
 from agent.sommelier.attachment import Attachment
-from agent.sommelier.service import Answerer
-from agent.tracing.records import trace_id_of
-from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
-from bot.question import Question, current_turn
-from bot.resources import Repositories, Resources
+from agent.turn import Reply, StoredMessage
+from bot.telegram.chat import ChatTurn
 from bot.telegram.messages import (
     TYPED_BY_USER,
-    chat_and_user_ids,
-    destination,
     id_of_replied_answer,
     is_addressed,
-    is_overheard,
-    language_written,
     message_of,
-    names_of,
     text_without_mentions,
     with_quotations,
 )
-from bot.telegram.sender import ButtonRows, Sender
-from bot.turn import TurnRunner
+from bot.turn import Question
 
 AnyHandler = BaseHandler[Any, Any, Any]
 Handle = Callable[..., Coroutine[Any, Any, None]]
-"""A handler function; its arguments are an update and the `Conversation`."""
+"""A handler function; its arguments are an update and its `ChatTurn`."""
 
 MAX_HISTORY_MESSAGES: Final = 20
 """Maximum earlier messages that the model sees."""
 HIDDEN_MESSAGE: Final = "…"
 """Shown to the model instead of a message of another person in a group."""
-CHOSEN_LANGUAGE_KEY: Final = "language"
-"""The setting with the language that a user chose, or `AS_WRITTEN`."""
-WRITTEN_LANGUAGE_KEY: Final = "written"
-"""The setting with the language a user wrote last; at first, the language of their Telegram app."""
-AS_WRITTEN: Final = "auto"
-"""The choice to be answered in the language of the last message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
-    """Answers updates, and stores facts about their users.
+async def answer_question(
+    turn: ChatTurn, question: Question, replied_answer_id: int | None = None
+) -> None:
+    """Answer a question; `replied_answer_id` is the bot message that the user replied to."""
+    history = await load_history(turn, replied_answer_id)
 
-    `trace_hash(kind, id)` returns the hash that stands for a chat or user in traces.
+    async def make_reply(run: Run) -> Reply:
+        return await ask_agent(turn, question.text, run, history)
+
+    await turn.services.runner.run(turn, question, make_reply)
+
+
+async def ask_agent(
+    turn: ChatTurn,
+    text: str,
+    run: Run,
+    history: Sequence[StoredMessage],
+    new_attachment: Attachment | None = None,
+) -> Reply:
+    """Return the answer to a text; it may refer to new pictures or the latest earlier ones."""
+    attachment = new_attachment or attachment_in(history)
+    run = replace(run, history=to_history(history))
+    return await turn.services.answerer.answer(text, run, attachment)
+
+
+async def load_history(
+    turn: ChatTurn, replied_answer_id: int | None = None
+) -> Sequence[StoredMessage]:
+    """Return the messages before a question, at most `MAX_HISTORY_MESSAGES`.
+
+    If it replies to an answer of the bot, return the messages up to that answer. The turn that this
+    one takes back, because its message was edited, is left out.
     """
-
-    resources: Resources
-    turns: TurnRunner
-    sender: Sender
-    answerer: Answerer
-    trace_hash: Callable[[str, int], str]
-
-    @property
-    def repositories(self) -> Repositories:
-        """Return the repositories."""
-        return self.resources.repositories
-
-    async def run_turn(self, question: Question, replied_answer_id: int | None = None) -> None:
-        """Answer a question; `replied_answer_id` is the bot message that the user replied to."""
-        history = await self.load_history(question, replied_answer_id)
-
-        async def make_reply(run: Run) -> Reply:
-            return await self.ask_agent(question.text, run, history)
-
-        await self.turns.run_turn(question, make_reply)
-
-    async def reply(self, update: Update, markdown: str, buttons: ButtonRows = ()) -> None:
-        """Reply to an update with a fixed text, without a turn."""
-        await self.sender.send(destination(update), markdown, buttons)
-
-    def build_question(self, update: Update, text: str, **fields: Any) -> Question:
-        """Return the question of an update; `fields` are additional fields of `Question`.
-
-        The trace id depends only on the update, so all tries share a trace.
-        """
-        chat_id, user_id = chat_and_user_ids(update)
-        message_text = (update.message and update.message.text) or ""
-        is_command = message_text.startswith("/")
-        if (current := current_turn()) is not None:  # the turn of a queued update
-            fields["state"] = current
-            fields["accepted_at"] = current.update.received_at
-            fields["interruptions"] = current.update.tries - 1
-        return Question(
-            id=update.update_id,
-            text=text,
-            typed=message_text if is_command else text,  # `text` leaves out the command's name
-            chat_id=chat_id,
-            user_id=user_id,
-            session=self.trace_hash("chat", chat_id),
-            user=self.trace_hash("user", user_id),
-            names=names_of(update),
-            trace_id=trace_id_of(update.get_bot().id, chat_id, update.update_id),
-            to=destination(update) if update.effective_message else None,
-            **fields,
-        )
-
-    async def ask_agent(
-        self,
-        text: str,
-        run: Run,
-        history: Sequence[StoredMessage],
-        new_attachment: Attachment | None = None,
-    ) -> Reply:
-        """Return the answer to a text; it may refer to new pictures or the latest earlier ones."""
-        attachment = new_attachment or attachment_in(history)
-        run = replace(run, history=to_history(history))
-        return await self.answerer.answer(text, run, attachment)
-
-    async def load_history(
-        self, question: Question, replied_answer_id: int | None = None
-    ) -> Sequence[StoredMessage]:
-        """Return the messages before a question, at most `MAX_HISTORY_MESSAGES`.
-
-        If it replies to an answer of the bot, return the messages up to that answer.
-        """
-        chat_id, repositories = question.chat_id, self.repositories
-        replied_turn_id: int | None = None
-        if replied_answer_id:
-            replied = await repositories.turns.find_by_message(chat_id, replied_answer_id)
-            replied_turn_id = replied.turn_id if replied else None
-        history = await repositories.messages.list_recent(
-            chat_id,
-            MAX_HISTORY_MESSAGES,
-            thread_id=question.thread_id,
-            last_turn_id=replied_turn_id,
-        )
-        # An interrupted try of this turn may have stored its messages.
-        history = [message for message in history if message.turn_id != question.id]
-        if chat_id < 0:  # Telegram's ids of groups are negative
-            user_id = question.user_id
-            history = [as_visible_to(user_id, message, replied_turn_id) for message in history]
-        return history
-
-    async def load_facts(self, update: Update) -> Sequence[Fact]:
-        """Return the stored facts about a user, as they were when the turn began."""
-        current = current_turn()
-        if current is not None and current.facts is not None:
-            return current.facts
-        _, user_id = chat_and_user_ids(update)
-        return await self.repositories.memory.list_facts(user_id)
-
-    async def change_memory(self, update: Update, **fields: Any) -> None:
-        """Change a user's memory when the running turn is committed; without a turn, now."""
-        change = Change(user_id=chat_and_user_ids(update)[1], **fields)
-        if (current := current_turn()) is not None:
-            current.changes.append(change)
-        else:
-            await self.repositories.turns.apply([change])
-
-    async def store_setting(
-        self, update: Update, settings: Mapping[str, str], name: str, value: str
-    ) -> None:
-        """Store a setting of a user; `settings` are the current values."""
-        if value != settings.get(name):
-            old = (Fact("setting", f"{name}={settings[name]}"),) if name in settings else ()
-            new = (Fact("setting", f"{name}={value}"),)
-            await self.change_memory(update, added_facts=new, removed_facts=old)
-
-    async def detect_and_store_language(self, update: Update) -> None:
-        """Set the language of the replies; store the written language and the turn's facts."""
-        user = update.effective_user
-        set_language(user.language_code if user else None)
-        if user is None or is_overheard(update):
-            return
-        facts = await self.repositories.memory.list_facts(user.id)
-        if (turn := current_turn()) is not None:
-            turn.facts = facts
-        settings = get_chosen_settings(facts)
-        stored = settings.get(WRITTEN_LANGUAGE_KEY)
-        written = language_written(update) or stored or current_language()
-        is_chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN) != AS_WRITTEN
-        set_language(settings[CHOSEN_LANGUAGE_KEY] if is_chosen else written, is_chosen=is_chosen)
-        if written != (stored or ENGLISH):  # without a setting, the default is English anyway
-            await self.store_setting(update, settings, WRITTEN_LANGUAGE_KEY, written)
-
-    async def load_language(self, user_id: int) -> str | None:
-        """Return the stored language of a user; None if it is unknown."""
-        facts = await self.repositories.memory.list_facts(user_id)
-        return language_from_settings(get_chosen_settings(facts))
+    chat_id, repositories = turn.chat_id, turn.repositories
+    replied_turn_id: int | None = None
+    if replied_answer_id:
+        replied = await repositories.turns.find_by_message(chat_id, replied_answer_id)
+        replied_turn_id = replied.turn_id if replied else None
+    messages = await repositories.messages.list_recent(
+        chat_id,
+        MAX_HISTORY_MESSAGES,
+        thread_id=turn.thread_id,
+        last_turn_id=replied_turn_id,
+    )
+    # An interrupted try of this turn may have stored its messages.
+    hidden_turns = {turn.id, turn.taken_back_id}
+    history = [message for message in messages if message.turn_id not in hidden_turns]
+    if turn.is_group:
+        history = [as_visible_to(turn.user_id, message, replied_turn_id) for message in history]
+    return history
 
 
-def language_from_settings(settings: Mapping[str, str]) -> str | None:
-    """Return the language for a user with these settings; None if it is unknown."""
-    chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
-    return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN_LANGUAGE_KEY)
-
-
-async def answer_text(update: Update, conversation: Conversation) -> None:
+async def answer_text(update: Update, turn: ChatTurn) -> None:
     """Answer a text message."""
     message = message_of(update)
     if not is_addressed(message):
         return
     text = with_quotations(text_without_mentions(message), message)
-    if text:
-        question = conversation.build_question(update, text)
-        await conversation.run_turn(question, id_of_replied_answer(message))
-    else:
-        await conversation.reply(update, translate("text_only"))
+    if not text:
+        turn.reply(translate("text_only"))
+        return
+    await answer_question(turn, turn.ask(text), id_of_replied_answer(message))
 
 
 def on_command(

@@ -10,20 +10,21 @@ from telegram.ext import filters
 from agent import size_limits
 from agent.i18n import translate, use_language
 from agent.markdown import strip_invisible
-from bot.question import Destination
 from bot.telegram.buttons import acknowledge, answer_inline_query
+from bot.telegram.chat import ChatTurn, Services
 from bot.telegram.connection import AnyBot
-from bot.telegram.conversation import AnyHandler, Conversation
+from bot.telegram.conversation import AnyHandler
+from bot.telegram.language import load_language, set_language_of_turn
 from bot.telegram.messages import is_addressed, written_message
-from bot.telegram.sender import Button
+from bot.telegram.sender import Button, build_messages
+from bot.turn import Destination
 from bot.updates.bursts import STOPPED, as_int, chat_of, section
+from bot.updates.life import UnreadableUpdate
+from db.changes.chats import AskAdmins, SetReachable
+from db.models import OutboxRow, UpdateRow
 from db.repositories.inbox import Payload
 
 log = logging.getLogger(__name__)
-
-
-class UnreadableUpdate(Exception):
-    """The library cannot parse an update: a required field is missing or malformed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,24 @@ class Dispatcher:
     """
 
     bot: AnyBot
-    conversation: Conversation
+    services: Services
     handlers: Sequence[AnyHandler]
     admin_ids: Collection[int] = ()
     allow_list: bool = False
 
-    async def handle(self, payload: Payload) -> None:
-        """Handle an update in the language of its user.
+    def open_turn(self, row: UpdateRow) -> ChatTurn:
+        """Return the turn of an update, which nobody has read yet."""
+        return ChatTurn(
+            services=self.services,
+            id=row.update_id,
+            accepted_at=row.received_at,
+            chat_id=row.chat_id,
+            placeholder_id=row.placeholder_id,
+            earlier_calls=tuple(row.calls),
+        )
+
+    async def handle(self, payload: Payload, turn: ChatTurn) -> None:
+        """Handle an update in the language of its user; the turn collects what shall happen.
 
         Raises:
             UnreadableUpdate: the library cannot parse the update.
@@ -52,17 +64,24 @@ class Dispatcher:
             await self._stop_draft(payload)
             return
         update = self.parse(payload)
-        if not await self._check_access(update):
+        turn.meet(update)
+        if not await self._check_access(update, turn):
             return
         for handler in self.handlers:
             if handler.check_update(update):
-                await handler.callback(update, self.conversation)
+                await handler.callback(update, turn)
                 return
+
+    async def handle_inline(self, payload: Payload) -> None:
+        """Answer a query that a user types in any chat; nothing of it is stored."""
+        turn = ChatTurn(services=self.services, id=as_int(payload.get("update_id")))
+        await self.handle(payload, turn)
 
     async def _stop_draft(self, payload: Payload) -> None:
         """Stop the turn of a draft. Only the user who asked sees the Stop button."""
         turn_id = as_int(section(payload, STOPPED).get("draft_id"))
-        await self.conversation.turns.running.stop_everywhere(chat_id=chat_of(payload), id=turn_id)
+        running = self.services.runner.running
+        await running.stop_everywhere(chat_id=chat_of(payload), id=turn_id)
 
     def parse(self, payload: Payload) -> Update:
         """Return a payload as an update of the library.
@@ -83,35 +102,37 @@ class Dispatcher:
             return False
         return True
 
-    async def give_up(self, payload: Payload, error: str) -> None:
-        """Notify the user that their update was set aside.
+    async def give_up(self, payload: Payload, turn: ChatTurn, error: str) -> None:
+        """Collect a notice for the user that their update was set aside.
 
         If it cannot be parsed, do so only in a private chat: it may not be meant for the bot.
         """
-        conversation = self.conversation
         if not self.is_readable(payload):
             chat_id = chat_of(payload)
             if chat_id > 0:
-                with use_language(await conversation.load_language(chat_id)):
-                    await conversation.sender.send(Destination(chat_id), translate("set_aside"))
+                memory = turn.repositories.memory
+                with use_language(await load_language(memory, chat_id)):
+                    turn.send(Destination(chat_id), translate("set_aside"))
             return
         update = self.parse(payload)
+        turn.meet(update)
         if update.effective_message:
-            await conversation.detect_and_store_language(update)
-            text = update.effective_message.text or ""
-            await conversation.turns.give_up(conversation.build_question(update, text), error)
+            await set_language_of_turn(update, turn)
+            question = turn.ask(update.effective_message.text or "")
+            self.services.runner.give_up(turn, question, error)
 
-    async def _check_access(self, update: Update) -> bool:
+    async def _check_access(self, update: Update, turn: ChatTurn) -> bool:
         """Return whether to answer an update; notify a user who has no access.
 
-        This also records that the chat can be reached.
+        This also collects that the chat can be reached.
         """
-        user, chats = update.effective_user, self.conversation.repositories.chats
-        if update.effective_chat:
-            await self.conversation.sender.record_reachable(update.effective_chat.id)
+        user, chats = update.effective_user, turn.repositories.chats
+        # Most updates come from chats that are known: reading avoids most writes.
+        if update.effective_chat and not await chats.is_reachable(turn.chat_id):
+            turn.change(SetReachable(turn.chat_id))
         if filters.StatusUpdate.MIGRATE.check_update(update):
             return True
-        await self.conversation.detect_and_store_language(update)
+        await set_language_of_turn(update, turn)
         if user is None or user.id in self.admin_ids:
             return user is not None or not self.allow_list
         access = await chats.find_access(user.id)  # None if no admin has decided
@@ -120,19 +141,10 @@ class Dispatcher:
             return False
         if access is not None or not self.allow_list:
             return True
-        await self._turn_away(update, user)
+        await self._turn_away(update, turn, user)
         return False
 
-    async def _ask_admins(self, user: User) -> None:
-        """Ask every admin whether to give a user access."""
-        for admin_id in sorted(self.admin_ids):
-            with use_language(await self.conversation.load_language(admin_id)):
-                text = translate("asks_to_be_let_in", id=user.id, name=_name_as_code(user))
-                allow = Button(translate("allow_button"), f"a:{user.id}:allow")
-                block = Button(translate("block_button"), f"a:{user.id}:block")
-            await self.conversation.sender.send(Destination(admin_id), text, ((allow, block),))
-
-    async def _turn_away(self, update: Update, user: User) -> None:
+    async def _turn_away(self, update: Update, turn: ChatTurn, user: User) -> None:
         """Tell a user that they have no access; if they write to the bot, ask the admins."""
         text = translate("not_let_in", id=user.id)
         message = written_message(update)
@@ -141,12 +153,21 @@ class Dispatcher:
         elif update.callback_query:
             await acknowledge(update.callback_query, text)
         elif message is not None and is_addressed(message):
-            # Many people may write through the account of a bot. `mark_introduced` is true once
-            # per user, so admins are asked once.
-            chats = self.conversation.repositories.chats
-            if not user.is_bot and await chats.mark_introduced(user.id):
-                await self._ask_admins(user)
-            await self.conversation.reply(update, text)
+            if not user.is_bot:  # many people may write through the account of a bot
+                questions = await self._build_questions_to_admins(turn, user)
+                turn.change(AskAdmins(user.id, questions))
+            turn.reply(text)
+
+    async def _build_questions_to_admins(self, turn: ChatTurn, user: User) -> list[OutboxRow]:
+        """Return a message to every admin that asks whether to give a user access."""
+        messages = list[OutboxRow]()
+        for admin_id in sorted(self.admin_ids):
+            with use_language(await load_language(turn.repositories.memory, admin_id)):
+                text = translate("asks_to_be_let_in", id=user.id, name=_name_as_code(user))
+                allow = Button(translate("allow_button"), f"a:{user.id}:allow")
+                block = Button(translate("block_button"), f"a:{user.id}:block")
+            messages += build_messages(Destination(admin_id), [text], ((allow, block),))
+        return messages
 
 
 def _name_as_code(user: User) -> str:

@@ -10,21 +10,12 @@ from telegram.ext import filters
 from agent.i18n import ENGLISH, languages, translate, use_language
 from agent.turn import UNDER_AGE_SETTING, Fact, get_chosen_settings
 from bot import look_ups
-from bot.question import is_retry
-from bot.telegram.buttons import acknowledge, replace_buttons, split_data
+from bot.telegram.buttons import acknowledge, split_data
+from bot.telegram.chat import ChatTurn
 from bot.telegram.connection import AnyBot, retry_until_answered
-from bot.telegram.conversation import (
-    AnyHandler,
-    Conversation,
-    answer_text,
-    on_command,
-    on_message,
-    on_press,
-)
+from bot.telegram.conversation import AnyHandler, answer_text, on_command, on_message, on_press
 from bot.telegram.messages import (
     TYPED_BY_USER,
-    chat_and_user_ids,
-    destination,
     is_addressed,
     is_private,
     message_of,
@@ -32,6 +23,8 @@ from bot.telegram.messages import (
     text_after_command,
 )
 from bot.telegram.sender import Button, ButtonRows
+from db.changes.chats import MigrateChat
+from db.changes.memory import TakeBackTurn, without_added_allergies
 
 COMMANDS: Final = (
     "ask quotes find stop new taste cellar settings privacy export forget help".split()
@@ -72,109 +65,109 @@ def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
     ]
 
 
-async def _answer_edit(update: Update, conversation: Conversation) -> None:
+async def _answer_edit(update: Update, turn: ChatTurn) -> None:
     """Answer an edited message anew if it began the last turn; else explain that edits are late."""
     message = message_of(update)
     if not is_addressed(message):
         return
     is_command = (message.text or "").startswith("/")
-    if not is_command and await _undo_turn(update, conversation):
-        await answer_text(update, conversation)
-    else:
-        await conversation.reply(update, translate("edited"))
+    if is_command or not await _take_back_turn(update, turn):
+        turn.reply(translate("edited"))
+        return
+    await answer_text(update, turn)
 
 
-async def _undo_turn(update: Update, conversation: Conversation) -> bool:
-    """Delete the messages of the turn of an edited message; return False if it was not the last."""
-    to, repositories = destination(update), conversation.repositories
-    turn_id = await repositories.inbox.find_turn(to.chat_id, message_of(update).message_id)
-    if turn_id is None:
+async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
+    """Collect that the turn of an edited message is taken back, with what it has changed.
+
+    Return False if it was not the last turn of the conversation.
+    """
+    repositories = turn.repositories
+    turn_id = await repositories.turns.find_by_question(turn.chat_id, message_of(update).message_id)
+    last_id = await repositories.messages.find_last_turn(turn.chat_id, thread_id=turn.thread_id)
+    if turn_id is None or turn_id != last_id:
         return False
-    thread_id = to.thread_id or 0
-    is_undone = await repositories.messages.delete_last_turn(
-        to.chat_id, turn_id, thread_id=thread_id
-    )
-    # An interrupted try of this turn may have undone it already.
-    return is_undone or is_retry()
+    change = await repositories.memory.find_undoable(turn.user_id, turn_id)
+    turn.taken_back_id = turn_id
+    turn.taken_back = without_added_allergies(change) if change else None
+    turn.change(TakeBackTurn(turn_id, turn.user_id))
+    return True
 
 
-async def _start(update: Update, conversation: Conversation) -> None:
+async def _start(update: Update, turn: ChatTurn) -> None:
     """Answer /start with a greeting; in a private chat, ask for the age unless it is known."""
-    age = conversation.resources.help.drinking_age
+    age = turn.services.resources.help.drinking_age
     buttons = ButtonRows()
-    stored_age = get_chosen_settings(await conversation.load_facts(update)).get("age")
+    stored_age = get_chosen_settings(await turn.load_facts()).get("age")
     if is_private(update) and stored_age != str(age):
         older = Button(translate("start_older", age=age), f"{AGE_PREFIX}yes")
         younger = Button(translate("start_younger", age=age), f"{AGE_PREFIX}no")
         buttons = ((older, younger),)
-    await conversation.reply(update, translate("greeting"), buttons)
+    turn.reply(translate("greeting"), buttons)
 
 
-async def _store_age(update: Update, conversation: Conversation) -> None:
+async def _store_age(update: Update, turn: ChatTurn) -> None:
     """Store whether a user is of drinking age."""
     query = press_of(update)
     (answer,) = split_data(query, 1)
-    adult = Fact("setting", f"age={conversation.resources.help.drinking_age}")
+    adult = Fact("setting", f"age={turn.services.resources.help.drinking_age}")
     minor = Fact("setting", UNDER_AGE_SETTING)
     new, old = (adult, minor) if answer == "yes" else (minor, adult)
-    await conversation.change_memory(update, added_facts=(new,), removed_facts=(old,))
+    turn.change_memory(added_facts=(new,), removed_facts=(old,))
     await acknowledge(query)
-    await replace_buttons(query.message, ())
-    text = translate("start_done" if answer == "yes" else "start_without")
-    await conversation.reply(update, text)
+    turn.replace_buttons(query.message, ())
+    turn.reply(translate("start_done" if answer == "yes" else "start_without"))
 
 
-async def _forget_conversation(update: Update, conversation: Conversation) -> None:
-    """Answer /new: delete the conversation of this chat or topic."""
-    to, turns = destination(update), conversation.turns
-    chat_id, thread_id = to.chat_id, to.thread_id or 0
-    await turns.running.stop_everywhere(chat_id=chat_id, thread_id=thread_id, is_forgotten=True)
-    forgotten = await conversation.repositories.messages.forget(chat_id, thread_id=thread_id)
-    await turns.safety.forget(chat_id)
-    await conversation.reply(update, translate("forgotten" if forgotten else "nothing_to_forget"))
+async def _forget_conversation(update: Update, turn: ChatTurn) -> None:
+    """Answer /new: delete the conversation of this chat or topic, and the user's concerns here."""
+    runner, messages = turn.services.runner, turn.repositories.messages
+    await runner.running.stop_everywhere(chat_id=turn.chat_id, thread_id=turn.thread_id)
+    last_turn = await messages.find_last_turn(turn.chat_id, thread_id=turn.thread_id)
+    turn.forget_conversation()
+    turn.change(runner.safety.forget(turn.chat_id, turn.user_id))
+    turn.reply(translate("nothing_to_forget" if last_turn is None else "forgotten"))
 
 
-async def _stop(update: Update, conversation: Conversation) -> None:
+async def _stop(update: Update, turn: ChatTurn) -> None:
     """Answer /stop: stop the turn of this user, which then answers with the part written so far."""
-    chat_id, user_id = chat_and_user_ids(update)
-    thread_id = destination(update).thread_id or 0
-    stop = conversation.turns.running.stop_everywhere
-    if not await stop(chat_id=chat_id, thread_id=thread_id, user_id=user_id):
-        await conversation.reply(update, translate("nothing_to_stop"))
+    stop = turn.services.runner.running.stop_everywhere
+    if not await stop(chat_id=turn.chat_id, thread_id=turn.thread_id, user_id=turn.user_id):
+        turn.reply(translate("nothing_to_stop"))
 
 
-async def _reply_with(name: str, update: Update, conversation: Conversation) -> None:
+async def _reply_with(name: str, update: Update, turn: ChatTurn) -> None:
     """Answer with the text of this name from the locales."""
-    await conversation.reply(update, translate(name))
+    turn.reply(translate(name))
 
 
-async def _look_up(name: look_ups.CommandName, update: Update, conversation: Conversation) -> None:
+async def _look_up(name: look_ups.CommandName, update: Update, turn: ChatTurn) -> None:
     """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
-    message = message_of(update)
-    look_up = look_ups.parse_look_up(name, text_after_command(message), conversation.resources)
-    if isinstance(look_up, str):  # a usage message
-        question = conversation.build_question(update, message.text or "")
-        if not await conversation.turns.offer_help(question):
-            await conversation.reply(update, look_up)
+    message, runner = message_of(update), turn.services.runner
+    resources = turn.services.resources
+    look_up = look_ups.parse_look_up(name, text_after_command(message), resources)
+    if isinstance(look_up, look_ups.LookUp):
+        question = turn.ask(look_up.history_text, kind=name)
+        await runner.run(turn, question, look_up.make_reply)
         return
-    question = conversation.build_question(update, look_up.history_text, kind=name)
-    await conversation.turns.run_turn(question, look_up.make_reply)
+    if not await runner.offer_help(turn, turn.ask(message.text or "")):
+        turn.reply(look_up)  # how the command is used
 
 
-async def _reject_old_button(update: Update, conversation: Conversation) -> None:
+async def _reject_old_button(update: Update, turn: ChatTurn) -> None:
     """Explain that a button of an earlier version no longer works."""
     await acknowledge(press_of(update), translate("button_too_old"))
 
 
-async def _migrate(update: Update, conversation: Conversation) -> None:
+async def _migrate(update: Update, turn: ChatTurn) -> None:
     """Move the conversation of a group to the id of the supergroup that replaces it."""
     message = message_of(update)
     old_id = message.migrate_from_chat_id or message.chat.id
     new_id = message.migrate_to_chat_id or message.chat.id
-    await conversation.repositories.chats.migrate(old_id, new_id)
+    turn.change(MigrateChat(old_id, new_id))
 
 
-async def _explain_no_answer(update: Update, conversation: Conversation) -> None:
+async def _explain_no_answer(update: Update, turn: ChatTurn) -> None:
     """Explain why there is no answer to an unknown command, a sticker or a poll.
 
     Offer help instead if the text states a crisis. Ignore messages that do not address the bot.
@@ -183,9 +176,8 @@ async def _explain_no_answer(update: Update, conversation: Conversation) -> None
     if not is_addressed(message):
         return
     text = message.text or message.caption or ""
-    if not await conversation.turns.offer_help(conversation.build_question(update, text)):
-        explanation = translate("unknown_command" if message.text else "text_only")
-        await conversation.reply(update, explanation)
+    if not await turn.services.runner.offer_help(turn, turn.ask(text)):
+        turn.reply(translate("unknown_command" if message.text else "text_only"))
 
 
 async def show_commands(bot: AnyBot) -> None:

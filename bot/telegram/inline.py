@@ -13,7 +13,8 @@ from agent.safety.filters import find_wines
 from agent.sommelier.answer import format_facts, render_wine
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline_query
-from bot.telegram.conversation import AnyHandler, Conversation
+from bot.telegram.chat import ChatTurn
+from bot.telegram.conversation import AnyHandler
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 
@@ -29,23 +30,23 @@ def inline_handlers() -> list[AnyHandler]:
     return [InlineQueryHandler(partial(_answer_query, RateLimit(USER_LIMITS, USER_LIMITS, ())))]
 
 
-async def _answer_query(rate_limit: RateLimit, update: Update, conversation: Conversation) -> None:
+async def _answer_query(rate_limit: RateLimit, update: Update, turn: ChatTurn) -> None:
     query = update.inline_query
     if query is not None and rate_limit.count_if_free(query.from_user.id):
-        wines = await _find_wines(conversation, query)
+        wines = await _find_wines(turn, query)
         results = [_article(index, wine) for index, wine in enumerate(wines)]
         await answer_inline_query(query, results, CACHE_SECONDS)
 
 
-async def _find_wines(conversation: Conversation, query: InlineQuery) -> Sequence[Wine]:
+async def _find_wines(turn: ChatTurn, query: InlineQuery) -> Sequence[Wine]:
     """Return the wines that match a query; none for a user who must not be offered alcohol."""
-    safety, user_id = conversation.turns.safety, query.from_user.id
+    safety, user_id = turn.services.runner.safety, query.from_user.id
     state = await safety.find_state_in_any_chat(query.query, user_id)
     person = await safety.read_person(0, user_id, state)
     if person.safety.forbids_alcohol:
         return ()
     request = parse_query(query.query).model_copy(update={"limit": MAX_RESULTS})
-    search = await find_wines(conversation.repositories.wines, request, person)
+    search = await find_wines(turn.repositories.wines, request, person)
     return search.wines[:MAX_RESULTS]
 
 

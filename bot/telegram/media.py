@@ -22,7 +22,8 @@ from agent.senses.speech import MAX_SECONDS, AudioServer, Transcript, read_aloud
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue
 from agent.turn import Reply, get_chosen_settings, get_deps
-from bot.telegram.conversation import AnyHandler, Conversation, on_message
+from bot.telegram.chat import ChatTurn
+from bot.telegram.conversation import AnyHandler, ask_agent, load_history, on_message
 from bot.telegram.messages import (
     id_of_replied_answer,
     is_addressed,
@@ -32,6 +33,7 @@ from bot.telegram.messages import (
 )
 from bot.telegram.render import parse
 from bot.telegram.settings import ALOUD, ON
+from bot.turn import Kind
 from bot.updates.bursts import ALBUM, file_in
 
 log = logging.getLogger(__name__)
@@ -68,37 +70,35 @@ def media_handlers() -> list[AnyHandler]:
     ]
 
 
-async def _answer_pictures(
-    reader: SentFileReader, update: Update, conversation: Conversation
-) -> None:
+async def _answer_pictures(reader: SentFileReader, update: Update, turn: ChatTurn) -> None:
     """Answer a photo, an album, a PDF file, or a text that replies to a photo."""
     message = message_of(update)
     if not is_addressed(message):
         return
     caption = text_without_mentions(message)
-    can_see = VISION in get_deps(conversation.turns.base_run).models
+    can_see = VISION in get_deps(turn.services.runner.base_run).models
     files = _files_in(message) or _files_in(message.reply_to_message)
     if not (caption or can_see):
-        await conversation.reply(update, translate("text_only"))
+        turn.reply(translate("text_only"))
         return
     text = with_quotations(caption, message) if caption else ""
-    kind = "label" if can_see else "chat"
-    question = conversation.build_question(update, text or NO_CAPTION, kind=kind)
-    history = await conversation.load_history(question, id_of_replied_answer(message))
+    kind: Kind = "label" if can_see else "chat"
+    question = turn.ask(text or NO_CAPTION, kind=kind)
+    history = await load_history(turn, id_of_replied_answer(message))
 
     async def make_reply(run: Run) -> Reply:
         safety = get_safety_state(run)
         if safety.forbids_alcohol:
-            return Reply(text=conversation.turns.safety.help.notice_for(safety), outcome="care")
+            return Reply(text=turn.services.runner.safety.help.notice_for(safety), outcome="care")
         if VISION not in get_deps(run).models:  # there is none, or the budget is used up
-            reply = await conversation.ask_agent(text, run, history)
+            reply = await ask_agent(turn, text, run, history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
-        bot, catalogue = message.get_bot(), conversation.repositories.wines
+        bot, catalogue = message.get_bot(), turn.repositories.wines
         attachment = await _read_files(files, reader, bot, run, catalogue)
-        reply = await conversation.ask_agent(text, run, history, attachment)
+        reply = await ask_agent(turn, text, run, history, attachment)
         return replace(reply, attachment=attachment.model_dump_json())
 
-    await conversation.turns.run_turn(question, make_reply)
+    await turn.services.runner.run(turn, question, make_reply)
 
 
 async def _read_files(
@@ -125,18 +125,18 @@ async def _read_files(
     return await read_pictures(downloads, run, catalogue, left_out=omitted_count)
 
 
-async def _answer_voice(update: Update, conversation: Conversation) -> None:
+async def _answer_voice(update: Update, turn: ChatTurn) -> None:
     """Answer a voice message, with its transcription above the answer and its drafts."""
-    message, transcriber = message_of(update), conversation.resources.transcriber
+    message, resources = message_of(update), turn.services.resources
+    transcriber = resources.transcriber
     if message.voice is None or not is_addressed(message):
         return
     transcript, voice = Transcript(), message.voice.to_dict()
     if transcriber is None or voice["duration"] > MAX_SECONDS:
         problem = "too_long_to_hear" if transcriber else "text_only"
-        await conversation.reply(update, translate(problem, seconds=str(MAX_SECONDS)))
+        turn.reply(translate(problem, seconds=str(MAX_SECONDS)))
         return
-    question = conversation.build_question(update, "", kind="voice")
-    history = await conversation.load_history(question, id_of_replied_answer(message))
+    history = await load_history(turn, id_of_replied_answer(message))
     download = partial(_fetch, message.get_bot(), voice)
 
     async def transcribe(run: Run) -> str:
@@ -153,11 +153,12 @@ async def _answer_voice(update: Update, conversation: Conversation) -> None:
             errors = (f"voice_{transcript.error_type}",)
             return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
         text = with_quotations(transcript.text, message)
-        reply = await conversation.ask_agent(text, run, history)
-        audio = await _read_reply_aloud(conversation.resources.speaker, reply, run)
+        reply = await ask_agent(turn, text, run, history)
+        audio = await _read_reply_aloud(resources.speaker, reply, run)
         return replace(reply, lead=_format_lead(transcript.text), audio=audio)
 
-    await conversation.turns.run_turn(replace(question, transcribe=transcribe), make_reply)
+    question = turn.ask("", kind="voice", transcribe=transcribe)
+    await turn.services.runner.run(turn, question, make_reply)
 
 
 async def _read_reply_aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:

@@ -5,7 +5,7 @@ several replicas or after a crash.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,6 +22,7 @@ from agent.memory.cellar import (
     items_in_stock,
     parse_cellar_item,
     reminder_fact,
+    to_wine,
 )
 from agent.memory.removal import (
     Found,
@@ -29,7 +30,6 @@ from agent.memory.removal import (
     TooFew,
     Unclear,
     find_item_to_remove,
-    format_candidates,
     parse_removal,
 )
 from agent.memory.taste import (
@@ -41,17 +41,24 @@ from agent.memory.taste import (
 )
 from agent.memory.tools import format_change
 from agent.safety.filters import format_taste, get_liked_by_ratings
-from agent.turn import STATED_KINDS, CellarItem, Change, Fact, Person
-from bot.question import Destination
+from agent.sommelier.wine import CELLAR_PREFIX
+from agent.turn import STATED_KINDS, CellarItem, Change, Fact, Person, get_chosen_settings
 from bot.telegram.answer_buttons import undo_button
-from bot.telegram.buttons import acknowledge, remove_buttons
-from bot.telegram.conversation import AnyHandler, Conversation, on_command, on_message, on_press
-from bot.telegram.messages import chat_and_user_ids, message_of, press_of, text_after_command
-from bot.telegram.sender import Button, build_messages
+from bot.telegram.buttons import acknowledge, claim_once, parse_id, remove_buttons, split_data
+from bot.telegram.chat import ChatTurn
+from bot.telegram.conversation import AnyHandler, on_command, on_message, on_press
+from bot.telegram.language import language_from_settings
+from bot.telegram.messages import message_of, press_of, text_after_command
+from bot.telegram.sender import Button, ButtonRows, build_messages
+from bot.turn import Destination
+from db.changes.forgetting import Fence
+from db.repositories.people import MemoryRepository, MemoryUpkeep
 from db.wines.lists import read_cellar
 
 FORGET_FACT: Final = "t:"
 """The prefix of the data of the buttons of /taste, `t:HASH_OF_FACT`."""
+REMOVE_BOTTLES: Final = "d:"
+"""The prefix of the data of the buttons that ask which bottles are meant, `d:COUNT:ITEM`."""
 STOP_REMINDERS: Final = "rm:off"
 """The data of the button below a reminder."""
 REMINDERS_OFF: Final = "reminders=off"
@@ -71,71 +78,89 @@ def memory_handlers() -> list[AnyHandler]:
         on_command("taste", _show_or_add_facts),
         on_command("cellar", _show_or_change_cellar),
         on_press(FORGET_FACT, _forget_fact),
+        on_press(REMOVE_BOTTLES, _remove_chosen_bottles),
         on_message(csv, _import_cellar),
         on_press(STOP_REMINDERS, _stop_reminders),
     ]
 
 
-async def _show_or_add_facts(update: Update, conversation: Conversation) -> None:
+async def _show_or_add_facts(update: Update, turn: ChatTurn) -> None:
     """Answer /taste: list the known facts with buttons to forget them, or add the stated facts."""
-    facts = await conversation.load_facts(update)
+    facts = await turn.load_facts()
     if stated := parse_facts(text_after_command(message_of(update))):
         new = find_new_facts(stated, facts)
         contradicted = tuple(old for fact in new for old in find_contradicted_facts(fact, facts))
-        await _store_and_confirm(update, conversation, added_facts=new, removed_facts=contradicted)
+        await _store_and_confirm(turn, added_facts=new, removed_facts=contradicted)
         return
     listed = _listed_facts(facts)
     rows = tuple(
         (Button(f"✖ {describe_fact(fact)}"[:MAX_LABEL_CHARS], _fact_data(fact)),)
         for fact in listed[:MAX_FACT_BUTTONS]
     )
-    await conversation.reply(update, translate("taste_known" if listed else "taste_unknown"), rows)
+    turn.reply(translate("taste_known" if listed else "taste_unknown"), rows)
 
 
-async def _forget_fact(update: Update, conversation: Conversation) -> None:
+async def _forget_fact(update: Update, turn: ChatTurn) -> None:
     """Forget the fact of a button, and remove the button."""
-    query, facts = press_of(update), _listed_facts(await conversation.load_facts(update))
+    query, facts = press_of(update), _listed_facts(await turn.load_facts())
     removed = tuple(fact for fact in facts if _fact_data(fact) == query.data)
     await acknowledge(query, format_removed_facts(removed))
-    await remove_buttons(query)
+    remove_buttons(query, turn)
     if removed:
-        await conversation.change_memory(update, removed_facts=removed)
+        turn.change_memory(removed_facts=removed)
 
 
-async def _show_or_change_cellar(update: Update, conversation: Conversation) -> None:
+async def _show_or_change_cellar(update: Update, turn: ChatTurn) -> None:
     """Answer /cellar: list bottles, or `add` or `remove` some."""
     action, _, line = text_after_command(message_of(update)).partition(" ")
-    _, user_id = chat_and_user_ids(update)
-    bottles = await conversation.repositories.memory.list_bottles(user_id)
+    bottles = await turn.repositories.memory.list_bottles(turn.user_id)
     item = parse_cellar_item(line)
     if action == "add" and item:
-        await _store_and_confirm(update, conversation, bottles=(item,))
+        await _store_and_confirm(turn, bottles=(item,))
     elif action == "remove":
-        await _remove_bottles(update, conversation, bottles, line)
+        await _remove_bottles(turn, bottles, line)
     else:
         hint = f"\n\n{translate('cellar_hint')}" if items_in_stock(bottles) else ""
         text = format_cellar(bottles, datetime.now(UTC).year)
-        await conversation.reply(update, text + hint)
+        turn.reply(text + hint)
 
 
-async def _remove_bottles(
-    update: Update, conversation: Conversation, bottles: Sequence[CellarItem], line: str
-) -> None:
+async def _remove_bottles(turn: ChatTurn, bottles: Sequence[CellarItem], line: str) -> None:
     """Remove the bottles that a line like "2 Barolo 2016" names, or say why none are removed."""
     count, name = parse_removal(line)
     match find_item_to_remove(bottles, name, count):
         case Found(item):
-            await _store_and_confirm(update, conversation, bottles=(item,))
+            await _store_and_confirm(turn, bottles=(item,))
         case TooFew(item):
-            text = format_items([item], datetime.now(UTC).year, translate("cellar_too_few"))
-            await conversation.reply(update, text)
+            turn.reply(format_items([item], datetime.now(UTC).year, translate("cellar_too_few")))
         case Unclear(items):
-            await conversation.reply(update, format_candidates(items, count))
+            turn.reply(translate("cellar_which"), _removal_buttons(items, count))
         case NotFound():
-            await conversation.reply(update, translate("cellar_not_found"))
+            turn.reply(translate("cellar_not_found"))
 
 
-async def _import_cellar(update: Update, conversation: Conversation) -> None:
+def _removal_buttons(items: Sequence[CellarItem], count: int) -> ButtonRows:
+    """Return a button for each item, which removes `count` of its bottles."""
+    rows = list[tuple[Button]]()
+    for item in items:
+        label = f"{item.count} × {to_wine(item).label}"[:MAX_LABEL_CHARS]
+        rows.append((Button(label, f"{REMOVE_BOTTLES}{count}:{item.id}"),))
+    return tuple(rows)
+
+
+async def _remove_chosen_bottles(update: Update, turn: ChatTurn) -> None:
+    """Remove bottles of the item of a button; the cellar is that of the user who presses."""
+    query = press_of(update)
+    count, item_id = split_data(query, 2)
+    if not await claim_once(query, turn, REMOVE_BOTTLES):
+        return
+    bottles = await turn.repositories.memory.list_bottles(turn.user_id)
+    await acknowledge(query)
+    turn.replace_buttons(query.message, ())
+    await _remove_bottles(turn, bottles, f"{parse_id(count)} {CELLAR_PREFIX}{parse_id(item_id)}")
+
+
+async def _import_cellar(update: Update, turn: ChatTurn) -> None:
     """Add the bottles of a CSV file to the cellar of the user who sent it."""
     document = message_of(update).document
     assert document is not None  # noqa: S101 - the handler lets nothing else through
@@ -146,28 +171,27 @@ async def _import_cellar(update: Update, conversation: Conversation) -> None:
         with suppress(ValueError):
             bottles, skipped_count = await asyncio.to_thread(read_cellar, content)
     if not bottles:
-        await conversation.reply(update, translate("cellar_unreadable"))
+        turn.reply(translate("cellar_unreadable"))
         return
     count, wines = sum(item.count for item in bottles), len(bottles)
     text = translate("cellar_imported", count=str(count), wines=str(wines), left=str(skipped_count))
-    await conversation.reply(update, text, undo_button(update.update_id))
-    await conversation.change_memory(update, bottles=tuple(bottles), undo_id=update.update_id)
+    turn.reply(text, undo_button(turn.id))
+    turn.change_memory(bottles=tuple(bottles), undo_id=turn.id)
 
 
-async def _store_and_confirm(update: Update, conversation: Conversation, **fields: Any) -> None:
-    """Store a change when the turn is committed, and confirm it with an undo button.
+async def _store_and_confirm(turn: ChatTurn, **fields: Any) -> None:
+    """Collect a change of memory, and confirm it with an undo button.
 
     `fields` are those of `Change`. If they change nothing, the reply says so.
     """
-    (_, user_id), undo_id = chat_and_user_ids(update), update.update_id
-    change = Change(user_id=user_id, undo_id=undo_id, **fields)
-    bottles = await conversation.repositories.memory.list_bottles(user_id)
-    person = Person(bottles=tuple(bottles), user_id=user_id)
-    if notes := format_change(change, person):
-        await conversation.reply(update, "\n\n".join(notes), undo_button(undo_id))
-        await conversation.change_memory(update, undo_id=undo_id, **fields)
-    else:
-        await conversation.reply(update, translate("nothing_changed"))
+    bottles = await turn.repositories.memory.list_bottles(turn.user_id)
+    person = Person(bottles=tuple(bottles), user_id=turn.user_id)
+    notes = format_change(Change(user_id=turn.user_id, **fields), person)
+    if not notes:
+        turn.reply(translate("nothing_changed"))
+        return
+    turn.reply("\n\n".join(notes), undo_button(turn.id))
+    turn.change_memory(undo_id=turn.id, **fields)
 
 
 def _listed_facts(facts: Sequence[Fact]) -> list[Fact]:
@@ -181,26 +205,30 @@ def _fact_data(fact: Fact) -> str:
     return f"{FORGET_FACT}{crc32(':'.join(fact.key).encode()):08x}"
 
 
-async def _stop_reminders(update: Update, conversation: Conversation) -> None:
+async def _stop_reminders(update: Update, turn: ChatTurn) -> None:
     await acknowledge(press_of(update))
-    await conversation.reply(update, translate("cellar_remind_off"))
-    await conversation.change_memory(update, added_facts=(Fact("setting", REMINDERS_OFF),))
+    turn.reply(translate("cellar_remind_off"))
+    turn.change_memory(added_facts=(Fact("setting", REMINDERS_OFF),))
 
 
-async def send_reminders(conversation: Conversation) -> None:
+async def send_reminders(
+    memory: MemoryRepository, upkeep: MemoryUpkeep, trace_hash: Callable[[str, int], str]
+) -> None:
     """Remind each user with bottles that are due, by day and at most once a month."""
-    now, memory = datetime.now().astimezone(), conversation.repositories.memory
+    now = datetime.now().astimezone()
     if now.hour not in REMINDER_HOURS:
         return
-    month = f"reminded={now:%Y-%m}"
-    for user_id in await memory.list_owners(without=(REMINDERS_OFF, month)):
+    month = Fact("setting", f"reminded={now:%Y-%m}")
+    for user_id in await memory.list_owners(without=(REMINDERS_OFF, month.value)):
+        # Data that the user deletes from now on must not come back with the reminder.
+        fence = Fence(accepted_at=datetime.now(UTC), user=trace_hash("user", user_id))
         bottles, facts = await memory.list_bottles(user_id), await memory.list_facts(user_id)
         due_items = find_due_items(bottles, facts, now.year)
         if not due_items:
             continue
-        with use_language(await conversation.load_language(user_id)):
+        with use_language(language_from_settings(get_chosen_settings(facts))):
             text = format_items(due_items, now.year, translate("cellar_due"))
             stop_button = Button(translate("cellar_remind_no_button"), STOP_REMINDERS)
         messages = build_messages(Destination(user_id), [text], ((stop_button,),))
         reminded = [reminder_fact(item, now.year) for item in due_items]
-        await memory.save_reminder(user_id, Fact("setting", month), reminded, messages)
+        await upkeep.save_reminder(user_id, fence, month, reminded, messages)

@@ -10,10 +10,12 @@ from agent import size_limits
 from agent.language import detect_language
 from agent.safety.concerns import FORWARDED_HEADER
 from agent.text import Pattern, pattern
-from bot.question import Destination
+from bot.turn import Destination
 from bot.updates.bursts import is_foreign
 
 COMMAND: Final = pattern(r"\s*/\S+\s*")
+SHARED_ACCOUNTS: Final = frozenset({777000, 136817688, 1087968824})
+"""The accounts by which Telegram shows posts of channels and messages of anonymous admins."""
 MAX_DETECTION_CHARS: Final = 1_000
 """Maximum characters from which the language of a message is detected."""
 
@@ -36,10 +38,15 @@ def is_private(update: Update) -> bool:
 
 
 def chat_and_user_ids(update: Update) -> tuple[int, int]:
-    """Return the ids of the chat and of the user; without a user, the chat's id stands for both."""
+    """Return the ids of the chat and of the user.
+
+    Without a user of its own, as for an anonymous admin, the chat's id stands for both.
+    """
     chat, user = update.effective_chat, update.effective_user
     chat_id = chat.id if chat else 0
-    return chat_id, user.id if user else chat_id
+    if user is None or user.id in SHARED_ACCOUNTS:
+        return chat_id, chat_id
+    return chat_id, user.id
 
 
 def names_of(update: Update) -> tuple[str, ...]:

@@ -12,8 +12,10 @@ from telegram.ext import BaseRateLimiter
 
 from agent.retrying import Sleep
 
-Priority = Literal["optional"]
-"""The `rate_limit_args` of a message that is skipped if it would have to wait."""
+Priority = Literal["optional", "counted"]
+"""The `rate_limit_args` of a message: "optional" if it is skipped where it would have to wait,
+"counted" if `RateLimit.wait` was called before."""
+COUNTED: Final[Priority] = "counted"
 R = TypeVar("R")
 
 
@@ -110,13 +112,22 @@ class RateLimit(BaseRateLimiter[Priority]):
             return await callback(*args, **kwargs)
         if rate_limit_args is None:
             await self._wait_and_count(self._window(chat_id))
-        elif not self.count_if_free(chat_id):
+        elif rate_limit_args == "optional" and not self.count_if_free(chat_id):
             raise RetryAfter(timedelta(seconds=1))
         try:
             return await callback(*args, **kwargs)
         except RetryAfter as error:
             self.pause(chat_id, retry_seconds(error))
             raise
+
+    async def wait(self, chat_id: int, *, counts: bool = True) -> None:
+        """Wait until a message may be sent to a chat, and count it if it `counts`.
+
+        Its sender then passes `COUNTED` with the request, which no longer waits: so a sender can be
+        cancelled while it waits, and knows that nothing was sent.
+        """
+        if counts:
+            await self._wait_and_count(self._window(chat_id))
 
     def count_if_free(self, chat_id: int) -> bool:
         """Count an optional message and return True; return False if it would have to wait."""

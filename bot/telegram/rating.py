@@ -9,30 +9,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from telegram import ReactionType, Update
+from telegram import Message, ReactionType, Update
 from telegram.ext import MessageReactionHandler, filters
 
 from agent.i18n import translate
 from agent.tracing.masking import Masking
-from bot.telegram.buttons import (
-    acknowledge,
-    claim_press,
-    get_button_rows,
-    parse_id,
-    replace_buttons,
-    split_data,
-)
-from bot.telegram.conversation import AnyHandler, Conversation, answer_text, on_message, on_press
-from bot.telegram.messages import (
-    chat_and_user_ids,
-    id_of_replied_answer,
-    message_of,
-    names_of,
-    press_of,
-)
+from bot.telegram.buttons import acknowledge, get_button_rows, parse_id, split_data
+from bot.telegram.chat import ChatTurn
+from bot.telegram.conversation import AnyHandler, answer_text, on_message, on_press
+from bot.telegram.messages import id_of_replied_answer, message_of, press_of
 from bot.telegram.sender import Button, ButtonRows, in_rows
-from db.models import TurnRow
-from db.repositories.turns import Verdict
+from db.changes.ratings import ExplainRating, RateTurn
+from db.models import Verdict
 
 PREFIX: Final = "v:"
 """The prefix of the data of rating buttons, `v:TURN:ACTION`. `lane_of` gives their presses a queue
@@ -52,21 +40,22 @@ REACTIONS: Final[Mapping[str, Verdict]] = {
 """Reactions that clearly rate an answer; others are ignored."""
 
 
-def rating_buttons(turn_id: int, turn: TurnRow | None = None) -> ButtonRows:
+def rating_buttons(
+    turn_id: int, verdict: Verdict | None = None, chosen_reason: str | None = None
+) -> ButtonRows:
     """Return the rating buttons of a turn, which show its rating if it has one."""
 
     def button(label: str, action: str, *, is_chosen: bool = False) -> Button:
         return Button(f"{label} ✓" if is_chosen else label, f"{PREFIX}{turn_id}:{action}")
 
-    verdict = turn.verdict if turn else None
     thumbs = (
         button("👍", NONE if verdict == "liked" else UP, is_chosen=verdict == "liked"),
         button("👎", NONE if verdict == "disliked" else DOWN, is_chosen=verdict == "disliked"),
     )
-    if turn is None or verdict != "disliked":
+    if verdict != "disliked":
         return (thumbs,)
     reasons = [
-        button(translate(f"reason_{reason}"), reason, is_chosen=turn.reason == reason)
+        button(translate(f"reason_{reason}"), reason, is_chosen=chosen_reason == reason)
         for reason in REASONS
     ]
     return (thumbs, *in_rows(reasons, 2))
@@ -91,45 +80,50 @@ def rating_handlers(masking: Masking) -> list[AnyHandler]:
     ]
 
 
-async def _store_rating(update: Update, conversation: Conversation) -> None:
+async def _store_rating(update: Update, turn: ChatTurn) -> None:
     """Store a rating, confirm it and show it on the buttons."""
-    query, turns = press_of(update), conversation.repositories.turns
+    query, turns = press_of(update), turn.repositories.turns
     turn_id, action = split_data(query, 2)
-    turn = await turns.get(parse_id(turn_id)) if action in VERDICTS else None
-    message = await claim_press(query, turn.user_id if turn else None, None)
-    if message is None or turn is None:
+    rated = await turns.get(parse_id(turn_id)) if action in VERDICTS else None
+    if rated is None or not isinstance(query.message, Message):
+        await acknowledge(query, translate("button_too_old"))
         return
-    rated_turn = await turns.rate(turn.turn_id, VERDICTS[action])
+    if rated.user_id != query.from_user.id:
+        await acknowledge(query, translate("not_yours"))
+        return
+    verdict = VERDICTS[action]
+    reason = rated.reason if rated.verdict == verdict else None
+    turn.change(RateTurn(rated.turn_id, verdict))
     if action in REASONS:
-        rated_turn = await turns.explain(turn.turn_id, "reason", action)
-    confirmation = "reason_noted" if action in REASONS else VERDICTS[action] or "taken_back"
+        reason = action
+        turn.change(ExplainRating(rated.turn_id, "reason", action))
+    confirmation = "reason_noted" if action in REASONS else verdict or "taken_back"
     await acknowledge(query, translate(confirmation))
-    others = (row for row in get_button_rows(message) if not row[0].data.startswith(PREFIX))
-    await replace_buttons(message, (*others, *rating_buttons(turn.turn_id, rated_turn)))
+    others = [row for row in get_button_rows(query.message) if not row[0].data.startswith(PREFIX)]
+    turn.replace_buttons(query.message, (*others, *rating_buttons(rated.turn_id, verdict, reason)))
 
 
-async def _store_reaction(update: Update, conversation: Conversation) -> None:
+async def _store_reaction(update: Update, turn: ChatTurn) -> None:
     """Store the reaction of the user who asked as a rating, or remove it with the reaction."""
-    reaction, turns = update.message_reaction, conversation.repositories.turns
+    reaction, turns = update.message_reaction, turn.repositories.turns
     if reaction is None or reaction.user is None:
         return
     old, new = _last_verdict(reaction.old_reaction), _last_verdict(reaction.new_reaction)
-    turn = await turns.find_by_message(reaction.chat.id, reaction.message_id)
-    if old == new or turn is None or turn.user_id != reaction.user.id:
+    rated = await turns.find_by_message(reaction.chat.id, reaction.message_id)
+    if old == new or rated is None or rated.user_id != reaction.user.id:
         return
     # Removing a reaction leaves a rating that a button changed since.
-    if new is not None or turn.verdict == old:
-        await turns.rate(turn.turn_id, new)
+    if new is not None or rated.verdict == old:
+        turn.change(RateTurn(rated.turn_id, new))
 
 
-async def _store_comment(masking: Masking, update: Update, conversation: Conversation) -> None:
+async def _store_comment(masking: Masking, update: Update, turn: ChatTurn) -> None:
     """Store a user's reply to an answer they dislike as a comment, then answer the reply."""
-    message, (chat_id, user_id) = message_of(update), chat_and_user_ids(update)
-    turns = conversation.repositories.turns
+    message, turns = message_of(update), turn.repositories.turns
     if replied_id := id_of_replied_answer(message):
-        turn = await turns.find_by_message(chat_id, replied_id)
-        if turn and turn.user_id == user_id and turn.verdict == "disliked":
-            masking = replace(masking, names=names_of(update))
+        rated = await turns.find_by_message(turn.chat_id, replied_id)
+        if rated and rated.user_id == turn.user_id and rated.verdict == "disliked":
+            masking = replace(masking, names=turn.names)
             comment = masking.text(message.text or "")
-            await turns.explain(turn.turn_id, "comment", comment)
-    await answer_text(update, conversation)
+            turn.change(ExplainRating(rated.turn_id, "comment", comment))
+    await answer_text(update, turn)

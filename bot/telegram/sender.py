@@ -1,4 +1,4 @@
-"""Collect the messages of a turn in its outbox, and deliver them to Telegram at most once.
+"""Deliver committed messages to Telegram, each at most once.
 
 A request without a response (a timeout, a lost connection) may have arrived, so it is not repeated:
 a user may rarely miss a part of an answer, but never gets it twice.
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import httpx2
-from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, Message
+from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Message
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -27,12 +27,12 @@ from telegram.ext import ExtBot
 from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
 from agent.text import pattern
-from bot.question import Delivery, DeliveryError, Destination, current_turn
+from bot.telegram.rate_limit import COUNTED, RateLimit
 from bot.telegram.render import split_messages
+from bot.turn import Delivery, DeliveryError, Destination, Hold
 from db.engine import call_or_default, retry_forever
 from db.models import OutboxRow
-from db.repositories.inbox import Inbox
-from db.repositories.people import ChatRepository
+from db.repositories.outbox import Outbox, TurnTaken
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,8 @@ NEVER_SENT: Final = (
     httpx2.ProxyError,
 )
 """Errors after which Telegram certainly has not received the request."""
+LASTING: Final = Hold()
+"""The hold on messages that belong to no turn: the leader sends them alone."""
 MAX_DATA_BYTES: Final = 64
 """Telegram's limit for the callback data of a button."""
 
@@ -71,62 +73,36 @@ def in_rows(buttons: Sequence[Button], count: int) -> ButtonRows:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Sends messages, and records in `chats` which chats can be reached.
+    """Sends the messages of the outbox, and records what becomes of each at once.
 
-    Messages of a turn wait in its outbox until the turn is committed. `sleep` waits between tries;
-    the bot's rate limiter does all other waiting.
+    Before each request it waits until `rate_limit` allows it; `sleep` waits after an error.
     """
 
     bot: ExtBot[Any]
-    chats: ChatRepository
-    outbox: Inbox
+    outbox: Outbox
+    rate_limit: RateLimit
     sleep: Sleep = asyncio.sleep
 
-    async def send(self, to: Destination, markdown: str, buttons: ButtonRows = ()) -> Delivery:
-        """Send Markdown as one or more messages, with the buttons under the last."""
-        return await self._send_or_collect(build_messages(to, [markdown], buttons))
-
-    async def send_file(self, to: Destination, name: str, content: bytes) -> Delivery:
-        """Send a file with this name."""
-        message = build_message(to, kind="document", file_name=name, file=content)
-        return await self._send_or_collect([message])
-
-    async def record_reachable(self, chat_id: int) -> None:
-        """Record that a chat can be reached, because somebody wrote from it."""
-        await self._record(self.chats.set_reachable, chat_id)
-
-    async def _record(self, store: Callable[..., Awaitable[None]], *chat_ids: int) -> None:
-        """Store a fact about a chat; if that fails, only log it."""
-        problem = f"What is known of chat {chat_ids[0]} could not be stored"
-        await call_or_default(partial(store, *chat_ids), None, problem)
-
-    async def _send_or_collect(self, messages: Sequence[OutboxRow]) -> Delivery:
-        turn = current_turn()
-        if turn is None:
-            return await self.deliver(messages)
-        turn.messages += messages
-        return Delivery()
-
-    async def deliver(self, messages: Sequence[OutboxRow]) -> Delivery:
+    async def deliver(self, messages: Sequence[OutboxRow], hold: Hold = LASTING) -> Delivery:
         """Send messages in order, and record each one immediately. Raise no Telegram errors.
 
         If a message fails, skip the parts that continue it (`follows`). After an ambiguous error
         they are sent, because the first part may have arrived.
+
+        Raises:
+            TurnTaken: another process has taken over the turn of the messages.
         """
         delivery = Delivery()
-        has_failed = False
+        is_failed = False
         for message in messages:
-            if has_failed and message.follows:
+            if is_failed and message.follows:
                 continue
-            sending = asyncio.create_task(self._deliver_message(message))
-            try:
-                result = await asyncio.shield(sending)
-            except asyncio.CancelledError:
-                # Record the message in flight first: otherwise the next start would send it again.
-                await asyncio.wait([sending], timeout=RECORD_SECONDS)
-                raise
-            has_failed = result.error not in (None, "ambiguous")
-            delivery += result
+            if not await hold.is_current():
+                raise TurnTaken
+            result = await self._deliver_message(message)
+            is_failed = _ends_message(result)
+            if message.kind != "buttons":
+                delivery += result
         if delivery.error:
             log.warning(
                 "Answer to chat %s was not delivered whole: %s", messages[0].chat_id, delivery.error
@@ -147,18 +123,32 @@ class Sender:
                     message.html, message.buttons, message.edits = html, [], None
                     last = await self._send_with_retries(message)
                     delivery += last
+        await self._record(message, delivery)
+        return replace(delivery, began_ns=began_ns, ended_ns=time.time_ns())
+
+    async def _record(self, message: OutboxRow, delivery: Delivery) -> None:
+        """Store what became of a message, and that the parts are skipped that continue it."""
         message.message_id = next(iter(delivery.message_ids), None)
         message.error = delivery.error if message.message_id is None else None
-        if message.id is not None:  # it was stored in the outbox
-            await retry_forever(lambda: self.outbox.record_delivery(message))
-        return replace(delivery, began_ns=began_ns, ended_ns=time.time_ns())
+        if message.id is None:  # it was not stored in the outbox
+            return
+        skip_rest = _ends_message(delivery)
+        record = partial(self.outbox.record_delivery, message, skip_rest=skip_rest)
+        recording = asyncio.create_task(retry_forever(record))
+        try:
+            await asyncio.shield(recording)
+        except asyncio.CancelledError:
+            # It was sent: the next start would send it again if it were not recorded.
+            await asyncio.wait([recording], timeout=RECORD_SECONDS)
+            raise
 
     async def _send_with_retries(self, message: OutboxRow) -> Delivery:
         """Send one message; retry transient errors, and send a new one if an edit is rejected."""
         kind: DeliveryError = "network"
         for tries in range(1, MAX_TRIES + 1):
+            await self.rate_limit.wait(message.chat_id, counts=_counts(message))
             try:
-                return Delivery((await request(self.bot, message),), tries)
+                return Delivery((await self._request(message),), tries)
             except ChatMigrated as error:
                 await self._redirect(message, error.new_chat_id)
                 continue
@@ -166,23 +156,67 @@ class Sender:
                 kind = classify_error(error)
             is_edit = message.edits is not None  # repeating an edit is safe: it adds no message
             if kind == "unreachable":
-                set_unreachable = partial(self.chats.set_reachable, is_reachable=False)
-                await self._record(set_unreachable, message.chat_id)
+                await self._store(self.outbox.set_unreachable, message.chat_id)
             if kind == "unreachable" or (kind in ("rejected", "ambiguous") and not is_edit):
+                return Delivery(tries=tries, error=kind)
+            if kind == "rejected" and message.kind == "buttons":
                 return Delivery(tries=tries, error=kind)
             if kind == "rejected":
                 # The message to edit was deleted, or is too old: send a new one.
                 message.edits = None
-            elif kind != "rate_limited" and tries < MAX_TRIES:  # after a 429 the rate limiter waits
+            elif kind != "rate_limited" and tries < MAX_TRIES:  # after a 429 the rate limit waits
                 await self.sleep(BACKOFF.draw_wait(tries))
         return Delivery(tries=MAX_TRIES, error=kind)
 
+    async def _request(self, message: OutboxRow) -> int:
+        """Make one request. A cancellation waits for its response, so that it can be recorded.
+
+        Waiting for the rate limit or between tries is cancelled at once: nothing was sent then. If
+        the response does not come in time, the message may have arrived: it is never sent again.
+        """
+        sending = asyncio.create_task(request(self.bot, message))
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            delivery = await _settle(sending)
+            if delivery is not None:
+                await self._record(message, delivery)
+            raise
+
+    async def _store(self, store: Callable[..., Awaitable[None]], *chat_ids: int) -> None:
+        """Store what sending tells of a chat; if that fails, only log it."""
+        problem = f"What is known of chat {chat_ids[0]} could not be stored"
+        await call_or_default(partial(store, *chat_ids), None, problem)
+
     async def _redirect(self, message: OutboxRow, new_chat_id: int) -> None:
         """Address a message to the supergroup that replaced its group."""
-        await self._record(self.chats.migrate, message.chat_id, new_chat_id)
+        await self._store(self.outbox.migrate, message.chat_id, new_chat_id)
         message.chat_id = new_chat_id
         # Ids of topics and messages of the old group are not valid in the new one.
         message.thread_id = message.reply_to = message.edits = None
+
+
+async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
+    """Wait for a request in flight; return its result, or None if it has surely sent nothing."""
+    await asyncio.wait([sending], timeout=RECORD_SECONDS)
+    if not sending.done():
+        sending.cancel()
+        return Delivery(tries=1, error="ambiguous")
+    error = sending.exception()
+    if error is None:
+        return Delivery((sending.result(),), tries=1)
+    is_ambiguous = isinstance(error, TelegramError) and classify_error(error) == "ambiguous"
+    return Delivery(tries=1, error="ambiguous") if is_ambiguous else None
+
+
+def _ends_message(delivery: Delivery) -> bool:
+    """Return whether the parts that continue a message must not be sent after this delivery."""
+    return not delivery.message_ids and delivery.error != "ambiguous"
+
+
+def _counts(message: OutboxRow) -> bool:
+    """Return whether Telegram counts a request as a message."""
+    return message.kind != "buttons" and (message.edits is None or message.chat_id < 0)
 
 
 def build_messages(
@@ -214,7 +248,7 @@ def keyboard(rows: Iterable[Iterable[Button]]) -> InlineKeyboardMarkup | None:
     return InlineKeyboardMarkup(markup) if markup else None
 
 
-async def request(bot: Bot, message: OutboxRow) -> int:
+async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
     """Ask Telegram to send a message, or to edit the message it replaces; return the message id.
 
     Raises:
@@ -226,11 +260,21 @@ async def request(bot: Bot, message: OutboxRow) -> int:
     }
     if message.file is not None:
         send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
-        sent = await send(message.chat_id, message.file, filename=message.file_name, **position)
+        sent = await send(
+            message.chat_id,
+            message.file,
+            filename=message.file_name,
+            rate_limit_args=COUNTED,
+            **position,
+        )
         return sent.message_id
+    markup = keyboard([[Button(*pair) for pair in row] for row in message.buttons])
+    if message.kind == "buttons":
+        return await _edit_buttons(bot, message, markup)
     content: dict[str, Any] = {
         "text": message.html,
-        "reply_markup": keyboard([[Button(*pair) for pair in row] for row in message.buttons]),
+        "reply_markup": markup,
+        "rate_limit_args": COUNTED,
     }
     if message.edits is None:
         return (await bot.send_message(message.chat_id, **content, **position)).message_id
@@ -238,6 +282,18 @@ async def request(bot: Bot, message: OutboxRow) -> int:
         await bot.edit_message_text(chat_id=message.chat_id, message_id=message.edits, **content)
     except BadRequest as error:
         # An interrupted try of the turn may have made this edit already.
+        if "not modified" not in str(error).lower():
+            raise
+    return message.edits
+
+
+async def _edit_buttons(
+    bot: ExtBot[Any], message: OutboxRow, markup: InlineKeyboardMarkup | None
+) -> int:
+    assert message.edits is not None  # noqa: S101 - the buttons are those of a message
+    try:
+        await bot.edit_message_reply_markup(message.chat_id, message.edits, reply_markup=markup)
+    except BadRequest as error:
         if "not modified" not in str(error).lower():
             raise
     return message.edits

@@ -13,17 +13,16 @@ from telegram import Update
 
 from agent.i18n import current_language, languages, set_language, translate, translate_into
 from agent.turn import get_chosen_settings
-from bot.telegram.buttons import acknowledge, replace_buttons, split_data
-from bot.telegram.conversation import (
+from bot.telegram.buttons import acknowledge, split_data
+from bot.telegram.chat import ChatTurn
+from bot.telegram.conversation import AnyHandler, on_command, on_press
+from bot.telegram.language import (
     AS_WRITTEN,
     CHOSEN_LANGUAGE_KEY,
-    AnyHandler,
-    Conversation,
     language_from_settings,
-    on_command,
-    on_press,
+    store_setting,
 )
-from bot.telegram.messages import chat_and_user_ids, destination, press_of
+from bot.telegram.messages import press_of
 from bot.telegram.sender import Button, ButtonRows, in_rows
 
 PREFIX: Final = "s:"
@@ -35,7 +34,7 @@ TRACES: Final = "traces"
 """The setting for the content of traces: "words" of the user, or "numbers" only."""
 
 DELETE_DATA, KEEP_DATA = ":forget", ":keep"
-"""The data of the buttons of /forget. Without a prefix, a press waits in the queue of its chat."""
+"""The data of the buttons of /forget."""
 EXPORT_FILE_NAME: Final = "sommelier.json"
 
 
@@ -63,29 +62,28 @@ def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
     ]
 
 
-async def _show_settings(update: Update, conversation: Conversation) -> None:
+async def _show_settings(update: Update, turn: ChatTurn) -> None:
     """Answer /settings with a button for each value of each setting."""
-    rows = _buttons(conversation, get_chosen_settings(await conversation.load_facts(update)))
-    text = f"{translate('settings')}\n\n{translate('setting_traces_ask')}"
-    await conversation.reply(update, text, rows)
+    rows = _buttons(turn, get_chosen_settings(await turn.load_facts()))
+    turn.reply(f"{translate('settings')}\n\n{translate('setting_traces_ask')}", rows)
 
 
-async def _store_setting(update: Update, conversation: Conversation) -> None:
+async def _store_setting(update: Update, turn: ChatTurn) -> None:
     """Store a setting, confirm it and show it on the buttons."""
     query = press_of(update)
     name, value = split_data(query, 2)
     if value not in _values().get(name, ()):
         await acknowledge(query, translate("button_too_old"))
         return
-    chosen = get_chosen_settings(await conversation.load_facts(update))
-    await conversation.store_setting(update, chosen, name, value)
+    chosen = get_chosen_settings(await turn.load_facts())
+    store_setting(turn, chosen, name, value)
     chosen[name] = value
     confirmation = "setting_kept"
     if name == CHOSEN_LANGUAGE_KEY:
         set_language(language_from_settings(chosen) or current_language())
         confirmation = "language_follows" if value == AS_WRITTEN else "language_chosen"
     await acknowledge(query, translate(confirmation))
-    await replace_buttons(query.message, _buttons(conversation, chosen))
+    turn.replace_buttons(query.message, _buttons(turn, chosen))
 
 
 def _values() -> Mapping[str, tuple[str, ...]]:
@@ -97,7 +95,7 @@ def _values() -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _buttons(conversation: Conversation, chosen: Mapping[str, str]) -> ButtonRows:
+def _buttons(turn: ChatTurn, chosen: Mapping[str, str]) -> ButtonRows:
     """Return a button for each value of each setting; read aloud only if there is a speaker."""
     rows: ButtonRows = ()
     for name, values in _values().items():
@@ -105,7 +103,7 @@ def _buttons(conversation: Conversation, chosen: Mapping[str, str]) -> ButtonRow
         labels = {value: _label(name, value) for value in values}
         labels[current] += " ✓"
         buttons = [Button(label, f"{PREFIX}{name}:{value}") for value, label in labels.items()]
-        if name != ALOUD or conversation.resources.speaker is not None:
+        if name != ALOUD or turn.services.resources.speaker is not None:
             rows += in_rows(buttons, 2)
     return rows
 
@@ -118,46 +116,47 @@ def _label(name: str, value: str) -> str:
     return f"{translate(f'setting_{name}')}: {translate(f'{name}_{value}')}"
 
 
-async def _show_privacy(privacy: Privacy, update: Update, conversation: Conversation) -> None:
+async def _show_privacy(privacy: Privacy, update: Update, turn: ChatTurn) -> None:
     """Answer /privacy: say what is stored, for how long, and how to delete it."""
     server = privacy.trace_server
     elsewhere = translate("privacy_elsewhere", where=server) if server else ""
     days = {name: f"{count:g}" for name, count in privacy.days.items()}
-    await conversation.reply(update, translate("privacy", **days, elsewhere=elsewhere))
+    turn.reply(translate("privacy", **days, elsewhere=elsewhere))
 
 
-async def _export(update: Update, conversation: Conversation) -> None:
+async def _export(update: Update, turn: ChatTurn) -> None:
     """Answer /export with a JSON file of all data stored about the user."""
-    _, user_id = chat_and_user_ids(update)
-    user_hash = conversation.trace_hash("user", user_id)
-    tables = await conversation.repositories.memory.export(user_id, user_hash)
-    content = to_json(tables, indent=2)
-    await conversation.reply(update, translate("export_ready"))
-    await conversation.sender.send_file(destination(update), EXPORT_FILE_NAME, content)
+    tables = await turn.repositories.memory.export(turn.user_id, turn.user)
+    turn.reply(translate("export_ready"))
+    turn.send_file(EXPORT_FILE_NAME, to_json(tables, indent=2))
 
 
-async def _ask_to_forget(update: Update, conversation: Conversation) -> None:
+async def _ask_to_forget(update: Update, turn: ChatTurn) -> None:
     """Answer /forget: ask the user to confirm that all their data be deleted."""
     buttons = (
         Button(translate("forget_yes_button"), DELETE_DATA),
         Button(translate("forget_no_button"), KEEP_DATA),
     )
-    await conversation.reply(update, translate("forget_sure"), (buttons,))
+    turn.reply(translate("forget_sure"), (buttons,))
 
 
-async def _forget_or_keep(privacy: Privacy, update: Update, conversation: Conversation) -> None:
+async def _forget_or_keep(privacy: Privacy, update: Update, turn: ChatTurn) -> None:
     """Delete all data of the user when this turn is committed, or do nothing."""
-    query, (_, user_id) = press_of(update), chat_and_user_ids(update)
+    query = press_of(update)
     await acknowledge(query)
-    await replace_buttons(query.message, ())
+    turn.replace_buttons(query.message, ())
     if query.data != DELETE_DATA:
-        await conversation.reply(update, translate("forget_kept"))
+        turn.reply(translate("forget_kept"))
         return
-    # A turn that is running would store data after the deletion.
-    await conversation.turns.running.stop_everywhere(user_id=user_id, is_forgotten=True)
+    # Turns that run would waste money: what they store is dropped.
+    await turn.services.runner.running.stop_everywhere(user_id=turn.user_id)
+    turn.forget_user()
+    turn.reply(_confirm_deletion(privacy))
+
+
+def _confirm_deletion(privacy: Privacy) -> str:
     server = privacy.trace_server
+    if not server:
+        return translate("forget_done", elsewhere="")
     text_id = "forget_elsewhere" if privacy.is_deleted_there else "forget_not_elsewhere"
-    elsewhere = translate(text_id, where=server) if server else ""
-    await conversation.reply(update, translate("forget_done", elsewhere=elsewhere))
-    user_hash = conversation.trace_hash("user", user_id)
-    await conversation.change_memory(update, forget_user_hash=user_hash)
+    return translate("forget_done", elsewhere=translate(text_id, where=server))

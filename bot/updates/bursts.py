@@ -27,6 +27,8 @@ KINDS: Final = ("message", "edited_message", "callback_query", "message_reaction
 FOLLOW_UP: Final = "n"
 """The prefix of the data of a follow-up button, which asks a question."""
 STOP: Final = "/stop"
+STOP_LANE, ASIDE_LANE = "stop-", "aside-"
+"""The beginnings of the names of lanes that wait for no answer."""
 QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings"})
 """Commands that do not wait for the answer to an earlier question."""
 
@@ -49,11 +51,17 @@ def lane_of(payload: Payload) -> str:
     command = str(section(payload, "message").get("text", ""))[:64].partition(" ")[0].lower()
     command = command.partition("@")[0]
     if STOPPED in payload or command == STOP:
-        return f"stop-{chat_id}"
-    if button not in ("", FOLLOW_UP) or command in QUICK_COMMANDS:
-        return f"aside-{chat_id}"
+        return f"{STOP_LANE}{chat_id}"
+    is_press = "data" in section(payload, "callback_query")
+    if (is_press and button != FOLLOW_UP) or command in QUICK_COMMANDS:
+        return f"{ASIDE_LANE}{chat_id}"
     topic = as_int(message.get("message_thread_id")) if message.get("is_topic_message") else 0
     return f"{chat_id}.{topic}" if topic else str(chat_id)
+
+
+def is_quick(lane: str) -> bool:
+    """Return whether a lane has presses, quick commands or /stop, which wait for no answer."""
+    return lane.startswith((STOP_LANE, ASIDE_LANE))
 
 
 def message_in(payload: Payload) -> Payload:

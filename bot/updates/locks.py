@@ -167,7 +167,11 @@ class ReplicaLocks(Locks):
 
     def lost(self, lane: str) -> asyncio.Event:
         """Return an event that is set when this process loses the lock of a lane."""
-        return self._locked[lane]
+        lost = self._locked.get(lane)
+        if lost is None:  # lost since it was locked
+            lost = asyncio.Event()
+            lost.set()
+        return lost
 
     async def stop(self, fields: Mapping[str, int]) -> bool:
         """Ask other processes to stop turns; return whether a turn of that chat has begun."""
@@ -226,6 +230,12 @@ class ReplicaLocks(Locks):
         Raises:
             OSError, psycopg.Error: Postgres is unavailable.
         """
+        # Not cancelled with the caller: a connection that is cut drops every lock.
+        return await asyncio.shield(asyncio.create_task(self._execute_alone(statement, values)))
+
+    async def _execute_alone(
+        self, statement: LiteralString, values: Sequence[object]
+    ) -> Sequence[Any]:
         async with self._connection_in_use:
             try:
                 async with asyncio.timeout(ANSWER_SECONDS + SETTLE_SECONDS):

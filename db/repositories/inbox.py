@@ -1,7 +1,7 @@
-"""The inbox of updates that wait for a turn, and the outbox of messages that wait to be sent.
+"""The inbox of updates that wait for a turn.
 
-Only the process that last began a turn may commit or end it; `epoch` counts its starts. The leader
-process sends messages without an update: broadcasts and reminders. Every method commits.
+Only the process that last began a turn may commit or end it; `epoch` counts its starts. Every
+method commits.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, cast
 
-from sqlalchemy import ColumnElement, delete, distinct, func, select, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.text import strip_unstorable
 from agent.tracing.records import TraceRecord
-from agent.turn import Change
-from db.engine import SqlRepository, count_changed
-from db.models import BroadcastRow, OutboxRow, TurnRow, UpdateRow, insert_new
-from db.repositories.people import DONE, NO_PERSONAL_DATA, apply_changes
+from db.changes.base import Transaction
+from db.changes.forgetting import DONE, NO_PERSONAL_DATA, Fence
+from db.commit import Commit
+from db.engine import count_changed
+from db.models import OutboxRow, TurnRow, UpdateRow, insert_new
+from db.repositories.outbox import IS_UNSENT, TurnTaken
 from db.repositories.traces import TraceStoringRepository
-from db.repositories.turns import EndedTurn, save_turn
 
 Payload = Mapping[str, Any]
 """An update as Telegram delivered it."""
@@ -36,8 +36,6 @@ TRACE_DELAY: Final = timedelta(minutes=1)
 After a crash between the two, the stored trace is exported without delivery details."""
 IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, COMMITTED])
 HAS_NO_TURN: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
-IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
-IS_SENDING: Final = BroadcastRow.state == "sending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +44,6 @@ class Backlog:
 
     unfinished: int = 0
     oldest_seconds: float = 0.0
-
-
-class TurnTaken(BaseException):
-    """Another process has begun the turn, so this one must stop storing and sending.
-
-    A BaseException, like CancelledError: `except Exception` must not catch it; only the lanes do.
-    """
 
 
 class Inbox(TraceStoringRepository):
@@ -106,23 +97,35 @@ class Inbox(TraceStoringRepository):
             setattr(row, name, value)
         return payloads, outbox
 
+    async def release(self, row: UpdateRow) -> None:
+        """Take back a start of a turn that was cancelled because the process stops."""
+        unchanged = update(UpdateRow).where(_is_unchanged(row), UpdateRow.state == WAITING)
+        await self._write(unchanged.values(tries=max(0, row.tries - 1)))
+
+    async def is_current(self, row: UpdateRow) -> bool:
+        """Return whether no other process has begun the turn since `row` was read."""
+        query = select(UpdateRow.update_id).where(_is_unchanged(row))
+        return await self._first_value(query) is not None
+
     async def save_placeholder(self, row: UpdateRow, message_id: int) -> None:
         """Store the id of the group message that shows a turn's progress and becomes its answer."""
         unchanged = update(UpdateRow).where(_is_unchanged(row))
         await self._write(unchanged.values(placeholder_id=message_id))
 
-    async def commit(
-        self,
-        row: UpdateRow,
-        ended: Sequence[EndedTurn] = (),
-        messages: Sequence[OutboxRow] = (),
-        changes: Sequence[Change] = (),
-        *,
-        error: str | None = None,
-    ) -> None:
-        """Store the records of ended turns, the changes of user data, and the messages to send.
+    async def save_calls(self, row: UpdateRow, calls: Sequence[str]) -> None:
+        """Store the calls of tools that may write, before the last of them is made.
 
-        With an `error` the turn has failed: `messages` are the apology and replace all unsent
+        Raises:
+            TurnTaken: another process has begun the turn.
+        """
+        unchanged = update(UpdateRow).where(_is_unchanged(row))
+        if not await self._write(unchanged.values(calls=[*calls])):
+            raise TurnTaken
+
+    async def commit(self, row: UpdateRow, commit: Commit, *, error: str | None = None) -> None:
+        """Store all that a turn has collected; afterwards `commit.messages` are to be sent.
+
+        With an `error` the turn has failed: the messages are the apology and replace all unsent
         messages, and `end` sets the update aside. A repeated commit changes nothing, so callers may
         retry when the confirmation was lost.
 
@@ -139,47 +142,33 @@ class Inbox(TraceStoringRepository):
             if await count_changed(session, set_committed.values(state=COMMITTED, error=error)):
                 if error is not None:
                     await session.execute(delete_unsent)
-                for turn in ended:
-                    await save_turn(session, turn, self.now(), self.rows, TRACE_DELAY)
-                await apply_changes(session, changes, self.now())
-                for message in messages:
-                    # Clear an id left by a failed commit: another message may have it by now.
-                    message.id = cast("int", None)
-                    message.update_id = row.update_id
-                session.add_all(messages)
+                await self._carry_out(session, row, commit)
             else:  # an earlier try of this commit succeeded, or the turn was taken over
                 stored = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
                 if (await session.execute(stored)).one_or_none() != (COMMITTED, error):
                     raise TurnTaken
         row.error = error
 
-    async def record_delivery(self, message: OutboxRow) -> None:
-        """Store the id or the error of a sent message, and delete its content or the whole row.
+    async def _carry_out(self, session: AsyncSession, row: UpdateRow, commit: Commit) -> None:
+        transaction = Transaction(
+            session=session,
+            accepted_at=commit.fence.accepted_at,
+            now=self.now(),
+            trace_rows=self.rows,
+            messages=commit.messages,
+        )
+        await commit.carry_out(transaction, trace_delay=TRACE_DELAY)
+        for message in commit.messages:
+            # Clear an id left by a failed commit: another message may have it by now.
+            message.id = cast("int", None)
+            message.update_id = row.update_id
+        session.add_all(commit.messages)
 
-        Raises:
-            TurnTaken: another process has taken over the turn and recorded the delivery.
-        """
-        is_unsent = (OutboxRow.id == message.id) & IS_UNSENT
-        if message.update_id is None and message.broadcast_id is None:  # nothing refers to it
-            await self._write(delete(OutboxRow).where(is_unsent))
-            return
-        values: dict[str, object] = {
-            "chat_id": message.chat_id,  # changed if the group became a supergroup
-            "message_id": message.message_id,
-            "error": message.error,
-            "html": "",
-            "buttons": [],
-            "file": None,
-        }
-        is_recorded = await self._write(update(OutboxRow).where(is_unsent).values(values))
-        # Only the turn of an update can be taken over by another process.
-        if not is_recorded and message.update_id is not None:
-            raise TurnTaken
+    async def end(self, row: UpdateRow, fence: Fence, trace: TraceRecord | None = None) -> None:
+        """End a turn whose messages are sent, and store its trace, now with the delivery.
 
-    async def end(self, row: UpdateRow, traces: Sequence[TraceRecord] = ()) -> None:
-        """End a turn whose messages are sent, and store its `traces`, now with the delivery.
-
-        Delete the content of its updates; after an error set the update aside instead.
+        Delete the content of its updates; after an error set the update aside instead. The trace of
+        a user whose data were deleted meanwhile is not stored again.
 
         Raises:
             TurnTaken: another process has begun the turn.
@@ -190,10 +179,16 @@ class Inbox(TraceStoringRepository):
         async with self.sessions.begin() as session:
             if not await count_changed(session, end):
                 raise TurnTaken
+            if trace is not None:
+                await fence.lock(session)
+                forgotten = await fence.check(session)
+                if forgotten.user:
+                    trace = None
             if row.error is None:
-                # Only a turn stored by `commit` has traces; without traces, this is looked up.
-                await _delete_content(session, row.update_id, has_turn=bool(traces))
-            await self.rows.save(session, traces, self.now())
+                # Only a turn stored by `commit` has a trace; without one, this is looked up.
+                await _delete_content(session, row.update_id, has_turn=trace is not None)
+            if trace is not None:
+                await self.rows.save(session, [trace], self.now())
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
         """Return the failed updates that were set aside, the oldest first."""
@@ -210,82 +205,16 @@ class Inbox(TraceStoringRepository):
             await session.execute(delete(OutboxRow).where(OutboxRow.update_id == update_id))
         return True
 
-    async def find_turn(self, chat_id: int, message_id: int) -> int | None:
-        """Return the id of the turn that answers a user's message; None if there is none."""
-        is_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
-        query = select(UpdateRow.turn_id).where(is_message).order_by(UpdateRow.update_id).limit(1)
-        return await self._first_value(query)
-
     async def measure_backlog(self) -> Backlog:
         query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_UNFINISHED)
         [(count, oldest)] = await self._rows(query)
         age = (self.now() - oldest).total_seconds() if oldest else 0.0
         return Backlog(count, max(0.0, age))
 
-    async def forget(self, older_than: timedelta) -> int:
-        """Delete updates older than `older_than` whose turns have ended; return their number."""
-        old = UpdateRow.received_at < self.now() - older_than
-        return await self._write(delete(UpdateRow).where(~IS_UNFINISHED, old))
-
-
-class Broadcasts(SqlRepository):
-    """Messages that belong to no turn: admins' broadcasts to all users, and reminders."""
-
-    async def save_draft(self, text: str, by: int) -> int:
-        """Store a draft for confirmation, or reuse an identical draft; return its id."""
-        draft = {"text": strip_unstorable(text), "created_by": by, "state": "draft"}
-        async with self.sessions.begin() as session:
-            stored = await session.scalar(select(BroadcastRow).filter_by(**draft).limit(1))
-            row = stored or BroadcastRow(**draft)
-            session.add(row)
-        return row.id
-
-    async def get(self, broadcast_id: int) -> BroadcastRow | None:
-        return await self._first_value(select(BroadcastRow).where(BroadcastRow.id == broadcast_id))
-
-    async def begin(self, broadcast_id: int, messages: Sequence[OutboxRow]) -> bool:
-        """Queue the messages of a confirmed draft; return False if that was done before."""
-        is_draft = (BroadcastRow.id == broadcast_id) & (BroadcastRow.state == "draft")
-        async with self.sessions.begin() as session:
-            begin = update(BroadcastRow).where(is_draft).values(state="sending")
-            if not await count_changed(session, begin):
-                return False
-            for message in messages:
-                message.broadcast_id = broadcast_id
-            session.add_all(messages)
-        return True
-
-    async def list_unsent(self, limit: int) -> Sequence[OutboxRow]:
-        """Return the oldest unsent messages that belong to no turn."""
-        has_no_turn = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is_(None)
-        query = select(OutboxRow).where(has_no_turn, IS_UNSENT)
-        return await self._values(query.order_by(OutboxRow.id).limit(limit))
-
-    async def list_delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
-        """Return the completed broadcasts, each with the numbers of chats reached and missed."""
-        chats = distinct(OutboxRow.chat_id)
-        failed = func.count(chats).filter(OutboxRow.error.is_not(None))
-        completed = (
-            select(BroadcastRow, func.count(chats) - failed, failed)
-            .join(OutboxRow, OutboxRow.broadcast_id == BroadcastRow.id, isouter=True)
-            .where(IS_SENDING)
-            .group_by(BroadcastRow.id)
-            .having(func.count(OutboxRow.id).filter(IS_UNSENT) == 0)
-        )
-        rows = await self._rows(completed)
-        return [(broadcast, reached, missed) for broadcast, reached, missed in rows]
-
-    async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
-        """Delete a broadcast (cascades to its messages), queue a notice; do nothing if repeated."""
-        is_unfinished = (BroadcastRow.id == broadcast_id) & IS_SENDING
-        async with self.sessions.begin() as session:
-            if await count_changed(session, delete(BroadcastRow).where(is_unfinished)):
-                session.add_all(notice)
-
 
 async def _delete_content(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
     """Set a turn's updates DONE without payloads; if no turn is stored, clear all except ids."""
-    values: dict[str, object] = {"payload": {}, "error": None}
+    values: dict[str, object] = {"payload": {}, "calls": [], "error": None}
     if not has_turn and await session.get(TurnRow, update_id) is None:  # such as a command
         values = NO_PERSONAL_DATA
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)

@@ -14,14 +14,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
-from sqlalchemy import Row, case, delete, func, select, update
+from sqlalchemy import Row, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
 from agent.engine.run import Level
 from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, TraceRecord
-from db.engine import Sessions, SqlRepository, count_changed
+from db.engine import Sessions, SqlRepository
 from db.models import Base, ScoreRow, TraceRow, TurnRow, to_record, upsert, utc_now
 
 log = logging.getLogger(__name__)
@@ -159,16 +159,6 @@ class SqlTraceStore(TraceStoringRepository):
         worst = case(FAILING_FIRST, value=TraceRow.level, else_=2)
         query = query.order_by(worst, TraceRow.started_at.desc(), TraceRow.trace_id)
         return await self._values(query)
-
-    async def forget(self, older_than: timedelta) -> int:
-        """Delete older traces with their scores; return how many were never exported."""
-        old = delete(TraceRow).where(TraceRow.started_at < self.now() - older_than)
-        remaining = select(TraceRow.trace_id)
-        async with self.sessions.begin() as session:
-            unsent_count = await count_changed(session, old.where(TraceRow.state == WAITING))
-            await session.execute(old)
-            await session.execute(delete(ScoreRow).where(ScoreRow.trace_id.not_in(remaining)))
-        return unsent_count
 
 
 class RowQueue(SqlRepository):

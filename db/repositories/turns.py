@@ -1,55 +1,25 @@
-"""Turns: their records, usage, statistics, feedback, and export as a dataset."""
+"""Turns: their records, usage, statistics, and export as a dataset."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final, Literal
+from typing import Final
 
-from sqlalchemy import ColumnElement, delete, func, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import aliased
 
 from agent.engine.run import Spent
-from agent.text import strip_unstorable
-from agent.tracing.records import TraceRecord
-from agent.turn import Change, StoredMessage
-from db.engine import Sessions
-from db.models import ChatRow, FactRow, MessageRow, OutboxRow, TurnRow, WineRow, insert_new, upsert
-from db.repositories.people import apply_changes
-from db.repositories.traces import TraceRows, TraceStoringRepository
+from db.engine import Sessions, SqlRepository
+from db.models import MessageRow, OutboxRow, TurnRow, UpdateRow
 
 HISTORY_LENGTH: Final = 10
 """The number of previous messages that are exported with a turn."""
-RATED: Final = "rated"  # the kind of a fact inferred from a verdict
-MAX_COMMENT_CHARS: Final = 1000
-
-Verdict = Literal["liked", "disliked"]
 
 UserMessage = aliased(MessageRow)
 Answer = aliased(MessageRow)
 
 
-@dataclass(frozen=True, slots=True)
-class EndedTurn:
-    """Everything that is stored of a turn."""
-
-    record: TurnRow
-    messages: tuple[StoredMessage, ...] = ()
-    trace: TraceRecord | None = None
-    changes: tuple[Change, ...] = ()
-
-
-class TurnRepository(TraceStoringRepository):
-    """The turns, and users' feedback on them."""
-
-    async def save(self, ended: EndedTurn) -> None:
-        """Store a turn in one transaction."""
-        async with self.sessions.begin() as session:
-            await save_turn(session, ended, self.now(), self.rows)
-
-    async def apply(self, changes: Sequence[Change]) -> None:
-        async with self.sessions.begin() as session:
-            await apply_changes(session, changes, self.now())
+class TurnRepository(SqlRepository):
+    """The turns, with users' feedback on them."""
 
     async def get(self, turn_id: int) -> TurnRow | None:
         return await self._newest(TurnRow.turn_id == turn_id)
@@ -58,6 +28,12 @@ class TurnRepository(TraceStoringRepository):
         """Return the turn whose answer includes a message; None if there is none."""
         is_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
         return await self._newest(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(is_message)))
+
+    async def find_by_question(self, chat_id: int, message_id: int) -> int | None:
+        """Return the id of the turn that answers a user's message; None if there is none."""
+        is_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
+        query = select(UpdateRow.turn_id).where(is_message).order_by(UpdateRow.update_id).limit(1)
+        return await self._first_value(query)
 
     async def find_last(self, chat_id: int) -> TurnRow | None:
         """Return the newest turn of a chat; None if there is none."""
@@ -85,78 +61,6 @@ class TurnRepository(TraceStoringRepository):
         for turn in await self._values(select(TurnRow).where(since_midnight)):
             days.setdefault(turn.at.date(), []).append(turn)
         return days
-
-    async def rate(self, turn_id: int, verdict: Verdict | None) -> TurnRow | None:
-        """Store the verdict on a turn, or retract it with None; return the turn.
-
-        A changed verdict clears reason and comment. Return None for an unknown turn: users press
-        buttons of deleted turns every day.
-        """
-        is_changed = TurnRow.verdict.is_distinct_from(verdict)
-        return await self._set_feedback(
-            turn_id, is_changed, verdict=verdict, reason=None, comment=""
-        )
-
-    async def explain(
-        self, turn_id: int, field: Literal["reason", "comment"], text: str
-    ) -> TurnRow | None:
-        """Store the reason for a dislike, or a truncated comment; return the turn, if any."""
-        text = strip_unstorable(text).strip()[:MAX_COMMENT_CHARS]
-        return await self._set_feedback(turn_id, TurnRow.verdict == "disliked", **{field: text})
-
-    async def _set_feedback(
-        self, turn_id: int, where: ColumnElement[bool], **values: str | None
-    ) -> TurnRow | None:
-        """Change the feedback on a turn, and the taste and scores that follow from it."""
-        is_turn = TurnRow.turn_id == turn_id
-        async with self.sessions.begin() as session:
-            # One conditional statement, so that simultaneous presses on two replicas both count.
-            await session.execute(update(TurnRow).where(is_turn, where).values(values))
-            if turn := await session.scalar(select(TurnRow).where(is_turn)):
-                await _rate_taste(session, turn, self.now())
-                await self.rows.save_verdict(session, turn, self.now())
-        return turn
-
-    async def forget(self, older_than: timedelta) -> int:
-        """Delete older turns with their answers and feedback; return their number."""
-        return await self._write(delete(TurnRow).where(TurnRow.at < self.now() - older_than))
-
-
-async def save_turn(
-    session: AsyncSession,
-    ended: EndedTurn,
-    now: datetime,
-    rows: TraceRows,
-    trace_delay: timedelta = timedelta(0),
-) -> None:
-    """Store a turn: its record, messages, trace, and changes of user data.
-
-    The trace is exported after `trace_delay`.
-    """
-    await _save_messages(session, ended, now)
-    await upsert(session, ended.record)
-    if ended.trace is not None:
-        await rows.save(session, [ended.trace], now + trace_delay)
-    await apply_changes(session, ended.changes, now)
-
-
-async def _save_messages(session: AsyncSession, ended: EndedTurn, now: datetime) -> None:
-    """Store new messages of a turn, under the current id of a group that was migrated."""
-    chat = await session.get(ChatRow, ended.record.chat_id) if ended.messages else None
-    rows = [
-        MessageRow(
-            chat_id=(chat and chat.migrated_to) or ended.record.chat_id,
-            role=message.role,
-            content=strip_unstorable(message.content),
-            wine_ids=[strip_unstorable(wine_id) for wine_id in message.wine_ids],
-            created_at=now,
-            turn_id=ended.record.turn_id,
-            thread_id=message.thread_id,
-            attachment=strip_unstorable(message.attachment),
-        )
-        for message in ended.messages
-    ]
-    await insert_new(session, *rows)
 
 
 async def export_turns(
@@ -206,21 +110,3 @@ async def export_turns(
                 }
             )
     return lines
-
-
-async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> None:
-    """Replace the taste inferred from a turn: the main grapes of the wines it recommended."""
-    is_rating = (FactRow.turn_id == turn.turn_id) & (FactRow.kind == RATED)
-    await session.execute(delete(FactRow).where(is_rating))
-    if turn.verdict is None or not turn.user_id:
-        return
-    id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
-    ids = {wine_id for wine_ids in await session.scalars(id_lists) for wine_id in wine_ids}
-    blends = await session.scalars(select(WineRow.grapes).where(WineRow.id.in_(ids)))
-    sign = "+" if turn.verdict == "liked" else "-"
-    for grape in sorted({grapes[0] for grapes in blends if grapes}):
-        value = f"grapes={grape}"
-        fact = FactRow(
-            user_id=turn.user_id, kind=RATED, turn_id=turn.turn_id, value=value, said=sign, at=now
-        )
-        session.add(fact)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.commands.output import run_with_database
-from bot.updates.lanes import row_of
+from bot.updates.scheduler import row_of
 from config import Settings, load_settings
 from db.engine import Sessions
 from db.models import Base, FactRow

@@ -126,14 +126,19 @@ async def test_a_vintage_alone_took_all_bottles_of_a_cellar(
                 ("remove 1 2019", "There is no such wine in your cellar"),
                 ("remove 1 Opus One 2019", "There is no such wine in your cellar"),
                 ("remove 9 Barolo 2016", "more than there are, so nothing was removed"),
-                ("remove 2 Barolo", "6 × Barolo 2019: /cellar remove 2 own:2"),
-                ("remove 2 own:2", "4 × Barolo 2019"),
-                ("", "In your cellar: 16 bottles."),
+                ("remove 2 Barolo", "Which of these do you mean?"),
             ),
             start=1,
         ):
             bot_api.say(f"/cellar {line}", chat_id=ADA)
-            assert said in (await last(bot_api, number, ADA))["text"]
+            asked = await last(bot_api, number, ADA)
+            assert said in asked["text"]
+        assert buttons(asked) == [("6 × Barolo 2016", "d:2:1"), ("6 × Barolo 2019", "d:2:2")]
+        for _ in range(2):  # the second press is that of an impatient finger
+            bot_api.press(asked, "d:2:2")
+        assert "4 × Barolo 2019" in (await last(bot_api, number + 1, ADA))["text"]
+        bot_api.say("/cellar", chat_id=ADA)
+        assert "In your cellar: 16 bottles." in (await last(bot_api, number + 2, ADA))["text"]
 
 
 async def test_a_reminder_is_sent_once_and_can_be_turned_off_by_a_press(

@@ -12,15 +12,16 @@ import pytest
 
 from agent.evals import dataset
 from agent.turn import StoredMessage
+from db.changes.ratings import ExplainRating, RateTurn
 from db.engine import Sessions, create_engine
 from db.models import TurnRow
 from db.repositories.traces import SqlTraceStore
-from db.repositories.turns import EndedTurn, TurnRepository
 from tests.acceptance.test_end_to_end import traced_to
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import eventually
 from tests.processes import Process
+from tests.stored import make, store_turn
 from tests.traces import bare_trace, deliver, retried_trace, save_traces
 
 ADA, CHAT = 8_123_456_789, 8_123_456_789
@@ -33,7 +34,6 @@ async def fill(url: str) -> None:
     now = datetime.now(UTC)
     engine = create_engine(url)
     sessions = Sessions(engine)
-    turns = TurnRepository(sessions)
     for turn_id, trace_id, retries, question, answer in (
         (1, GOOD, 0, "hello", "Hello!"),
         (2, RETRIED, 1, "a red for lamb?", "Try the Guigal."),
@@ -50,10 +50,10 @@ async def fill(url: str) -> None:
             root_id="0" * 16,
         )
         said = StoredMessage("user", question), StoredMessage("assistant", answer, ("guigal",))
-        await turns.save(EndedTurn(row, said))
-    await turns.rate(2, "disliked")
-    await turns.explain(2, "reason", "wrong_wine")
-    await turns.explain(2, "comment", "I wanted a Rioja. ada@example.org")
+        await store_turn(sessions, row, said)
+    await make(sessions, RateTurn(2, "disliked"))
+    await make(sessions, ExplainRating(2, "reason", "wrong_wine"))
+    await make(sessions, ExplainRating(2, "comment", "I wanted a Rioja. ada@example.org"))
     await save_traces(
         SqlTraceStore(sessions),
         [

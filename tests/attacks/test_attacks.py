@@ -187,7 +187,7 @@ async def settle_allergies(arguments: NoArguments, run: Run) -> ToolOutput:
     """Return a change that no tool may make, as a careless tool of an embedder could."""
     egg, minor = Fact("allergy", "egg", "eggs"), Fact("setting", UNDER_AGE_SETTING)
     oak = Fact("note", "no oak", "no oak")
-    change = Change(user_id=7, removed_facts=(egg, minor, oak), reverts_id=1, forget_user_hash="x")
+    change = Change(user_id=7, removed_facts=(egg, minor, oak), reverts_id=1)
     return ToolOutput("done", {"settled": change})
 
 
@@ -215,6 +215,5 @@ async def test_a_forwarded_text_made_a_model_lift_an_allergy(
     removed = [fact for change in reply.changes for fact in change.removed_facts]
     assert [fact for fact in removed if fact.kind != "note"] == []
     assert all(change.reverts_id == 0 for change in reply.changes)
-    assert all(change.forget_user_hash == "" for change in reply.changes)
     assert WITH_EGG.id not in reply.wine_ids
     assert "/taste" in str(model_server.requests[0].json["messages"])

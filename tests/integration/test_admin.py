@@ -15,10 +15,12 @@ from agent.sommelier.service import Sommelier
 from bot.budgets import Budgets
 from bot.resources import Repositories
 from bot.telegram.admin import admin_handlers
-from bot.updates.lanes import Lanes
+from db.changes.broadcasts import DraftBroadcast
+from db.changes.chats import SetAccess, SetReachable
+from db.changes.memory import SaveConcerns
 from db.engine import Sessions
 from db.models import TurnRow
-from db.repositories.turns import EndedTurn, TurnRepository
+from db.repositories.turns import TurnRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, error
 from tests.doubles.server import JsonObject, eventually
@@ -26,7 +28,8 @@ from tests.fakes import FakeCatalogue
 from tests.faults.turns import QUESTION, search, valid
 from tests.integration.test_look_ups import buttons
 from tests.library import open_model
-from tests.running import RecordingTracer, running
+from tests.running import RecordingTracer, RunningBot, running
+from tests.stored import make, store_turn
 
 R = TypeVar("R")
 
@@ -58,7 +61,7 @@ class AdminBot:
 
     def open(
         self, bot_api: BotApi, *models: LLMService, **further: Any
-    ) -> AbstractAsyncContextManager[Lanes]:
+    ) -> AbstractAsyncContextManager[RunningBot]:
         """Run the bot."""
         return running(
             bot_api,
@@ -68,7 +71,6 @@ class AdminBot:
             admins={ADMIN},
             allow_list=self.allow_list,
             kept={"turns": self.turns},
-            store=self.turns,
             sessions=self.sessions,
             run=Run(models),
             **further,
@@ -76,19 +78,18 @@ class AdminBot:
 
     async def store_turn(self, number: int, spent: Spent, user_id: int = CHAT) -> None:
         """Store a turn of a user at the current time."""
-        await self.turns.save(
-            EndedTurn(
-                TurnRow(
-                    turn_id=number,
-                    chat_id=user_id,
-                    user_id=user_id,
-                    at=self.time,
-                    outcome="answered",
-                    seconds=2.0,
-                    requests=spent.requests,
-                    cost_usd=spent.cost_usd,
-                )
-            )
+        await store_turn(
+            self.sessions,
+            TurnRow(
+                turn_id=number,
+                chat_id=user_id,
+                user_id=user_id,
+                at=self.time,
+                outcome="answered",
+                seconds=2.0,
+                requests=spent.requests,
+                cost_usd=spent.cost_usd,
+            ),
         )
 
 
@@ -109,7 +110,7 @@ async def test_a_blocked_user_gets_no_answer(
     bot_api: BotApi, admin_bot: AdminBot, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    await admin_bot.repositories.chats.set_access(BEA, "blocked")
+    await make(admin_bot.sessions, SetAccess(BEA, "blocked"))
     async with admin_bot.open(bot_api):
         bot_api.say("my secret wish", BEA)
         bot_api.push({"edited_message": edited("my secret wish", BEA)})
@@ -359,9 +360,9 @@ async def test_an_id_or_a_reply_names_a_user_and_admins_cannot_be_blocked(
 async def test_only_admins_clear_the_stored_concerns_of_a_user(
     bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
-    await admin_bot.repositories.memory.save_concerns(BEA, BEA, {"under_age": None, "egg": None})
-    await admin_bot.repositories.memory.save_concerns(GROUP, BEA, {"under_age": None})
-    await admin_bot.repositories.memory.save_concerns(CHAT, CHAT, {"dependence": None})
+    await make(admin_bot.sessions, SaveConcerns(BEA, BEA, {"under_age": None, "egg": None}))
+    await make(admin_bot.sessions, SaveConcerns(GROUP, BEA, {"under_age": None}))
+    await make(admin_bot.sessions, SaveConcerns(CHAT, CHAT, {"dependence": None}))
     async with admin_bot.open(bot_api):
         bot_api.say(f"/clearcare {BEA}", BEA)
         assert await bot_api.wait_for_message(1, BEA) == [UNKNOWN]
@@ -380,8 +381,9 @@ async def test_only_admins_clear_the_stored_concerns_of_a_user(
 async def test_for_other_users_the_commands_of_admins_are_unknown(
     bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
-    await admin_bot.repositories.chats.set_reachable(CHAT)
-    broadcast_id = await admin_bot.repositories.broadcasts.save_draft("Closed on Monday.", ADMIN)
+    await make(admin_bot.sessions, SetReachable(CHAT))
+    broadcast_id = 1
+    await make(admin_bot.sessions, DraftBroadcast(broadcast_id, "Closed on Monday.", ADMIN))
     commands = ["/stats", "/trace", "/allow 42", "/block 42", "/clearcare 42", "/broadcast Hello"]
     async with admin_bot.open(bot_api):
         for command in commands:
@@ -402,8 +404,8 @@ async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
     bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
     for person in (ADMIN, 31, 32, 33, 34):
-        await admin_bot.repositories.chats.set_reachable(person)
-    await admin_bot.repositories.chats.set_access(33, "blocked")
+        await make(admin_bot.sessions, SetReachable(person))
+    await make(admin_bot.sessions, SetAccess(33, "blocked"))
     bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
     async with admin_bot.open(bot_api):
         bot_api.say("/broadcast We are *closed* on Monday: https://shop.example/hours.", ADMIN)

@@ -12,10 +12,11 @@ from agent.turn import Outcome, Reply, StoredMessage, record_turn
 from bot.http.admin_page import AdminPage
 from bot.tracing import masking_of, trace_link
 from config import Settings, load_settings
+from db.changes.ratings import ExplainRating, RateTurn
 from db.engine import Sessions
 from db.models import TurnRow
-from db.repositories.turns import EndedTurn, TurnRepository
 from tests.serving import Running, serving
+from tests.stored import make, store_turn
 
 TOKEN = "a-token-of-the-admin-0123456789"
 ADMIN = ("anybody", TOKEN)
@@ -31,7 +32,6 @@ TURNS: tuple[tuple[Outcome, str], ...] = (
 
 async def store_turns(sessions: Sessions) -> None:
     """Store one turn of today for each of `TURNS`, the second of them disliked."""
-    turns = TurnRepository(sessions)
     now = datetime.now(UTC)
     for number, (outcome, question) in enumerate(TURNS, 1):
         reply = Reply(text="Try the Guigal.", outcome=outcome, error_types=("schema",))
@@ -51,10 +51,10 @@ async def store_turns(sessions: Sessions) -> None:
             root_id=trace.root.span_id,
         )
         messages = StoredMessage("user", question), StoredMessage("assistant", reply.text)
-        await turns.save(EndedTurn(record, messages, trace))
-    await turns.rate(2, "disliked")
-    await turns.explain(2, "reason", "wrong_wine")
-    await turns.explain(2, "comment", "I wanted a Rioja, not this. ada@example.org")
+        await store_turn(sessions, record, messages, trace)
+    await make(sessions, RateTurn(2, "disliked"))
+    await make(sessions, ExplainRating(2, "reason", "wrong_wine"))
+    await make(sessions, ExplainRating(2, "comment", "I wanted a Rioja, not this. ada@example.org"))
 
 
 def admin_page(settings: Settings, sessions: Sessions) -> AdminPage:

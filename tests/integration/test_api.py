@@ -19,8 +19,9 @@ from agent.sommelier.service import Answerer, Sommelier
 from agent.turn import Reply
 from bot.budgets import Budgets
 from bot.http.api import Api
-from bot.turn import TurnRunner
+from bot.runner import TurnRunner
 from db.engine import Sessions
+from db.repositories.commits import Commits
 from db.repositories.turns import TurnRepository
 from tests.doubles.model_server import ModelServer, answer, answer_json
 from tests.fakes import CHINON, FakeCatalogue
@@ -55,12 +56,12 @@ class BrokenAnswerer:
 
 @asynccontextmanager
 async def serving(
-    *models: LLM, turns: TurnRunner | None = None, answerer: Answerer | None = None, **parts: Any
+    *models: LLM, runner: TurnRunner | None = None, answerer: Answerer | None = None, **parts: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Serve the API with these models, and yield a client that has the token."""
     sources = Sources(documents=parts.pop("documents", FakeLibrary()), models=models, **parts)
     api = Api(
-        turns=replace(turns or TurnRunner(), base_run=sources.run),
+        runner=replace(runner or TurnRunner(), base_run=sources.run),
         answerer=answerer or Sommelier(catalogue=FakeCatalogue()),
         resources=sources.resources(),
         client_hash="ab12",
@@ -237,7 +238,7 @@ async def test_a_question_is_rewritten_or_answered_and_each_call_is_a_turn_in_th
 ) -> None:
     model_server.script(answer_json(REFINED), answer(ANSWER))
     tracer = RecordingTracer()
-    async with serving_model(model_server, turns=TurnRunner(open_trace_root=tracer)) as client:
+    async with serving_model(model_server, runner=TurnRunner(open_trace_root=tracer)) as client:
         response = await client.post("/api/rag/rewrite", json=ASKED)
         await client.post("/api/rag/ask", json=ASKED)
     expected = {name: value for name, value in REFINED.items() if name != "refined_query"}
@@ -257,7 +258,7 @@ async def test_when_the_global_budget_is_used_up_no_model_is_asked_and_the_note_
     budgets = Budgets(turns=store, total_cost_usd=0.0001)
     model_server.script(answer(ANSWER, usage=(900, 100)))
     async with serving_model(
-        model_server, turns=TurnRunner(budgets=budgets, store=store)
+        model_server, runner=TurnRunner(budgets=budgets, commits=Commits(sqlite_sessions))
     ) as client:
         first = (await client.post("/api/rag/ask", json=ASKED)).json()
         second = (await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})).json()

@@ -14,16 +14,17 @@ from httpx2 import Limits
 from sqlalchemy import select
 from telegram.ext import ExtBot
 
-from bot.question import Delivery, Destination
 from bot.telegram.connection import TelegramRequests, telegram_bot
 from bot.telegram.rate_limit import RateLimit
-from bot.telegram.sender import MAX_TRIES, Sender
+from bot.telegram.sender import MAX_TRIES, Sender, build_messages
+from bot.turn import Delivery, Destination
+from db.changes.chats import SetReachable
 from db.engine import Sessions
 from db.models import ChatRow, OutboxRow
-from db.repositories.inbox import Inbox
-from db.repositories.people import ChatRepository
+from db.repositories.outbox import Outbox
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
+from tests.stored import make
 
 GROUP, SUPERGROUP = -500, -1_001_234_567_890_123
 
@@ -66,7 +67,12 @@ def sender(bot: ExtBot[Any], waits: Waits) -> Sender:
 
 
 def sender_of(bot: ExtBot[Any], waits: Waits) -> Sender:
-    return Sender(bot, AsyncMock(), AsyncMock(), waits.sleep)
+    assert isinstance(bot.rate_limiter, RateLimit)
+    return Sender(bot, AsyncMock(spec=Outbox), bot.rate_limiter, waits.sleep)
+
+
+async def send(sender: Sender, to: Destination, markdown: str) -> Delivery:
+    return await sender.deliver(build_messages(to, [markdown]))
 
 
 def bot_at(url: str, token: str, waits: Waits, read_seconds: float = 5) -> ExtBot[Any]:
@@ -91,11 +97,11 @@ FAULTS: dict[str, Callable[[BotApi], object]] = {
 async def test_an_answer_takes_the_place_of_a_message_once_whatever_happens(
     fault: str, bot_api: BotApi, sender: Sender
 ) -> None:
-    place = (await sender.send(Destination(GROUP), "…")).message_ids[0]
+    place = (await send(sender, Destination(GROUP), "…")).message_ids[0]
     FAULTS[fault](bot_api)
     there = Destination(GROUP, reply_to=41, edits=place)
     for _ in range(2):  # as a turn does that was killed before it recorded the first
-        delivery = await sender.send(there, "**Chinon**")
+        delivery = await send(sender, there, "**Chinon**")
         assert (delivery.message_ids, delivery.error) == ((place,), None)
     assert bot_api.sent(GROUP) == ["Chinon"]
 
@@ -103,7 +109,7 @@ async def test_an_answer_takes_the_place_of_a_message_once_whatever_happens(
 async def test_an_answer_whose_place_is_gone_is_sent_and_the_rest_follows(
     bot_api: BotApi, sender: Sender
 ) -> None:
-    delivery = await sender.send(Destination(GROUP, reply_to=41, edits=12), parts(2))
+    delivery = await send(sender, Destination(GROUP, reply_to=41, edits=12), parts(2))
     first, second = bot_api.calls_of("sendMessage")
     assert first.params["reply_parameters"]["message_id"] == 41
     assert "reply_parameters" not in second.params
@@ -113,7 +119,7 @@ async def test_an_answer_whose_place_is_gone_is_sent_and_the_rest_follows(
 async def test_an_answer_replies_once_goes_on_in_the_same_topic_and_keeps_to_telegrams_pace(
     bot_api: BotApi, sender: Sender, waits: Waits
 ) -> None:
-    delivery = await sender.send(Destination(GROUP, thread_id=7, reply_to=41), parts(7))
+    delivery = await send(sender, Destination(GROUP, thread_id=7, reply_to=41), parts(7))
     first, *others = (call.params for call in bot_api.calls_of("sendMessage"))
     replied = first["reply_parameters"]
     assert (replied["message_id"], replied["allow_sending_without_reply"]) == (41, True)
@@ -128,11 +134,11 @@ async def test_telegram_is_given_exactly_the_time_it_asks_for_until_an_answer_is
     bot_api: BotApi, sender: Sender, waits: Waits
 ) -> None:
     bot_api.fail("sendMessage", 429, retry_after=17)
-    delivery = await sender.send(Destination(CHAT), "Chinon")
+    delivery = await send(sender, Destination(CHAT), "Chinon")
     assert (bot_api.sent(), waits.seconds) == (["Chinon"], [17])
     assert (delivery.tries, delivery.error) == (2, None)
     bot_api.fail("sendMessage", 429, retry_after=5, times=100)
-    delivery = await sender.send(Destination(CHAT), parts(2))
+    delivery = await send(sender, Destination(CHAT), parts(2))
     assert delivery == Delivery(tries=MAX_TRIES, error="rate_limited")
     assert waits.seconds[1:] == [5] * (MAX_TRIES - 1)
 
@@ -142,9 +148,9 @@ async def test_a_chat_that_must_wait_holds_up_no_other(
 ) -> None:
     waits.may_end.clear()
     bot_api.fail("sendMessage", 429, retry_after=1, chat_id=1)
-    waiting = asyncio.create_task(sender.send(Destination(1), "late"))
+    waiting = asyncio.create_task(send(sender, Destination(1), "late"))
     await eventually(lambda: waits.seconds == [1], seconds=30, otherwise=lambda: str(waits))
-    await asyncio.gather(*(sender.send(Destination(chat), "soon") for chat in range(2, 12)))
+    await asyncio.gather(*(send(sender, Destination(chat), "soon") for chat in range(2, 12)))
     assert not waiting.done()
     waits.may_end.set()
     await waiting
@@ -158,11 +164,11 @@ async def test_a_message_that_may_have_arrived_is_not_sent_again_and_the_rest_is
 ) -> None:
     bot_api.drop_after("sendMessage")
     async with bot_at(bot_api.base_url, bot_api.token, waits, read_seconds=0.2) as bot:
-        delivery = await sender_of(bot, waits).send(Destination(CHAT), parts(3))
+        delivery = await send(sender_of(bot, waits), Destination(CHAT), parts(3))
         assert [text[0] for text in bot_api.sent()] == ["1", "2", "3"]
         assert (delivery.error, delivery.tries, len(delivery.message_ids)) == ("ambiguous", 3, 2)
         bot_api.delay("sendMessage", 0.4)
-        delivery = await sender_of(bot, waits).send(Destination(CHAT), "late")
+        delivery = await send(sender_of(bot, waits), Destination(CHAT), "late")
     assert delivery == Delivery(tries=1, error="ambiguous")
 
 
@@ -173,7 +179,8 @@ async def test_a_message_on_its_way_is_recorded_when_the_bot_stops(
     messages = [OutboxRow(update_id=1, chat_id=CHAT, html=text) for text in ("Chinon", "Rioja")]
     async with sessions.begin() as session:
         session.add_all(messages)
-    sending = asyncio.create_task(Sender(bot, AsyncMock(), Inbox(sessions)).deliver(messages))
+    sender = Sender(bot, Outbox(sessions), RateLimit((), (), ()))
+    sending = asyncio.create_task(sender.deliver(messages))
     await eventually(
         lambda: bool(bot_api.calls_of("sendMessage")), seconds=30, otherwise=lambda: "not asked"
     )
@@ -190,7 +197,7 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     request = TelegramRequests()
     bot = telegram_bot("1:token", url, requests=request)
-    delivery = await sender_of(bot, waits).send(Destination(CHAT), "Chinon")
+    delivery = await send(sender_of(bot, waits), Destination(CHAT), "Chinon")
     await request.shutdown()
     assert delivery == Delivery(tries=MAX_TRIES, error="network")
     # Each wait is shortened at random, by a half at most.
@@ -233,10 +240,10 @@ async def test_an_unreachable_chat_is_known_until_somebody_writes(
             row = await session.get(ChatRow, CHAT)
             return row is not None and row.is_reachable is False
 
-    sender = replace(sender, chats=ChatRepository(sessions))
+    sender = replace(sender, outbox=Outbox(sessions))
     bot_api.fail("sendMessage", status, description, chat_id=CHAT)
-    refused = await sender.send(Destination(CHAT), parts(3))
+    refused = await send(sender, Destination(CHAT), parts(3))
     assert (refused.error, refused.tries) == (error, 1)
     assert await is_unreachable() == (error == "unreachable")
-    await sender.record_reachable(CHAT)
+    await make(sessions, SetReachable(CHAT))
     assert not await is_unreachable()

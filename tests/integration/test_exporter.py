@@ -1,7 +1,7 @@
 """Traces and scores on their way out of the database: none is lost, whatever happens."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import cast
@@ -14,15 +14,19 @@ from agent.tracing.langfuse_project import Refused, Unavailable
 from agent.tracing.records import ScoreRecord, TraceRecord
 from bot.metrics import Metrics
 from bot.tracing import CLAIM_TIME, MAX_BATCH, Exporter, export_queues
+from db.changes.ratings import RateTurn
 from db.engine import Sessions
-from db.models import TraceRow, TurnRow
+from db.models import TraceRow, TurnRow, Verdict
 from db.repositories.traces import DELETION_DELAY, RowQueue, SqlTraceStore, TraceRows
-from db.repositories.turns import EndedTurn, TurnRepository
+from db.repositories.turns import TurnRepository
 from tests.doubles.otlp import OtlpReceiver
+from tests.stored import make, store_turn
 from tests.traces import NOON, bare_trace, exporter_to, save_traces
 
 Traces = Sequence[TraceRecord]
 EXPORTED = TraceRows(is_exported=True)
+Rate = Callable[[Verdict | None], Awaitable[None]]
+VERDICTS: tuple[Verdict | None, ...] = ("liked", None, "disliked")
 WAITS = [2, 4, 8, 16, 32, 64, 128, 256, 300]
 
 
@@ -162,10 +166,9 @@ async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(
 
     bad = trace(1)
     bad.root.output = Odd()
-    turns = TurnRepository(sessions, rows=EXPORTED)
     turn = TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered", seconds=1)
-    await turns.save(EndedTurn(turn, (), bad))
-    assert await turns.get(1) == turn
+    await store_turn(sessions, turn, (), bad, EXPORTED)
+    assert await TurnRepository(sessions).get(1) == turn
     assert caplog.messages == ["A trace cannot be stored: ValueError"]
 
 
@@ -188,22 +191,25 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
 
 
 @pytest.fixture
-async def turns(sessions: Sessions, clock: Clock) -> TurnRepository:
-    """The turns of a bot, of which the first is traced."""
+async def rate(sessions: Sessions, clock: Clock) -> Rate:
+    """Rates the one turn of a bot, which is traced."""
     known, turn = trace(1), TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered")
     turn.trace_id, turn.root_id = known.trace_id, known.root.span_id
-    turns = TurnRepository(sessions, clock, EXPORTED)
-    await turns.save(EndedTurn(turn, (), known))
-    return turns
+    await store_turn(sessions, turn, (), known, EXPORTED, clock)
+
+    async def rate(verdict: Verdict | None) -> None:
+        await make(sessions, RateTurn(1, verdict), rows=EXPORTED, now=clock)
+
+    return rate
 
 
 async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
-    turns: TurnRepository, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
+    rate: Rate, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
 ) -> None:
     """Langfuse deletes some time after it was told to, whatever has the id by then."""
     seen = list[str]()
-    for verdict in ("liked", None, "disliked"):
-        await turns.rate(1, verdict)
+    for verdict in VERDICTS:
+        await rate(verdict)
         clock.at += DELETION_DELAY
         async with exporter_to(otlp_receiver, sessions, clock) as exporter:
             assert await exporter.send_due() == 0
@@ -214,13 +220,13 @@ async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
 
 
 async def test_a_verdict_that_is_withdrawn_at_once_does_not_stay(
-    turns: TurnRepository, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
+    rate: Rate, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
 ) -> None:
     otlp_receiver.holds_scores = True
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
-        await turns.rate(1, "disliked")
+        await rate("disliked")
         assert await exporter.send_due() == 0
-        await turns.rate(1, None)
+        await rate(None)
         assert await exporter.send_due() == 0
         otlp_receiver.store_queued_scores()
         clock.at += DELETION_DELAY
@@ -229,22 +235,22 @@ async def test_a_verdict_that_is_withdrawn_at_once_does_not_stay(
 
 
 async def test_a_changed_verdict_does_not_overtake_the_one_that_is_being_sent(
-    turns: TurnRepository, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
+    rate: Rate, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
 ) -> None:
     _, scores = export_queues(sessions, clock)
-    await turns.rate(1, "disliked")
+    await rate("disliked")
     assert await scores.claim(10, CLAIM_TIME), "another replica sends it now"
-    await turns.rate(1, "liked")
+    await rate("liked")
     assert await scores.claim(10, CLAIM_TIME) == []
     clock.at += CLAIM_TIME
     assert [row.value for row in await scores.claim(10, CLAIM_TIME)][-1] == 1
 
 
 async def test_a_score_that_is_refused_keeps_the_words_of_the_server_and_is_sent_again(
-    turns: TurnRepository, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
+    rate: Rate, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
 ) -> None:
     otlp_receiver.refused_scores = {"outcome"}
-    await turns.rate(1, "disliked")
+    await rate("disliked")
     _, scores = export_queues(sessions, clock)
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
         assert await exporter.send_due() == 0

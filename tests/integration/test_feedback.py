@@ -18,13 +18,14 @@ from bot.telegram.rating import rating_buttons, rating_handlers
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
-from db.repositories.traces import RowQueue, TraceRows
+from db.repositories.retention import Retention
+from db.repositories.traces import RowQueue
 from db.repositories.turns import TurnRepository
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 from tests.integration.test_telegram_bot import FakeAnswerer
-from tests.running import running
+from tests.running import RunningBot, running
 from tests.traces import exporter_to
 
 GROUP = -500
@@ -42,11 +43,12 @@ class Room:
     langfuse: OtlpReceiver
     sessions: Sessions
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+    bot: RunningBot = field(init=False)
 
     def __post_init__(self) -> None:
         self.may_answer.set()
         self.answerer = FakeAnswerer(self._reply)
-        self.turns = TurnRepository(self.sessions, rows=TraceRows(is_exported=True))
+        self.turns = TurnRepository(self.sessions)
 
     async def _reply(self, text: str) -> Reply:
         await self.may_answer.wait()
@@ -72,8 +74,8 @@ class Room:
                     further=rating_handlers(Masking()),
                     kept={"turns": self.turns},
                     exported=True,
-                    buttons=lambda question, reply: rating_buttons(question.id),
-                ):
+                    buttons=lambda turn, question, reply: rating_buttons(turn.id),
+                ) as self.bot:
                     yield
             finally:
                 stopped.set()
@@ -95,6 +97,12 @@ class Room:
         self.bot_api.press(now | {"date": message["date"]}, data, user_id)
         await eventually(
             lambda: len(self.bot_api.toasts) > before, seconds=30, otherwise=lambda: "no toast"
+        )
+        # A toast is shown before the commit.
+        await eventually(
+            lambda: f"aside-{chat_id}" not in self.bot.scheduler.running,
+            seconds=30,
+            otherwise=lambda: "the press was not committed",
         )
         return self.bot_api.toasts[-1]
 
@@ -198,7 +206,7 @@ async def test_an_old_a_double_and_a_forged_press_do_no_harm(room: Room) -> None
         for _ in range(2):
             assert await room.press(answer, "up") == translate("liked")
         await room.shows("👍 ✓ | 👎")
-        await room.turns.forget(timedelta(0))
+        await Retention(room.sessions).delete_turns(timedelta(0))
         assert await room.press(answer | {"date": 1}, "up") == translate("button_too_old")
     assert await room.stored(answer) is None
 

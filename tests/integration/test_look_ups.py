@@ -11,7 +11,6 @@ from agent.engine.run import Limits
 from agent.i18n import translate
 from agent.markdown import NOTE_SYMBOL
 from agent.sommelier.service import Sommelier
-from bot.updates.lanes import Lanes
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
@@ -27,7 +26,7 @@ from tests.library import (
     sent,
     snippet,
 )
-from tests.running import RecordingTracer, Sources, running
+from tests.running import RecordingTracer, RunningBot, Sources, running
 
 LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
 FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
@@ -45,7 +44,7 @@ class LookUpBot:
     @asynccontextmanager
     async def open(
         self, *steps: Step, library: FakeLibrary | None = None, **sources: Any
-    ) -> AsyncIterator[Lanes]:
+    ) -> AsyncIterator[RunningBot]:
         self.model_server.script(*steps)
         sommelier = Sommelier(catalogue=FakeCatalogue())
         async with open_model(self.model_server) as model:
@@ -55,8 +54,8 @@ class LookUpBot:
             )
             async with running(
                 self.bot_api, sommelier, self.messages, self.tracer, sources=all_sources
-            ) as lanes:
-                yield lanes
+            ) as bot:
+                yield bot
 
     async def ask(self, text: str, *steps: Step, replies: int = 1, **sources: Any) -> list[str]:
         """Send a message to the bot and return its replies."""

@@ -18,7 +18,7 @@ from db.engine import (
     upgrade_schema,
 )
 from db.models import FULL_TEXT, Base
-from db.repositories.people import ChatRepository
+from db.repositories.outbox import Outbox
 from tests.databases import Databases, migrated_sqlite
 
 
@@ -77,9 +77,9 @@ async def test_sqlite_files_and_their_folder_are_private(tmp_path: Path) -> None
 
 async def test_a_file_deleted_while_in_use_rejects_writes(tmp_path: Path) -> None:
     engine = await migrated_sqlite(tmp_path / "wines.sqlite3")
-    chats = ChatRepository(Sessions(engine))
-    await chats.set_reachable(1)
+    outbox = Outbox(Sessions(engine))
+    await outbox.set_unreachable(1)
     (tmp_path / "wines.sqlite3").unlink()
     with pytest.raises(DatabaseUnusable, match="was deleted or replaced"):
-        await chats.set_reachable(2)
+        await outbox.set_unreachable(2)
     await engine.dispose()

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from bot.updates import locks
-from bot.updates.lanes import row_of
 from bot.updates.locks import LEADER, ReplicaLocks, while_leading
+from bot.updates.scheduler import row_of
 from db.engine import Sessions, create_engine
 from db.repositories.inbox import Inbox
 from tests.databases import Databases
@@ -117,7 +117,7 @@ async def test_the_owner_of_a_lane_is_notified_of_new_updates_and_of_turns_to_st
     hearing = asyncio.create_task(hear())
     await waiting(1, 7)
     await waiting(2, 7, "/stop")
-    asked = {"chat_id": 7, "user_id": 7, "is_forgotten": False}
+    asked = {"chat_id": 7, "user_id": 7}
     engine = create_engine(url)
     inbox = Inbox(Sessions(engine))
     rows = [(await inbox.list_unfinished(lane))[0] for lane in ("stop-7", "7")]

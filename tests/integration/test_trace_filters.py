@@ -6,11 +6,12 @@ from typing import Any
 
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply, record_turn
+from db.changes.ratings import RateTurn
 from db.engine import Sessions
 from db.models import TurnRow
 from db.repositories.traces import SqlTraceStore, TraceRows
-from db.repositories.turns import EndedTurn, TurnRepository
 from tests.doubles.otlp import OtlpReceiver, Span
+from tests.stored import make, store_turn
 from tests.traces import NOON, deliver, export
 
 DOCS = (Path(__file__).parents[2] / "docs" / "admin.md").read_text("utf-8")
@@ -106,10 +107,10 @@ async def test_every_question_of_the_docs_finds_its_turns_in_langfuse(
     await deliver(otlp_receiver, sessions, *TRACES)
     record = TurnRow(turn_id=8, chat_id=1, user_id=1, at=NOON, outcome="answered")
     record.trace_id, record.root_id = TRACES[7].trace_id, TRACES[7].root.span_id
-    turns = TurnRepository(sessions, rows=TraceRows(is_exported=True))
-    await turns.save(EndedTurn(record))
-    await turns.rate(8, "liked")
-    await turns.rate(8, "disliked")
+    rows = TraceRows(is_exported=True)
+    await store_turn(sessions, record, rows=rows)
+    await make(sessions, RateTurn(8, "liked"), rows=rows)
+    await make(sessions, RateTurn(8, "disliked"), rows=rows)
     assert await export(sessions, otlp_receiver) == 0
     assert {text: filtered(otlp_receiver, text) for text in FILTERS} == EXPECTED
     roots = {int(span.trace_id, 16): span for span in otlp_receiver.spans if not span.parent_id}

@@ -10,8 +10,8 @@ from agent.engine.run import Limits, Run
 from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from agent.turn import Reply
-from bot.question import Question
 from bot.telegram.sender import ButtonRows
+from bot.turn import Question, Turn
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
@@ -62,11 +62,11 @@ class World:
         run = Run(made, limits=Limits(seconds=seconds))
         sommelier = Sommelier(catalogue=FakeCatalogue())
         given |= {"run": run, "langfuse": self.langfuse}
-        async with running(self.bot_api, sommelier, self.messages, **given) as lanes:
+        async with running(self.bot_api, sommelier, self.messages, **given) as bot:
             self.bot_api.say(QUESTION)
             sent = self.bot_api.calls_of
             await eventually(lambda: bool(sent("sendMessage")), seconds=20, otherwise=str)
-            await at_rest(lanes)
+            await at_rest(bot)
         for model in made:
             await model.close()
         return "\n".join(self.bot_api.sent())
@@ -162,7 +162,7 @@ async def test_the_fallback_answers_after_the_deadline(world: World) -> None:
 
 
 async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: World) -> None:
-    def buttons(question: Question, reply: Reply) -> ButtonRows:
+    def buttons(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
         raise ValueError("a secret text")
 
     text = await world.answer(models=(), buttons=buttons)

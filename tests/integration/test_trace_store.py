@@ -8,6 +8,7 @@ import pytest
 
 from db.engine import Sessions
 from db.models import TraceRow
+from db.repositories.retention import Retention
 from db.repositories.traces import RowQueue, SqlTraceStore, TraceRows
 from tests.traces import NOON, bare_trace, retried_trace, save_traces
 
@@ -59,6 +60,6 @@ async def test_a_unique_id_prefix_finds_a_trace(store: SqlTraceStore) -> None:
 async def test_old_traces_are_deleted_and_unsent_ones_counted(sessions: Sessions) -> None:
     store = SqlTraceStore(sessions, lambda: NOON, TraceRows(is_exported=True))
     await save_traces(store, [bare_trace(f"{age}" * 32, NOON - age * DAY) for age in range(6)])
-    assert await store.forget(4 * DAY + HOUR) == 1
+    assert await Retention(sessions, lambda: NOON).delete_traces(4 * DAY + HOUR) == 1
     assert firsts(await store.list_summaries(9)) == "01234"
     assert await RowQueue(sessions, TraceRow).count_by_state() == {"waiting": 5}

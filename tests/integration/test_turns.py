@@ -18,16 +18,23 @@ from agent.engine.run import Ledger
 from agent.retrying import Backoff
 from agent.turn import StoredMessage
 from bot.metrics import Metrics
-from bot.question import CurrentTurn, Delivery, current_turn
-from bot.updates import lanes as lanes_module
+from bot.turn import Delivery, Hold, RunningTurns, Turn
+from bot.updates import life as life_module
 from bot.updates.bursts import chat_of, is_same_turn
-from bot.updates.lanes import SUSPECT_TRIES, Lane, Lanes
+from bot.updates.life import Deliverer, Handlers, Lane, UpdateLife
+from bot.updates.locks import Locks
+from bot.updates.scheduler import Scheduler
+from db.changes.forgetting import Fence
+from db.commit import Commit
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow, UpdateRow
 from db.repositories.inbox import Inbox
+from db.repositories.outbox import Outbox
 from db.repositories.people import MessageRepository
-from db.repositories.turns import EndedTurn, TurnRepository
+from db.repositories.retention import Retention
+from db.repositories.turns import TurnRepository
 from tests.doubles.server import eventually
+from tests.stored import store_turn
 
 CHAT = 7
 LANE = "7"
@@ -42,40 +49,109 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-class World:
-    """Lanes over a real repository, and what stands around them: handlers, Telegram, processes.
+class Answering(Handlers[Turn]):
+    """Answers an update with its words, or by `react`; the errors in `failing` are raised first."""
 
-    An update is answered with its words, or by `handle`; the errors in `failing` are raised first.
-    """
+    def __init__(self) -> None:
+        self.react: Callable[[Payload, Turn], Awaitable[None]] = self.answer
+        self.failing: list[BaseException] = []
+        self.handled: list[Payload] = []
+        self.apology: Callable[[Turn], None] = lambda turn: say(turn, "Sorry")
+        self.told: list[int] = []
+
+    def open_turn(self, row: UpdateRow) -> Turn:
+        return Turn(
+            id=row.update_id,
+            accepted_at=row.received_at,
+            chat_id=row.chat_id,
+            user_id=row.chat_id,
+            user=f"user-{row.chat_id}",
+            earlier_calls=tuple(row.calls),
+        )
+
+    async def handle(self, payload: Payload, turn: Turn) -> None:
+        await self.react(payload, turn)
+
+    async def answer(self, payload: Payload, turn: Turn) -> None:
+        if self.failing:
+            raise self.failing.pop(0)
+        self.handled.append(payload)
+        say(turn, words(payload))
+
+    async def give_up(self, payload: Payload, turn: Turn, error: str) -> None:
+        self.told.append(chat_of(payload))
+        self.apology(turn)
+
+    def is_readable(self, payload: Payload) -> bool:
+        return True
+
+
+class Telegram(Deliverer):
+    """Takes every message, and keeps what it says."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self.outbox = outbox
+        self.sent: list[str] = []
+        self.before_sending: Callable[[Sequence[OutboxRow]], Awaitable[None]] | None = None
+
+    async def deliver(self, messages: Sequence[OutboxRow], hold: Hold) -> Delivery:
+        if self.before_sending is not None:
+            await self.before_sending(messages)
+        for message in messages:
+            self.sent.append(message.html)
+            message.message_id = len(self.sent)
+            await self.outbox.record_delivery(message)
+        return Delivery(tuple(range(len(messages))), tries=1)
+
+
+class Locked(Locks):
+    """Locks that another process may hold."""
+
+    is_locked = False
+
+    @asynccontextmanager
+    async def lock(self, lane: str) -> AsyncIterator[bool]:
+        yield not self.is_locked
+
+
+class World:
+    """A scheduler over a real repository, with handlers and a Telegram that tests steer."""
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
         self.now = START
         self.inbox = Inbox(sessions, lambda: self.now)
-        self.handle: Callable[[Payload], Awaitable[None]] = self.answer
-        self.failing: list[BaseException] = []
-        self.handled: list[Payload] = []
-        self.told: list[int] = []
-        self.sent: list[str] = []
-        self.is_locked = False
-        around = cast("Any", self)
-        self.lanes = Lanes(
+        self.handlers = Answering()
+        self.telegram = Telegram(Outbox(sessions))
+        self.locks = Locked(self.inbox)
+        self.scheduler = self.start_process()
+
+    def start_process(self, locks: Locks | None = None) -> Scheduler:
+        """Return the scheduler of a process that begins now."""
+        life = UpdateLife(
             inbox=self.inbox,
-            sender=around,
-            dispatcher=around,
-            locks=around,
+            deliverer=self.telegram,
+            handlers=self.handlers,
             metrics=Metrics(),
             burst_seconds=0.8,
             max_tries=3,
         )
+        return Scheduler(
+            inbox=self.inbox,
+            life=life,
+            answer_inline=ignore,
+            stopped_elsewhere=RunningTurns(),
+            locks=locks or self.locks,
+            metrics=Metrics(),
+        )
 
     async def hear(self, update_id: int, text: str = "", **fields: object) -> None:
         """Accept a message."""
-        await self.lanes.accept([message(update_id, text, **fields)])
+        await self.scheduler.accept([message(update_id, text, **fields)])
 
     async def run(self, lane: str = LANE) -> None:
         """Run a lane until it is empty."""
-        while await self.lanes.run_next(Lane(lane)):
+        while await self.scheduler.run_next(Lane(lane)):
             pass
 
     async def row(self, update_id: int) -> UpdateRow:
@@ -83,47 +159,26 @@ class World:
         async with self.sessions() as session:
             return await session.get_one(UpdateRow, update_id)
 
+    @property
+    def handled(self) -> list[Payload]:
+        return self.handlers.handled
+
+    @property
+    def sent(self) -> list[str]:
+        return self.telegram.sent
+
     def texts(self) -> list[str]:
         """Return the words of the turns that were handled."""
         return [words(payload) for payload in self.handled]
 
-    async def answer(self, payload: Payload) -> None:
-        if self.failing:
-            raise self.failing.pop(0)
-        self.handled.append(payload)
-        say(words(payload))
 
-    async def give_up(self, payload: Payload, error: str) -> None:
-        self.told.append(chat_of(payload))
-        say("Sorry")
-
-    def is_readable(self, payload: Payload) -> bool:
-        return True
-
-    async def deliver(self, messages: Sequence[OutboxRow]) -> Delivery:
-        for message in messages:
-            self.sent.append(message.html)
-            message.message_id = len(self.sent)
-            await self.inbox.record_delivery(message)
-        return Delivery(tuple(range(len(messages))), tries=1)
-
-    @asynccontextmanager
-    async def lock(self, lane: str) -> AsyncIterator[bool]:
-        yield not self.is_locked
-
-    async def unowned(self) -> list[str]:
-        return await self.inbox.list_lanes()
+async def ignore(payload: Payload) -> None:
+    return None
 
 
-def say(text: str) -> None:
-    """Say something in the turn that is handled here."""
-    turn().messages.append(OutboxRow(chat_id=CHAT, html=text))
-
-
-def turn() -> CurrentTurn:
-    found = current_turn()
-    assert found is not None
-    return found
+def say(turn: Turn, text: str) -> None:
+    """Say something in a turn."""
+    turn.commit.messages.append(OutboxRow(chat_id=CHAT, html=text))
 
 
 def message(update_id: int, text: str = "", **fields: object) -> dict[str, Any]:
@@ -145,18 +200,18 @@ def words(payload: Payload) -> str:
 
 @pytest.fixture
 async def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    monkeypatch.setattr(lanes_module, "RETRY_BASE_SECONDS", 0)
-    monkeypatch.setattr(lanes_module, "DATABASE_BACKOFF", Backoff(first_wait=0.01, max_wait=0.01))
+    monkeypatch.setattr(life_module, "RETRY_BASE_SECONDS", 0)
+    monkeypatch.setattr(life_module, "DATABASE_BACKOFF", Backoff(first_wait=0.01, max_wait=0.01))
     world = World(sessions)
     yield world
-    await world.lanes.finish()
+    await world.scheduler.finish()
 
 
 async def test_what_is_sent_in_one_go_is_one_turn_with_its_edits(world: World) -> None:
     await world.hear(1, "a red")
     await world.hear(1, "a red")  # delivered twice
     await world.hear(2, "for lamb")
-    await world.lanes.accept([edit(3, 1, "a white"), message(4, "under 25")])
+    await world.scheduler.accept([edit(3, 1, "a white"), message(4, "under 25")])
     await world.run()
     assert world.texts() == ["a white\nfor lamb\nunder 25"]
     assert world.handled[0]["update_id"] == 1
@@ -202,12 +257,12 @@ async def test_turns_of_a_lane_are_run_by_their_ids_whatever_the_clock_says(worl
 async def test_what_fails_three_times_is_set_aside_until_it_is_retried_whole(world: World) -> None:
     await world.hear(1, "a red")
     await world.hear(2, "for lamb")
-    world.failing += [ValueError("with private words"), OSError(), TimeoutError()]
+    world.handlers.failing += [ValueError("with private words"), OSError(), TimeoutError()]
     await world.run()
     await world.hear(3, "/ask")
     await world.run()
     (aside,) = await world.inbox.list_set_aside()
-    assert (aside.update_id, aside.error, world.told) == (1, "TimeoutError", [CHAT])
+    assert (aside.update_id, aside.error, world.handlers.told) == (1, "TimeoutError", [CHAT])
     assert (world.texts(), world.sent) == (["/ask"], ["Sorry", "/ask"])
     assert await world.inbox.schedule_retry(1)
     assert await world.inbox.list_lanes() == [LANE]
@@ -220,16 +275,16 @@ async def test_what_fails_three_times_is_set_aside_until_it_is_retried_whole(wor
 async def test_a_database_that_is_away_is_no_failure_of_a_turn(world: World) -> None:
     await world.hear(1, "a red")
     away = OperationalError("INSERT", {}, Exception("database or disk is full"))
-    world.failing += [away] * 10
+    world.handlers.failing += [away] * 10
     await world.run()
-    assert (world.texts(), world.told) == (["a red"], [])
+    assert (world.texts(), world.handlers.told) == (["a red"], [])
 
 
 async def test_an_answer_that_the_database_refuses_is_set_aside(world: World) -> None:
-    async def handle(payload: Payload) -> None:
-        turn().messages.append(OutboxRow(chat_id=cast("int", None)))
+    async def handle(payload: Payload, turn: Turn) -> None:
+        turn.commit.messages.append(OutboxRow(chat_id=cast("int", None)))
 
-    world.handle = handle
+    world.handlers.react = handle
     await world.hear(1, "a red")
     await world.run()
     (aside,) = await world.inbox.list_set_aside()
@@ -240,14 +295,14 @@ async def test_what_kills_the_process_is_set_aside_and_the_others_are_answered(
     world: World,
 ) -> None:
     await world.hear(1, "poison")
-    world.failing += [Killed()] * 3
-    for _ in range(3):
+    world.handlers.failing += [Killed()] * 2
+    for _ in range(2):
         assert await world.inbox.list_set_aside() == []
         with pytest.raises(Killed):
             await world.run()
     await world.hear(2, "a red")
     await world.run()
-    assert (world.told, world.texts()) == ([CHAT], ["a red"])
+    assert (world.handlers.told, world.texts()) == ([CHAT], ["a red"])
     (aside,) = await world.inbox.list_set_aside()
     assert "died" in str(aside.error)
 
@@ -255,7 +310,7 @@ async def test_what_kills_the_process_is_set_aside_and_the_others_are_answered(
 async def test_turns_that_may_have_killed_the_process_run_alone(world: World) -> None:
     running, most, chats = 0, 0, (7, 8, 9)
 
-    async def handle(payload: Payload) -> None:
+    async def handle(payload: Payload, turn: Turn) -> None:
         nonlocal running, most
         running += 1
         most = max(most, running)
@@ -263,38 +318,38 @@ async def test_turns_that_may_have_killed_the_process_run_alone(world: World) ->
         await asyncio.sleep(0.02)
         running -= 1
 
-    world.handle = handle
+    world.handlers.react = handle
     for chat in chats:
         await world.hear(chat, "/ask", chat={"id": chat, "type": "private"})
-        await world.inbox.begin(await world.row(chat), tries=SUSPECT_TRIES)
+        await world.inbox.begin(await world.row(chat), tries=1)
     await asyncio.gather(*(world.run(str(chat)) for chat in chats))
     assert (len(world.handled), most) == (3, 1)
 
 
 async def test_a_kill_before_an_apology_is_sent_does_not_lose_it(world: World) -> None:
-    async def die(messages: Sequence[OutboxRow]) -> Delivery:
+    async def die(messages: Sequence[OutboxRow]) -> None:
         raise Killed
 
     await world.hear(1, "poison")
-    world.failing += [ValueError()] * 3
-    deliver, world.deliver = world.deliver, die  # type: ignore[method-assign]
+    world.handlers.failing += [ValueError()] * 3
+    world.telegram.before_sending = die
     with pytest.raises(Killed):
         await world.run()
-    world.deliver = deliver  # type: ignore[method-assign]
+    world.telegram.before_sending = None
     await world.run()
     (aside,) = await world.inbox.list_set_aside()
-    assert (aside.error, world.sent, world.told) == ("ValueError", ["Sorry"], [CHAT])
+    assert (aside.error, world.sent, world.handlers.told) == ("ValueError", ["Sorry"], [CHAT])
 
 
 async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: World) -> None:
     record = TurnRow(turn_id=1, chat_id=CHAT, user_id=CHAT, at=START, outcome="answered")
     said = (StoredMessage("user", "a red"), StoredMessage("assistant", "Chinon"))
 
-    async def handle(payload: Payload) -> None:
-        turn().ended.append(EndedTurn(record, said))
-        turn().messages.append(OutboxRow(chat_id=CHAT, html="Chinon", turn_id=1))
+    async def handle(payload: Payload, turn: Turn) -> None:
+        turn.commit.record, turn.commit.history = record, said
+        turn.commit.messages.append(OutboxRow(chat_id=CHAT, html="Chinon", turn_id=1))
 
-    world.handle = handle
+    world.handlers.react = handle
     await world.hear(1, "a red")
     await world.run()
     stored = await MessageRepository(world.sessions).list_recent(CHAT)
@@ -311,7 +366,7 @@ async def test_the_messages_of_a_turn_that_is_replied_to_are_known_however_old(
     for number, text in enumerate(("a red", "a white", "a rosé"), 1):
         record = TurnRow(turn_id=number, chat_id=CHAT, user_id=CHAT, at=START)
         said = (StoredMessage("user", text),)
-        await TurnRepository(world.sessions).save(EndedTurn(record, said))
+        await store_turn(world.sessions, record, said)
     found = await MessageRepository(world.sessions).list_recent(CHAT, 2, last_turn_id=1)
     assert [message.content for message in found] == ["a rosé", "a red"]
 
@@ -331,22 +386,21 @@ async def test_a_turn_that_another_process_took_over_is_neither_stored_nor_sent_
 ) -> None:
     ended = list[Delivery]()
 
-    async def handle(payload: Payload) -> None:
-        turn().on_delivery = ended.append
-        say("Chinon")
-        say("Rioja")
+    async def handle(payload: Payload, turn: Turn) -> None:
+        turn.on_delivery = ended.append
+        say(turn, "Chinon")
+        say(turn, "Rioja")
         if when == "thinking":
             await world.inbox.begin(await world.row(1), tries=2)
-            world.is_locked = True
+            world.locks.is_locked = True
 
-    async def deliver(messages: Sequence[OutboxRow]) -> Delivery:
+    async def send_elsewhere(messages: Sequence[OutboxRow]) -> None:
         other = OutboxRow(chat_id=CHAT, message_id=1)
         other.id, other.update_id = messages[0].id, 1
-        await world.inbox.record_delivery(other)
-        world.is_locked = True
-        return await World.deliver(world, messages)
+        await world.telegram.outbox.record_delivery(other)
+        world.locks.is_locked = True
 
-    world.handle, world.deliver = handle, deliver  # type: ignore[method-assign]
+    world.handlers.react, world.telegram.before_sending = handle, send_elsewhere
     await world.hear(1, "/ask")
     await world.run()
     expected = ([], "waiting") if when == "thinking" else (["Chinon"], "answered")
@@ -375,19 +429,19 @@ async def test_a_commit_whose_confirmation_is_lost_is_sent_once(
 ) -> None:
     lost = fail_commits(engine, is_stored=True)
 
-    async def handle(payload: Payload) -> None:
+    async def handle(payload: Payload, turn: Turn) -> None:
         lost.append(True)
         if words(payload) == "poison":
             lost.clear()
-            world.failing.append(ValueError())
-            await world.answer(payload)
-        say("Chinon")
+            world.handlers.failing.append(ValueError())
+            await world.handlers.answer(payload, turn)
+        say(turn, "Chinon")
 
-    async def give_up(payload: Payload, error: str) -> None:
-        say("Sorry")
+    def apologize(turn: Turn) -> None:
+        say(turn, "Sorry")
         lost.append(True)
 
-    world.handle, world.give_up = handle, give_up  # type: ignore[method-assign]
+    world.handlers.react, world.handlers.apology = handle, apologize
     await world.hear(1, text)
     async with asyncio.timeout(10):
         await world.run()
@@ -402,11 +456,12 @@ async def test_a_failed_commit_does_not_claim_the_ids_of_other_messages(
         await world.hear(number, "/ask")
     first, second = [await world.row(number) for number in (1, 2)]
     messages, others = [OutboxRow(chat_id=CHAT)], [OutboxRow(chat_id=CHAT)]
+    fence = Fence(accepted_at=START)
     failing.append(True)
     with pytest.raises(OperationalError):
-        await world.inbox.commit(first, messages=messages)
-    await world.inbox.commit(second, messages=others)
-    await world.inbox.commit(first, messages=messages)
+        await world.inbox.commit(first, Commit(fence=fence, messages=messages))
+    await world.inbox.commit(second, Commit(fence=fence, messages=others))
+    await world.inbox.commit(first, Commit(fence=fence, messages=messages))
     assert messages[0].id != others[0].id
 
 
@@ -414,12 +469,16 @@ async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: Wo
     await world.hear(1, "a red")
     await world.run()
     await world.hear(3, "poison")
-    world.failing += [ValueError()] * 3
+    world.handlers.failing += [ValueError()] * 3
     await world.run()
     await world.hear(4, "waits")
     world.now += timedelta(minutes=2)
-    assert await world.inbox.forget(timedelta(hours=1)) == 0
-    assert await world.inbox.forget(timedelta(minutes=1)) == 2
+    assert (
+        await Retention(world.sessions, lambda: world.now).delete_updates(timedelta(hours=1)) == 0
+    )
+    assert (
+        await Retention(world.sessions, lambda: world.now).delete_updates(timedelta(minutes=1)) == 2
+    )
     async with world.sessions() as session:
         assert [*await session.scalars(select(UpdateRow.update_id))] == [4]
 
@@ -427,7 +486,7 @@ async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: Wo
 async def test_lanes_run_side_by_side_and_each_once_at_a_time(world: World) -> None:
     running, most, together = set[int](), list[int](), asyncio.Event()
 
-    async def handle(payload: Payload) -> None:
+    async def handle(payload: Payload, turn: Turn) -> None:
         chat = chat_of(payload)
         assert chat not in running
         running.add(chat)
@@ -437,8 +496,8 @@ async def test_lanes_run_side_by_side_and_each_once_at_a_time(world: World) -> N
         await asyncio.wait_for(together.wait(), 20)
         running.remove(chat)
 
-    world.handle = handle
-    world.lanes.ready.set()
+    world.handlers.react = handle
+    world.scheduler.ready.set()
     for number in range(9):
         await world.hear(number, "/ask", chat={"id": number % 3 + 1, "type": "private"})
     await eventually(lambda: len(most) == 9, seconds=20, otherwise=lambda: str(most))
@@ -448,28 +507,28 @@ async def test_lanes_run_side_by_side_and_each_once_at_a_time(world: World) -> N
 async def test_corrections_are_taken_into_a_turn_before_it_answers(world: World) -> None:
     asked, spent, may_answer = list[str](), list[int](), asyncio.Event()
 
-    async def handle(payload: Payload) -> None:
-        state = turn()
+    async def handle(payload: Payload, turn: Turn) -> None:
+        state = turn
         spent.append(state.spent_before.requests)
         state.ledger = Ledger(spent_before=state.spent_before, answered_requests=1)
         asked.append(words(payload))
         await may_answer.wait()
-        say(words(payload))
+        say(turn, words(payload))
 
     async def until_asked(times: int) -> None:
         await eventually(lambda: len(asked) == times, seconds=10, otherwise=lambda: str(asked))
 
-    world.handle = handle
-    world.lanes.ready.set()
+    world.handlers.react = handle
+    world.scheduler.ready.set()
     await world.hear(1, "a red")
     await until_asked(1)
     await world.hear(2, "white, sorry")
     await until_asked(2)
-    await world.lanes.accept([edit(3, 2, "a white")])
+    await world.scheduler.accept([edit(3, 2, "a white")])
     await until_asked(3)
     may_answer.set()
     await eventually(lambda: bool(world.sent), seconds=10, otherwise=lambda: "not sent")
-    await world.lanes.finish(5)
+    await world.scheduler.finish(5)
     assert asked == ["a red", "a red\nwhite, sorry", "a red\na white"]
     assert (spent, world.sent) == ([0, 1, 2], ["a red\na white"])
     assert [(await world.row(number)).state for number in (1, 2, 3)] == ["done"] * 3

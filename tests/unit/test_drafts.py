@@ -5,17 +5,13 @@ from collections.abc import Callable
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import AsyncMock
 
 import pytest
 from telegram.error import BadRequest, InvalidToken, TelegramError, TimedOut
-from telegram.ext import ExtBot
 
-from bot.question import CurrentTurn, Destination, Question, set_current_turn
-from bot.telegram.replies import PLACEHOLDER, Replies
-from bot.telegram.sender import Sender
-from db.models import UpdateRow
-from db.repositories.inbox import Inbox
+from bot.telegram.connection import AnyBot
+from bot.telegram.progress import PLACEHOLDER, Progress, show_progress
+from bot.turn import Destination, Hold, Turn
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
 
 PRIVATE, GROUP = Destination(7), Destination(-7, reply_to=3)
@@ -25,11 +21,12 @@ NAMES = {
     "edit_message_text": "edit",
     "send_message_draft": "draft",
     "send_chat_action": "typing",
-    "save_placeholder": "store",
 }
 
 
-class FakeBot:
+class FakeBot(Hold):
+    """A bot, and the hold on the turn whose progress it shows."""
+
     def __init__(self, loop: VirtualTimeLoop, errors: dict[str, list[TelegramError]]) -> None:
         self.loop, self.errors = loop, errors
         self.calls: list[Shown] = []
@@ -45,6 +42,9 @@ class FakeBot:
             return SimpleNamespace(message_id=99)
 
         return call
+
+    async def save_placeholder(self, message_id: int) -> None:
+        self.calls.append(("store", self.loop.time(), ""))
 
     def of(self, *methods: str) -> list[Shown]:
         return [call for call in self.calls if call[0] in methods]
@@ -64,13 +64,12 @@ def show_progress_for(
 
     async def run(loop: VirtualTimeLoop) -> FakeBot:
         bot = FakeBot(loop, errors or {})
-        sender = Sender(cast("ExtBot[Any]", bot), AsyncMock(), cast("Inbox", bot))
-        replies = Replies(sender)
-        with set_current_turn(CurrentTurn(update=cast("UpdateRow", None))):
-            async with replies.show_progress(Question(id=1, text="", to=to)) as show:
-                await asyncio.sleep(0.5)
-                show(lambda: draft(loop.time()))
-                await asyncio.sleep(seconds - 0.5)
+        progress = Progress(cast("AnyBot", bot))
+        turn = Turn(id=1, to=to, hold=bot)
+        async with show_progress(progress, turn, to) as show:
+            await asyncio.sleep(0.5)
+            show(lambda: draft(loop.time()))
+            await asyncio.sleep(seconds - 0.5)
         return bot
 
     return in_virtual_time(run)

@@ -1,4 +1,4 @@
-"""Build the messages of an answer, and show its progress: a typing indicator, and drafts.
+"""Show the progress of an answer: a typing indicator, and drafts.
 
 In a private chat a draft is not a message: Telegram shows it for 30 s, and removes it when the bot
 sends anything. No draft is sent after the answer.
@@ -10,9 +10,9 @@ until it is the answer. A crash may leave a placeholder, but never a second answ
 import asyncio
 import logging
 from asyncio import get_running_loop
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
@@ -20,13 +20,10 @@ from telegram.constants import ChatAction
 from telegram.error import RetryAfter, TelegramError
 
 from agent.engine.run import ShowDraft
-from agent.turn import Reply
-from bot.question import Destination, Question, current_turn
+from bot.telegram.connection import AnyBot
 from bot.telegram.rate_limit import Priority, retry_seconds
 from bot.telegram.render import split_messages
-from bot.telegram.sender import ButtonRows, Sender, build_message, build_messages
-from db.engine import retry_forever
-from db.models import OutboxRow
+from bot.turn import Destination, Turn
 
 log = logging.getLogger(__name__)
 
@@ -46,66 +43,47 @@ GROUP_DELAY_SECONDS: Final = 2.0
 """Seconds before a group sees a draft; a quicker answer is sent without a placeholder."""
 PLACEHOLDER: Final = "…"
 SKIP_IF_LIMITED: Final[Priority] = "optional"
-AUDIO_FILE: Final = "answer.ogg"
 
 
 @dataclass(frozen=True, slots=True)
-class Replies:
-    """Builds the messages of answers and shows progress; `buttons` returns an answer's buttons."""
+class Progress:
+    """Shows the progress of answers."""
 
-    sender: Sender
-    buttons: Callable[[Question, Reply], ButtonRows] = lambda question, reply: ()
-    _progress_tasks: set[asyncio.Task[None]] = field(default_factory=set)
-
-    @asynccontextmanager
-    async def show_progress(self, question: Question) -> AsyncIterator[ShowDraft]:
-        """Show a typing indicator or drafts until the block ends; yield a setter of drafts."""
-        assert question.to is not None  # noqa: S101 - only turns with a destination do
-        progress = _Progress(self.sender, question.to, question)
-        task = asyncio.create_task(progress.run())
-        self._progress_tasks.add(task)
-        task.add_done_callback(self._progress_tasks.discard)
-        try:
-            yield progress.set_draft
-        finally:
-            progress.is_over = True
-            progress.wake_up.set()
-            # Requests are not cancelled. In a group, wait until the last one has ended: a late edit
-            # would overwrite the answer.
-            grace = None if question.to.is_group else PRIVATE_GRACE_SECONDS
-            await asyncio.wait([task], timeout=grace)
-
-    def messages(self, question: Question, reply: Reply) -> list[OutboxRow]:
-        """Return the messages of a reply; the buttons are under the last text."""
-        buttons = self.buttons(question, reply)
-        return build_turn_messages(question, reply.messages, buttons, reply.audio)
+    bot: AnyBot
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    """The tasks that still wait for the response to their last request."""
 
 
-def build_turn_messages(
-    question: Question, texts: Sequence[str], buttons: ButtonRows = (), audio: bytes = b""
-) -> list[OutboxRow]:
-    """Return the messages of a turn; the first replaces the placeholder, if there is one."""
-    if question.to is None:
-        return []
-    to = replace(question.to, edits=question.state.placeholder_id)
-    messages = build_messages(to, texts, buttons)
-    if audio:
-        messages.append(build_message(to.next, kind="voice", file_name=AUDIO_FILE, file=audio))
-    for message in messages:
-        message.turn_id = question.id
-    return messages
+@asynccontextmanager
+async def show_progress(
+    progress: Progress, turn: Turn, to: Destination
+) -> AsyncIterator[ShowDraft]:
+    """Show a typing indicator or drafts until the block ends; yield a setter of drafts."""
+    shown = _ShownProgress(progress, turn, to)
+    task = asyncio.create_task(shown.run())
+    progress.tasks.add(task)
+    task.add_done_callback(progress.tasks.discard)
+    try:
+        yield shown.set_draft
+    finally:
+        shown.is_over = True
+        shown.wake_up.set()
+        # Requests are not cancelled. In a group, wait until the last one has ended: a late edit
+        # would overwrite the answer.
+        grace = None if to.is_group else PRIVATE_GRACE_SECONDS
+        await asyncio.wait([task], timeout=grace)
 
 
-class _Progress:
+class _ShownProgress:
     """The progress of one answer, as its chat sees it.
 
     Drafts in groups are skipped if the rate limit would delay them. If Telegram asks to wait, no
     progress is shown in the chat for that time.
     """
 
-    def __init__(self, sender: Sender, to: Destination, question: Question) -> None:
-        self.bot, self.outbox, self.clock = sender.bot, sender.outbox, get_running_loop().time
-        self.to, self.question = to, question
+    def __init__(self, progress: Progress, turn: Turn, to: Destination) -> None:
+        self.bot, self.clock = progress.bot, get_running_loop().time
+        self.to, self.turn = to, turn
         self.due_at = self.clock() + (GROUP_DELAY_SECONDS if to.is_group else 0)
         """The time of the next draft; infinity during a request, and after it if it failed."""
         self.get_draft: Callable[[], str] | None = None
@@ -157,7 +135,7 @@ class _Progress:
     async def _send_draft(self, html: str) -> None:
         await self.bot.send_message_draft(
             self.to.chat_id,
-            self.question.id,
+            self.turn.id,
             html,
             message_thread_id=self.to.thread_id,
             api_kwargs={"can_stop": True},  # shows a Stop button
@@ -167,22 +145,28 @@ class _Progress:
 
     async def _edit_placeholder(self, html: str) -> None:
         """Show a draft in the placeholder. The first call only sends the placeholder."""
-        to, state = self.to, self.question.state
-        if state.placeholder_id is None:
-            sent = await self.bot.send_message(
-                to.chat_id,
-                PLACEHOLDER,
-                message_thread_id=to.thread_id,
-                reply_to_message_id=to.reply_to,
-                rate_limit_args=SKIP_IF_LIMITED,
-            )
-            state.placeholder_id = message_id = sent.message_id
-            turn = current_turn()
-            if turn is not None:  # store the id before the placeholder shows a part of the answer
-                await retry_forever(lambda: self.outbox.save_placeholder(turn.update, message_id))
-            self.due_at = self.clock()
+        to, turn = self.to, self.turn
+        # If another process has taken over the turn, the placeholder may be its final answer.
+        if not await turn.hold.is_current():
+            self.is_over = True
+            return
+        if turn.placeholder_id is None:
+            await self._send_placeholder()
             return
         await self.bot.edit_message_text(
-            html, to.chat_id, state.placeholder_id, rate_limit_args=SKIP_IF_LIMITED
+            html, to.chat_id, turn.placeholder_id, rate_limit_args=SKIP_IF_LIMITED
         )
         self.shown_html, self.due_at = html, self.clock() + EDIT_SECONDS
+
+    async def _send_placeholder(self) -> None:
+        """Send the placeholder; store its id before it shows a part of the answer."""
+        sent = await self.bot.send_message(
+            self.to.chat_id,
+            PLACEHOLDER,
+            message_thread_id=self.to.thread_id,
+            reply_to_message_id=self.to.reply_to,
+            rate_limit_args=SKIP_IF_LIMITED,
+        )
+        self.turn.placeholder_id = sent.message_id
+        await self.turn.hold.save_placeholder(sent.message_id)
+        self.due_at = self.clock()

@@ -1,0 +1,223 @@
+"""Run turns: read the user's data, answer, and trace every step."""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from agent.engine.run import Run, ShowDraft, Span
+from agent.i18n import is_language_chosen, set_language, translate
+from agent.language import detect_language
+from agent.memory.tools import with_change_notes
+from agent.safety.concerns import read_safety_state
+from agent.safety.state import SafetyState
+from agent.tracing.records import TraceRecord
+from agent.turn import (
+    Person,
+    Reply,
+    ReplyFunction,
+    answer_or_apologize,
+    apply_change,
+    get_chosen_settings,
+    get_deps,
+    record_turn,
+    with_person,
+)
+from bot.budgets import UNLIMITED, Budgets, RemainingBudget
+from bot.metrics import Metrics
+from bot.safety import SafetyService
+from bot.turn import Delivery, OpenRoot, Question, RunningTurns, Turn, trace_delivery
+from db.engine import BRIEF_TRIES, call_or_default
+from db.repositories.commits import Commits
+
+LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
+"""Kinds of turns that answer from documents or the web, or prepare such an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRunner:
+    """Answers questions, each in a turn.
+
+    The run of every turn is a copy of `base_run`. `commits` stores the turns that no update began;
+    the others are committed by the life of their update (`bot.updates.life`).
+    """
+
+    base_run: Run = field(default_factory=Run)
+    safety: SafetyService = field(default_factory=SafetyService)
+    budgets: Budgets | None = None
+    open_trace_root: OpenRoot = TraceRecord.open_root
+    metrics: Metrics = field(default_factory=Metrics)
+    commits: Commits | None = None
+    running: RunningTurns = field(default_factory=RunningTurns)
+
+    async def run(self, turn: Turn, question: Question, make_reply: ReplyFunction) -> Reply:
+        """Answer a question by `make_reply`, or with an apology if it fails; return the reply.
+
+        The turn collects the answer. Errors outside `make_reply` are raised, so that the update is
+        tried again.
+        """
+        root = turn.open_trace(self.open_trace_root, question)
+        self.running.add(turn)  # removed on delivery, or below after an error
+        try:
+            with root:
+                question, reply = await self._answer(turn, question, make_reply, root)
+            turn.end(question, reply, root)
+        except BaseException:  # a cancellation included
+            self.running.remove(turn)
+            turn.earlier_trace = root.trace  # another try continues this trace
+            raise
+        self._watch_delivery(turn, root)
+        self.metrics.count_turn(reply.outcome, reply.seconds)
+        return reply
+
+    async def run_and_commit(
+        self, turn: Turn, question: Question, make_reply: ReplyFunction
+    ) -> Reply:
+        """Answer a question that no update asks, and store the turn even if it is cancelled.
+
+        If the database is unavailable, this is only logged: the answer is still shown.
+        """
+        try:
+            return await self.run(turn, question, make_reply)
+        except BaseException as error:
+            self._record_abort(turn, question, error)
+            raise
+        finally:
+            self.running.remove(turn)
+            await self._save(turn)
+
+    async def _save(self, turn: Turn) -> None:
+        if self.commits is not None:
+            save = partial(self.commits.save, turn.collected())
+            await call_or_default(save, None, "A turn could not be stored", tries=BRIEF_TRIES)
+
+    def _record_abort(self, turn: Turn, question: Question, error: BaseException) -> None:
+        """Collect the trace of a turn that was cancelled or failed before it had a reply."""
+        reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
+        trace = turn.earlier_trace
+        turn.commit.changes.clear()
+        root = trace.root if trace is not None else Span()
+        turn.end(question, reply, root, in_history=False)
+
+    def give_up(self, turn: Turn, question: Question, error: str) -> None:
+        """End a turn that will not be tried again: notify the user, and trace the error."""
+        reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
+        with turn.open_trace(self.open_trace_root, question) as root:
+            metadata = {"outcome": "failed", "error_types": error}
+            root.update(output=reply.text, level="ERROR", metadata=metadata)
+            root.score("outcome", "failed", "CATEGORICAL")
+        turn.end(question, reply, root, in_history=False)
+        self._watch_delivery(turn, root)
+
+    async def offer_help(self, turn: Turn, question: Question) -> Reply | None:
+        """Reply with help if a message states a crisis or asks for numbers; else return None.
+
+        This is for messages that get no other answer.
+        """
+        state = read_safety_state(question.text)
+        if not (state.is_crisis or state.asks_for_numbers):
+            return None
+
+        async def unused_reply(run: Run) -> Reply:
+            return Reply(text="")  # in a crisis `SafetyService.guard` answers instead
+
+        return await self.run(turn, question, unused_reply)
+
+    def _watch_delivery(self, turn: Turn, root: Span) -> None:
+        """Trace and count the delivery of a turn, which then runs no more."""
+
+        def on_delivery(delivery: Delivery) -> None:
+            self.running.remove(turn)
+            if delivery.tries:  # 0 if nothing was sent
+                self.metrics.count_send(delivery.error)
+                trace_delivery(root, delivery)
+
+        turn.on_delivery = on_delivery
+
+    async def _answer(
+        self, turn: Turn, question: Question, make_reply: ReplyFunction, root: Span
+    ) -> tuple[Question, Reply]:
+        """Return the reply, and the question with the transcript of a voice message."""
+        async with turn.show_progress() as show_draft:
+            budget = UNLIMITED
+            if self.budgets is not None:
+                budget = await self.budgets.read_remaining(turn.user_id)
+            run = self._run_within(budget, turn, root, show_draft)
+            question = await _transcribe(question, run)
+            person = await self._read_person(turn, question, root)
+            if root.trace is not None:
+                allowed = get_chosen_settings(person.facts).get("traces")
+                root.trace.is_hidden = allowed == "numbers"  # only numbers, no texts
+            run = with_person(run, person)
+            is_look_up = question.kind in LOOKUP_KINDS
+            guarded_make_reply = self.safety.guard(
+                question.text, person, make_reply, is_look_up=is_look_up
+            )
+            reply = await answer_or_apologize(run, guarded_make_reply)
+            lacked_budget = self._lacked_budget(run, budget, reply)
+            if lacked_budget:
+                errors = ("budget", *reply.error_types)
+                # The note about the budget replaces the notes of the rule-based answer.
+                reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
+            undo_id = turn.id if turn.to is not None else 0  # only a chat can show the button
+            reply = with_change_notes(reply, person, question.text, undo_id)
+            if self.budgets is not None:
+                spent = run.ledger.spent
+                notes = self.budgets.build_notes(budget, spent, lacked_budget=lacked_budget)
+                reply = replace(reply, notes=(*reply.notes, *notes))
+            reply = replace(reply, spent=run.ledger.spent, seconds=turn.seconds)
+            record_turn(run.span, reply)
+            return question, reply
+
+    def _run_within(
+        self, budget: RemainingBudget, turn: Turn, root: Span, show_draft: ShowDraft | None
+    ) -> Run:
+        """Return the run of the turn; without models if the budget is used up."""
+        run = replace(
+            self.base_run.for_turn(spent_before=turn.spent_before),
+            span=root,
+            limits=budget.apply_to(self.base_run.limits),
+            show_draft=show_draft,
+            stop=turn.stop,
+        )
+        turn.ledger = run.ledger
+        if budget.is_used_up():  # drop the models for pictures and speech too
+            run = replace(run, models=(), deps=replace(get_deps(run), models={}))
+        return run
+
+    async def _read_person(self, turn: Turn, question: Question, root: Span) -> Person:
+        """Return the user with their safety state and memory, read once for the turn."""
+        state = await self.safety.find_state(question.text, turn.chat_id, turn.user_id, root)
+        self._remember_concerns(turn, state)
+        owner_id = turn.user_id if turn.has_memory else 0
+        person = await self.safety.read_person(turn.chat_id, owner_id, state, turn.facts)
+        if turn.taken_back is not None:
+            person = apply_change(person, turn.taken_back.inverse)
+        return person
+
+    def _remember_concerns(self, turn: Turn, state: SafetyState) -> None:
+        """Collect the concerns that are new in this turn."""
+        new_concerns = state.turn_concerns - state.earlier_concerns
+        if new_concerns and turn.chat_id:
+            turn.change(self.safety.remember(turn.chat_id, turn.user_id, new_concerns))
+
+    def _lacked_budget(self, run: Run, budget: RemainingBudget, reply: Reply) -> bool:
+        """Return whether the budget forced a rule-based answer although models are configured."""
+        if not self.base_run.models or not budget.is_used_up(run.ledger.spent):
+            return False
+        # If the run has no models from the start, a rule-based answer has the outcome "answered".
+        rule_based_outcomes = ("fallback",) if run.models else ("fallback", "answered")
+        return reply.outcome in rule_based_outcomes
+
+
+async def _transcribe(question: Question, run: Run) -> Question:
+    """Return a voice question with its transcript; return any other question unchanged.
+
+    Set the spoken language for the answer, unless the user chose one.
+    """
+    if question.transcribe is None:
+        return question
+    question = replace(question, text=await question.transcribe(run))
+    if not is_language_chosen() and (language := detect_language(question.text)):
+        set_language(language)
+    run.span.update(input=question.text)
+    return question

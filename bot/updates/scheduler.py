@@ -1,0 +1,178 @@
+"""Schedule accepted updates: in each chat one turn at a time, in order, and only so many at once.
+
+A chat's updates wait in a lane, which one process runs at a time (`bot.updates.locks`). What
+happens to one update is in `bot.updates.life`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from agent.engine.errors import log_failure
+from bot.metrics import Metrics
+from bot.tasks import run_all, run_and_log_errors, run_every, run_unless
+from bot.turn import RunningTurns
+from bot.updates.bursts import INLINE, as_int, chat_of, is_quick, lane_of, section
+from bot.updates.life import Lane, UpdateLife
+from bot.updates.locks import Locks
+from db.models import UpdateRow
+from db.repositories.inbox import Inbox, Payload
+
+log = logging.getLogger(__name__)
+
+MAX_TURNS: Final = 64
+"""Maximum concurrent turns of this process. Presses, Stop and quick commands do not count."""
+MAX_INLINE_QUERIES: Final = 32
+"""Maximum concurrent inline queries. Others are dropped: the next letter typed sends a new one."""
+
+
+@dataclass(slots=True, eq=False)
+class RunningLane:
+    """A lane that this process runs, with its task."""
+
+    lane: Lane
+    task: asyncio.Task[None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """Accepts updates and runs their turns, in each lane in the order of the update ids.
+
+    A process runs a lane while it holds the lane's lock; when it loses the lock, it cancels the
+    turn, which another process may have begun. Turns begin once `ready` is set. `answer_inline`
+    answers inline queries, which are not stored.
+    """
+
+    inbox: Inbox
+    life: UpdateLife[Any]
+    answer_inline: Callable[[Payload], Awaitable[None]]
+    stopped_elsewhere: RunningTurns
+    """The turns that other processes may ask to stop."""
+    locks: Locks
+    metrics: Metrics
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    _lanes: dict[str, RunningLane] = field(default_factory=dict)
+    _inline: set[asyncio.Task[None]] = field(default_factory=set)
+    _closing: asyncio.Event = field(default_factory=asyncio.Event)
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_TURNS))
+
+    @property
+    def running(self) -> dict[str, asyncio.Task[None]]:
+        """Return the tasks of the lanes in use, by the names of the lanes."""
+        return {name: running.task for name, running in self._lanes.items()}
+
+    async def accept(self, payloads: Sequence[Payload]) -> None:
+        """Commit updates and schedule their lanes; answer inline queries without storing them."""
+        rows = [row_of(payload) for payload in payloads if INLINE not in payload]
+        if rows:
+            await self.inbox.accept(rows)
+        for row in rows:
+            self.schedule(str(row.lane))
+            self.metrics.count_update("accepted")
+        for payload in payloads:
+            if INLINE in payload and self.ready.is_set() and len(self._inline) < MAX_INLINE_QUERIES:
+                self._start_inline(payload)
+
+    def _start_inline(self, payload: Payload) -> None:
+        async def answer() -> None:
+            await self.answer_inline(payload)
+
+        task = asyncio.create_task(run_and_log_errors("answering an inline query", answer))
+        self._inline.add(task)
+        task.add_done_callback(self._inline.discard)
+
+    def schedule(self, name: str) -> None:
+        """Wake the task of a lane to read its queue; start the task if there is none."""
+        running = self._lanes.get(name)
+        if running is None:
+            lane = Lane(name)
+            running = RunningLane(lane, asyncio.create_task(self._run_lane(lane)))
+            self._lanes[name] = running
+        running.lane.new_updates.set()
+
+    async def watch(self) -> None:
+        """Take over lanes that no process runs, and act on notices of other processes, forever."""
+        description = "looking for lanes that nobody runs"
+        take_over = partial(run_every, self.locks.poll_seconds, description, self.schedule_unowned)
+        await run_all(self._listen, take_over)
+
+    async def _listen(self) -> None:
+        """Act on notices: that a lane has new updates, or that a user stops turns."""
+        async for notice in self.locks.notices():
+            if "lane" not in notice:
+                self.stopped_elsewhere.stop(**notice)
+            elif running := self._lanes.get(notice["lane"]):
+                running.lane.new_updates.set()
+
+    async def schedule_unowned(self) -> None:
+        """Schedule lanes with updates that no process runs: after a crash, or for a retry."""
+        unowned = [name for name in await self.locks.unowned() if name not in self._lanes]
+        if unowned:
+            log.info("Taking over %s lanes that nobody runs", len(unowned))
+        for name in unowned:
+            self.schedule(name)
+
+    async def finish(self, grace_seconds: float = 0) -> None:
+        """Begin no more turns, and cancel those that still run after `grace_seconds`.
+
+        Waiting updates are handled by another replica or after the next start.
+        """
+        self._closing.set()
+        if self.running and self.ready.is_set():
+            await asyncio.wait(self.running.values(), timeout=grace_seconds)
+        tasks = [*self._inline, *self.running.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def run_next(self, lane: Lane) -> bool:
+        """Run the next turn of a lane.
+
+        Return False if no updates wait, another process runs the lane, or the bot stops.
+        """
+        # A press must not wait for answers, and a Stop least of all.
+        async with nullcontext() if is_quick(lane.name) else self._slots:
+            if self._closing.is_set():
+                return False
+            waiting = await self.life.list_unfinished(lane)
+            if not waiting:
+                return False
+            # Skipping a locked lane is safe: the process with the lock calls `run_next` again after
+            # releasing it; then it will see these updates.
+            async with self.locks.lock(lane.name) as acquired:
+                if not acquired or self._closing.is_set():
+                    return False
+                run = partial(self.life.run, lane, waiting)
+                await run_unless(self.locks.lost(lane.name).wait, run)
+        return True
+
+    async def _run_lane(self, lane: Lane) -> None:
+        try:
+            await self.ready.wait()
+            while lane.new_updates.is_set():
+                lane.new_updates.clear()
+                while await self.run_next(lane):
+                    pass
+        except Exception as error:
+            log_failure("A lane stops until it is scheduled again", error)
+        finally:
+            # There must be no await between the last check of `new_updates` and this line:
+            # otherwise `schedule` could wake a lane whose task has ended. After an error, the
+            # updates wait for `schedule_unowned`.
+            del self._lanes[lane.name]
+
+
+def row_of(payload: Payload) -> UpdateRow:
+    """Return the row of an update."""
+    message = section(payload, "message") or section(payload, "edited_message")
+    return UpdateRow(
+        update_id=payload["update_id"],
+        chat_id=chat_of(payload),
+        lane=lane_of(payload),
+        payload=dict(payload),
+        message_id=as_int(message.get("message_id")) or None,
+    )

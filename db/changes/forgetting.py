@@ -1,0 +1,174 @@
+"""Forget conversations and users, for good: turns that still run store nothing afterwards.
+
+A deletion stores when it was asked for. Every commit of a turn that was accepted before that drops
+what it would store, in whatever order the two are committed. On Postgres, locks that last until the
+commit put the two in order; SQLite has one writer at a time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from db.changes.base import StoredChange, Transaction
+from db.models import (
+    Base,
+    BottleRow,
+    BroadcastRow,
+    ChatRow,
+    DeletionRow,
+    FactRow,
+    ForgottenChatRow,
+    ForgottenUserRow,
+    MessageRow,
+    OutboxRow,
+    PressRow,
+    ScoreRow,
+    TraceRow,
+    TurnRow,
+    UpdateRow,
+    upsert,
+)
+
+DONE: Final = "done"
+"""The state of an update whose turn has ended."""
+NO_PERSONAL_DATA: Final[dict[str, object]] = {
+    "chat_id": 0,
+    "lane": None,
+    "message_id": None,
+    "payload": {},
+    "calls": [],
+    "error": None,
+}
+"""Columns that anonymise an update. Its id stays, since Telegram may deliver it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetConversation(StoredChange):
+    """Deletes the messages of a chat, or of a topic of it."""
+
+    chat_id: int
+    thread_id: int = 0
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Store the time of the deletion, and delete the messages."""
+        at = transaction.accepted_at
+        key = {"chat_id": self.chat_id, "thread_id": self.thread_id}
+        await upsert(transaction.session, ForgottenChatRow(**key, at=at))
+        is_here = (MessageRow.chat_id == self.chat_id) & (MessageRow.thread_id == self.thread_id)
+        await transaction.session.execute(delete(MessageRow).where(is_here))
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetUser(StoredChange):
+    """Deletes all data of a user; `user` is their hash in traces.
+
+    An admin's decision stays, so that a blocked user cannot return by deleting their data. The ids
+    of done updates stay too, and updates that still wait for their turn stay unchanged. Traces that
+    were sent to a server are deleted there by a background task.
+    """
+
+    user_id: int
+    user: str
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Store the time of the deletion, and delete or anonymise the rows."""
+        session, at = transaction.session, transaction.accepted_at
+        await upsert(session, ForgottenUserRow(user=self.user, at=at))
+        owned = await find_owned_rows(session, self.user_id, self.user)
+        is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == DONE)
+        await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
+        owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered"])
+        unknown = {"is_reachable": None, "is_introduced": None}
+        await session.execute(update(ChatRow).where(owned[ChatRow]).values(unknown))
+        owned[ChatRow] &= ChatRow.access.is_(None)
+        for model, is_owned in owned.items():
+            await session.execute(delete(model).where(is_owned))
+        now = transaction.now
+        await upsert(session, DeletionRow(user=self.user, at=now, due_at=now, tries=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was deleted after a turn had been accepted, so that it must not be stored again."""
+
+    conversation: bool = False
+    user: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """Whose data a turn would store, and when it was accepted. `user` is a hash in traces."""
+
+    accepted_at: datetime
+    chat_id: int = 0
+    thread_id: int = 0
+    user: str = ""
+
+    async def check(self, session: AsyncSession) -> Forgotten:
+        """Return what was forgotten since; call `lock` in the same transaction before."""
+        chat = select(ForgottenChatRow.at).where(
+            ForgottenChatRow.chat_id == self.chat_id, ForgottenChatRow.thread_id == self.thread_id
+        )
+        user = select(ForgottenUserRow.at).where(ForgottenUserRow.user == self.user)
+        both = select(chat.scalar_subquery(), user.scalar_subquery())
+        chat_at, user_at = (await session.execute(both)).one()
+        return Forgotten(self._is_before(chat_at), self._is_before(user_at))
+
+    def _is_before(self, forgotten_at: datetime | None) -> bool:
+        return forgotten_at is not None and self.accepted_at <= forgotten_at
+
+    async def lock(self, session: AsyncSession, changes: Sequence[StoredChange] = ()) -> None:
+        """Let no other transaction forget this conversation or user until this one ends.
+
+        A transaction whose `changes` forget them waits until the others have ended.
+        """
+        if session.get_bind().dialect.name == "sqlite":
+            return
+        forgets = any(isinstance(change, ForgetConversation | ForgetUser) for change in changes)
+        lock = func.pg_advisory_xact_lock if forgets else func.pg_advisory_xact_lock_shared
+        names = (f"forget {self.chat_id}.{self.thread_id}", f"forget {self.user}")
+        keys = [func.hashtextextended(name, 0) for name in names]
+        await session.execute(select(*(lock(key) for key in keys)))
+
+
+async def find_owned_rows(
+    session: AsyncSession, user_id: int, user: str
+) -> dict[type[Base], ColumnElement[bool]]:
+    """Return each table's condition for a user's rows; referenced tables come last."""
+    is_turn = or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
+    turns = select(TurnRow.turn_id).where(is_turn)
+    traces = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
+    is_trace = or_(TraceRow.user == user, TraceRow.trace_id.in_(traces))
+    unanswered = select(UpdateRow.update_id, UpdateRow.payload).where(UpdateRow.state != DONE)
+    in_groups = [
+        update_id
+        for update_id, payload in await session.execute(unanswered)
+        if _is_from(payload, user_id)
+    ]
+    return {
+        MessageRow: or_(MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
+        OutboxRow: or_(OutboxRow.chat_id == user_id, OutboxRow.turn_id.in_(turns)),
+        ScoreRow: ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(is_trace)),
+        TraceRow: is_trace,
+        UpdateRow: or_(UpdateRow.chat_id == user_id, UpdateRow.update_id.in_(in_groups)),
+        FactRow: FactRow.user_id == user_id,
+        BottleRow: BottleRow.user_id == user_id,
+        BroadcastRow: BroadcastRow.created_by == user_id,
+        PressRow: PressRow.chat_id == user_id,
+        ForgottenChatRow: ForgottenChatRow.chat_id == user_id,
+        ChatRow: ChatRow.chat_id == user_id,
+        TurnRow: TurnRow.turn_id.in_(turns),
+    }
+
+
+def _is_from(payload: Mapping[str, Any], user_id: int) -> bool:
+    """Return whether the payload of an update names a user as its sender."""
+    for part in payload.values():
+        sender = part.get("from") if isinstance(part, Mapping) else None
+        if isinstance(sender, Mapping) and sender.get("id") == user_id:
+            return True
+    return False

@@ -1,0 +1,180 @@
+"""Changes of what is remembered of a user: facts, bottles, concerns."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from agent.text import strip_unstorable
+from agent.turn import CellarItem, Change, Fact
+from db.changes.base import StoredChange, Transaction
+from db.models import BottleRow, FactRow, MessageRow, upsert
+
+UNDO: Final = "undo"
+"""The kind of a fact that stores an undoable change."""
+UNDOABLE_FOR: Final = timedelta(days=30)
+"""How long a change can be undone."""
+CHANGE: Final = TypeAdapter(Change)
+SAFETY: Final = "safety"
+"""The kind of a fact that is a safety concern or an allergy in one chat."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMemory(StoredChange):
+    """Adds and removes facts and bottles of a user; may be undone, or revert an earlier one."""
+
+    change: Change
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Make the change; if it reverts one that was reverted before, do nothing."""
+        session, change = transaction.session, self.change
+        if change.reverts_id:
+            undoable = await _pop_undoable(session, change.user_id, change.reverts_id)
+            if undoable is None:
+                return
+            change = undoable.inverse
+        await _apply(session, change, transaction.now)
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBackTurn(StoredChange):
+    """Takes back a turn whose message was edited: its place in the history, and its change.
+
+    An allergy that the turn stored stays: a user lifts it in /taste.
+    """
+
+    turn_id: int
+    user_id: int
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Delete the messages of the turn, and revert what it changed."""
+        session = transaction.session
+        await session.execute(delete(MessageRow).where(MessageRow.turn_id == self.turn_id))
+        change = await _pop_undoable(session, self.user_id, self.turn_id)
+        if change is not None:
+            inverse = without_added_allergies(change).inverse
+            await _apply(session, inverse, transaction.now)
+
+
+@dataclass(frozen=True, slots=True)
+class SaveConcerns(StoredChange):
+    """Stores concerns and allergies of a user in a chat, each with its expiry (None for never)."""
+
+    chat_id: int
+    user_id: int
+    concerns: Mapping[str, datetime | None]
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Store the concerns; stored ones get the new expiry."""
+        rows = [
+            FactRow(
+                user_id=self.user_id,
+                kind=SAFETY,
+                value=name,
+                chat_id=self.chat_id,
+                at=transaction.now,
+                until=until,
+            )
+            for name, until in self.concerns.items()
+        ]
+        await upsert(transaction.session, *rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetConcerns(StoredChange):
+    """Deletes a user's concerns and allergies in one chat, or in all if `chat_id` is None."""
+
+    user_id: int
+    chat_id: int | None = None
+    but: Collection[str] = field(default=())
+    """The concerns that stay."""
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Delete the rows."""
+        is_theirs = (FactRow.kind == SAFETY) & (FactRow.user_id == self.user_id)
+        if self.chat_id is not None:
+            is_theirs &= FactRow.chat_id == self.chat_id
+        await transaction.session.execute(
+            delete(FactRow).where(is_theirs, FactRow.value.not_in(self.but))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetMemory(StoredChange):
+    """Deletes the facts, the concerns and the bottles of a user, and nothing else."""
+
+    user_id: int
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Delete the rows."""
+        for model in (FactRow, BottleRow):
+            rows = delete(model).where(model.user_id == self.user_id)
+            await transaction.session.execute(rows)
+
+
+def is_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
+    """Return the condition for the stored change of a user that has this undo id."""
+    is_undoable = (FactRow.kind == UNDO) & (FactRow.value == str(undo_id))
+    return (FactRow.user_id == user_id) & is_undoable
+
+
+def without_added_allergies(change: Change) -> Change:
+    """Return a change without the allergies that it adds: to take them back is not for an edit."""
+    added = tuple(fact for fact in change.added_facts if fact.kind != "allergy")
+    return replace(change, added_facts=added)
+
+
+async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
+    for fact in change.removed_facts:
+        await _remove_fact(session, change.user_id, fact)
+    for fact in change.added_facts:
+        value, said = strip_unstorable(fact.value), strip_unstorable(fact.original_text)
+        row = FactRow(user_id=change.user_id, kind=fact.kind, value=value, said=said, at=now)
+        await upsert(session, row)
+    for bottles in change.bottles:
+        await _add_bottles(session, change.user_id, bottles, now)
+    if change.undo_id:
+        undo = FactRow(user_id=change.user_id, kind=UNDO, value=str(change.undo_id), at=now)
+        undo.said = strip_unstorable(CHANGE.dump_json(change).decode())
+        undo.until = now + UNDOABLE_FOR
+        await upsert(session, undo)
+
+
+async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
+    kinds: list[str] = [fact.kind]
+    if fact.kind == "allergy":  # also stored as a safety fact of each chat where it was stated
+        kinds.append(SAFETY)
+    is_fact = FactRow.kind.in_(kinds) & (FactRow.value == fact.value)
+    await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_fact))
+
+
+async def _pop_undoable(session: AsyncSession, user_id: int, undo_id: int) -> Change | None:
+    """Delete a stored change, and return it; None if it was undone before."""
+    pop = delete(FactRow).where(is_undo(user_id, undo_id)).returning(FactRow.said)
+    stored = await session.scalar(pop)
+    return None if stored is None else CHANGE.validate_json(stored)
+
+
+async def _add_bottles(
+    session: AsyncSession, user_id: int, bottles: CellarItem, now: datetime
+) -> None:
+    """Add bottles of a wine, or remove them if the count is negative; never store less than 0."""
+    key = strip_unstorable(bottles.key)
+    is_this = (BottleRow.user_id == user_id) & (BottleRow.key == key)
+    row = await session.scalar(select(BottleRow).where(is_this))
+    row = row or BottleRow(user_id=user_id, key=key, count=0, wine={}, note="")
+    session.add(row)
+    wine = {**(bottles.wine or row.wine)}
+    if "price" not in bottles.wine:  # bottles without a price keep the stored one
+        wine |= {name: row.wine[name] for name in ("price", "currency") if name in row.wine}
+    row.wine = wine
+    row.drink_from = bottles.drink_from or row.drink_from
+    row.drink_until = bottles.drink_until or row.drink_until
+    row.note = strip_unstorable(bottles.note) or row.note
+    row.count = max(0, row.count + bottles.count)
+    row.at = now
+    await session.flush()

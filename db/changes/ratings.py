@@ -1,0 +1,82 @@
+"""Changes of the feedback on answers, and of the taste and scores that follow from it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from agent.text import strip_unstorable
+from db.changes.base import StoredChange, Transaction
+from db.models import FactRow, MessageRow, TurnRow, Verdict, WineRow
+
+RATED: Final = "rated"
+"""The kind of a fact inferred from a verdict."""
+MAX_COMMENT_CHARS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RateTurn(StoredChange):
+    """Stores the verdict on a turn, or takes it back with None.
+
+    A changed verdict clears reason and comment. An unknown turn stays unrated: users press buttons
+    of deleted turns every day.
+    """
+
+    turn_id: int
+    verdict: Verdict | None
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Change the row, unless it has this verdict already."""
+        is_changed = TurnRow.verdict.is_distinct_from(self.verdict)
+        rated = update(TurnRow).where(TurnRow.turn_id == self.turn_id, is_changed)
+        values = {"verdict": self.verdict, "reason": None, "comment": ""}
+        # One conditional statement, so that simultaneous presses on two replicas both count.
+        await transaction.session.execute(rated.values(values))
+        await _update_taste_and_scores(transaction, self.turn_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRating(StoredChange):
+    """Stores the reason for a dislike, or a comment, which is cut at `MAX_COMMENT_CHARS`."""
+
+    turn_id: int
+    field: Literal["reason", "comment"]
+    text: str
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Change the row, if the turn is disliked."""
+        text = strip_unstorable(self.text).strip()[:MAX_COMMENT_CHARS]
+        is_disliked = (TurnRow.turn_id == self.turn_id) & (TurnRow.verdict == "disliked")
+        explained = update(TurnRow).where(is_disliked).values({self.field: text})
+        await transaction.session.execute(explained)
+        await _update_taste_and_scores(transaction, self.turn_id)
+
+
+async def _update_taste_and_scores(transaction: Transaction, turn_id: int) -> None:
+    session, now = transaction.session, transaction.now
+    turn = await session.scalar(select(TurnRow).where(TurnRow.turn_id == turn_id))
+    if turn is None:
+        return
+    await session.refresh(turn)
+    await _rate_taste(session, turn, now)
+    await transaction.trace_rows.save_verdict(session, turn, now)
+
+
+async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> None:
+    """Replace the taste inferred from a turn: the main grapes of the wines it recommended."""
+    is_rating = (FactRow.turn_id == turn.turn_id) & (FactRow.kind == RATED)
+    await session.execute(delete(FactRow).where(is_rating))
+    if turn.verdict is None or turn.user_id <= 0:
+        return
+    id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
+    ids = {wine_id for wine_ids in await session.scalars(id_lists) for wine_id in wine_ids}
+    blends = await session.scalars(select(WineRow.grapes).where(WineRow.id.in_(ids)))
+    sign = "+" if turn.verdict == "liked" else "-"
+    for grape in sorted({grapes[0] for grapes in blends if grapes}):
+        value = f"grapes={grape}"
+        fact = FactRow(
+            user_id=turn.user_id, kind=RATED, turn_id=turn.turn_id, value=value, said=sign, at=now
+        )
+        session.add(fact)

@@ -1,0 +1,121 @@
+"""The commit of a turn: one transaction stores all that the turn has collected, or nothing.
+
+It drops what the user asked to forget while the turn ran, and it carries out a press only once.
+"""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from agent.text import strip_unstorable
+from agent.tracing.records import TraceRecord
+from agent.turn import StoredMessage
+from db.changes.base import StoredChange, Transaction
+from db.changes.forgetting import Fence
+from db.models import ChatRow, MessageRow, OutboxRow, PressRow, TurnRow, insert_new, upsert
+
+AT_ONCE: Final = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A press on a button that may be pressed once; `action` names the button, or its group."""
+
+    chat_id: int
+    message_id: int
+    action: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Commit:
+    """What a turn has collected.
+
+    The commit removes from it what it does not store, so `messages` are to be sent afterwards.
+    """
+
+    fence: Fence
+    record: TurnRow | None = None
+    history: tuple[StoredMessage, ...] = ()
+    """The question and its answer, to be stored in the conversation."""
+    trace: TraceRecord | None = None
+    press: Press | None = None
+    """The press that the turn carries out."""
+    changes: list[StoredChange] = field(default_factory=list)
+    messages: list[OutboxRow] = field(default_factory=list)
+
+    async def carry_out(
+        self, transaction: Transaction, *, trace_delay: timedelta = AT_ONCE
+    ) -> None:
+        """Store everything; the trace is exported after `trace_delay`."""
+        session = transaction.session
+        await self.fence.lock(session, self.changes)
+        if self.press is not None and not await _claim(transaction, self.press):
+            self._drop_all()
+        forgotten = await self.fence.check(session)
+        if forgotten.user:
+            self._drop_personal()
+        if forgotten.conversation:
+            self.history = ()
+        await self._save_history(transaction)
+        if self.record is not None:
+            await upsert(session, self.record)
+        if self.trace is not None:
+            due_at = transaction.now + trace_delay
+            await transaction.trace_rows.save(session, [self.trace], due_at)
+        for change in self.changes:
+            await change.apply(transaction)
+
+    def _drop_all(self) -> None:
+        """Drop everything: the press was carried out by an earlier turn."""
+        self.record, self.history, self.trace = None, (), None
+        self.changes.clear()
+        self.messages.clear()
+
+    def _drop_personal(self) -> None:
+        """Drop what is stored of a user; the messages are sent, and refer to no turn."""
+        self.record, self.history, self.trace = None, (), None
+        self.changes[:] = [change for change in self.changes if not change.is_personal]
+        for message in self.messages:
+            message.turn_id = None
+
+    async def _save_history(self, transaction: Transaction) -> None:
+        """Store the messages of the turn, under the current id of a group that was migrated."""
+        if not self.history or self.record is None:
+            return
+        record, session = self.record, transaction.session
+        chat_id = await _find_current_chat(session, record.chat_id)
+        rows = [
+            MessageRow(
+                chat_id=chat_id,
+                role=message.role,
+                content=strip_unstorable(message.content),
+                wine_ids=[strip_unstorable(wine_id) for wine_id in message.wine_ids],
+                created_at=transaction.now,
+                turn_id=record.turn_id,
+                thread_id=message.thread_id,
+                attachment=strip_unstorable(message.attachment),
+            )
+            for message in self.history
+        ]
+        await insert_new(session, *rows)
+
+
+async def _find_current_chat(session: AsyncSession, chat_id: int) -> int:
+    """Return the id of a chat, or of the supergroup that has replaced it."""
+    chat = await session.get(ChatRow, chat_id)
+    if chat is None or chat.migrated_to is None:
+        return chat_id
+    return chat.migrated_to
+
+
+async def _claim(transaction: Transaction, press: Press) -> bool:
+    """Store a press; return False if it was stored before."""
+    row = PressRow(
+        chat_id=press.chat_id,
+        message_id=press.message_id,
+        action=press.action,
+        at=transaction.now,
+    )
+    return bool(await insert_new(transaction.session, row))

@@ -1,0 +1,130 @@
+"""The outbox: messages that wait to be sent, and what is known of chats by sending to them.
+
+The lane of an update sends the messages of its turn. The leader process sends those without an
+update: broadcasts and reminders. Every method commits.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import delete, distinct, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from db.changes.base import Transaction
+from db.changes.chats import MigrateChat
+from db.engine import SqlRepository, count_changed
+from db.models import BroadcastRow, ChatRow, OutboxRow
+from db.repositories.traces import LOCAL_TRACE_ROWS
+
+IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
+IS_SENDING: Final = BroadcastRow.state == "sending"
+SKIPPED: Final = "skipped"
+"""The error of a part that was not sent because an earlier part of its message failed."""
+NO_CONTENT: Final[dict[str, object]] = {"html": "", "buttons": [], "file": None}
+
+
+class TurnTaken(BaseException):
+    """Another process has begun the turn, so this one must stop storing and sending.
+
+    A BaseException, like CancelledError: `except Exception` must not catch it; only the life of an
+    update does.
+    """
+
+
+class Outbox(SqlRepository):
+    """The messages of turns, and what sending them tells of their chats."""
+
+    async def record_delivery(self, message: OutboxRow, *, skip_rest: bool = False) -> None:
+        """Store the id or the error of a sent message, and delete its content or the whole row.
+
+        With `skip_rest`, the parts that continue the message are not sent any more.
+
+        Raises:
+            TurnTaken: another process has taken over the turn and recorded the delivery.
+        """
+        is_this = (OutboxRow.id == message.id) & IS_UNSENT
+        async with self.sessions.begin() as session:
+            if skip_rest:
+                await _skip_rest(session, message)
+            if message.update_id is None and message.broadcast_id is None:  # nothing refers to it
+                await session.execute(delete(OutboxRow).where(is_this))
+                return
+            values: dict[str, object] = {
+                "chat_id": message.chat_id,  # changed if the group became a supergroup
+                "message_id": message.message_id,
+                "error": message.error,
+            }
+            recorded = update(OutboxRow).where(is_this).values(values | NO_CONTENT)
+            is_recorded = await count_changed(session, recorded)
+            # Only the turn of an update can be taken over by another process.
+            if not is_recorded and message.update_id is not None:
+                raise TurnTaken
+
+    async def set_unreachable(self, chat_id: int) -> None:
+        """Store that a chat is gone, or that its user blocked the bot."""
+        await self._upsert(ChatRow(chat_id=chat_id, is_reachable=False))
+
+    async def migrate(self, chat_id: int, new_id: int) -> None:
+        """Move the conversation and facts of a group that became a supergroup to its new id."""
+        now = self.now()
+        async with self.sessions.begin() as session:
+            transaction = Transaction(
+                session=session,
+                accepted_at=now,
+                now=now,
+                trace_rows=LOCAL_TRACE_ROWS,
+                messages=[],
+            )
+            await MigrateChat(chat_id, new_id).apply(transaction)
+
+
+async def _skip_rest(session: AsyncSession, message: OutboxRow) -> None:
+    """Record the parts that continue a message as skipped, and delete their text."""
+    belongs = (OutboxRow.chat_id == message.chat_id) & (OutboxRow.id > message.id)
+    belongs &= OutboxRow.update_id.is_not_distinct_from(message.update_id)
+    belongs &= OutboxRow.broadcast_id.is_not_distinct_from(message.broadcast_id)
+    next_message = select(func.min(OutboxRow.id)).where(belongs, OutboxRow.follows.is_(False))
+    next_id = await session.scalar(next_message)
+    rest = update(OutboxRow).where(belongs, OutboxRow.follows, IS_UNSENT)
+    if next_id is not None:
+        rest = rest.where(OutboxRow.id < next_id)
+    await session.execute(rest.values(error=SKIPPED, **NO_CONTENT))
+
+
+class Broadcasts(SqlRepository):
+    """Messages that belong to no turn, as the leader sends them: broadcasts and reminders."""
+
+    async def list_unsent(self, limit: int) -> Sequence[OutboxRow]:
+        """Return the oldest unsent messages that belong to no turn."""
+        has_no_turn = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is_(None)
+        query = select(OutboxRow).where(has_no_turn, IS_UNSENT)
+        return await self._values(query.order_by(OutboxRow.id).limit(limit))
+
+    async def list_delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
+        """Return the completed broadcasts, each with the numbers of chats reached and missed."""
+        chats = distinct(OutboxRow.chat_id)
+        failed = func.count(chats).filter(OutboxRow.error.is_not(None))
+        completed = (
+            select(BroadcastRow, func.count(chats) - failed, failed)
+            .join(OutboxRow, OutboxRow.broadcast_id == BroadcastRow.id, isouter=True)
+            .where(IS_SENDING)
+            .group_by(BroadcastRow.id)
+            .having(func.count(OutboxRow.id).filter(IS_UNSENT) == 0)
+        )
+        rows = await self._rows(completed)
+        return [(broadcast, reached, missed) for broadcast, reached, missed in rows]
+
+    async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
+        """Delete a broadcast (cascades to its messages), queue a notice; do nothing if repeated."""
+        is_unfinished = (BroadcastRow.id == broadcast_id) & IS_SENDING
+        async with self.sessions.begin() as session:
+            if await count_changed(session, delete(BroadcastRow).where(is_unfinished)):
+                session.add_all(notice)
+
+
+class BroadcastRepository(SqlRepository):
+    """The drafts of broadcasts."""
+
+    async def get(self, broadcast_id: int) -> BroadcastRow | None:
+        """Return a broadcast; None if it was sent to all."""
+        return await self._first_value(select(BroadcastRow).where(BroadcastRow.id == broadcast_id))

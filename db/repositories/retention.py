@@ -1,0 +1,54 @@
+"""Delete what is older than its retention time."""
+
+from datetime import timedelta
+
+from sqlalchemy import delete, select
+
+from db.engine import SqlRepository, count_changed
+from db.models import (
+    FactRow,
+    ForgottenChatRow,
+    ForgottenUserRow,
+    PressRow,
+    ScoreRow,
+    TraceRow,
+    TurnRow,
+    UpdateRow,
+)
+from db.repositories.inbox import IS_UNFINISHED
+from db.repositories.traces import WAITING
+
+
+class Retention(SqlRepository):
+    """Deletes old rows; every method commits."""
+
+    async def delete_turns(self, older_than: timedelta) -> int:
+        """Delete older turns with their answers and feedback; return their number."""
+        return await self._write(delete(TurnRow).where(TurnRow.at < self.now() - older_than))
+
+    async def delete_updates(self, older_than: timedelta) -> int:
+        """Delete older updates whose turns have ended; return their number."""
+        is_old = UpdateRow.received_at < self.now() - older_than
+        return await self._write(delete(UpdateRow).where(~IS_UNFINISHED, is_old))
+
+    async def delete_expired_facts(self) -> int:
+        """Delete expired concerns, and changes too old to undo; return their number."""
+        return await self._write(delete(FactRow).where(FactRow.until <= self.now()))
+
+    async def delete_presses(self, older_than: timedelta) -> None:
+        """Delete older presses, and the times of older deletions: no such turn still runs."""
+        before = self.now() - older_than
+        async with self.sessions.begin() as session:
+            for model in (PressRow, ForgottenChatRow, ForgottenUserRow):
+                await session.execute(delete(model).where(model.at < before))
+
+    async def delete_traces(self, older_than: timedelta) -> int:
+        """Delete older traces with their scores; return how many were never exported."""
+        is_old = TraceRow.started_at < self.now() - older_than
+        old = delete(TraceRow).where(is_old)
+        remaining = select(TraceRow.trace_id)
+        async with self.sessions.begin() as session:
+            unsent_count = await count_changed(session, old.where(TraceRow.state == WAITING))
+            await session.execute(old)
+            await session.execute(delete(ScoreRow).where(ScoreRow.trace_id.not_in(remaining)))
+        return unsent_count
