@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
@@ -35,9 +34,8 @@ from db.repositories.people import MemoryUpkeep
 from db.repositories.traces import RowQueue, Rows, unpack
 
 if TYPE_CHECKING:
-    from langfuse import Langfuse
-
     from agent.tracing.delivery import Backend, LangfuseApi
+    from agent.tracing.encoding import TraceEncoder
 
 log = logging.getLogger(__name__)
 
@@ -77,28 +75,27 @@ def project_of(settings: Settings) -> Project:
     )
 
 
-def langfuse_of(settings: Settings) -> "Langfuse":
-    """Return Langfuse's client, for its prompts and data sets."""
+def trace_encoder(settings: Settings) -> "TraceEncoder":
+    """Return what has Langfuse's client, for traces, prompts and data sets."""
     from agent.tracing.encoding import get_trace_encoder  # noqa: PLC0415 - takes a second
 
-    return get_trace_encoder(project_of(settings)).client
+    return get_trace_encoder(project_of(settings))
 
 
 async def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> "LangfuseApi":
     """Return the API of the configured project; a request takes at most `seconds`."""
-    await asyncio.to_thread(import_module, "agent.tracing.delivery")
-    from agent.tracing.delivery import LangfuseApi  # noqa: PLC0415 - imported by a thread
-
-    return LangfuseApi(project_of(settings), seconds=seconds)
+    delivery = await asyncio.to_thread(import_module, "agent.tracing.delivery")
+    api: LangfuseApi = delivery.LangfuseApi(project_of(settings), seconds=seconds)
+    return api
 
 
 async def otlp_backend(settings: Settings) -> "Backend":
     """Return the backend that OpenTelemetry's standard variables configure."""
-    await asyncio.to_thread(import_module, "agent.tracing.delivery")
-    from agent.tracing.delivery import Backend  # noqa: PLC0415 - imported by a thread
-
-    url = f"{settings.otel_exporter_otlp_endpoint}/v1/traces"
-    return Backend(project_of(settings), url, settings.otlp_headers, seconds=REQUEST_SECONDS)
+    delivery = await asyncio.to_thread(import_module, "agent.tracing.delivery")
+    url, headers = f"{settings.otel_exporter_otlp_endpoint}/v1/traces", settings.otlp_headers
+    project = project_of(settings)
+    backend: Backend = delivery.Backend(project, url, headers, seconds=REQUEST_SECONDS)
+    return backend
 
 
 @asynccontextmanager
@@ -107,7 +104,7 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]
     if not settings.langfuse_keys:
         yield {}
         return
-    prompts = ManagedPrompts(partial(langfuse_of, settings), PROMPT_LABEL)
+    prompts = ManagedPrompts(lambda: trace_encoder(settings).client, PROMPT_LABEL)
     async with in_background(prompts.refresh):
         yield prompts.current
 

@@ -57,14 +57,11 @@ class Backend:
     async def send_traces(self, traces: Sequence[TraceRecord]) -> int:
         """Send traces; return how many spans were not accepted."""
         try:
-            body = await asyncio.to_thread(self.encode, traces)
+            encoder = await asyncio.to_thread(get_trace_encoder, self.project)
+            request = await asyncio.to_thread(encoder.encode, traces)
         except Exception as error:
             raise Refused(f"a trace cannot be encoded ({type(error).__name__})") from None
-        return await self.export(body)
-
-    def encode(self, traces: Sequence[TraceRecord]) -> bytes:
-        """Return an `ExportTraceServiceRequest` of traces."""
-        return get_trace_encoder(self.project).encode(traces)
+        return await self.export(request)
 
     async def send_score(self, score: Any) -> None:
         """Send a score. OpenTelemetry knows none, so only Langfuse is sent any."""

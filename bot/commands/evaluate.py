@@ -26,13 +26,13 @@ from agent.evals.dataset import (
     read_conversations,
     to_item,
 )
+from agent.evals.experiments import Recorded, items_of, put_items, record_run
 from agent.evals.run import Result, Variant, evaluate, report_data, table_rows, worst_lines
 from agent.fallback.answering import Fallback
 from agent.memory.tools import memory_tools
 from agent.prompts import built_in_prompts, find_prompt_error
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Catalogue
-from agent.tracing.experiments import Recorded, items_of, put_items, record_run
 from agent.tracing.langfuse_project import ManagedPrompts, fetch_prompt, to_unavailable
 from agent.tracing.records import TraceRecord
 from bot.commands.output import (
@@ -44,7 +44,7 @@ from bot.commands.output import (
     write_file,
 )
 from bot.resources import model_of, open_database, open_embedder, research_tools, run_of
-from bot.tracing import PROMPT_LABEL, langfuse_api, langfuse_of, masking_of
+from bot.tracing import PROMPT_LABEL, langfuse_api, masking_of, trace_encoder
 from config import Settings
 from db.documents.store import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
@@ -164,7 +164,7 @@ def _read_langfuse(settings: Settings, name: str) -> list[Conversation]:
     if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:
-        items = items_of(langfuse_of(settings), name)
+        items = items_of(trace_encoder(settings), name)
     except Exception as error:
         fail(f"the data set {name!r} cannot be read: {to_unavailable(error)}")
     return [from_item(item, name) for item in items]
@@ -229,11 +229,12 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
 
     async def record() -> Recorded:
         async with aclosing(await langfuse_api(settings)) as api:
-            return await record_run(api, dataset, title, traces_by_variant)
+            return await record_run(api, encoder, dataset, title, traces_by_variant)
 
     try:
+        encoder = trace_encoder(settings)
         if not is_in_langfuse:
-            put_items(langfuse_of(settings), dataset, items.values(), masking)
+            put_items(encoder, dataset, items.values(), masking)
         recorded = asyncio.run(record())
     except Exception as error:
         log.warning("This run is not recorded: %s", to_unavailable(error))
@@ -269,7 +270,7 @@ def push(
         if current is not None and current.text == prompt.text:
             continue
         try:
-            client = langfuse_of(settings)
+            client = trace_encoder(settings).client
             created = client.create_prompt(name=name, prompt=prompt.text, labels=[label])
         except Exception as error:
             fail(str(to_unavailable(error)), 2)
@@ -287,7 +288,7 @@ def fetch_stored_prompt(
     if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:
-        return fetch_prompt(langfuse_of(settings), name, label=label, version=version)
+        return fetch_prompt(trace_encoder(settings).client, name, label=label, version=version)
     except Exception as error:
         fail(str(to_unavailable(error)), 2)
 
@@ -322,6 +323,6 @@ def fetch_production_prompts(settings: Settings) -> Mapping[str, Prompt]:
     """Return the prompts in Langfuse with the label of production; empty without Langfuse."""
     if not settings.langfuse_keys:
         return {}
-    prompts = ManagedPrompts(lambda: langfuse_of(settings), PROMPT_LABEL)
+    prompts = ManagedPrompts(lambda: trace_encoder(settings).client, PROMPT_LABEL)
     prompts.fetch()
     return prompts.current

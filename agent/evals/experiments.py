@@ -13,10 +13,8 @@ from agent.tracing.masking import Masking
 from agent.tracing.records import TraceRecord
 
 if TYPE_CHECKING:
-    from langfuse import Langfuse
-
     from agent.tracing.delivery import LangfuseApi
-    from agent.tracing.encoding import EncodedItem
+    from agent.tracing.encoding import EncodedItem, TraceEncoder
 
 Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
 """The traces of each item of each variant; the last one has the scores."""
@@ -35,18 +33,19 @@ class Recorded:
     url: str = ""
 
 
-def items_of(client: "Langfuse", dataset: str) -> list[Any]:
+def items_of(encoder: "TraceEncoder", dataset: str) -> list[Any]:
     """Return the client's items of a data set that are not archived, in Langfuse's order."""
-    return [item for item in client.get_dataset(dataset).items if item.status == "ACTIVE"]
+    return [item for item in encoder.client.get_dataset(dataset).items if item.status == "ACTIVE"]
 
 
 def put_items(
-    client: "Langfuse", dataset: str, items: Iterable[Mapping[str, Any]], masking: Masking
+    encoder: "TraceEncoder", dataset: str, items: Iterable[Mapping[str, Any]], masking: Masking
 ) -> None:
     """Create a data set, or update its items by their ids, with masked data.
 
     An item has an `id`, an `input`, an `expected_output` and `metadata`.
     """
+    client = encoder.client
     client.create_dataset(name=dataset)
     shown = masking.content != "none"
     for item in items:
@@ -60,14 +59,13 @@ def put_items(
         )
 
 
-async def record_run(api: "LangfuseApi", dataset: str, run: str, traced: Traced) -> Recorded:
+async def record_run(
+    api: "LangfuseApi", encoder: "TraceEncoder", dataset: str, run: str, traced: Traced
+) -> Recorded:
     """Record a run as an experiment for each variant, over the items that were traced.
 
     Raises Unavailable if the server does not take an item.
     """
-    from agent.tracing.encoding import get_trace_encoder  # noqa: PLC0415 - loads the client
-
-    encoder = get_trace_encoder(api.project)
     stored = (await asyncio.to_thread(encoder.client.get_dataset, dataset)).items
     recorded = Recorded()
     for variant, traces in traced.items():
