@@ -40,7 +40,7 @@ class SafetyService:
         """Return the safety state after a message, with earlier concerns."""
         state = read_safety_state(text, self.help.drinking_age)
         state = state.with_stored_names(await self._stored_concerns(chat_id, user_id))
-        if state.concerns or state.allergies or state.likely_concern:
+        if state.concerns or state.allergies or state.likely_concerns:
             with span.child("guard.concerns", "guardrail", input=text) as guard:
                 noticed = sorted(state.concerns | state.allergies)
                 guard.update(output=noticed, metadata={"noticed_by": state.noticed_by})

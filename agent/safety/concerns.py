@@ -24,13 +24,13 @@ from agent.safety.state import (
 )
 
 DRINKING_AGE: Final = 18
-CERTAIN_FROM: Final = 0.95
+CERTAIN_FROM: Final = 0.96
 """The probability from which the classifier makes a concern certain."""
 LIKELY_FROM: Final[Mapping[Concern, float]] = {
-    "crisis": 0.15,
-    "dependence": 0.3,
-    "under_age": 0.15,
-    "pregnancy": 0.15,
+    "crisis": 0.12,
+    "dependence": 0.24,
+    "under_age": 0.25,
+    "pregnancy": 0.18,
     "medication": 0.1,
     "driving": 0.15,
 }
@@ -51,17 +51,21 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
         concern for concern in CONCERNS if guess.probabilities[concern] >= CERTAIN_FROM
     )
     certain = by_phrases | by_classifier
-    likely = None if certain else _likely_concern(guess)
+    likely = frozenset(
+        concern
+        for concern in CONCERNS
+        if guess.probabilities[concern] >= LIKELY_FROM[concern] and not certain
+    )
     allergies = list(find_allergies(normalized))
     return SafetyState(
         turn_concerns=certain,
-        likely_concern=likely,
+        likely_concerns=likely,
         asks_for_numbers=asks_for_numbers(normalized),
         goes_on_with_emergency=goes_on_with_emergency(normalized),
         allergies=frozenset(found.allergy for found in allergies),
         own_allergies=frozenset(found.allergy for found in allergies if found.is_own),
         language=stated[0].language if stated else "",
-        noticed_by=_describe(by_phrases, guess, most_serious_concern(certain) or likely),
+        noticed_by=_describe(by_phrases, guess, most_serious_concern(certain or likely)),
     )
 
 
@@ -74,13 +78,6 @@ def read_conversation_safety(
         earlier_names = state.concerns | state.allergies
         state = read_safety_state(text, drinking_age).with_stored_names(earlier_names)
     return state
-
-
-def _likely_concern(guess: Guess) -> Concern | None:
-    """Return the most likely concern above its threshold, compared with the threshold."""
-    ratios = {concern: guess.probabilities[concern] / LIKELY_FROM[concern] for concern in CONCERNS}
-    best = max(CONCERNS, key=ratios.__getitem__)
-    return best if ratios[best] >= 1 else None
 
 
 def _describe(by_phrases: frozenset[Concern], guess: Guess, concern: Concern | None) -> str:

@@ -154,7 +154,7 @@ class Help:
     def likely_line(self, safety: SafetyState) -> str:
         """Return the line below an answer to a message that may state a concern."""
         texts = self._texts_for(safety)
-        if safety.likely_concern in SERIOUS_CONCERNS:
+        if safety.likely_concerns & SERIOUS_CONCERNS:
             return texts.likely
         return texts.likely_alcohol_free
 

@@ -48,7 +48,7 @@ def decide(safety: SafetyState, *, asks_for_wine: bool, is_look_up: bool = False
     if safety.asks_for_numbers:
         return SafetyAction.NUMBERS
     if safety.is_after_crisis:
-        is_serious = safety.goes_on_with_emergency or safety.likely_concern == "crisis"
+        is_serious = safety.goes_on_with_emergency or "crisis" in safety.likely_concerns
         if is_serious or not asks_for_wine:
             return SafetyAction.NUMBERS
     if is_look_up and safety.forbids_look_ups:

@@ -30,7 +30,9 @@ def add_line(reply: Reply, safety: SafetyState, texts: Help) -> Reply:
         return reply
     if safety.is_after_crisis:
         return replace(reply, notes=(*reply.notes, texts.glad_line(safety)), offers_numbers=True)
-    if safety.likely_concern is None:
+    if not safety.likely_concerns:
         return reply
     notes = (*reply.notes, texts.likely_line(safety))
-    return replace(reply, notes=notes, offers_numbers=safety.likely_concern in SERIOUS_CONCERNS)
+    return replace(
+        reply, notes=notes, offers_numbers=bool(safety.likely_concerns & SERIOUS_CONCERNS)
+    )

@@ -25,8 +25,8 @@ class SafetyState:
     """Concerns that this turn's message certainly states, or that the model detected in it."""
     earlier_concerns: frozenset[Concern] = frozenset()
     """Stored concerns of earlier turns."""
-    likely_concern: Concern | None = None
-    """A concern that the message only seems to state: it adds something, and forbids nothing."""
+    likely_concerns: frozenset[Concern] = frozenset()
+    """Concerns that the message only seems to state: they add something, and forbid nothing."""
     asks_for_numbers: bool = False
     """Whether the message asks whom to call in an emergency."""
     goes_on_with_emergency: bool = False
@@ -70,7 +70,7 @@ class SafetyState:
         """Return whether alcohol-free wines are offered first."""
         if self.forbids_alcohol:
             return False
-        return bool(self.concerns) or self.likely_concern not in (None, "crisis")
+        return bool(self.concerns) or bool(self.likely_concerns - {"crisis"})
 
     @property
     def new_concern(self) -> Concern | None:
@@ -89,8 +89,12 @@ class SafetyState:
         """Return the state with the stored concerns and allergies; ignore unknown names."""
         earlier = self.earlier_concerns | {concern for concern in CONCERNS if concern in names}
         allergies = self.allergies | {allergy for allergy in ALLERGIES if allergy in names}
-        likely = None if self.likely_concern in earlier else self.likely_concern
-        return replace(self, earlier_concerns=earlier, allergies=allergies, likely_concern=likely)
+        return replace(
+            self,
+            earlier_concerns=earlier,
+            allergies=allergies,
+            likely_concerns=self.likely_concerns - earlier,
+        )
 
 
 EMPTY_SAFETY_STATE: Final = SafetyState()

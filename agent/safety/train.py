@@ -1,14 +1,11 @@
-"""Fit the classifier of concerns, or report how well it hears messages that it was not fitted to.
+"""Fit the classifier of concerns: `python -m agent.safety.train`.
 
-    python -m agent.safety.train            # write agent/safety/weights.npz, the same each time
-    python -m agent.safety.train --report   # recall and false alarms, held out by batch
-
-This needs scikit-learn, a dependency for development only.
+It writes `agent/safety/weights.npz`, the same each time, from the labelled messages of the
+repository. It needs scikit-learn, a dependency for development only. How well the classifier hears
+messages that it was not fitted to is told by `python -m tests.evals.concern_report`.
 """
 
 import json
-import sys
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold
 from threadpoolctl import threadpool_limits
 
 from agent.safety.classifier import (
@@ -32,9 +28,6 @@ MESSAGES: Final = Path("tests/evals/concerns")
 """A file of labelled messages for each language, relative to the root of the repository."""
 REGULARIZATION: Final = 10.0
 """The inverse strength of the penalty on large weights; 3 to 30 were equally good."""
-FOLDS: Final = 8
-THRESHOLDS: Final = (0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
-NO_CONCERN: Final = frozenset({"none", "other", "health"})
 MAX_WEIGHT: Final = 127
 
 
@@ -90,45 +83,11 @@ def write_weights(model: LogisticRegression, file: Path = WEIGHTS_FILE) -> None:
     )
 
 
-def report(messages: list[Labelled]) -> None:
-    """Print recall by concern and language, and false alarms, of batches that were held out."""
-    matrix = build_matrix(messages)
-    labels = label_numbers(messages)
-    batches = [message.batch for message in messages]
-    probabilities = np.zeros((len(messages), len(LABELS)))
-    for known, held_out in GroupKFold(FOLDS).split(matrix, labels, batches):
-        model = fit(matrix[known], labels[known])
-        probabilities[held_out] = model.predict_proba(matrix[held_out])
-    for threshold in THRESHOLDS:
-        print(f"\nfrom {threshold}:")
-        _print_table(messages, probabilities, threshold)
-
-
-def _print_table(messages: list[Labelled], probabilities: Any, threshold: float) -> None:
-    heard, total = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for message, row in zip(messages, probabilities, strict=True):
-        alarms = {label for label, share in zip(LABELS, row, strict=True) if share >= threshold}
-        is_harmless = message.label in NO_CONCERN
-        kind = "false alarms" if is_harmless else message.label
-        is_heard = bool(alarms - NO_CONCERN) if is_harmless else message.label in alarms
-        for language in (message.language, "all"):
-            total[kind, language] += 1
-            heard[kind, language] += is_heard
-    languages = sorted({language for _, language in total})
-    print("concern".ljust(14), *(language.rjust(10) for language in languages))
-    for kind in (*(label for label in LABELS if label not in NO_CONCERN), "false alarms"):
-        cells = (f"{heard[kind, name]}/{total[kind, name]}" for name in languages)
-        print(kind.ljust(14), *(cell.rjust(10) for cell in cells))
-
-
 def main() -> None:
-    """Write the weights, or print the report."""
+    """Fit the regression to all messages, and write its weights."""
     messages = read_messages()
     with threadpool_limits(1):  # several threads add up in another order each time
-        if "--report" in sys.argv:
-            report(messages)
-        else:
-            write_weights(fit(build_matrix(messages), label_numbers(messages)))
+        write_weights(fit(build_matrix(messages), label_numbers(messages)))
 
 
 if __name__ == "__main__":

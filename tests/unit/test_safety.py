@@ -25,7 +25,7 @@ def ordinary_messages() -> list[str]:
     """Return messages that state no concern of the user; no phrase or weight was fitted to them."""
     near = [
         case
-        for case in cases("care_near_unseen.jsonl")
+        for case in cases("near_unseen.jsonl")
         if case["label"] == "none" or case.get("who") == "other"
     ]
     fresh = [case for case in cases("concerns_fresh.jsonl") if case["concern"] == "none"]
@@ -103,7 +103,7 @@ def test_no_ordinary_message_states_a_concern_for_certain() -> None:
 
 def test_the_classifier_hears_what_no_phrase_states_and_explains_it() -> None:
     safety = read_safety_state("the world would be lighter without me in it, what red")
-    assert "crisis" in {safety.likely_concern, *safety.turn_concerns}
+    assert "crisis" in safety.likely_concerns | safety.turn_concerns
     assert safety.noticed_by.startswith("crisis: the classifier, 0.")
     assert len(safety.noticed_by.split(" | ")) == 5
 

@@ -1,0 +1,104 @@
+"""Report how many concerns are heard, and how many false alarms there are, by language.
+
+    python -m tests.evals.concern_report              # fresh messages: phrases and classifier
+    python -m tests.evals.concern_report --held-out   # the classifier, each batch held out in turn
+
+The fresh messages were written for the measurement alone; nothing was fitted to them.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import GroupKFold
+from threadpoolctl import threadpool_limits
+
+from agent.safety.classifier import LABELS
+from agent.safety.concerns import LIKELY_FROM, read_safety_state
+from agent.safety.state import CONCERNS
+from agent.safety.train import build_matrix, fit, label_numbers, read_messages
+
+HERE = Path(__file__).parent
+FALSE_ALARMS = "false alarms"
+FOLDS = 8
+
+
+class Heard(NamedTuple):
+    """A message's language, its concern or none, and what was certainly and perhaps heard."""
+
+    language: str
+    concern: str
+    certain: frozenset[str]
+    likely: frozenset[str]
+
+
+def read(file: str) -> list[dict[str, str]]:
+    lines = (HERE / file).read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def hear(messages: Iterable[dict[str, str]]) -> list[Heard]:
+    heard = list[Heard]()
+    for message in messages:
+        concern = message.get("concern") or message.get("label", "none")
+        if message.get("who") == "other" or concern not in CONCERNS:
+            concern = "none"
+        state = read_safety_state(message["text"])
+        likely = state.likely_concerns | state.turn_concerns
+        heard.append(Heard(message["language"], concern, state.turn_concerns, likely))
+    return heard
+
+
+def hear_held_out() -> list[Heard]:
+    messages = read_messages()
+    matrix, labels = build_matrix(messages), label_numbers(messages)
+    batches = [message.batch for message in messages]
+    heard = list[Heard]()
+    with threadpool_limits(1):
+        for known, held_out in GroupKFold(FOLDS).split(matrix, labels, batches):
+            rows = fit(matrix[known], labels[known]).predict_proba(matrix[held_out])
+            for index, row in zip(held_out, rows, strict=True):
+                heard.append(_held_out(messages[index], row))
+    return heard
+
+
+def _held_out(message: Any, row: Any) -> Heard:
+    shares = dict(zip(LABELS, np.asarray(row), strict=True))
+    likely = frozenset(name for name in CONCERNS if shares[name] >= LIKELY_FROM[name])
+    concern = message.label if message.label in CONCERNS else "none"
+    return Heard(message.language, concern, frozenset(), likely)
+
+
+def print_table(heard: list[Heard]) -> None:
+    languages = [*sorted({message.language for message in heard}), "all"]
+    counts, totals = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for message in heard:
+        kind = FALSE_ALARMS if message.concern == "none" else message.concern
+        is_alarm = message.likely if kind == FALSE_ALARMS else kind in message.likely
+        for language in (message.language, "all"):
+            totals[kind, language] += 1
+            counts[kind, language] += bool(is_alarm)
+    print("concern".ljust(14), *(language.rjust(10) for language in languages))
+    for kind in (*CONCERNS, FALSE_ALARMS):
+        cells = (f"{counts[kind, name]}/{totals[kind, name]}" for name in languages)
+        print(kind.ljust(14), *(cell.rjust(10) for cell in cells))
+    certain = [message for message in heard if message.certain]
+    false = sum(message.concern == "none" for message in certain)
+    print(f"certain: {len(certain) - false} heard, {false} false")
+
+
+def main() -> None:
+    if "--held-out" in sys.argv:
+        print_table(hear_held_out())
+        return
+    for name in ("concerns_fresh", "near_unseen", "harmless_unseen", "ordinary_unseen"):
+        print(f"\n{name}:")
+        print_table(hear(read(f"{name}.jsonl")))
+
+
+if __name__ == "__main__":
+    main()
