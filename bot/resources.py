@@ -24,6 +24,7 @@ from agent.engine.models import assume_price, find_price
 from agent.engine.run import Ledger, Limits, Prompt, Run
 from agent.engine.tools import Tool
 from agent.fallback.answering import Fallback
+from agent.files import FileReader
 from agent.mcp import McpServers
 from agent.memory.tools import memory_tools
 from agent.places.find import WebSearch, brave, find_places_tool, searxng
@@ -113,6 +114,8 @@ class Resources:
     speaker: AudioServer | None = None
     refinement: bool | None = None
     """Whether to rewrite questions before a search. None: requests decide; False: never."""
+    files: FileReader = field(default_factory=FileReader)
+    """Reads the files of users."""
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)
     small: bool = False

@@ -5,11 +5,9 @@ import io
 import zipfile
 from typing import Final
 
+from agent.files import Unreadable
+
 BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-
-class Unreadable(ValueError):
-    """An unreadable file. The message completes a sentence that begins with the file's name."""
 
 
 def decode(data: bytes) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +17,14 @@ from agent.markdown import escape
 from agent.retrying import retry
 from agent.safety.filters import get_person, get_safety_state
 from agent.senses.pictures import VISION, read_pictures
-from agent.senses.sent_files import TOO_LARGE, SentFileReader, UnusableFile
+from agent.files import FileReader
+from agent.senses.sent_files import (
+    TOO_LARGE,
+    UnusableFile,
+    read_sent_file,
+    render_pages,
+    to_data_url,
+)
 from agent.senses.speech import MAX_SECONDS, AudioServer, Transcript, read_aloud, transcribe_voice
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue
@@ -65,12 +72,12 @@ def media_handlers() -> list[AnyHandler]:
     """Return the handlers of pictures, PDF files and voice messages."""
     new = filters.UpdateType.MESSAGE
     return [
-        on_message(new & (PICTURES | REPLY_TO_PHOTO), partial(_answer_pictures, SentFileReader())),
+        on_message(new & (PICTURES | REPLY_TO_PHOTO), _answer_pictures),
         on_message(new & filters.VOICE, _answer_voice),
     ]
 
 
-async def _answer_pictures(reader: SentFileReader, update: Update, turn: ChatTurn) -> None:
+async def _answer_pictures(update: Update, turn: ChatTurn) -> None:
     """Answer a photo, an album, a PDF file, or a text that replies to a photo."""
     message = message_of(update)
     if not is_addressed(message):
@@ -93,36 +100,56 @@ async def _answer_pictures(reader: SentFileReader, update: Update, turn: ChatTur
         if VISION not in get_deps(run).models:  # there is none, or the budget is used up
             reply = await ask_agent(turn, text, run, history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
-        bot, catalogue = message.get_bot(), turn.repositories.wines
-        attachment = await _read_files(files, reader, bot, run, catalogue)
+        read = _FileDownloads(message.get_bot(), turn.services.resources.files, question.user_id)
+        attachment = await _read_files(files, read, run, turn.repositories.wines)
         reply = await ask_agent(turn, text, run, history, attachment)
         return replace(reply, attachment=attachment.model_dump_json())
 
     await turn.services.runner.run(turn, question, make_reply)
 
 
+@dataclass(frozen=True, slots=True)
+class _FileDownloads:
+    """Downloads the files of a user's message, and reads them in another process."""
+
+    bot: Bot
+    files: FileReader
+    user_id: int
+
+    async def read_picture(self, file: File) -> str:
+        """Return a picture as a data URL."""
+        # A photo has no type and a width. A document may lack a type too, and is no photo then.
+        is_photo = "mime_type" not in file and "width" in file
+        download = partial(_fetch, self.bot, file)
+        return await read_sent_file(
+            self.files, download, to_data_url, user_id=self.user_id, is_photo=is_photo
+        )
+
+    async def read_pages(self, pdf: File) -> tuple[list[str], int]:
+        """Return the first pages of a PDF file as data URLs, and the number of further pages."""
+        download = partial(_fetch, self.bot, pdf)
+        return await read_sent_file(self.files, download, render_pages, user_id=self.user_id)
+
+
 async def _read_files(
-    files: Sequence[File], reader: SentFileReader, bot: Bot, run: Run, catalogue: Catalogue
+    files: Sequence[File], downloads: _FileDownloads, run: Run, catalogue: Catalogue
 ) -> Attachment:
     """Return the contents of the first PDF file; without one, those of the pictures."""
-
-    async def fetch_picture(file: File) -> str:
-        is_photo = "mime_type" not in file  # Telegram gives photos no type
-        return await reader.to_data_url(await _fetch(bot, file), is_photo=is_photo)
 
     async def get_page(page: str) -> str:
         return page
 
     pdf = next((file for file in files if file.get("mime_type") == PDF), None)
     if pdf is None:
-        return await read_pictures([partial(fetch_picture, file) for file in files], run, catalogue)
+        pictures = [partial(downloads.read_picture, file) for file in files]
+        return await read_pictures(pictures, run, catalogue)
     try:
-        pages, omitted_count = await reader.render_pages(await _fetch(bot, pdf))
+        pages, omitted_count = await downloads.read_pages(pdf)
     except UnusableFile as error:
         log.info("A file was not read: %s", error)
         return Attachment(unread={"pictures_unread": 1})
-    downloads = [partial(get_page, page) for page in pages]
-    return await read_pictures(downloads, run, catalogue, left_out=omitted_count)
+    page_downloads = [partial(get_page, page) for page in pages]
+    return await read_pictures(page_downloads, run, catalogue, left_out=omitted_count)
 
 
 async def _answer_voice(update: Update, turn: ChatTurn) -> None:
@@ -186,18 +213,23 @@ def _format_lead(transcription: str) -> str:
     return f"_{translate('heard', words=words)}_" if words else ""
 
 
-async def _fetch(bot: Bot, file: File) -> bytes:
+async def _fetch(
+    bot: Bot, file: File, max_bytes: int = size_limits.FILE_BYTES
+) -> bytes | bytearray:
     """Return the content of a file that Telegram stores.
 
     Raises:
         UnusableFile: the file is too large, or cannot be downloaded.
     """
 
-    async def download() -> bytes:
+    async def download() -> bytearray:
         remote_file = await bot.get_file(str(file.get("file_id")))
-        if (remote_file.file_size or 0) > size_limits.FILE_BYTES:
+        if (remote_file.file_size or 0) > max_bytes:
             raise UnusableFile(TOO_LARGE)
-        return bytes(await remote_file.download_as_bytearray())
+        content = await remote_file.download_as_bytearray()
+        if len(content) > max_bytes:  # the size is an optional field
+            raise UnusableFile(TOO_LARGE)
+        return content
 
     def is_transient(error: Exception) -> bool:
         return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)

@@ -1,0 +1,218 @@
+"""Open files from outside: regular files only, each parsed in a process of its own.
+
+A hostile file may make its parser hang or exhaust the memory. So it is parsed in a new process
+with limits of time and memory and without the settings, and what comes back is validated.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import stat
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast, get_type_hints
+from weakref import WeakValueDictionary
+
+from pydantic import TypeAdapter, ValidationError
+
+R = TypeVar("R")
+
+PARSE_SECONDS: Final = 10
+"""Processor time for one file."""
+WALL_SECONDS: Final = 20.0
+"""Time for one file from the start of its process."""
+WAIT_SECONDS: Final = 60.0
+"""Time for one file of a user, with its download and the wait for the files of others."""
+MEMORY_BYTES: Final = 1_000_000_000
+"""Address space of a process; a picture of 50 megapixels needs some 600,000,000."""
+RESULT_BYTES: Final = 40_000_000
+PROCESSES: Final = 2
+"""Documents that are read at a time; photos, which Telegram has encoded, have as many places."""
+NICENESS: Final = 5
+CHILD_CODE: Final = "from agent.files import parse_in_this_process as run; run()"
+PASSED_ON: Final = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
+"""The only environment variables that a parser sees."""
+
+
+class Unreadable(ValueError):
+    """An unreadable file. The message completes a sentence that begins with the file's name."""
+
+
+class TooCostly(Unreadable):
+    """A file that needs more time or memory than it may have."""
+
+
+def read_regular_file(path: Path, max_bytes: int) -> bytes:
+    """Return the content of a file; a pipe or a device is not opened for reading.
+
+    Raises:
+        Unreadable: it is no regular file, too large, or cannot be read.
+    """
+    try:
+        # Without O_NONBLOCK, opening a pipe would wait for somebody who writes into it.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Unreadable("is not a file")
+            data = file.read(max_bytes + 1)
+            size = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror or error}") from error
+    if len(data) > max_bytes:
+        raise Unreadable(f"has {size:,} bytes, the limit is {max_bytes:,}; split it")
+    return data
+
+
+async def parse_in_process(parse: Callable[..., R], data: bytes | bytearray, *arguments: str) -> R:
+    """Return `parse(data, *arguments)`, run in a new process with limits.
+
+    `parse` must be a function of a module, with an annotation of what it returns.
+
+    Raises:
+        Unreadable: `parse` says so or fails.
+        TooCostly: it needs more time or memory, or returns more, than it may.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        CHILD_CODE,
+        f"{parse.__module__}:{parse.__name__}",
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=_child_environment(),
+    )
+    try:
+        async with asyncio.timeout(WALL_SECONDS):
+            output, _ = await asyncio.gather(_read_output(process), _write_input(process, data))
+            await process.wait()
+    except TimeoutError:
+        raise TooCostly(f"takes more than {WALL_SECONDS:g} s to read") from None
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    return _read_result(parse, process.returncode, output)
+
+
+def _child_environment() -> dict[str, str]:
+    """Return the environment of a parser: it finds our modules, and no secrets."""
+    known = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return known | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+async def _write_input(process: asyncio.subprocess.Process, data: bytes | bytearray) -> None:
+    assert process.stdin is not None  # noqa: S101 - it is a pipe
+    with suppress(BrokenPipeError, ConnectionResetError):  # it ended early
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _read_output(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stdout is not None  # noqa: S101 - it is a pipe
+    output = bytearray()
+    while part := await process.stdout.read(2**16):
+        output += part
+        if len(output) > RESULT_BYTES:
+            raise TooCostly(f"holds more than {RESULT_BYTES:,} bytes")
+    return bytes(output)
+
+
+def _read_result(parse: Callable[..., R], exit_code: int | None, output: bytes) -> R:
+    """Return the result in the output of a process, or raise what it says."""
+    status, _, content = output.partition(b"\n")
+    if exit_code == 0 and status == b"ok":
+        try:
+            return cast(R, _adapter(parse).validate_json(content))
+        except ValidationError:
+            raise Unreadable("was read into something that is not valid") from None
+    if exit_code == 0 and status == b"unreadable":
+        raise Unreadable(content.decode("utf-8", "replace"))
+    if exit_code == -signal.SIGXCPU:
+        raise TooCostly(f"takes more than {PARSE_SECONDS} s to read")
+    raise TooCostly(f"needs more than {MEMORY_BYTES:,} bytes of memory, or breaks its parser")
+
+
+def _adapter(parse: Callable[..., Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(get_type_hints(parse)["return"])
+
+
+def parse_in_this_process() -> None:
+    """Parse the standard input with the function that the arguments name, and print the result."""
+    output = os.dup(1)
+    os.dup2(2, 1)  # a parser may print
+    _limit_this_process()
+    name, *arguments = sys.argv[1:]
+    with os.fdopen(output, "wb") as file:
+        file.write(_parse_to_bytes(name, arguments))
+
+
+def _limit_this_process() -> None:
+    """Limit the memory and the time of this process."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415 - not on every platform
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (PARSE_SECONDS, PARSE_SECONDS + 1))
+        signal.alarm(int(WALL_SECONDS) + 2)  # needed if the parent process dies
+        os.nice(NICENESS)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    logging.disable()
+
+
+def _parse_to_bytes(name: str, arguments: Sequence[str]) -> bytes:
+    """Return the status and the result of a parser, one line each."""
+    module, _, function = name.partition(":")
+    parse = getattr(import_module(module), function)
+    data = sys.stdin.buffer.read()
+    try:
+        return b"ok\n" + _adapter(parse).dump_json(parse(data, *arguments))
+    except Unreadable as error:
+        return b"unreadable\n" + str(error).encode("utf-8", "replace")
+    except MemoryError:
+        raise
+    except Exception as error:  # parsers raise errors of any type for hostile files
+        return f"unreadable\nis damaged ({type(error).__name__})".encode()
+
+
+class FileReader:
+    """Reads the files of users: few at a time, and one document of a user.
+
+    Photos have places of their own, so that nobody's documents delay the photos of others.
+    """
+
+    def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._wait_seconds = wait_seconds
+        self._documents = asyncio.Semaphore(PROCESSES)
+        self._photos = asyncio.Semaphore(PROCESSES)
+        self._of_users: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+
+    async def read(
+        self,
+        download: Callable[[], Awaitable[bytes | bytearray]],
+        parse: Callable[..., R],
+        *,
+        user_id: int,
+        is_photo: bool = False,
+    ) -> R:
+        """Download a file and return what `parse_in_process` makes of it.
+
+        Raises:
+            Unreadable: see `parse_in_process`.
+            TooCostly: it takes too long, with the download and the wait for other files.
+        """
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                if is_photo:
+                    async with self._photos:
+                        return await parse_in_process(parse, await download())
+                lock = self._of_users.setdefault(user_id, asyncio.Lock())
+                async with lock, self._documents:
+                    return await parse_in_process(parse, await download())
+        except TimeoutError:
+            raise TooCostly(f"could not be read in {self._wait_seconds:g} s") from None
