@@ -22,9 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 R = TypeVar("R")
 
 PARSE_SECONDS: Final = 10
-"""Processor time for one file."""
-WALL_SECONDS: Final = 20.0
-"""Time for one file from the start of its process."""
+"""Processor time for one file of a user; other files may have more."""
 WAIT_SECONDS: Final = 60.0
 """Time for one file of a user, with its download and the wait for the files of others."""
 MEMORY_BYTES: Final = 1_000_000_000
@@ -66,7 +64,12 @@ def read_regular_file(path: Path, max_bytes: int) -> bytes:
     return data
 
 
-async def parse_in_process(parse: Callable[..., R], data: bytes | bytearray, *arguments: str) -> R:
+async def parse_in_process(
+    parse: Callable[..., R],
+    data: bytes,
+    *arguments: str,
+    seconds: int = PARSE_SECONDS,
+) -> R:
     """Return `parse(data, *arguments)`, run in a new process with limits.
 
     `parse` must be a function of a module, with an annotation of what it returns.
@@ -79,6 +82,7 @@ async def parse_in_process(parse: Callable[..., R], data: bytes | bytearray, *ar
         sys.executable,
         "-c",
         CHILD_CODE,
+        str(seconds),
         f"{parse.__module__}:{parse.__name__}",
         *arguments,
         stdin=asyncio.subprocess.PIPE,
@@ -87,16 +91,20 @@ async def parse_in_process(parse: Callable[..., R], data: bytes | bytearray, *ar
         env=_child_environment(),
     )
     try:
-        async with asyncio.timeout(WALL_SECONDS):
+        async with asyncio.timeout(2 * seconds):  # the machine may be busy
             output, _ = await asyncio.gather(_read_output(process), _write_input(process, data))
             await process.wait()
     except TimeoutError:
-        raise TooCostly(f"takes more than {WALL_SECONDS:g} s to read") from None
+        raise TooCostly(f"takes more than {2 * seconds} s to read") from None
     finally:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    return _read_result(parse, process.returncode, output)
+    if process.returncode == -signal.SIGXCPU:
+        raise TooCostly(f"takes more than {seconds} s to read")
+    if process.returncode != 0:
+        raise TooCostly(f"needs more than {MEMORY_BYTES:,} bytes of memory, or breaks its parser")
+    return _read_result(parse, output)
 
 
 def _child_environment() -> dict[str, str]:
@@ -105,7 +113,7 @@ def _child_environment() -> dict[str, str]:
     return known | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-async def _write_input(process: asyncio.subprocess.Process, data: bytes | bytearray) -> None:
+async def _write_input(process: asyncio.subprocess.Process, data: bytes) -> None:
     assert process.stdin is not None  # noqa: S101 - it is a pipe
     with suppress(BrokenPipeError, ConnectionResetError):  # it ended early
         process.stdin.write(data)
@@ -123,19 +131,15 @@ async def _read_output(process: asyncio.subprocess.Process) -> bytes:
     return bytes(output)
 
 
-def _read_result(parse: Callable[..., R], exit_code: int | None, output: bytes) -> R:
+def _read_result(parse: Callable[..., R], output: bytes) -> R:
     """Return the result in the output of a process, or raise what it says."""
     status, _, content = output.partition(b"\n")
-    if exit_code == 0 and status == b"ok":
-        try:
-            return cast(R, _adapter(parse).validate_json(content))
-        except ValidationError:
-            raise Unreadable("was read into something that is not valid") from None
-    if exit_code == 0 and status == b"unreadable":
+    if status != b"ok":
         raise Unreadable(content.decode("utf-8", "replace"))
-    if exit_code == -signal.SIGXCPU:
-        raise TooCostly(f"takes more than {PARSE_SECONDS} s to read")
-    raise TooCostly(f"needs more than {MEMORY_BYTES:,} bytes of memory, or breaks its parser")
+    try:
+        return cast(R, _adapter(parse).validate_json(content))
+    except ValidationError:
+        raise Unreadable("was read into something that is not valid") from None
 
 
 def _adapter(parse: Callable[..., Any]) -> TypeAdapter[Any]:
@@ -146,20 +150,20 @@ def parse_in_this_process() -> None:
     """Parse the standard input with the function that the arguments name, and print the result."""
     output = os.dup(1)
     os.dup2(2, 1)  # a parser may print
-    _limit_this_process()
-    name, *arguments = sys.argv[1:]
+    seconds, name, *arguments = sys.argv[1:]
+    _limit_this_process(int(seconds))
     with os.fdopen(output, "wb") as file:
         file.write(_parse_to_bytes(name, arguments))
 
 
-def _limit_this_process() -> None:
+def _limit_this_process(seconds: int) -> None:
     """Limit the memory and the time of this process."""
     with suppress(ImportError, ValueError, OSError):
         import resource  # noqa: PLC0415 - not on every platform
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-        resource.setrlimit(resource.RLIMIT_CPU, (PARSE_SECONDS, PARSE_SECONDS + 1))
-        signal.alarm(int(WALL_SECONDS) + 2)  # needed if the parent process dies
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        signal.alarm(2 * seconds + 2)  # needed if the parent process dies
         os.nice(NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     logging.disable()
@@ -194,7 +198,7 @@ class FileReader:
 
     async def read(
         self,
-        download: Callable[[], Awaitable[bytes | bytearray]],
+        download: Callable[[], Awaitable[bytes]],
         parse: Callable[..., R],
         *,
         user_id: int,

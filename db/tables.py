@@ -3,11 +3,19 @@
 import codecs
 import io
 import zipfile
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 from agent.files import Unreadable
 
+Row = TypeVar("Row", bound=Sequence[Any])
+
 BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MAX_ROWS: Final = 100_000
+MAX_COLUMNS: Final = 1_000
+MAX_CELLS: Final = 3_000_000
+MAX_UNPACKED_BYTES: Final = 200_000_000
+"""The size of a workbook without its compression."""
 
 
 def decode(data: bytes) -> tuple[str, str]:
@@ -38,15 +46,41 @@ def read_sheets(data: bytes) -> dict[str, list[list[str]]]:
     from openpyxl import load_workbook  # noqa: PLC0415 - slow
 
     try:
+        _check_unpacked_size(data)
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         return {
             sheet.title: [
                 ["" if cell is None else str(cell) for cell in row]
-                for row in sheet.iter_rows(values_only=True)
+                for row in take_rows(sheet.iter_rows(values_only=True))
             ]
             for sheet in book.worksheets
             if sheet.sheet_state == "visible"
         }
+    except Unreadable:
+        raise
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         reason = f"is damaged, or no workbook ({type(error).__name__})"
         raise Unreadable(reason) from None
+
+
+def take_rows(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows of a table.
+
+    Raises:
+        Unreadable: it has too many rows, columns or cells.
+    """
+    cell_count = 0
+    for number, row in enumerate(rows, start=1):
+        cell_count += len(row)
+        if len(row) > MAX_COLUMNS:
+            raise Unreadable(f"has over {MAX_COLUMNS:,} columns in row {number:,}")
+        if number > MAX_ROWS or cell_count > MAX_CELLS:
+            raise Unreadable(f"has over {MAX_ROWS:,} rows or {MAX_CELLS:,} cells; split it")
+        yield row
+
+
+def _check_unpacked_size(data: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > MAX_UNPACKED_BYTES:
+        raise Unreadable(f"has over {MAX_UNPACKED_BYTES:,} bytes when unpacked")

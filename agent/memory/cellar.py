@@ -1,6 +1,6 @@
 """A user's cellar: parse and change its items, say when to drink them, format them as text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Literal
 
 from agent.fallback.searching import wine_from_name
@@ -17,11 +17,13 @@ from agent.sommelier.wine import (
     parse_currency,
 )
 from agent.text import pattern
-from agent.turn import CellarItem, Fact
+from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Fact
 
 MAX_BOTTLES: Final = 999
 """The maximum count of one wine in one change."""
 MAX_NAME_CHARS: Final = 120
+MAX_SHOWN_ITEMS: Final = 100
+"""The most wines of a cellar that one message lists."""
 YEARS: Final = range(1900, 2101)
 UNKNOWN_WINDOW_END: Final = 9999
 """The year by which a wine without a known drinking window is sorted, after all others."""
@@ -81,6 +83,17 @@ def to_wine(item: CellarItem) -> Wine:
     return Wine.model_validate(fields)
 
 
+def find_items_with_room(
+    new: Sequence[CellarItem], stored: Collection[CellarItem]
+) -> list[CellarItem]:
+    """Return the new items that fit beside the stored ones, those of known wines in any case."""
+    known = {item.key for item in stored}
+    room = max(0, MAX_CELLAR_ITEMS - len(known))
+    unknown = [item.key for item in new if item.key not in known]
+    fitting = known.union(unknown[:room])
+    return [item for item in new if item.key in fitting]
+
+
 def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
     """Return the items with a count above 0."""
     return [item for item in items if item.count]
@@ -130,8 +143,12 @@ def reminder_fact(item: CellarItem, year: int) -> Fact:
 
 
 def format_items(items: Iterable[CellarItem], year: int, heading: str) -> str:
-    """Return a heading and a line of Markdown for each item."""
-    return "\n".join([heading, *(_format_item(item, year) for item in items)])
+    """Return a heading and a line of Markdown for each item, for the first ones if many."""
+    listed = list(items)
+    lines = [_format_item(item, year) for item in listed[:MAX_SHOWN_ITEMS]]
+    if len(listed) > MAX_SHOWN_ITEMS:
+        lines.append(translate("cellar_more", count=str(len(listed) - MAX_SHOWN_ITEMS)))
+    return "\n".join([heading, *lines])
 
 
 def format_cellar(items: Iterable[CellarItem], year: int) -> str:

@@ -7,6 +7,7 @@ lists the change below its text, with a button that undoes it. In texts for the 
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Annotated, Any, Final, Literal
 from zlib import crc32
 
@@ -194,16 +195,17 @@ async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     # List hated wines, too. Allergens come from the safety state, so they still apply.
     person_without_facts = replace(person, facts=())
     owned = ((item, to_wine(item)) for item in items_in_stock(person.bottles))
-    suitable = [(item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts)]
+    allowed = ((item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts))
+    suitable = list(islice(allowed, MAX_LISTED_ITEMS))
     if not suitable:
         message = "the guest's cellar holds no bottles that they may drink"
         raise ToolError(f"{message}; search_wines finds wines for sale")
     records = [
         wine_record(wine)
         | {"bottles": item.count, "usually_best": find_drinking_window(item), "note": item.note}
-        for item, wine in suitable[:MAX_LISTED_ITEMS]
+        for item, wine in suitable
     ]
-    sources = wines_by_id(wine for _, wine in suitable[:MAX_LISTED_ITEMS])
+    sources = wines_by_id(wine for _, wine in suitable)
     return ToolOutput({"owned_by_the_guest": records}, sources)
 
 

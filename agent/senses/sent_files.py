@@ -29,7 +29,7 @@ class UnusableFile(Unreadable):
 
 async def read_sent_file(
     files: FileReader,
-    download: Callable[[], Awaitable[bytes | bytearray]],
+    download: Callable[[], Awaitable[bytes]],
     convert: Callable[[bytes], R],
     *,
     user_id: int,

@@ -1,5 +1,6 @@
 """`sommelier wines` and `sommelier documents`: fill and search the catalogue and the documents."""
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
@@ -31,7 +32,7 @@ from db.wines.lists import (
     CatalogueFile,
     CatalogueFileError,
     Problem,
-    read_catalogue,
+    read_catalogue_safely,
 )
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ def import_wines(
     settings = open_settings()
     is_interactive = sys.stdin.isatty() and not yes
     try:
-        catalogue = read_catalogue(file)
+        catalogue = asyncio.run(read_catalogue_safely(file))
     except CatalogueFileError as error:
         _refuse(file, error.problems)
     if catalogue.problems and not (yes or dry_run or is_interactive):

@@ -12,12 +12,12 @@ from telegram.ext import filters
 
 from agent import size_limits
 from agent.engine.run import Run
+from agent.files import FileReader
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.retrying import retry
 from agent.safety.filters import get_person, get_safety_state
 from agent.senses.pictures import VISION, read_pictures
-from agent.files import FileReader
 from agent.senses.sent_files import (
     TOO_LARGE,
     UnusableFile,
@@ -100,7 +100,7 @@ async def _answer_pictures(update: Update, turn: ChatTurn) -> None:
         if VISION not in get_deps(run).models:  # there is none, or the budget is used up
             reply = await ask_agent(turn, text, run, history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
-        read = _FileDownloads(message.get_bot(), turn.services.resources.files, question.user_id)
+        read = _FileDownloads(message.get_bot(), turn.services.resources.files, turn.user_id)
         attachment = await _read_files(files, read, run, turn.repositories.wines)
         reply = await ask_agent(turn, text, run, history, attachment)
         return replace(reply, attachment=attachment.model_dump_json())
@@ -120,14 +120,14 @@ class _FileDownloads:
         """Return a picture as a data URL."""
         # A photo has no type and a width. A document may lack a type too, and is no photo then.
         is_photo = "mime_type" not in file and "width" in file
-        download = partial(_fetch, self.bot, file)
+        download = partial(fetch_file, self.bot, file)
         return await read_sent_file(
             self.files, download, to_data_url, user_id=self.user_id, is_photo=is_photo
         )
 
     async def read_pages(self, pdf: File) -> tuple[list[str], int]:
         """Return the first pages of a PDF file as data URLs, and the number of further pages."""
-        download = partial(_fetch, self.bot, pdf)
+        download = partial(fetch_file, self.bot, pdf)
         return await read_sent_file(self.files, download, render_pages, user_id=self.user_id)
 
 
@@ -164,7 +164,7 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
         turn.reply(translate(problem, seconds=str(MAX_SECONDS)))
         return
     history = await load_history(turn, id_of_replied_answer(message))
-    download = partial(_fetch, message.get_bot(), voice)
+    download = partial(fetch_file, message.get_bot(), voice)
 
     async def transcribe(run: Run) -> str:
         nonlocal transcript
@@ -213,23 +213,21 @@ def _format_lead(transcription: str) -> str:
     return f"_{translate('heard', words=words)}_" if words else ""
 
 
-async def _fetch(
-    bot: Bot, file: File, max_bytes: int = size_limits.FILE_BYTES
-) -> bytes | bytearray:
+async def fetch_file(bot: Bot, file: File, max_bytes: int = size_limits.FILE_BYTES) -> bytes:
     """Return the content of a file that Telegram stores.
 
     Raises:
         UnusableFile: the file is too large, or cannot be downloaded.
     """
 
-    async def download() -> bytearray:
+    async def download() -> bytes:
         remote_file = await bot.get_file(str(file.get("file_id")))
         if (remote_file.file_size or 0) > max_bytes:
             raise UnusableFile(TOO_LARGE)
         content = await remote_file.download_as_bytearray()
         if len(content) > max_bytes:  # the size is an optional field
             raise UnusableFile(TOO_LARGE)
-        return content
+        return bytes(content)
 
     def is_transient(error: Exception) -> bool:
         return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)

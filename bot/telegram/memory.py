@@ -8,15 +8,18 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from zlib import crc32
 
 from telegram import Update
 from telegram.ext import filters
 
+from agent.files import Unreadable
 from agent.i18n import translate, use_language
 from agent.memory.cellar import (
     find_due_items,
+    find_items_with_room,
     format_cellar,
     format_items,
     items_in_stock,
@@ -42,12 +45,21 @@ from agent.memory.taste import (
 from agent.memory.tools import format_change
 from agent.safety.filters import format_taste, get_liked_by_ratings
 from agent.sommelier.wine import CELLAR_PREFIX
-from agent.turn import STATED_KINDS, CellarItem, Change, Fact, Person, get_chosen_settings
+from agent.turn import (
+    MAX_CELLAR_ITEMS,
+    STATED_KINDS,
+    CellarItem,
+    Change,
+    Fact,
+    Person,
+    get_chosen_settings,
+)
 from bot.telegram.answer_buttons import undo_button
 from bot.telegram.buttons import acknowledge, claim_once, parse_id, remove_buttons, split_data
 from bot.telegram.chat import ChatTurn
 from bot.telegram.conversation import AnyHandler, on_command, on_message, on_press
 from bot.telegram.language import language_from_settings
+from bot.telegram.media import fetch_file
 from bot.telegram.messages import message_of, press_of, text_after_command
 from bot.telegram.sender import Button, ButtonRows, build_messages
 from bot.turn import Destination
@@ -121,7 +133,7 @@ async def _show_or_change_cellar(update: Update, turn: ChatTurn) -> None:
         await _remove_bottles(turn, bottles, line)
     else:
         hint = f"\n\n{translate('cellar_hint')}" if items_in_stock(bottles) else ""
-        text = format_cellar(bottles, datetime.now(UTC).year)
+        text = await asyncio.to_thread(format_cellar, bottles, datetime.now(UTC).year)
         turn.reply(text + hint)
 
 
@@ -164,19 +176,24 @@ async def _import_cellar(update: Update, turn: ChatTurn) -> None:
     """Add the bottles of a CSV file to the cellar of the user who sent it."""
     document = message_of(update).document
     assert document is not None  # noqa: S101 - the handler lets nothing else through
-    bottles, skipped_count = list[CellarItem](), 0
-    if (document.file_size or 0) <= MAX_FILE_BYTES:
-        file = await document.get_file()
-        content = bytes(await file.download_as_bytearray())
-        with suppress(ValueError):
-            bottles, skipped_count = await asyncio.to_thread(read_cellar, content)
-    if not bottles:
+    download = partial(fetch_file, update.get_bot(), document.to_dict(), MAX_FILE_BYTES)
+    items, skipped_count = list[CellarItem](), 0
+    with suppress(Unreadable):
+        items, skipped_count = await turn.services.resources.files.read(
+            download, read_cellar, user_id=turn.user_id
+        )
+    if not items:
         turn.reply(translate("cellar_unreadable"))
         return
-    count, wines = sum(item.count for item in bottles), len(bottles)
+    stored = await turn.repositories.memory.list_bottles(turn.user_id)
+    fitting = find_items_with_room(items, stored)
+    count, wines = sum(item.count for item in fitting), len(fitting)
     text = translate("cellar_imported", count=str(count), wines=str(wines), left=str(skipped_count))
+    if left_out := len(items) - len(fitting):
+        full = translate("cellar_full", limit=str(MAX_CELLAR_ITEMS), left=str(left_out))
+        text = f"{text}\n\n{full}"
     turn.reply(text, undo_button(turn.id))
-    turn.change_memory(bottles=tuple(bottles), undo_id=turn.id)
+    turn.change_memory(bottles=tuple(fitting), undo_id=turn.id)
 
 
 async def _store_and_confirm(turn: ChatTurn, **fields: Any) -> None:
@@ -223,7 +240,7 @@ async def send_reminders(
         # Data that the user deletes from now on must not come back with the reminder.
         fence = Fence(accepted_at=datetime.now(UTC), user=trace_hash("user", user_id))
         bottles, facts = await memory.list_bottles(user_id), await memory.list_facts(user_id)
-        due_items = find_due_items(bottles, facts, now.year)
+        due_items = await asyncio.to_thread(find_due_items, bottles, facts, now.year)
         if not due_items:
             continue
         with use_language(language_from_settings(get_chosen_settings(facts))):

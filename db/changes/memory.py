@@ -1,6 +1,6 @@
 """Changes of what is remembered of a user: facts, bottles, concerns."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import strip_unstorable
-from agent.turn import CellarItem, Change, Fact
+from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Change, Fact
 from db.changes.base import StoredChange, Transaction
 from db.models import BottleRow, FactRow, MessageRow, upsert
 
@@ -135,8 +135,7 @@ async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
         value, said = strip_unstorable(fact.value), strip_unstorable(fact.original_text)
         row = FactRow(user_id=change.user_id, kind=fact.kind, value=value, said=said, at=now)
         await upsert(session, row)
-    for bottles in change.bottles:
-        await _add_bottles(session, change.user_id, bottles, now)
+    await _add_bottles(session, change.user_id, change.bottles, now)
     if change.undo_id:
         undo = FactRow(user_id=change.user_id, kind=UNDO, value=str(change.undo_id), at=now)
         undo.said = strip_unstorable(CHANGE.dump_json(change).decode())
@@ -160,21 +159,35 @@ async def _pop_undoable(session: AsyncSession, user_id: int, undo_id: int) -> Ch
 
 
 async def _add_bottles(
-    session: AsyncSession, user_id: int, bottles: CellarItem, now: datetime
+    session: AsyncSession, user_id: int, items: Sequence[CellarItem], now: datetime
 ) -> None:
-    """Add bottles of a wine, or remove them if the count is negative; never store less than 0."""
-    key = strip_unstorable(bottles.key)
-    is_this = (BottleRow.user_id == user_id) & (BottleRow.key == key)
-    row = await session.scalar(select(BottleRow).where(is_this))
-    row = row or BottleRow(user_id=user_id, key=key, count=0, wine={}, note="")
-    session.add(row)
-    wine = {**(bottles.wine or row.wine)}
-    if "price" not in bottles.wine:  # bottles without a price keep the stored one
+    """Add the bottles of items, or remove them where the count is negative.
+
+    New wines beyond `MAX_CELLAR_ITEMS` are left out.
+    """
+    if not items:
+        return
+    owned = await session.scalars(select(BottleRow).where(BottleRow.user_id == user_id))
+    rows = {row.key: row for row in owned}
+    for item in items:
+        key = strip_unstorable(item.key)
+        if key not in rows:
+            if len(rows) >= MAX_CELLAR_ITEMS:
+                continue
+            rows[key] = BottleRow(user_id=user_id, key=key, count=0, wine={}, note="")
+            session.add(rows[key])
+        _change_bottles(rows[key], item, now)
+    await session.flush()
+
+
+def _change_bottles(row: BottleRow, item: CellarItem, now: datetime) -> None:
+    """Take what is known of an item, and its count, which is never stored below 0."""
+    wine = {**(item.wine or row.wine)}
+    if "price" not in item.wine:  # bottles without a price keep the stored one
         wine |= {name: row.wine[name] for name in ("price", "currency") if name in row.wine}
     row.wine = wine
-    row.drink_from = bottles.drink_from or row.drink_from
-    row.drink_until = bottles.drink_until or row.drink_until
-    row.note = strip_unstorable(bottles.note) or row.note
-    row.count = max(0, row.count + bottles.count)
+    row.drink_from = item.drink_from or row.drink_from
+    row.drink_until = item.drink_until or row.drink_until
+    row.note = strip_unstorable(item.note) or row.note
+    row.count = max(0, row.count + item.count)
     row.at = now
-    await session.flush()

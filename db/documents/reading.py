@@ -26,9 +26,10 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from agent import size_limits
+from agent.files import Unreadable, read_regular_file
 from agent.text import compose, pattern, strip_unstorable
 from db.documents.chunking import BLANK_LINE, Block, Section, outline
-from db.tables import Unreadable, decode, read_sheets
+from db.tables import decode, read_sheets, take_rows
 
 MAX_FILE_BYTES: Final = 20_000_000
 INDEX_VERSION: Final = 7
@@ -87,15 +88,7 @@ def read_bytes(file: Path) -> bytes:
     """
     if file.suffix.lower() not in KINDS:
         raise Unreadable(f"is not {SUPPORTED}")
-    try:
-        if not file.is_file():
-            raise Unreadable("is not a file")
-        size = file.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise Unreadable(f"has {size:,} bytes, the limit is {MAX_FILE_BYTES:,}; split it")
-        return file.read_bytes()
-    except OSError as error:
-        raise Unreadable(f"cannot be read: {error.strerror or error}") from error
+    return read_regular_file(file, MAX_FILE_BYTES)
 
 
 def read_document(data: bytes, path: str) -> Document:
@@ -339,7 +332,7 @@ def read_csv(data: bytes) -> Content:
     except csv.Error:
         dialect = csv.excel
     rows = csv.reader(io.StringIO(text, newline=""), dialect)
-    return Content(map(Block, _table_parts(rows)), note=note)
+    return Content(map(Block, _table_parts(take_rows(rows))), note=note)
 
 
 def read_xlsx(data: bytes) -> Content:

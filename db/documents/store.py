@@ -21,18 +21,20 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.embedding import Embedder, EmbeddingError
 from agent.documents.passages import Chunk
+from agent.files import Unreadable, parse_in_process
 from agent.text import strip_unstorable
 from db.documents.chunking import Section, chunk
 from db.documents.reading import Document, content_hash, read_bytes, read_document
 from db.engine import SqlRepository, count_changed
 from db.models import ChunkRow, DocumentRow, to_record
-from db.tables import Unreadable
 
 if TYPE_CHECKING:
     from db.documents.finding import ChunkIndex
 
 SaveResult = Literal["added", "updated", "unchanged"]
 
+READ_SECONDS: Final = 60
+"""Processor time for reading one document; the longest books need 20."""
 CANDIDATES: Final = 50
 """The number of best chunks from which a search chooses."""
 MAX_PER_DOCUMENT: Final = 3
@@ -256,7 +258,7 @@ async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddRe
             if content_hash(data) == hashes.get(path):
                 report.unchanged.append(path)
                 continue
-            document = await asyncio.to_thread(read_document, data, path)
+            document = await parse_in_process(read_document, data, path, seconds=READ_SECONDS)
         except Unreadable as error:
             report.problems.append(f"{path} {error}")
             continue
@@ -296,7 +298,11 @@ def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
         for parent, folders, names in os.walk(path, onerror=report):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
             for file in (Path(parent) / name for name in sorted(names) if name[0] != "."):
-                files.setdefault(_stored_path(path.resolve().name / file.relative_to(path)), file)
+                stored = _stored_path(path.resolve().name / file.relative_to(path))
+                if file.resolve().is_relative_to(path.resolve()):
+                    files.setdefault(stored, file)
+                else:
+                    problems.append(f"{stored} is a link that leaves the folder; copy the file")
     return files
 
 

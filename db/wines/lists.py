@@ -4,6 +4,7 @@ The known column names and cell values are in `lists.toml`: in the languages of 
 common programs export them. They include the format of `docs/wines-and-documents.md`.
 """
 
+import asyncio
 import csv
 import io
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from agent.files import Unreadable, parse_in_process, read_regular_file
 from agent.markdown import strip_invisible
 from agent.memory.cellar import YEARS, guess_wine, to_cellar_item
 from agent.sommelier.wine import (
@@ -36,9 +38,9 @@ from agent.sommelier.wine import (
     synonyms,
 )
 from agent.tables import read_toml
-from agent.text import pattern
+from agent.text import cut, pattern
 from agent.turn import CellarItem
-from db.tables import Unreadable, decode, read_sheets
+from db.tables import decode, read_sheets, take_rows
 
 MAX_SHOWN_PROBLEMS: Final = 20
 DELIMITERS: Final = ",;\t|"
@@ -70,6 +72,10 @@ CELLAR_FIELDS: Final = tuple(
 GUESSED_FIELDS: Final = ("grapes", "body", "tannin", "acidity")
 """Fields that can be guessed from the name of a wine."""
 MAX_CELLAR_ROWS: Final = 5000
+MAX_LIST_BYTES: Final = 50_000_000
+MAX_CELL_CHARS: Final = 5_000
+READ_SECONDS: Final = 120
+"""Processor time for the list of a shop; 20,000 wines need some 40."""
 
 Row = tuple[int, list[str]]
 """A line number and the cells."""
@@ -84,7 +90,7 @@ class Problem:
     column: str = ""
 
 
-class CatalogueFileError(ValueError):
+class CatalogueFileError(Unreadable):
     """A file that was not imported; `problems` are the reasons."""
 
     def __init__(self, *problems: Problem) -> None:
@@ -119,13 +125,46 @@ def read_catalogue(path: Path) -> CatalogueFile:
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
     """
+    return parse_catalogue(_read_bytes(path), _source_of(path))
+
+
+async def read_catalogue_safely(path: Path) -> CatalogueFile:
+    """Return the wines of a file from outside, which is parsed in a process with limits.
+
+    Raises:
+        CatalogueFileError: the file cannot be read, or is not a wine list.
+    """
+    data = await asyncio.to_thread(_read_bytes, path)
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CatalogueFileError(Problem(f"cannot be read: {error.strerror or error}")) from None
-    # Versions of a list share its name without numbers: "List 2026-10.csv" becomes "list".
+        read = await parse_in_process(
+            parse_or_list_problems, data, _source_of(path), seconds=READ_SECONDS
+        )
+    except Unreadable as error:
+        raise CatalogueFileError(Problem(str(error))) from None
+    if isinstance(read, CatalogueFile):
+        return read
+    raise CatalogueFileError(*read)
+
+
+def parse_or_list_problems(data: bytes, source: str) -> CatalogueFile | list[Problem]:
+    """Return the wines of a file, or why it is not a wine list."""
+    try:
+        return parse_catalogue(data, source)
+    except CatalogueFileError as error:
+        return list(error.problems)
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return read_regular_file(path, MAX_LIST_BYTES)
+    except Unreadable as error:
+        raise CatalogueFileError(Problem(str(error))) from None
+
+
+def _source_of(path: Path) -> str:
+    """Return the name that versions of a list share: that of "List 2026-10.csv" is "list"."""
     words = [word for word in normalize(path.stem).split() if not any(map(str.isdigit, word))]
-    return parse_catalogue(data, " ".join(words) or path.stem)
+    return " ".join(words) or path.stem
 
 
 def parse_catalogue(data: bytes, source: str = "") -> CatalogueFile:
@@ -235,7 +274,7 @@ def _read_table(data: bytes) -> tuple[list[str], list[Row], str]:
     _, header_row = _find_header(cells for _, cells in rows)
     titles = [title.strip("\ufeff \t") for title in rows[header_row][1]] if rows else []
     table = [
-        (line, [" ".join(strip_invisible(cell).split()) for cell in cells])
+        (line, [" ".join(strip_invisible(cut(cell, MAX_CELL_CHARS)).split()) for cell in cells])
         for line, cells in rows[header_row + 1 :]
         if any(cell.strip() for cell in cells)
     ]
@@ -255,7 +294,7 @@ def _parse_csv(text: str, delimiter: str) -> list[Row]:
     """Return the rows of a CSV file with the numbers of their last lines."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        return [(reader.line_num, row) for row in reader]
+        return [(reader.line_num, row) for row in take_rows(reader)]
     except csv.Error as error:
         raise CatalogueFileError(Problem(f"is not CSV: {error}", reader.line_num)) from None
 

@@ -7,13 +7,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SET_LIMITS = """
 import resource
-resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds}))
-resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))
+resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, -1))
+resource.setrlimit(resource.RLIMIT_AS, ({memory}, -1))
 """
 
 
 def run_with_limits(code: str, *, cpu_seconds: int = 10, megabytes: int = 1_000) -> str:
-    """Return what `code` prints; fail if it needs more time or memory, or fails."""
+    """Return what `code` prints; fail if it needs more time or memory, or fails.
+
+    The processes that it starts may set limits of their own.
+    """
     limits = SET_LIMITS.format(seconds=cpu_seconds, memory=megabytes * 1_000_000)
     ran = subprocess.run(
         [sys.executable, "-c", limits + code], cwd=ROOT, capture_output=True, text=True, check=False

@@ -73,7 +73,11 @@ async def test_unreadable_files_are_reported_and_others_are_added(
     report = await add_documents(store, [folder, Path("gone.md"), Path("gone")])
     assert len(report.added) == 3
     unread = ("a.pdf is broken", "b.bin is not", "big.txt has", f"{'n' * 250}/")
-    begins = [*(f"cellar notes/{file}" for file in unread), "gone.md is not", "gone is not"]
+    begins = [
+        *(f"cellar notes/{file}" for file in unread),
+        "gone.md cannot be read: No",
+        "gone is not",
+    ]
     assert len(report.problems) == len(begins)
     assert all(map(str.startswith, report.problems, begins))
     (note,) = report.notes

@@ -1,22 +1,24 @@
 """Reading files of every kind, whole and damaged."""
 
-import asyncio
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from PIL import Image
 
 from agent import size_limits
-from agent.senses.sent_files import SentFileReader, UnusableFile
+from agent.files import FileReader, Unreadable
+from agent.senses.sent_files import UnusableFile, read_sent_file, render_pages, to_data_url
 from db.documents import reading
 from db.documents.chunking import Section
 from db.documents.reading import Document, read_bytes, read_document
-from db.tables import Unreadable
 from tests.files import PICTURE, at, docx, encrypted_pdf, epub, pdf, xlsx
 from tests.pictures import drawn, saved
+
+T = TypeVar("T")
 
 RUSSIAN = "Красное вино из винограда Саперави выдерживают в дубовых бочках двенадцать месяцев."
 LEFT = ("The lees are the dead yeast", "that sinks to the bottom of", "the tank in the winter.")
@@ -180,30 +182,19 @@ def test_files_over_a_limit_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
         read_bytes(tmp_path / "pipe.txt")
 
 
-async def test_a_picture_that_takes_for_ever_does_not_delay_photos() -> None:
-    whole = saved(Image.new("L", (7000, 7000), 128), "JPEG", progressive=True)
-    head, *scans = whole.split(scan := b"\xff\xda")
-    endless = scan.join([head, *scans[:-1], *[min(scans[:-1], key=len)] * 5000, scans[-1]])
-    files = SentFileReader(seconds=1)
-    hostile, stopped = (
-        asyncio.create_task(files.to_data_url(endless, is_photo=False)) for _ in range(2)
-    )
-    assert (await files.to_data_url(drawn(["Chablis"]), is_photo=True)).startswith(
-        "data:image/jpeg"
-    )
-    assert not hostile.done()
-    stopped.cancel()
-    with pytest.raises(UnusableFile, match="too_large"):
-        await hostile
-    with pytest.raises(asyncio.CancelledError):
-        await stopped
+async def read(data: bytes, convert: Callable[[bytes], T], *, is_photo: bool = False) -> T:
+    async def download() -> bytes:
+        return data
+
+    return await read_sent_file(FileReader(), download, convert, user_id=1, is_photo=is_photo)
 
 
 async def test_sent_files_are_converted_or_refused() -> None:
-    files = SentFileReader()
     large = saved(Image.new("1", (5000, 5000)), "PNG")
-    assert (await files.to_data_url(large, is_photo=False)).startswith("data:image/jpeg")
-    pages, more = await files.render_pages(pdf(*["Wine"] * 9))
+    assert (await read(large, to_data_url)).startswith("data:image/jpeg")
+    photo = await read(drawn(["Chablis"]), to_data_url, is_photo=True)
+    assert photo.startswith("data:image/jpeg")
+    pages, more = await read(pdf(*["Wine"] * 9), render_pages)
     assert (len(pages), more) == (size_limits.IMAGES, 1)
     with pytest.raises(UnusableFile, match="no_picture"):
-        await files.render_pages(b"%PDF-1.7 and no more")
+        await read(b"%PDF-1.7 and no more", render_pages)
