@@ -73,6 +73,8 @@ class Delivery:
     began_ns: int = field(default=0, compare=False)
     """The time when sending began, in nanoseconds since the epoch."""
     ended_ns: int = field(default=0, compare=False)
+    texts: tuple[str, ...] = field(default=(), compare=False)
+    """The delivered messages, as HTML."""
 
     def __add__(self, later: "Delivery") -> "Delivery":
         return Delivery(
@@ -81,6 +83,7 @@ class Delivery:
             later.error or self.error,
             self.began_ns or later.began_ns,
             later.ended_ns or self.ended_ns,
+            self.texts + later.texts,
         )
 
 
@@ -353,9 +356,11 @@ def trace_delivery(root: Span, delivery: Delivery) -> None:
     """Add the delivery of a turn's messages to its trace."""
     with root.child("telegram.send", "span") as send:
         send.update(
+            output="\n\n".join(delivery.texts) or None,
             metadata={
                 "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
-                "tries": delivery.tries,
+                "messages": len(delivery.message_ids),
+                "failed_requests": delivery.tries - len(delivery.message_ids),
                 "error": delivery.error,
             },
             level="ERROR" if delivery.error else "DEFAULT",

@@ -123,8 +123,9 @@ class Sender:
                     message.html, message.buttons, message.edits = html, [], None
                     last = await self._send_with_retries(message)
                     delivery += last
+        texts = (message.html,) if delivery.message_ids and message.html else ()
         await self._record(message, delivery)
-        return replace(delivery, began_ns=began_ns, ended_ns=time.time_ns())
+        return replace(delivery, began_ns=began_ns, ended_ns=time.time_ns(), texts=texts)
 
     async def _record(self, message: OutboxRow, delivery: Delivery) -> None:
         """Store what became of a message, and that the parts are skipped that continue it."""

@@ -1,6 +1,7 @@
 """What an admin sees in Langfuse: true costs and times, every score, and causes to be read."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -20,6 +21,7 @@ from agent.tracing.masking import Masking
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply, record_turn
 from bot.tracing import open_exporter, project_of
+from bot.turn import Delivery, trace_delivery
 from config import SettingsError, load_settings
 from db.engine import Sessions
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -56,7 +58,8 @@ async def ask(
 ) -> tuple[TraceRecord, Run]:
     """Answer one message; return the trace of the turn and its run."""
     server.script(*steps)
-    made = [LLMService(model=name, api_key="test", base_url=server.base_url) for name in models]
+    known: dict[str, Any] = {"api_key": "test", "base_url": server.base_url}
+    made = [LLMService(model=name, is_openai=True, **known) for name in models]
     trace = TraceRecord("", "5e55", "0f0f")
     sommelier = Sommelier(catalogue=FakeCatalogue())
     with trace.open_root(message) as root:
@@ -165,6 +168,8 @@ async def test_cached_and_reasoning_tokens_have_a_price_of_their_own(
         *("tool_calls", "stop"),
     )
     assert plan.output["tool_calls"][0]["id"] == "call_7"
+    parameters = json.loads(final.attributes["langfuse.observation.model.parameters"])
+    assert parameters["response_format"] == "json_object"
     assert otlp_receiver.span("tool.search_wines").metadata["call_id"] == "call_7"
 
 
@@ -243,6 +248,19 @@ async def test_passages_are_read_with_their_rank(
     assert (first["rank"], second["rank"]) == (1, 2)
     assert first["text"].startswith("Lees are yeast.")
     assert len(first["text"]) <= 200
+
+
+async def test_three_messages_of_one_answer_are_no_failures(
+    otlp_receiver: OtlpReceiver, sessions: Sessions
+) -> None:
+    trace = TraceRecord("", "5e55", "0f0f")
+    with trace.open_root("/find wine bars in Leeds") as root:
+        record_turn(root, Reply(text="One. Two. Three."))
+    trace_delivery(root, Delivery((7, 8, 9), tries=3, texts=("One.", "Two.", "Three.")))
+    await deliver(otlp_receiver, sessions, trace)
+    sending = otlp_receiver.span("telegram.send")
+    assert (sending.level, sending.output) == ("DEFAULT", "One.\n\nTwo.\n\nThree.")
+    assert (sending.metadata["messages"], sending.metadata["failed_requests"]) == (3, 0)
 
 
 async def test_installations_that_share_a_project_are_told_apart(

@@ -121,6 +121,9 @@ async def test_an_answer_after_a_tool_call(world: World) -> None:
     assert str(final.metadata["prompt_version"]).startswith("repository:")
     assert (final.metadata["prompt_name"], final.metadata["mode"]) == ("sommelier", "prompt")
     assert root.tags == ["mode:prompt", "model:gpt-4o"]
+    sending = world.langfuse.span("telegram.send")
+    assert "Fresh and fine with lamb." in str(sending.output)
+    assert (sending.metadata["messages"], sending.metadata["failed_requests"]) == (1, 0)
     assert world.scores == {"structured_retries": 0, "outcome": "answered"}
 
 
