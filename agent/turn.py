@@ -19,6 +19,7 @@ from agent.safety.policy import SafetyAction
 from agent.safety.state import EMPTY_SAFETY_STATE, Concern, SafetyState
 from agent.tables import read_toml
 from agent.text import Pattern, compose_compatible, cut, pattern
+from agent.writing_calls import WritingCalls
 
 Outcome = Literal[
     "answered",  # a valid answer; from rules if no model is configured
@@ -239,6 +240,8 @@ class Deps:
     """Models for special tasks, for example for reading pictures."""
     ids_given_to_model: set[str] = field(default_factory=set)
     """Ids of excerpts and wines that tools returned; tools add to the set during the turn."""
+    writing_calls: WritingCalls = field(default_factory=WritingCalls)
+    """The calls of tools that may write, which no other try of the turn repeats."""
 
 
 def get_deps(run: Run) -> Deps:

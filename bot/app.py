@@ -18,7 +18,15 @@ from agent.tracing.records import keyed_hash
 from bot import tasks
 from bot.budgets import Budgets
 from bot.metrics import Metrics
-from bot.resources import STATS_RETENTION, Resources, delete_old_data, open_resources, sommelier_of
+from bot.resources import (
+    STATS_RETENTION,
+    Resources,
+    Stores,
+    delete_old_data,
+    open_resources,
+    sommelier_of,
+    stores_of,
+)
 from bot.runner import TurnRunner
 from bot.safety import SafetyService
 from bot.telegram.admin import admin_handlers, send_broadcasts
@@ -49,6 +57,7 @@ from bot.updates.life import UpdateLife
 from bot.updates.locks import Locks, open_locks, while_leading
 from bot.updates.scheduler import Scheduler
 from config import Settings, SettingsError
+from db.repositories.inbox import Inbox
 
 TRACE_SERVICE: Final = "the service for traces"
 FINISH_SECONDS: Final = 20.0
@@ -67,6 +76,7 @@ class App:
     settings: Settings
     bot: AnyBot
     resources: Resources
+    stores: Stores
     services: Services
     sender: Sender
     scheduler: Scheduler
@@ -90,12 +100,12 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     stop = stop or tasks.stop_on_signals()
     async with (
         open_resources(settings) as resources,
-        open_locks(settings.database_url.get_secret_value(), resources.stores.inbox) as locks,
+        open_locks(settings.database_url.get_secret_value(), Inbox(resources.sessions)) as locks,
         open_app(settings, token, resources, locks) as app,
     ):
         if not locks.are_shared:  # no other process runs: send the rows that a crash left claimed
-            await resources.stores.trace_queue.resume()
-            await resources.stores.score_queue.resume()
+            await app.stores.trace_queue.resume()
+            await app.stores.score_queue.resume()
         if settings.server:
             await load_client()
         await asyncio.to_thread(load_lexicon)
@@ -131,7 +141,7 @@ async def open_app(
     settings: Settings, token: SecretStr, resources: Resources, locks: Locks
 ) -> AsyncIterator[App]:
     """Put the parts of the bot together. No turn begins before `Scheduler.ready` is set."""
-    metrics, stores = Metrics(), resources.stores
+    metrics, stores = Metrics(), stores_of(settings, resources.sessions)
     async with AsyncExitStack() as stack:
         trace_sender = open_exporter(settings, resources.sessions, metrics.count_dropped_traces)
         await stack.enter_async_context(trace_sender)
@@ -140,7 +150,7 @@ async def open_app(
         stack.push_async_callback(tasks.run_shutdown_step, "Telegram", bot.shutdown)
         servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
         admins = frozenset(settings.admin_ids)
-        runner = build_runner(settings, resources, metrics, locks, admins)
+        runner = build_runner(settings, resources, stores, metrics, RunningTurns(locks.stop))
         services = Services(
             resources=resources,
             runner=runner,
@@ -175,6 +185,7 @@ async def open_app(
             settings=settings,
             bot=bot,
             resources=resources,
+            stores=stores,
             services=services,
             sender=sender,
             scheduler=scheduler,
@@ -192,23 +203,23 @@ def rate_limit_of(settings: Settings) -> RateLimit:
 def build_runner(
     settings: Settings,
     resources: Resources,
+    stores: Stores,
     metrics: Metrics,
-    locks: Locks,
-    admins: frozenset[int],
+    running: RunningTurns,
 ) -> TurnRunner:
     """Return what answers questions; admins have no budget."""
     return TurnRunner(
         base_run=resources.run,
-        commits=resources.stores.commits,
+        commits=stores.commits,
         budgets=Budgets(
             turns=resources.repositories.turns,
             person_requests=settings.budget_person_requests,
             total_cost_usd=settings.budget_total_cost_usd,
-            exempt=admins,
+            exempt=frozenset(settings.admin_ids),
         ),
         safety=SafetyService(help=resources.help, memory=resources.repositories.memory),
         metrics=metrics,
-        running=RunningTurns(locks.stop),
+        running=running,
     )
 
 
@@ -260,7 +271,7 @@ async def start_receiving(app: App) -> None:
 async def run_leader_tasks(app: App) -> None:
     """Run the tasks of the leader: delete old data, remind, send broadcasts, poll for updates."""
     await app.scheduler.ready.wait()
-    settings, stores = app.settings, app.resources.stores
+    settings, stores = app.settings, app.stores
     memory = app.resources.repositories.memory
 
     async def delete_old() -> None:
@@ -323,7 +334,7 @@ async def serve(app: App) -> None:
             hide, link = masking_of(settings).words, trace_link(settings)
             page = AdminPage(resources.sessions, hide, settings.admin_token, link)
             routers.append(page.build_router())
-        backlog = resources.stores.inbox.measure_backlog
+        backlog = app.stores.inbox.measure_backlog
         routers.append(server.build_monitoring_router(scheduler.metrics, backlog))
         application = server.build_app(routers, routes, settings.api_token)
         listener = server.listen(settings.http_host, settings.http_port or 0)

@@ -26,7 +26,7 @@ from agent.mcp import McpServers, Proposal, open_servers
 from agent.sommelier.answer import to_history
 from agent.turn import ReplyFunction
 from bot import look_ups
-from bot.resources import Resources, delete_old_data, open_resources, sommelier_of
+from bot.resources import Resources, delete_old_data, open_resources, sommelier_of, stores_of
 from bot.runner import TurnRunner
 from bot.safety import SafetyService
 from bot.tasks import in_background, run_shutdown_step
@@ -35,6 +35,7 @@ from bot.tracing import open_exporter
 from bot.turn import Delivery, Question, Turn
 from config import Settings
 from db.changes.memory import ForgetMemory
+from db.repositories.commits import Commits
 
 QUIT_COMMANDS: Final = ("/quit", "/exit")
 LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}
@@ -80,8 +81,9 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
         open_exporter(settings, resources.sessions),
         open_servers(settings.mcp_servers) as servers,
     ):
-        conversation = TerminalConversation(resources, servers, console)
-        await delete_old_data(settings, resources.stores.retention)
+        stores = stores_of(settings, resources.sessions)
+        conversation = TerminalConversation(resources, stores.commits, servers, console)
+        await delete_old_data(settings, stores.retention)
         # Reading a line blocks the event loop, so the servers must connect before that.
         for server in servers.connections:
             await server.first_attempt_ended.wait()
@@ -119,17 +121,24 @@ class TerminalConversation:
     larger and never matches a conversation in Telegram.
     """
 
-    def __init__(self, resources: Resources, servers: McpServers, console: Console | None) -> None:
+    def __init__(
+        self,
+        resources: Resources,
+        commits: Commits,
+        servers: McpServers,
+        console: Console | None,
+    ) -> None:
         self.id = (1 << 52) + os.getpid()
         self.console = console
         self.resources = resources
+        self.commits = commits
         self.servers = servers
         self.sommelier = sommelier_of(resources, servers)
         self.repositories = resources.repositories
         self.runner = TurnRunner(
             base_run=resources.run,
             safety=SafetyService(help=resources.help, memory=self.repositories.memory),
-            commits=resources.stores.commits,
+            commits=commits,
         )
 
     async def answer(self, line: str) -> None:
@@ -153,7 +162,7 @@ class TerminalConversation:
         turn = self._open_turn()
         help_reply = await self.runner.offer_help(turn, Question(text=line))
         turn.on_delivery(Delivery())
-        await self.resources.stores.commits.save(turn.collected())
+        await self.commits.save(turn.collected())
         self._print(help_reply.full_text if help_reply else text)
 
     async def _forget_conversation(self) -> str:
@@ -162,7 +171,7 @@ class TerminalConversation:
         turn = self._open_turn()
         turn.forget_conversation()
         turn.change(self.runner.safety.forget(self.id, self.id))
-        await self.resources.stores.commits.save(turn.collected())
+        await self.commits.save(turn.collected())
         return translate("nothing_to_forget" if last_turn is None else "forgotten")
 
     async def _answer_message(self, message: str) -> None:
@@ -223,7 +232,7 @@ class TerminalConversation:
         turn = self._open_turn()
         turn.forget_conversation()
         turn.change(ForgetMemory(self.id))
-        await self.resources.stores.commits.save(turn.collected())
+        await self.commits.save(turn.collected())
 
 
 async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | None) -> None:

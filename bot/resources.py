@@ -104,7 +104,6 @@ class Resources:
 
     sessions: Sessions
     repositories: Repositories
-    stores: Stores
     documents: DocumentStore
     run: Run
     """The run that the run of every turn is made from."""
@@ -143,11 +142,9 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         for model in (*models, *special.values()):
             stack.push_async_callback(run_shutdown_step, "the model", model.close)
         prompts = await stack.enter_async_context(open_prompts(settings))
-        trace_rows = TraceRows(masking_of(settings), settings.sends_traces)
         yield Resources(
             sessions=sessions,
             repositories=Repositories(sessions),
-            stores=Stores(sessions, trace_rows),
             documents=documents,
             run=run_of(settings, prompts, models, special),
             search=place_search(settings, http),
@@ -157,6 +154,11 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             help=help_of(settings),
             small=settings.is_small,
         )
+
+
+def stores_of(settings: Settings, sessions: Sessions) -> Stores:
+    """Return what writes to the database; traces are masked and exported as the settings say."""
+    return Stores(sessions, TraceRows(masking_of(settings), settings.sends_traces))
 
 
 @asynccontextmanager

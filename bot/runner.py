@@ -180,6 +180,7 @@ class TurnRunner:
             stop=turn.stop,
         )
         turn.ledger = run.ledger
+        run = replace(run, deps=replace(get_deps(run), writing_calls=turn.calls))
         if budget.is_used_up():  # drop the models for pictures and speech too
             run = replace(run, models=(), deps=replace(get_deps(run), models={}))
         return run

@@ -16,6 +16,7 @@ from agent.engine.run import NOTHING_SPENT, Ledger, Run, ShowDraft, Span, Spent,
 from agent.language import truncate_at_boundary
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact, Reply, StoredMessage
+from agent.writing_calls import WritingCalls
 from db.changes.base import StoredChange
 from db.changes.forgetting import Fence, ForgetConversation, ForgetUser
 from db.changes.memory import ChangeMemory
@@ -112,9 +113,6 @@ class Hold:
     async def save_placeholder(self, message_id: int) -> None:
         """Store the id of the message that shows the progress of a turn in a group."""
 
-    async def save_calls(self, calls: Sequence[str]) -> None:
-        """Store the calls of tools that may write, before the last of them is made."""
-
 
 def _ignore_delivery(delivery: Delivery) -> None:
     return None
@@ -162,11 +160,8 @@ class Turn:
     """The trace of earlier tries."""
     placeholder_id: int | None = None
     """The id of the message that showed progress in a group; the answer replaces it."""
-    earlier_calls: tuple[str, ...] = ()
-    """The calls of tools that may write which earlier tries have made, each a tool's name and its
-    arguments."""
-    calls: list[str] = field(default_factory=list)
-    """The same calls of this try."""
+    calls: WritingCalls = field(default_factory=WritingCalls)
+    """The calls of tools that may write, those of earlier tries too."""
 
     commit: Commit = field(init=False)
     on_delivery: Callable[[Delivery], None] = _ignore_delivery
@@ -217,19 +212,13 @@ class Turn:
         """Collect the deletion of all data of the user."""
         self.change(ForgetUser(self.user_id, self.user))
 
-    async def add_call(self, call: str) -> None:
-        """Store a call of a tool that may write; only then may it be made."""
-        self.calls.append(call)
-        await self.hold.save_calls([*self.earlier_calls, *self.calls])
-
     def restart(self) -> None:
         """Prepare another try: keep the usage and a requested stop, discard what was collected."""
         self.spent_before = self.spent
         self.ledger = None
         if not self.stop.is_requested:
             self.stop = Stop()
-        self.earlier_calls += tuple(self.calls)
-        self.calls = []
+        self.calls.begin_try()
         self.facts = None
         self.taken_back_id, self.taken_back = None, None
         self.commit = Commit(fence=self._fence())

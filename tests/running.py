@@ -75,13 +75,10 @@ class Sources:
     def run(self) -> Run:
         return Run(self.models, limits=self.limits)
 
-    def resources(
-        self, repositories: Repositories | None = None, stores: Stores | None = None
-    ) -> Resources:
+    def resources(self, repositories: Repositories | None = None) -> Resources:
         return Resources(
             sessions=cast("Sessions", None),
             repositories=cast("Repositories", repositories),
-            stores=cast("Stores", stores),
             documents=self.documents,
             run=self.run,
             search=self.search,
@@ -145,7 +142,7 @@ async def running(
         **{"commits": stores.commits, **turns_with},
     )
     services = Services(
-        resources=found.resources(repositories, stores),
+        resources=found.resources(repositories),
         runner=runner,
         answerer=answerer,
         trace_hash=lambda kind, value: f"{kind}-{value}",

@@ -46,6 +46,7 @@ from agent.turn import (
     list_error_types,
     with_person,
 )
+from agent.writing_calls import once_a_turn
 
 MAX_INITIAL_WINES: Final = 8
 """Maximum number of wines of the last answer that are looked up before the first request."""
@@ -229,7 +230,15 @@ class Sommelier:
             tools.insert(0, attachment.make_tool(self._catalogue))
         # Results of MCP servers are not filtered for alcohol. Only stored users can confirm a call.
         servers = () if person.safety.forbids_alcohol else self._servers.tools
-        return tools + [tool for tool in servers if is_stored or not tool.needs_confirmation]
+        calls = get_deps(run).writing_calls
+        for tool in servers:
+            if tool.needs_confirmation:  # a call is only proposed
+                tools += [tool] if is_stored else []
+            elif tool.may_write:
+                tools.append(once_a_turn(tool, calls))
+            else:
+                tools.append(tool)
+        return tools
 
     async def _convert_response(
         self, message: str, run: Run, response: Response, attachment: Attachment | None

@@ -10,7 +10,7 @@ from agent.turn import Reply
 from bot.commands.output import fail, open_settings, print_text, write_file
 from bot.console import to_rich_text
 from bot.look_ups import CommandName, parse_look_up
-from bot.resources import open_resources
+from bot.resources import open_resources, stores_of
 from bot.runner import TurnRunner
 from bot.safety import SafetyService
 from bot.tracing import open_exporter
@@ -66,7 +66,7 @@ def _look_up(name: CommandName, arguments: str) -> Any:
             runner = TurnRunner(
                 base_run=resources.run,
                 safety=SafetyService(help=resources.help),
-                commits=resources.stores.commits,
+                commits=stores_of(settings, resources.sessions).commits,
             )
             question = Question(text=look_up.history_text, kind=name)
             turn = Turn(session=SESSION, user=SESSION)

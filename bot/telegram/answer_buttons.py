@@ -137,10 +137,10 @@ async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> 
     remove_buttons(query, turn)
 
     async def make_reply(run: Run) -> Reply:
-        if turn.earlier_calls:  # an interrupted try has called the tool, perhaps with effect
+        if turn.calls.earlier:  # an interrupted try has called the tool, perhaps with effect
             text = translate("tool_uncertain", tool=escape(proposal.tool_name))
             return Reply(text=text, outcome="failed")
-        await turn.add_call(f"{proposal.tool_name} {proposal.arguments}")
+        await turn.calls.add(proposal.tool_name, proposal.arguments)
         return await run_proposal(proposal, run, servers)
 
     await turn.services.runner.run(turn, turn.ask(f"▶ {proposal.tool_name}"), make_reply)

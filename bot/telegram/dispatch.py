@@ -50,7 +50,6 @@ class Dispatcher:
             accepted_at=row.received_at,
             chat_id=row.chat_id,
             placeholder_id=row.placeholder_id,
-            earlier_calls=tuple(row.calls),
         )
 
     async def handle(self, payload: Payload, turn: ChatTurn) -> None:

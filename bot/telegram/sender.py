@@ -97,9 +97,7 @@ class Sender:
         for message in messages:
             if is_failed and message.follows:
                 continue
-            if not await hold.is_current():
-                raise TurnTaken
-            result = await self._deliver_message(message)
+            result = await self._deliver_message(message, hold)
             is_failed = _ends_message(result)
             if message.kind != "buttons":
                 delivery += result
@@ -109,19 +107,19 @@ class Sender:
             )
         return delivery
 
-    async def _deliver_message(self, message: OutboxRow) -> Delivery:
+    async def _deliver_message(self, message: OutboxRow, hold: Hold) -> Delivery:
         """Send and record one message.
 
         If Telegram rejects the first message of an answer, send its plain text. If that is rejected
         too, send an apology.
         """
         began_ns = time.time_ns()
-        delivery = last = await self._send_with_retries(message)
+        delivery = last = await self._send_with_retries(message, hold)
         if message.turn_id is not None and not message.follows:
             for html in (HTML_TAG.sub("", message.html), translate("apology")):
                 if last.error == "rejected":
                     message.html, message.buttons, message.edits = html, [], None
-                    last = await self._send_with_retries(message)
+                    last = await self._send_with_retries(message, hold)
                     delivery += last
         texts = (message.html,) if delivery.message_ids and message.html else ()
         await self._record(message, delivery)
@@ -143,11 +141,17 @@ class Sender:
             await asyncio.wait([recording], timeout=RECORD_SECONDS)
             raise
 
-    async def _send_with_retries(self, message: OutboxRow) -> Delivery:
-        """Send one message; retry transient errors, and send a new one if an edit is rejected."""
+    async def _send_with_retries(self, message: OutboxRow, hold: Hold) -> Delivery:
+        """Send one message; retry transient errors, and send a new one if an edit is rejected.
+
+        Raises:
+            TurnTaken: another process has taken over the turn, and sends the message.
+        """
         kind: DeliveryError = "network"
         for tries in range(1, MAX_TRIES + 1):
             await self.rate_limit.wait(message.chat_id, counts=_counts(message))
+            if not await hold.is_current():
+                raise TurnTaken
             try:
                 return Delivery((await self._request(message),), tries)
             except ChatMigrated as error:

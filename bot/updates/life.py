@@ -15,6 +15,7 @@ from traceback import format_tb
 from typing import Final, Generic, Protocol, TypeVar
 
 from agent.engine.errors import log_failure
+from agent.writing_calls import WritingCalls
 from bot.metrics import Metrics
 from bot.tasks import run_unless
 from bot.turn import Delivery, Hold, Turn
@@ -146,7 +147,9 @@ class UpdateLife(Generic[T]):
         """Run the turn of the first waiting update until its answer is sent or it is set aside."""
         row = waiting[0]
         turn = self.handlers.open_turn(row)
-        turn.hold = UpdateHold(self.inbox, row, are_shared=self.are_shared)
+        hold = UpdateHold(self.inbox, row, are_shared=self.are_shared)
+        turn.hold = hold
+        turn.calls = WritingCalls(tuple(row.calls), save=hold.save_calls)
         deaths = row.tries
         try:
             async with self._alone if deaths else nullcontext():

@@ -66,7 +66,6 @@ class Answering(Handlers[Turn]):
             chat_id=row.chat_id,
             user_id=row.chat_id,
             user=f"user-{row.chat_id}",
-            earlier_calls=tuple(row.calls),
         )
 
     async def handle(self, payload: Payload, turn: Turn) -> None:
