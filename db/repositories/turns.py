@@ -29,11 +29,16 @@ class TurnRepository(SqlRepository):
         is_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
         return await self._newest(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(is_message)))
 
-    async def find_by_question(self, chat_id: int, message_id: int) -> int | None:
-        """Return the id of the turn that answers a user's message; None if there is none."""
+    async def find_by_question(
+        self, chat_id: int, message_id: int, before_update: int
+    ) -> int | None:
+        """Return the id of the newest turn that answers a user's message, or an edit of it.
+
+        Only updates before `before_update` count. Return None if there is no turn.
+        """
         is_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
-        query = select(UpdateRow.turn_id).where(is_message).order_by(UpdateRow.update_id).limit(1)
-        return await self._first_value(query)
+        query = select(UpdateRow.turn_id).where(is_message, UpdateRow.update_id < before_update)
+        return await self._first_value(query.order_by(UpdateRow.update_id.desc()).limit(1))
 
     async def find_last(self, chat_id: int) -> TurnRow | None:
         """Return the newest turn of a chat; None if there is none."""

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import func, select
 
 from agent.documents.passages import Chunk
 from agent.engine.messages import LLM
@@ -21,6 +22,7 @@ from bot.budgets import Budgets
 from bot.http.api import Api
 from bot.runner import TurnRunner
 from db.engine import Sessions
+from db.models import MessageRow, TurnRow
 from db.repositories.commits import Commits
 from db.repositories.turns import TurnRepository
 from tests.doubles.model_server import ModelServer, answer, answer_json
@@ -274,3 +276,15 @@ async def test_when_the_global_budget_is_used_up_no_model_is_asked_and_the_note_
     assert len(model_server.requests) == 1
     assert [turn.outcome for turn in today] == ["answered", "fallback", "fallback"]
     assert {turn.user_id for turn in today} == {0}
+
+
+async def test_questions_of_clients_were_stored_as_the_history_of_chat_0(
+    sqlite_sessions: Sessions,
+) -> None:
+    runner = TurnRunner(commits=Commits(sqlite_sessions))
+    async with serving(runner=runner) as client:
+        for words in ("a red for lamb", "and a white?"):
+            assert (await client.post("/api/chat", json={"message": words})).status_code == 200
+    async with sqlite_sessions() as session:
+        assert await session.scalar(select(func.count()).select_from(TurnRow)) == 2
+        assert await session.scalar(select(func.count()).select_from(MessageRow)) == 0

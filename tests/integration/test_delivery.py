@@ -17,11 +17,11 @@ from telegram.ext import ExtBot
 from bot.telegram.connection import TelegramRequests, telegram_bot
 from bot.telegram.rate_limit import RateLimit
 from bot.telegram.sender import MAX_TRIES, Sender, build_messages
-from bot.turn import Delivery, Destination
+from bot.turn import Delivery, Destination, Hold
 from db.changes.chats import SetReachable
 from db.engine import Sessions
 from db.models import ChatRow, OutboxRow
-from db.repositories.outbox import Outbox
+from db.repositories.outbox import Outbox, TurnTaken
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
 from tests.stored import make
@@ -247,3 +247,32 @@ async def test_an_unreachable_chat_is_known_until_somebody_writes(
     assert await is_unreachable() == (error == "unreachable")
     await make(sessions, SetReachable(CHAT))
     assert not await is_unreachable()
+
+
+async def test_a_message_that_waited_for_a_429_was_sent_unrecorded_after_the_stop(
+    bot_api: BotApi, sender: Sender, waits: Waits
+) -> None:
+    waits.may_end.clear()
+    bot_api.fail("sendMessage", 429, retry_after=9)
+    sending = asyncio.create_task(send(sender, Destination(CHAT), "late"))
+    await eventually(lambda: waits.seconds == [9], seconds=30, otherwise=lambda: str(waits))
+    sending.cancel()
+    await asyncio.wait([sending], timeout=1)
+    assert sending.cancelled()
+    waits.may_end.set()
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    assert [task for task in left if "request" in str(task.get_coro())] == []
+    assert bot_api.sent() == []
+
+
+class Lost(Hold):
+    """The hold on a turn that another process has begun."""
+
+    async def is_current(self) -> bool:
+        return False
+
+
+async def test_after_a_failover_a_message_went_twice(bot_api: BotApi, sender: Sender) -> None:
+    with pytest.raises(TurnTaken):
+        await sender.deliver(build_messages(Destination(CHAT), ["Chinon"]), Lost())
+    assert bot_api.sent() == []

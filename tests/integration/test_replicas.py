@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psycopg
 import pytest
 
+from bot.app import App, run_app
 from bot.updates import locks
-from bot.updates.locks import LEADER, ReplicaLocks, while_leading
+from bot.updates.locks import LEADER, Locks, ReplicaLocks, while_leading
 from bot.updates.scheduler import row_of
 from db.engine import Sessions, create_engine
 from db.repositories.inbox import Inbox
@@ -33,7 +35,7 @@ def url(databases: Databases, migrated_url: str) -> str:
 @pytest.fixture
 async def start(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
     """Starts a replica, which takes nothing back slowly."""
-    monkeypatch.setattr(locks, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(locks, "SETTLE_SECONDS", 0.05)
     async with AsyncExitStack() as stack:
 
         def one() -> ReplicaLocks:
@@ -151,3 +153,39 @@ async def test_a_pooler_that_breaks_locks_is_named(
     one._pid = 0  # what answers is another server process than the one we connected to
     await one.unowned()
     assert "a pooler in transaction mode" in caplog.text
+
+
+async def test_a_search_that_was_cancelled_dropped_every_lock(start: Start) -> None:
+    one, other = start(), start()
+    async with one.lock("7"):
+        searching = asyncio.create_task(one._execute("SELECT pg_sleep(0.3)"))
+        await asyncio.sleep(0.1)
+        searching.cancel()
+        await asyncio.wait([searching])
+        async with other.lock("7") as theirs:
+            assert not theirs
+
+
+async def test_notices_were_not_heard_while_the_last_turns_ended() -> None:
+    order = list[str]()
+
+    class Stopping:
+        """A scheduler whose turns take a moment to end."""
+
+        locks = Locks(cast("Inbox", None))
+
+        async def watch(self) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                order.append("watch ended")
+
+        async def finish(self, grace_seconds: float) -> None:
+            await asyncio.sleep(0.1)
+            order.append("turns ended")
+
+    stop = asyncio.Event()
+    stop.set()
+    parts = SimpleNamespace(scheduler=Stopping(), settings=SimpleNamespace(http_port=None))
+    await run_app(cast("App", parts), stop)
+    assert order == ["turns ended", "watch ended"]

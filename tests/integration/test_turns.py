@@ -108,6 +108,13 @@ class Locked(Locks):
 
     is_locked = False
 
+    def __init__(self, inbox: Inbox) -> None:
+        super().__init__(inbox)
+        self.is_lost = asyncio.Event()
+
+    def lost(self, lane: str) -> asyncio.Event:
+        return self.is_lost
+
     @asynccontextmanager
     async def lock(self, lane: str) -> AsyncIterator[bool]:
         yield not self.is_locked
@@ -531,3 +538,90 @@ async def test_corrections_are_taken_into_a_turn_before_it_answers(world: World)
     assert asked == ["a red", "a red\nwhite, sorry", "a red\na white"]
     assert (spent, world.sent) == ([0, 1, 2], ["a red\na white"])
     assert [(await world.row(number)).state for number in (1, 2, 3)] == ["done"] * 3
+
+
+async def test_a_replica_that_had_lost_its_lane_went_on_with_the_turn(world: World) -> None:
+    cancelled = list[int]()
+
+    async def handle(payload: Payload, turn: Turn) -> None:
+        world.locks.is_lost.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(turn.id)
+            world.locks.is_locked = True  # by the process that has taken the lane
+            raise
+
+    world.handlers.react = handle
+    await world.hear(1, "/ask")
+    async with asyncio.timeout(30):
+        await world.run()
+    row = await world.row(1)
+    assert (cancelled, world.sent, row.state, row.tries) == ([1], [], "waiting", 0)
+
+
+async def test_a_stop_at_the_moment_of_a_correction_was_forgotten(world: World) -> None:
+    stops, is_asked = list[bool](), asyncio.Event()
+
+    async def handle(payload: Payload, turn: Turn) -> None:
+        stops.append(turn.stop.is_requested)
+        if len(stops) > 1:
+            say(turn, "Stopped.")
+            return
+        is_asked.set()
+        try:
+            await asyncio.sleep(60)
+        finally:  # the correction has just been found
+            turn.stop.request()
+
+    world.handlers.react = handle
+    world.scheduler.ready.set()
+    await world.hear(1, "a red")
+    await is_asked.wait()
+    await world.hear(2, "white, sorry")
+    await eventually(lambda: world.sent == ["Stopped."], seconds=30)
+    await world.scheduler.finish(5)
+    assert stops == [False, True]
+
+
+async def test_what_was_written_after_a_stop_joined_the_turn_that_it_had_stopped(
+    world: World,
+) -> None:
+    may_end = asyncio.Event()
+
+    async def handle(payload: Payload, turn: Turn) -> None:
+        world.handled.append(payload)
+        if len(world.handled) == 1:
+            turn.stop.request()
+            await world.hear(2, "a white")
+            await may_end.wait()
+        say(turn, words(payload))
+
+    world.handlers.react = handle
+    world.scheduler.ready.set()
+    await world.hear(1, "a red")
+    await eventually(lambda: len(world.handled) == 1, seconds=30)
+    await asyncio.gather(*[world.inbox.list_lanes() for _ in range(9)])  # what waits is seen
+    may_end.set()
+    await eventually(lambda: world.sent == ["a red", "a white"], seconds=30)
+    await world.scheduler.finish(5)
+
+
+async def test_a_call_that_may_write_is_known_to_the_process_that_tries_again(
+    world: World,
+) -> None:
+    known = list[tuple[str, ...]]()
+
+    async def handle(payload: Payload, turn: Turn) -> None:
+        known.append(turn.calls.earlier)
+        if len(known) == 1:
+            await turn.calls.add("desk__book", "{}")
+            raise Killed
+
+    world.handlers.react = handle
+    await world.hear(1, "/ask")
+    with pytest.raises(Killed):
+        await world.run()
+    await world.run()
+    assert known == [(), ("desk__book {}",)]
+    assert (await world.row(1)).calls == []

@@ -110,3 +110,22 @@ def test_after_an_error_no_more_drafts_are_sent(
     bot = show_progress_for(to, 20, errors={method: [error]})
     assert len(bot.of(method)) == 1
     assert bot.of("typing")
+
+
+def test_a_draft_of_a_lost_turn_edited_the_final_answer_of_another_process() -> None:
+    async def run(loop: VirtualTimeLoop) -> FakeBot:
+        bot = FakeBot(loop, {})
+        turn = Turn(id=1, to=GROUP, placeholder_id=99, hold=Lost())
+        async with show_progress(Progress(cast("AnyBot", bot)), turn, GROUP) as show:
+            show(lambda: "a draft")
+            await asyncio.sleep(9)
+        return bot
+
+    assert in_virtual_time(run).of("send", "edit") == []
+
+
+class Lost(Hold):
+    """The hold on a turn that another process has begun."""
+
+    async def is_current(self) -> bool:
+        return False
