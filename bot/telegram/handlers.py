@@ -83,7 +83,8 @@ async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
     Return False if it was not the last turn of the conversation.
     """
     repositories = turn.repositories
-    turn_id = await repositories.turns.find_by_question(turn.chat_id, message_of(update).message_id)
+    message_id = message_of(update).message_id
+    turn_id = await repositories.turns.find_by_question(turn.chat_id, message_id, turn.id)
     last_id = await repositories.messages.find_last_turn(turn.chat_id, thread_id=turn.thread_id)
     if turn_id is None or turn_id != last_id:
         return False
