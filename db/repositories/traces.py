@@ -188,13 +188,13 @@ class RowQueue(SqlRepository):
 
     @asynccontextmanager
     async def claimed(self, limit: int, lease: timedelta) -> AsyncIterator[Rows]:
-        """Claim rows for the block; those that it does not settle are due again at its end."""
+        """Claim rows for the block; if it fails, those that it has not settled are due again."""
         rows = await self.claim(limit, lease)
         try:
             yield rows
-        finally:
-            if rows:
-                await self.release(rows)
+        except BaseException:  # a cancellation included
+            await self.release(rows)
+            raise
 
     async def resume(self) -> None:
         """Make all waiting rows due. Call it only when no other process exports."""
