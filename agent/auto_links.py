@@ -6,7 +6,7 @@ taken for a top-level domain, any scheme for one that opens an application, and 
 telephone number. So more is found here than Telegram links, never less.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple
 
 from agent.text import Pattern, pattern
@@ -40,9 +40,6 @@ _PATH_SYMBOL: Final = (
     rf"(?:[^\x00-\x20\x{{a0}}<>\"\x{{ab}}\x{{bb}}\x{{2000}}-\x{{206f}}]|{_DASHES})"
 )
 _PORT_AND_PATH: Final = rf"(?::[0-9]+)?(?:[/?#]{_PATH_SYMBOL}*)?"
-_HASHTAG_LETTER: Final = r"[\p{L}\p{Nd}_\x{200c}\x{b7}\x{d80}-\x{dff}]"
-_OF_BOT: Final = r"(?:@\w+)?"
-
 _ADDRESSES: Final[tuple[tuple[str, Pattern], ...]] = (
     # "https://x", "tg://x", "mailto:x"
     (
@@ -62,16 +59,11 @@ _ADDRESSES: Final[tuple[tuple[str, Pattern], ...]] = (
     ),
     # "10.0.0.1"
     (".", pattern(rf"@?[0-9]{{1,3}}(?:[.][0-9]{{1,3}}){{3}}{_PORT_AND_PATH}")),
-    # "@name"
-    ("@", pattern(r"@\w+")),
 )
 """Patterns of addresses without spaces, each with a character that all its matches contain."""
-_TAGS: Final[tuple[tuple[str, Pattern], ...]] = (
-    ("/", pattern(rf"(?:\A|[^\w/<>])(/[A-Za-z0-9_]+{_OF_BOT})")),
-    ("#", pattern(rf"(#{_HASHTAG_LETTER}*\p{{L}}{_HASHTAG_LETTER}*{_OF_BOT})")),
-    ("$", pattern(rf"(\$(?:1INCH|[A-Z]+){_OF_BOT})")),
-)
-"""Patterns of tags in the same way; their first group is the tag."""
+_ASCII_WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_CASHTAG_LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_CASHTAG_WITH_DIGIT: Final = "1INCH"
 _PHONE_NUMBER: Final = pattern(
     r"\+\(?[0-9][0-9 ()./\u00a0\u2010-\u2014-]{5,28}[0-9]"  # "+43 1 234567"
     r"|\(?0[0-9]{1,4}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{2,8}){1,5}"  # "0664 123 45 67"
@@ -106,16 +98,88 @@ def _find_without_spaces(text: str) -> Iterator[AutoLink]:
     for word in text.split():
         word_start = text.index(word, end)
         end = word_start + len(word)
-        for symbol, form in _ADDRESSES:
-            if symbol in word[:-1]:
-                for match in form.finditer(word):
-                    start = _find_start(word, match.start())
-                    stop = _find_end(word, match.start(), match.end())
-                    yield AutoLink(word_start + start, word_start + stop, "address")
-        for symbol, form in _TAGS:
-            if symbol in word[:-1]:
-                for match in form.finditer(word):
-                    yield AutoLink(word_start + match.start(1), word_start + match.end(1), "tag")
+        if _LINK_SYMBOLS.isdisjoint(word):
+            continue
+        for link in (*_find_addresses(word), *_find_marked(word)):
+            yield AutoLink(word_start + link.start, word_start + link.end, link.kind)
+
+
+def _find_addresses(word: str) -> Iterator[AutoLink]:
+    for symbol, form in _ADDRESSES:
+        if symbol in word[:-1]:
+            for match in form.finditer(word):
+                start = _find_start(word, match.start())
+                yield AutoLink(start, _find_end(word, match.start(), match.end()), "address")
+
+
+def _find_marked(word: str) -> Iterator[AutoLink]:
+    """Yield user names, commands, hashtags and cashtags, each by the symbol before it.
+
+    Code instead of patterns, because a text may have thousands of them.
+    """
+    for symbol, find_end in _MARKED.items():
+        start = word.find(symbol)
+        while start >= 0:
+            end = find_end(word, start)
+            if end > start:
+                kind: Kind = "address" if symbol == "@" else "tag"
+                yield AutoLink(start, end, kind)
+            start = word.find(symbol, max(end, start + 1))
+
+
+def _end_of_name(word: str, start: int) -> int:
+    """Return the end of the user name whose @ is at `start`; `start` if there is none."""
+    end = _skip(word, start + 1, _is_word)
+    return end if end > start + 1 else start
+
+
+def _end_of_command(word: str, start: int) -> int:
+    if start and (_is_word(word[start - 1]) or word[start - 1] in "/<>"):
+        return start
+    end = _skip(word, start + 1, _ASCII_WORD.__contains__)
+    return _with_bot(word, end) if end > start + 1 else start
+
+
+def _end_of_hashtag(word: str, start: int) -> int:
+    end = _skip(word, start + 1, _is_hashtag_letter)
+    has_letter = any(map(str.isalpha, word[start + 1 : end]))
+    return _with_bot(word, end) if has_letter else start
+
+
+def _end_of_cashtag(word: str, start: int) -> int:
+    end = _skip(word, start + 1, _CASHTAG_LETTERS.__contains__)
+    if word.startswith(_CASHTAG_WITH_DIGIT, start + 1):
+        end = start + 1 + len(_CASHTAG_WITH_DIGIT)
+    return _with_bot(word, end) if end > start + 1 else start
+
+
+def _with_bot(word: str, end: int) -> int:
+    """Return the end of a tag with the name of a bot, if one follows: `/start@name`."""
+    return _end_of_name(word, end) if word[end : end + 1] == "@" else end
+
+
+def _skip(word: str, start: int, is_part: Callable[[str], bool]) -> int:
+    while start < len(word) and is_part(word[start]):
+        start += 1
+    return start
+
+
+def _is_word(char: str) -> bool:
+    return char == "_" or char.isalnum()
+
+
+def _is_hashtag_letter(char: str) -> bool:
+    is_special = char in "_\u200c\u00b7" or "\u0d80" <= char <= "\u0dff"
+    return is_special or char.isalpha() or char.isdecimal()
+
+
+_MARKED: Final = {
+    "@": _end_of_name,
+    "/": _end_of_command,
+    "#": _end_of_hashtag,
+    "$": _end_of_cashtag,
+}
+_LINK_SYMBOLS: Final = frozenset([*_MARKED, *(symbol for symbol, _ in _ADDRESSES)])
 
 
 def _find_start(word: str, start: int) -> int:

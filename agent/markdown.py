@@ -25,8 +25,8 @@ _PRESENTATION_SELECTORS: Final = "\ufe0e\ufe0f"
 NOTE_SYMBOL: Final = "ⓘ"
 """The symbol before the bot's own notes, which untrusted text must not contain."""
 
-_INLINE_MARKUP: Final = pattern(r"[\\`*_<]")
-_LINE_START_MARKUP: Final = pattern(r"(?m)^[ \t]*[#>~+-]")
+_INLINE_ESCAPES: Final = {ord(char): f"\\{char}" for char in "\\`*_<"}
+_LINE_START_MARKUP: Final = frozenset("#>~+-")
 _ESCAPED: Final = pattern(r"\\([\\`*_<#>~+-])|`([^`]+)`")
 _NON_URL_CHAR: Final = pattern(r"[\s<>\"\\^`{|}]")
 
@@ -82,8 +82,17 @@ def escape(text: str) -> str:
 
 
 def _escape_markup(text: str) -> str:
-    text = _INLINE_MARKUP.sub(lambda match: f"\\{match[0]}", text)
-    return _LINE_START_MARKUP.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", text)
+    escaped = text.translate(_INLINE_ESCAPES)
+    if _LINE_START_MARKUP.isdisjoint(escaped):
+        return escaped
+    return "\n".join(map(_escape_line_start, escaped.split("\n")))
+
+
+def _escape_line_start(line: str) -> str:
+    begin = len(line) - len(line.lstrip(" \t"))
+    if line[begin : begin + 1] not in _LINE_START_MARKUP:
+        return line
+    return f"{line[:begin]}\\{line[begin:]}"
 
 
 def unescape(markdown: str) -> str:

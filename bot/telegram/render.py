@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from markdown_it import MarkdownIt
 
 from agent.auto_links import find_auto_links
-from agent.language import find_last_sentence_end
+from agent.language import find_last_sentence_end, truncate_at_boundary
 from agent.markdown import get_domain, strip_invisible
 from agent.text import Match, pattern
 
@@ -49,12 +49,19 @@ class Styled(NamedTuple):
 QUOTE, EXPANDABLE_QUOTE = Mark("blockquote"), Mark("blockquote", "expandable")
 CODE, PRE = Mark("code"), Mark("pre")
 EMPHASIS: Final = {"strong_open": Mark("b"), "em_open": Mark("i")}
+BLOCK_SYMBOLS: Final = frozenset("-*+>`")
+"""The first characters of bullets, quotes and fences."""
+INLINE_SYMBOLS: Final = frozenset("\\`*_<")
+"""A line without any of these has no formatting of its own."""
 NO_LINK_TAGS: Final = frozenset({"a", "code", "pre"})
 """Tags in which Telegram does not turn text into links."""
 
 MAX_MESSAGE_UNITS: Final = 4096
 """Telegram counts a message in UTF-16 units of visible text."""
 MAX_MESSAGE_ENTITIES: Final = 100
+MAX_REPLY_CHARS: Final = 33_000
+"""The longest reply that is shown whole; a model's answer has at most 32,000 characters."""
+LAST_OF_ONE_UNIT: Final = "\uffff"
 
 _FENCE: Final = pattern("`{3,}")
 _BULLET: Final = pattern(r"\A([ \t]*)[-*+][ \t]+(\S)")
@@ -67,16 +74,24 @@ def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
     Split after a paragraph if possible, else after a line, a sentence or a word. `limit` is the
     maximum visible text of a message in UTF-16 units, at least 2 (the length of an emoji).
     """
-    text, marks = parse(markdown)
+    text, marks = parse(_cut_reply(markdown))
     messages, start = list[str](), 0
     while rest := text[start:].lstrip():
         start = len(text) - len(rest)
-        capacity = _count_fitting_chars(rest, marks[start:], limit)
+        # A character has at least one unit, so no more of them can fit.
+        capacity = _count_fitting_chars(rest[: limit + 1], marks[start : start + limit + 1], limit)
         end = _find_split(rest[: capacity + 2], capacity)
         visible = rest[:end].rstrip()
         messages.append(to_html(Styled(visible, marks[start : start + len(visible)])))
         start += end
     return messages
+
+
+def _cut_reply(markdown: str) -> str:
+    """Cut what is longer than any answer, at a boundary, so that rendering it takes no time."""
+    if len(markdown) <= MAX_REPLY_CHARS:
+        return markdown
+    return f"{truncate_at_boundary(markdown[:MAX_REPLY_CHARS], MAX_REPLY_CHARS - 2)}\n…"
 
 
 def parse(markdown: str) -> Styled:
@@ -100,7 +115,9 @@ def _split_lines(text: str) -> Iterator[tuple[str, Marks]]:
     """Yield every line with the formatting of its block, without the fences of code."""
     open_fence = ""
     for line in text.split("\n"):
-        if open_fence and line != open_fence:
+        if not open_fence and line.lstrip(" \t")[:1] not in BLOCK_SYMBOLS:
+            yield line, ()
+        elif open_fence and line != open_fence:
             yield line, (PRE,)
         elif _FENCE.fullmatch(line):
             open_fence = "" if open_fence else line
@@ -122,6 +139,9 @@ def _parser() -> MarkdownIt:
 
 def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
     """Yield the pieces of a line with their formatting, which includes that of the block."""
+    if INLINE_SYMBOLS.isdisjoint(line):
+        yield line, block
+        return
     (inline,) = _parser().parseInline(line)
     open_marks = list[Mark | None]()  # None for a link that is not rendered as a link
     for token in inline.children or ():
@@ -172,7 +192,7 @@ def _count_fitting_chars(text: str, marks: Sequence[Marks], limit: int) -> int:
     units = entities = 0
     previous = Marks()
     for index, (char, char_marks) in enumerate(zip(text, marks, strict=True)):
-        units += count_utf16_units(char)
+        units += 2 if char > LAST_OF_ONE_UNIT else 1
         if char_marks is not previous:
             entities += sum(mark not in previous for mark in char_marks)
         if index and (units > limit or entities > MAX_MESSAGE_ENTITIES):
