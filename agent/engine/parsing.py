@@ -9,6 +9,8 @@ A draft holds only complete sentences and values of an unfinished response, and 
 rules of the final answer: ungrounded text is left out.
 """
 
+import asyncio
+import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -20,14 +22,15 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from agent import size_limits
-from agent.engine.contract import Evidence, OutputContract, Verdict, leaves
+from agent.engine.contract import Evidence, OutputContract, leaves
 from agent.engine.errors import SHOWN_ERROR_CHARS, describe_validation_error, log_failure
 from agent.engine.messages import LLMResponse, ToolCall
 from agent.language import find_last_sentence_end
 from agent.markdown import strip_invisible
-from agent.text import clip, pattern
+from agent.text import MAX_INLINE_CHARS, clip, pattern
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 TERMINAL: Final = frozenset({"refusal", "content_filter"})
 """Types of errors that a retry cannot fix."""
@@ -225,10 +228,15 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     """
     kind, text = "semantic", ""
     try:
-        problem = await _problem_of(contract.semantic(answer))
-        if not problem and (problem := await _problem_of(contract.grounding(answer, evidence))):
+        is_long = _is_long(answer, contract, evidence)
+        problem = await _apply(contract.semantic, answer, in_thread=is_long)
+        if not problem:
             kind = "grounding"
-        text = "" if problem else strip_invisible(contract.render(answer, evidence))
+            problem = await _apply(contract.grounding, answer, evidence, in_thread=is_long)
+        if not problem:
+            kind = "semantic"
+            text = await _apply(contract.render, answer, evidence, in_thread=is_long)
+            text = strip_invisible(text)
     except ValueError as error:
         problem = clip(str(error), SHOWN_ERROR_CHARS)
     except Exception as error:
@@ -239,8 +247,19 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     return _failed(kind, problem or "the answer has no text", answer)
 
 
-async def _problem_of(verdict: Verdict) -> str | None:
-    return await verdict if isinstance(verdict, Awaitable) else verdict
+async def _apply(rule: Callable[..., R | Awaitable[R]], *arguments: object, in_thread: bool) -> R:
+    """Return what a rule says; one that is no coroutine function may be asked in a thread."""
+    if in_thread and not inspect.iscoroutinefunction(rule):
+        said = await asyncio.to_thread(rule, *arguments)
+    else:
+        said = rule(*arguments)
+    return await said if isinstance(said, Awaitable) else said
+
+
+def _is_long(answer: T, contract: OutputContract[T], evidence: Evidence) -> bool:
+    """Return whether checking an answer could keep other chats waiting."""
+    evidence_chars = sum(map(len, (*evidence.texts, *evidence.assistant_texts)))
+    return len(contract.write(answer)) + evidence_chars > MAX_INLINE_CHARS
 
 
 async def valid_part(
@@ -250,7 +269,10 @@ async def valid_part(
     evidence: Evidence,
 ) -> ParseResult[T] | None:
     """Return the part of an answer that `select` returns, if it is valid; else None."""
-    selected = None if answer is None else select(answer, evidence)
+    if answer is None:
+        return None
+    is_long = _is_long(answer, contract, evidence)
+    selected = await _apply(select, answer, evidence, in_thread=is_long)
     result = None if selected is None else await _check(selected, contract, evidence)
     return result if result and result.is_valid else None
 

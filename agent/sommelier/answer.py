@@ -7,7 +7,7 @@ and figures in prose must be in the evidence (`grounding.py`).
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -165,21 +165,33 @@ def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | 
     for position, item in enumerate(response.wines):
         if problem := _find_id_problem(item.wine_id, evidence):
             return f"wines.{position}: {problem}"
-    checker = FigureChecker(evidence, wine_ids(response))
+    checker = _AnswerChecker(evidence, wine_ids(response))
     descriptions = ((item.description, item.wine_id) for item in response.wines)
     texts = [(response.intro, ""), *descriptions, (response.closing, "")]
     problems = (_find_problem(text, wine_id, checker) for text, wine_id in texts if text)
     return "; ".join(dict.fromkeys(problem for problem in problems if problem)) or None
 
 
-def _find_problem(text: str, wine_id: str, checker: FigureChecker) -> str | None:
+class _AnswerChecker(FigureChecker):
+    """A check of the texts of an answer, which reads the evidence once for all of them."""
+
+    @cached_property
+    def allowed_addresses(self) -> frozenset[str]:
+        """The addresses that stand in a source or an earlier answer, and the paths of documents."""
+        evidence = self.evidence
+        paths = (source.path for source in evidence.sources.values() if isinstance(source, Chunk))
+        texts = (*evidence.texts, *paths, *map(unescape, evidence.assistant_texts))
+        return evidence.links.union(*map(_find_addresses, texts))
+
+
+def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | None:
     """Return feedback on the first path, address, wine or figures that lack evidence, or None.
 
     `wine_id` is empty if the text is not the description of a wine.
     """
     evidence = checker.evidence
     ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
-    problems = [find_unretrieved_path(text, evidence), _find_address_problem(text, evidence)]
+    problems = [find_unretrieved_path(text, evidence), _find_address_problem(text, checker)]
     problems += [_find_id_problem(named_id, evidence) for named_id in ids]
     if problem := next(filter(None, problems), None):
         return problem
@@ -207,7 +219,7 @@ def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:
     return f"no wine with the id {quoted(wine_id)} {source}; {advice}"
 
 
-def _find_address_problem(text: str, evidence: Evidence) -> str | None:
+def _find_address_problem(text: str, checker: _AnswerChecker) -> str | None:
     """Return feedback on the first address in `text` that is in no source, or None.
 
     Addresses in a source's text are allowed, but only a source's own links are made clickable.
@@ -215,11 +227,8 @@ def _find_address_problem(text: str, evidence: Evidence) -> str | None:
     addresses = _find_addresses(compose_compatible(text))
     if not addresses:
         return None
-    paths = (source.path for source in evidence.sources.values() if isinstance(source, Chunk))
-    texts = (*evidence.texts, *paths, *map(unescape, evidence.assistant_texts))
-    allowed_addresses = evidence.links.union(*map(_find_addresses, texts))
     for address in addresses:
-        if address not in allowed_addresses and not NOT_AN_ADDRESS.search(address):
+        if address not in checker.allowed_addresses and not NOT_AN_ADDRESS.search(address):
             return f"the text has the address {quoted(address)}, which no tool found; leave it out"
     return None
 
@@ -236,7 +245,7 @@ def _find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
 def _grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
     """Return a response without the wines and sentences that lack evidence."""
     wines = [wine for wine in response.wines if not _find_id_problem(wine.wine_id, evidence)]
-    checker = FigureChecker(evidence, [wine.wine_id for wine in wines])
+    checker = _AnswerChecker(evidence, [wine.wine_id for wine in wines])
 
     def keep_grounded(text: str, wine_id: str = "") -> str:
         if not _find_problem(text, wine_id, checker):

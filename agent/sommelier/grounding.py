@@ -7,9 +7,10 @@ checked. Figures are read in seven languages, using the word lists in `figures.t
 `currencies.toml` and `agent.numerals`.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -49,6 +50,12 @@ PACK_SIZES: Final = frozenset({6, 12})
 REPEAT_COUNTS: Final = frozenset(range(2, 7))
 """If a text has one of these numbers ("two of the first"), a sum may repeat a price."""
 MAX_SUMMED_WINES: Final = 6
+MAX_AGE: Final = 100
+MAX_COUNTED_NUMBERS: Final = 40
+"""With more numbers, a text is a list, and its numbers are no counts of bottles or years."""
+MAX_CHECKED_AMOUNTS: Final = 1_000
+"""Amounts that are checked for one answer."""
+MAX_COMPARED_PRICES: Final = 40
 SUM_SIZES: Final = range(2, 5)
 """The numbers of bottles whose prices may be added up."""
 
@@ -74,6 +81,29 @@ class FigureChecker:
         self.user_numbers = frozenset[float]().union(*map(find_numbers, evidence.user_texts))
         self.texts = [*others, *evidence.assistant_texts]
         self.amounts = {amount.value for text in self.texts for amount in _find_amounts(text)}
+        self.amounts |= self.user_numbers
+        self.user_factors = _few(self.user_numbers)
+        self.checked_count = 0
+
+    @cached_property
+    def text_scores(self) -> frozenset[float]:
+        """The scores in the sources that are not wines, and the numbers of the user."""
+        return self.user_numbers.union(*map(_find_scores, self.texts))
+
+    @cached_property
+    def text_strengths(self) -> frozenset[float]:
+        """The strengths in the sources that are not wines, and the numbers of the user."""
+        return self.user_numbers.union(*map(_find_strengths, self.texts))
+
+    @cached_property
+    def text_numbers(self) -> frozenset[float]:
+        """The numbers in the sources that are not wines, and those of the user."""
+        return self.user_numbers.union(*map(find_numbers, self.texts))
+
+    @cached_property
+    def catalogue_numbers(self) -> frozenset[float]:
+        """The numbers of all wines that were found."""
+        return frozenset[float]().union(*map(find_numbers, texts_of(self.wines)))
 
     def find_wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures that lack evidence in a text, perhaps the description of `wine`."""
@@ -85,17 +115,16 @@ class FigureChecker:
         prose = WINE_PLACEHOLDER.sub(" ", "\n".join(statements))
         named = self._named_in(text, wine)
         wines = named or self.wines
-        texts = [*self.texts, *texts_of(wines)]
         scores = {*_find_scores(prose)}
         if scores:  # most texts have none, and the sources may be long
-            scores -= self.user_numbers.union(*map(_find_scores, texts))
+            scores -= self.text_scores.union(*map(_find_scores, texts_of(wines)))
         strengths = _find_strengths(prose) if named else set()
         if strengths:
-            strengths -= self.user_numbers.union(*map(_find_strengths, texts))
+            strengths -= self.text_strengths.union(*map(_find_strengths, texts_of(named)))
             strengths -= {wine.facts.abv for wine in named}
         return [
-            *(amount for part in statements for amount in self._wrong_amounts(part, prose, wine)),
-            *self._wrong_years(prose, wines, texts, is_description=wine is not None),
+            *self._wrong_amounts(statements, find_numbers(prose), wine),
+            *self._wrong_years(prose, named, is_description=wine is not None),
             *(f"{score:g} points" for score in sorted(scores)),
             *(f"{strength:g} %" for strength in sorted(strengths)),
         ]
@@ -106,59 +135,98 @@ class FigureChecker:
         named = [wine, *map(self.evidence.sources.get, ids)]
         return [source for source in named if isinstance(source, AnyWine)]
 
-    def _wrong_amounts(self, sentence: str, text: str, wine: AnyWine | None) -> Iterator[str]:
-        """Yield the amounts in a sentence of `text` that do not follow from prices."""
-        named = self._named_in(sentence, wine)
-        for amount in _find_amounts(WINE_PLACEHOLDER.sub(" ", sentence)):
-            if not self._is_grounded(amount, named, find_numbers(text)):
-                yield amount.text
+    def _wrong_amounts(
+        self, statements: Sequence[str], numbers: frozenset[float], wine: AnyWine | None
+    ) -> list[str]:
+        """Return the amounts in the sentences of a text that do not follow from prices.
 
-    def _is_grounded(
-        self, amount: _Amount, named: Sequence[AnyWine], numbers: frozenset[float]
-    ) -> bool:
-        """Return whether an amount is a price, or a sum, multiple or difference of prices.
+        `numbers` are those of the text. Amounts beyond `MAX_CHECKED_AMOUNTS` count as wrong, since
+        what was not checked is not shown.
+        """
+        wrong: list[str] = []
+        for sentence in statements:
+            named = self._named_in(sentence, wine)
+            possible: dict[frozenset[Currency], _PossibleAmounts] = {}
+            for amount in _find_amounts(WINE_PLACEHOLDER.sub(" ", sentence)):
+                self.checked_count += 1
+                currencies = amount.currencies
+                if currencies not in possible:
+                    possible[currencies] = self._possible_amounts(currencies, named, numbers)
+                is_checked = self.checked_count <= MAX_CHECKED_AMOUNTS
+                if not (is_checked and self._is_grounded(amount, possible[currencies])):
+                    wrong.append(amount.text)
+        return wrong
+
+    def _possible_amounts(
+        self, currencies: frozenset[Currency], named: Sequence[AnyWine], numbers: frozenset[float]
+    ) -> "_PossibleAmounts":
+        """Return the prices, and their sums, multiples and differences.
 
         Use the prices of the `named` wines, or of all if none is named, and the text's `numbers`.
         """
-        prices = _prices(named or self.wines, amount)
+        prices = _prices(named or self.wines, currencies)
         shown = self.shown or named or self.wines
-        shown_prices = _prices(shown[:MAX_SUMMED_WINES], amount)
+        shown_prices = _prices(shown[:MAX_SUMMED_WINES], currencies)
         total = sum(shown_prices)
         # "Two of the first and one of the second" needs a repeated price, "together" does not.
         may_repeat = not REPEAT_COUNTS.isdisjoint(numbers)
         choose = combinations_with_replacement if may_repeat else combinations
         sums = {sum(chosen) for size in SUM_SIZES for chosen in choose(shown_prices, size)}
-        counts = numbers | self.user_numbers | PACK_SIZES
+        counts = _few(numbers) | self.user_factors | PACK_SIZES
         factors = [count for count in counts if count <= MAX_BOTTLES]
         # The user may have stated a price for each bottle: "six bottles at 20 euros".
-        multiplied = [*(prices if named else [*shown_prices, *self.user_numbers]), total]
+        multiplied = [*(prices if named else [*shown_prices, *self.user_factors]), total]
         multiples = {factor * price for price in multiplied for factor in factors}
+        compared = self.user_factors.union(shown_prices)
+        differences = {
+            abs(price - other) for price in prices[:MAX_COMPARED_PRICES] for other in compared
+        }
+        return _PossibleAmounts(sorted({*prices, total} | sums | multiples), frozenset(differences))
+
+    def _is_grounded(self, amount: _Amount, possible: "_PossibleAmounts") -> bool:
+        """Return whether an amount is possible, or stands in another source."""
         margin = ROUNDING_MARGIN if amount.value.is_integer() else CENT_MARGIN
-        possible = {*prices, total} | sums | multiples
-        if any(abs(amount.value - price) <= margin for price in possible):
+        next_index = bisect_left(possible.prices, amount.value - margin)
+        nearest = possible.prices[next_index : next_index + 1]
+        if nearest and nearest[0] <= amount.value + margin:
             return True
-        compared = self.user_numbers.union(shown_prices)
-        differences = {abs(price - other) for price in prices for other in compared}
-        return amount.value in self.amounts | self.user_numbers | differences
+        return amount.value in self.amounts or amount.value in possible.differences
 
     def _wrong_years(
-        self, text: str, wines: Sequence[AnyWine], texts: Sequence[str], *, is_description: bool
+        self, text: str, named: Sequence[AnyWine], *, is_description: bool
     ) -> list[str]:
         this_year = datetime.now(UTC).year
         years = _find_years(text, is_description=is_description)
         past_years = {year for year in years if year <= this_year}  # later ones: when to drink
         if not past_years:
             return []
-        source_numbers = self.user_numbers.union(*map(find_numbers, texts))
-        ages = source_numbers | find_numbers(text)
+        wines = named or self.wines
+        if named:
+            wine_numbers = frozenset[float]().union(*map(find_numbers, texts_of(named)))
+        else:
+            wine_numbers = self.catalogue_numbers
+        source_numbers = self.text_numbers | wine_numbers
+        numbers = source_numbers | find_numbers(text)
+        ages = _few(frozenset(number for number in numbers if number <= MAX_AGE))
         # "The 2010 was at its best after ten years, in 2020."
         derived_years = {wine.vintage + age for wine in wines if wine.vintage for age in ages}
         derived_years.update(year for wine in wines for year in drinking_years(wine.facts) or ())
         return [*map(str, sorted(past_years - source_numbers - derived_years))]
 
 
-def _prices(wines: Sequence[AnyWine], amount: _Amount) -> list[float]:
-    currencies = amount.currencies
+class _PossibleAmounts(NamedTuple):
+    """The amounts that prices make possible: within a margin (ascending), and exactly."""
+
+    prices: list[float]
+    differences: frozenset[float]
+
+
+def _few(numbers: frozenset[float]) -> frozenset[float]:
+    """Return numbers to calculate with: none of too many, from which any amount would follow."""
+    return numbers if len(numbers) <= MAX_COUNTED_NUMBERS else frozenset()
+
+
+def _prices(wines: Sequence[AnyWine], currencies: frozenset[Currency]) -> list[float]:
     priced = (wine for wine in wines if not currencies or wine.currency in currencies)
     return [price for wine in priced for price in wine.prices]
 

@@ -2,7 +2,11 @@
 
 import pytest
 
+from agent.engine.contract import Evidence
+from agent.sommelier.answer import grounding_problem
+from agent.sommelier.sommelier_prompts import SommelierResponse
 from tests.attacks.limits import run_with_limits
+from tests.fakes import CHINON
 
 MARKS = '"a" + "\\u0301\\u0316" * 64_500'
 
@@ -12,10 +16,37 @@ MARKS = '"a" + "\\u0301\\u0316" * 64_500'
     [
         "from agent.turn import find_security_flags; find_security_flags(text)",
         "from agent.numerals import find_numbers; find_numbers(text)",
-        "from agent.sommelier.answer import _find_address_problem; from agent import Evidence;"
-        "_find_address_problem(text, Evidence(assistant_texts=[text]))",
+        "from agent.sommelier.answer import grounding_problem; from agent import Evidence;"
+        "from agent.sommelier.sommelier_prompts import SommelierResponse as Response;"
+        "answer = Response(response_type='informational', intro='evil.example');"
+        "grounding_problem(answer, Evidence(assistant_texts=[text]))",
         "from db.documents.reading import read_document; read_document(text.encode(), 'a.txt')",
     ],
 )
 def test_a_text_of_combining_marks_is_normalized_in_linear_time(work: str) -> None:
     run_with_limits(f"text = {MARKS}; {work}")
+
+
+NUMBERS = '" ".join(f"{number}.{number % 90 + 10} euros" for number in range(7, 3_000))'
+
+
+@pytest.mark.parametrize("asked", [NUMBERS, "'wine' * 2_000"])
+def test_a_list_of_amounts_is_checked_in_linear_time(asked: str) -> None:
+    run_with_limits(
+        "from agent import Evidence; from agent.sommelier.answer import *;"
+        "from agent.sommelier.sommelier_prompts import SommelierResponse as Response;"
+        f"answer = Response(response_type='informational', intro={NUMBERS}[:31_000]);"
+        f"evidence = Evidence(user_texts=[{asked}]);"
+        "grounding_problem(answer, evidence); salvage(answer, evidence)"
+    )
+
+
+def test_many_numbers_let_no_invented_amount_pass() -> None:
+    counts = ", ".join(map(str, range(1, 61)))
+    evidence = Evidence({CHINON.id: CHINON}, user_texts=[f"I am {counts}"])
+    intro = f"Of {counts} it is yours for 1357.24 euros."
+    answer = SommelierResponse.model_validate({"response_type": "informational", "intro": intro})
+    assert "1357.24 euros" in (grounding_problem(answer, evidence) or "")
+    multiple = f"Of {counts} bottles it costs 999 euros."
+    answer = SommelierResponse.model_validate({"response_type": "informational", "intro": multiple})
+    assert "999 euros" in (grounding_problem(answer, evidence) or "")
