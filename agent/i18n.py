@@ -18,8 +18,8 @@ ENGLISH: Final = "en"
 REGION_CHARS: Final = 2
 _LANGUAGE: Final = ContextVar("language", default=(ENGLISH, False))
 """The current language, and whether the user chose it explicitly."""
-_REGION: Final = ContextVar("region", default="")
-"""The country in the user's language code, such as "BR" in "pt-br"; empty if it has none."""
+_APP_LANGUAGE: Final = ContextVar("app_language", default=("", ""))
+"""The language of the user's app and its country, as "pt" and "BR" of "pt-br"; empty if unknown."""
 
 
 def translate(name: str, /, **values: str | float) -> str:
@@ -52,9 +52,22 @@ def current_language() -> str:
     return _LANGUAGE.get()[0]
 
 
+def app_language() -> str:
+    """Return the language of the user's app, in whatever language they write; may be empty."""
+    return _APP_LANGUAGE.get()[0]
+
+
 def current_region() -> str:
-    """Return the country in the user's language code, such as "BR" in "pt-br", or an empty text."""
-    return _REGION.get()
+    """Return the country in the language code of the user's app: "BR" of "pt-br"; may be empty."""
+    return _APP_LANGUAGE.get()[1]
+
+
+def set_app_language(code: str | None) -> None:
+    """Set the language of the user's app, for this task and the tasks it starts, by its code."""
+    language, _, rest = (code or "").replace("_", "-").partition("-")
+    region = "".join(takewhile(str.isalpha, rest)).upper()
+    known = language if language in languages() else ""
+    _APP_LANGUAGE.set((known, region if len(region) == REGION_CHARS else ""))
 
 
 def is_language_chosen() -> bool:
@@ -67,13 +80,10 @@ def set_language(language: str | None, *, is_chosen: bool = False) -> None:
 
     `language` is a Telegram language code ("pt-br"), a locale ("de_AT.UTF-8") or the value of an
     Accept-Language header ("fr, en;q=0.7"), whose first language counts. A language without a
-    catalogue falls back to English. The country of a code without one stays as it was.
+    catalogue falls back to English.
     """
     code = "".join(takewhile(str.isalpha, (language or "").lower()))
     _LANGUAGE.set((code if code in languages() else ENGLISH, is_chosen))
-    region = "".join(takewhile(str.isalpha, (language or "")[len(code) + 1 :]))
-    if len(region) == REGION_CHARS:
-        _REGION.set(region.upper())
 
 
 @contextmanager

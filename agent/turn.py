@@ -176,6 +176,8 @@ class Reply:
     """Concerns detected in this turn, which the user may confirm or retract."""
     safety_action: SafetyAction = SafetyAction.ANSWER
     """What safety decided; anything but an answer is a help text without wines."""
+    stored_concerns: frozenset[Concern] = frozenset()
+    """Concerns that the message states for certain, which are stored with this turn."""
     offers_numbers: bool = False
     """Whether a button below offers the numbers to call."""
     changes: tuple[Change, ...] = ()

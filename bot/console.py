@@ -21,7 +21,7 @@ from rich.live import Live
 from rich.prompt import Confirm
 from rich.text import Text
 
-from agent.i18n import translate, use_language
+from agent.i18n import set_app_language, translate, use_language
 from agent.mcp import McpServers, Proposal, open_servers
 from agent.sommelier.answer import to_history
 from agent.turn import ReplyFunction
@@ -42,7 +42,6 @@ LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}
 ONLY_IN_TELEGRAM: Final = ("/taste", "/cellar", "/settings", "/privacy", "/export", "/forget")
 MESSAGE_NAMES: Final = {
     "/start": "greeting",
-    "/help": "help",
     "/stop": "nothing_to_stop",
     **dict.fromkeys(ONLY_IN_TELEGRAM, "only_in_telegram"),
 }
@@ -65,6 +64,7 @@ def chat(settings: Settings) -> None:
             stream.reconfigure(errors="replace")
     language = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG")
     ignore_exit = contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError, EOFError)
+    set_app_language((language or "").partition(".")[0])
     with use_language(language), ignore_exit:
         asyncio.run(_run_chat(settings, Console(highlight=False) if is_terminal() else None))
 
@@ -156,6 +156,9 @@ class TerminalConversation:
             text = look_up  # a usage message
         elif command == "/new":
             text = await self._forget_conversation()
+        elif command == "/help":
+            numbers = self.resources.help.first_lines()
+            text = f"{translate('help')}\n\n{translate('help_numbers', numbers=numbers)}"
         else:
             text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
         # A crisis stated in a command must get help; only now, since /new would forget the crisis.

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
 
 from agent.engine.run import Run, ShowDraft, Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.language import detect_language
 from agent.memory.tools import with_change_notes
 from agent.safety.concerns import read_safety_state
+from agent.safety.policy import SafetyAction
 from agent.safety.state import SafetyState
 from agent.tracing.records import TraceRecord
 from agent.turn import (
@@ -28,9 +28,6 @@ from bot.safety import SafetyService
 from bot.turn import Delivery, OpenRoot, Question, RunningTurns, Turn, trace_delivery
 from db.engine import BRIEF_TRIES, call_or_default
 from db.repositories.commits import Commits
-
-LOOKUP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
-"""Kinds of turns that answer from documents or the web, or prepare such an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +145,10 @@ class TurnRunner:
                 allowed = get_chosen_settings(person.facts).get("traces")
                 root.trace.is_hidden = allowed == "numbers"  # only numbers, no texts
             run = with_person(run, person)
-            is_look_up = question.kind in LOOKUP_KINDS
-            guarded_make_reply = self.safety.guard(
-                question.text, person, make_reply, is_look_up=is_look_up
-            )
+            guarded_make_reply = self.safety.guard(turn, question, person, make_reply)
             reply = await answer_or_apologize(run, guarded_make_reply)
+            if reply.safety_action is SafetyAction.CRISIS_HELP:  # perhaps only a model heard it
+                self._remember_concerns(turn, person.safety.with_concern("crisis"))
             lacked_budget = self._lacked_budget(run, budget, reply)
             if lacked_budget:
                 errors = ("budget", *reply.error_types)

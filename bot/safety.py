@@ -13,18 +13,23 @@ from agent.safety.concerns import read_safety_state
 from agent.safety.help_texts import Help
 from agent.safety.policy import (
     DURATIONS,
+    LIKELY_LINE_INTERVAL,
     PERMANENT_CONCERNS,
+    PRIVATE_ACTIONS,
     RETRACTABLE_CONCERNS,
     SafetyAction,
     decide,
 )
-from agent.safety.replies import safety_reply
-from agent.safety.state import SafetyState
+from agent.safety.replies import add_line, safety_reply
+from agent.safety.state import Concern, SafetyState
 from agent.turn import UNDER_AGE_SETTING, Change, Fact, Person, Reply, ReplyFunction
+from bot.turn import Question, Turn
 from db.changes.memory import ForgetConcerns, SaveConcerns
 from db.engine import call_or_default
 from db.repositories.people import MemoryRepository
 
+LOOK_UP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
+"""Kinds of turns that answer from documents or the web, or prepare such an answer."""
 SHOWN_IN_GROUPS: Final = frozenset({"allergy", "setting"})
 """The kinds of facts about a user that are used in groups, where others read the answer."""
 
@@ -35,6 +40,8 @@ class SafetyService:
 
     help: Help = field(default_factory=Help)
     memory: MemoryRepository | None = None
+    lines_shown: dict[int, datetime] = field(default_factory=dict)
+    """When users were last shown the line of a likely concern, by id."""
 
     async def find_state(self, text: str, chat_id: int, user_id: int, span: Span) -> SafetyState:
         """Return the safety state after a message, with earlier concerns."""
@@ -76,7 +83,7 @@ class SafetyService:
         return await call_or_default(read, Person(state), "The memory of a user could not be read")
 
     def guard(
-        self, text: str, person: Person, make_reply: ReplyFunction, *, is_look_up: bool = False
+        self, turn: Turn, question: Question, person: Person, make_reply: ReplyFunction
     ) -> ReplyFunction:
         """Return a function that makes the reply of a turn according to the safety rules.
 
@@ -85,7 +92,8 @@ class SafetyService:
         the message states are stored with the turn.
         """
         state = person.safety
-        asks_for_wine = is_clear_request(text, current_language())
+        is_look_up = question.kind in LOOK_UP_KINDS
+        asks_for_wine = is_clear_request(question.text, current_language())
         action = decide(state, asks_for_wine=asks_for_wine, is_look_up=is_look_up)
         stored = {fact.value for fact in person.facts if fact.kind == "allergy"}
         allergies = sorted(state.own_allergies - stored) if person.user_id else ()
@@ -94,15 +102,47 @@ class SafetyService:
 
         async def make_safe_reply(run: Run) -> Reply:
             if action is not SafetyAction.ANSWER:
-                return safety_reply(action, state, self.help)
+                return self._in_public(safety_reply(action, state, self.help), turn, state)
             reply = await make_reply(run)
             notes = reply.notes
             if is_look_up and state.new_concern:
                 notes = (self.help.notice_for(state), *notes)
             changes = (*reply.changes, change) if facts else reply.changes
-            return replace(reply, notes=notes, changes=changes)
+            new_concerns = state.turn_concerns - state.earlier_concerns
+            reply = replace(reply, notes=notes, changes=changes, stored_concerns=new_concerns)
+            return self._in_public(self._with_line(reply, turn, state), turn, state)
 
         return make_safe_reply
+
+    def _in_public(self, reply: Reply, turn: Turn, state: SafetyState) -> Reply:
+        """Return in a group, where others read, a short text instead of help."""
+        if turn.is_group and reply.safety_action in PRIVATE_ACTIONS:
+            return replace(reply, text=self.help.in_group(state))
+        return reply
+
+    def _with_line(self, reply: Reply, turn: Turn, state: SafetyState) -> Reply:
+        """Add the line of a concern: not where others read, and a likely one not too often."""
+        if turn.is_group or turn.chat_id == 0:
+            return reply
+        if not state.is_after_crisis and not self._may_show_line(turn.user_id, state):
+            return reply
+        return add_line(reply, state, self.help)
+
+    def _may_show_line(self, user_id: int, state: SafetyState) -> bool:
+        """Return whether a likely concern is due a line, and note the time.
+
+        The times are in memory only: nothing about a concern that is not certain is stored.
+        """
+        if not state.likely_concerns:
+            return False
+        now = datetime.now(UTC)
+        for known_id, shown_at in list(self.lines_shown.items()):
+            if now - shown_at >= LIKELY_LINE_INTERVAL:
+                del self.lines_shown[known_id]
+        if user_id in self.lines_shown:
+            return False
+        self.lines_shown[user_id] = now
+        return True
 
     def remember(self, chat_id: int, user_id: int, concerns: Collection[str]) -> SaveConcerns:
         """Return the change that stores concerns, with the times at which they expire."""
@@ -110,10 +150,12 @@ class SafetyService:
         expiry = {name: now + DURATIONS[name] if name in DURATIONS else None for name in concerns}
         return SaveConcerns(chat_id, user_id, expiry)
 
-    async def retract(self, chat_id: int, user_id: int) -> SaveConcerns:
-        """Return the change that lets the concerns that a user may retract expire now."""
-        concerns = RETRACTABLE_CONCERNS & await self._stored_concerns(chat_id, user_id)
-        return SaveConcerns(chat_id, user_id, dict.fromkeys(concerns, datetime.now(UTC)))
+    async def retract(
+        self, chat_id: int, user_id: int, concerns: Collection[Concern] = RETRACTABLE_CONCERNS
+    ) -> SaveConcerns:
+        """Return the change that lets those of these concerns that are stored expire now."""
+        stored = frozenset(concerns) & await self._stored_concerns(chat_id, user_id)
+        return SaveConcerns(chat_id, user_id, dict.fromkeys(stored, datetime.now(UTC)))
 
     def forget(self, chat_id: int, user_id: int) -> ForgetConcerns:
         """Return the change that deletes a user's concerns in a chat, except the permanent ones."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, TypeAdapter
 
-from agent.i18n import current_language, current_region
+from agent.i18n import app_language, current_language, current_region
 from agent.safety.concerns import DRINKING_AGE
 from agent.safety.state import SERIOUS_CONCERNS, SafetyState, most_serious_concern
 from agent.tables import StrictModel, read_toml
@@ -179,8 +179,8 @@ class Help:
         return texts.get(regional) or texts.get(language) or texts["en"]
 
     def _country_codes(self, safety: SafetyState) -> list[str]:
-        """Return the countries to show: of the admin, of the user, and of both their languages."""
-        own = self._texts_for(SafetyState())
+        """Return the countries to show: the admin's, the user's, and those of their languages."""
+        own = self._texts_for(SafetyState(language=app_language()))
         codes = (
             self.country, current_region(), *self._texts_for(safety).countries, *own.countries
         )  # fmt: skip

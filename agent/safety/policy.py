@@ -38,6 +38,12 @@ class SafetyAction(StrEnum):
     """The look-up is refused, with the reason."""
 
 
+PRIVATE_ACTIONS: Final = frozenset(
+    {SafetyAction.CRISIS_HELP, SafetyAction.NUMBERS, SafetyAction.QUESTION}
+)
+"""What is shown to the user alone: in a group they are asked to a private chat."""
+
+
 def decide(safety: SafetyState, *, asks_for_wine: bool, is_look_up: bool = False) -> SafetyAction:
     """Return what is done about a message; `asks_for_wine` if it clearly describes a wine.
 

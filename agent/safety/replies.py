@@ -20,6 +20,7 @@ def safety_reply(action: SafetyAction, safety: SafetyState, texts: Help) -> Repl
         text=write(safety),
         outcome="care",
         concerns=safety.turn_concerns,
+        stored_concerns=safety.turn_concerns - safety.earlier_concerns,
         safety_action=action,
     )
 

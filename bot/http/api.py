@@ -18,7 +18,7 @@ from agent.documents.refine import Refinement, refine_question
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
-from agent.i18n import set_language
+from agent.i18n import set_app_language, set_language
 from agent.markdown import strip_invisible
 from agent.sommelier.service import Answerer
 from agent.tables import StrictModel
@@ -70,6 +70,7 @@ class ChatResponse(BaseModel):
 async def set_request_language(accept_language: Annotated[str | None, Header()] = None) -> None:
     """Set the language of the answer from the request."""
     set_language(accept_language)
+    set_app_language((accept_language or "").split(",")[0].split(";")[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,9 @@ from agent.i18n import translate
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.memory.taste import describe_fact, format_added_facts, parse_suggested_fact
-from agent.safety.state import CONCERNS, most_serious_concern
+from agent.safety.help_texts import INTERNATIONAL_URL
+from agent.safety.policy import PRIVATE_ACTIONS, SafetyAction
+from agent.safety.state import CONCERNS, SafetyState, most_serious_concern
 from agent.sommelier.wine import Wine
 from agent.turn import Fact, Reply
 from bot.look_ups import run_proposal
@@ -38,13 +40,18 @@ from bot.turn import Question, Turn
 from bot.updates.bursts import FOLLOW_UP
 
 NEXT: Final = f"{FOLLOW_UP}:"
-UNDO, REMEMBER, CARE, RUN = "u:", "r:", "c:", "x:"
-"""The prefixes of button data: `n:FOLLOW_UP`, `u:CHANGE`, `r:KIND:VALUE`, `c:CONCERN`,
+UNDO, REMEMBER, CONCERN, NUMBERS, RUN = "u:", "r:", "c:", "h:", "x:"
+"""The prefixes of button data: `n:FOLLOW_UP`, `u:CHANGE`, `r:KIND:VALUE`, `c:CONCERN`, `h:`,
 `x:DIGEST`."""
 
 FOLLOW_UPS: Final = ("cheaper", "lighter", "fuller", "drier", "like", "why")
 MISUNDERSTOOD: Final = "off"
 """In place of a concern: the user says that there is none."""
+NUMBERS_PARAMETER: Final = "numbers"
+"""The parameter of /start with which a link asks for the numbers to call."""
+NOT_DEPENDENT: Final = "sober"
+"""In place of a concern: the user says that they are not dependent."""
+INTERNATIONAL_LABEL: Final = "🌍 findahelpline.com"
 MAX_LABEL_CHARS: Final = 40
 MAX_SUGGESTED_FACTS: Final = 2
 
@@ -53,7 +60,8 @@ def buttons_below(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
     """Return all buttons below an answer."""
     return (
         _tool_buttons(reply)
-        + _care_button(reply)
+        + _help_buttons(turn, reply)
+        + _concern_button(reply)
         + _memory_buttons(reply)
         + _follow_up_buttons(question, reply)
         + (rating_buttons(turn.id) if reply.outcome != "care" else ())
@@ -67,7 +75,8 @@ def answer_handlers(servers: McpServers) -> list[AnyHandler]:
         on_press(NEXT, _run_follow_up),
         on_press(UNDO, _undo),
         on_press(REMEMBER, _remember),
-        on_press(CARE, _remember_or_retract),
+        on_press(CONCERN, _remember_or_retract),
+        on_press(NUMBERS, _show_numbers),
     ]
 
 
@@ -154,16 +163,47 @@ def _parse_proposals(message: object) -> list[Proposal]:
     return [Proposal(tool, arguments) for tool, _, arguments in calls]
 
 
-def _care_button(reply: Reply) -> ButtonRows:
-    """Return the button that retracts or keeps a concern that the turn detected."""
+def numbers_button() -> ButtonRows:
+    """Return the button that shows the numbers to call."""
+    return ((Button(translate("numbers_button"), NUMBERS),),)
+
+
+def international_button() -> ButtonRows:
+    """Return the button that opens a page with the help lines of all countries."""
+    return ((Button(INTERNATIONAL_LABEL, INTERNATIONAL_URL),),)
+
+
+def _help_buttons(turn: Turn, reply: Reply) -> ButtonRows:
+    """Return the buttons that lead to numbers to call."""
+    if reply.offers_numbers:
+        return numbers_button()
+    if reply.safety_action not in PRIVATE_ACTIONS:
+        return ()
+    if turn.is_group and isinstance(turn, ChatTurn):
+        address = f"https://t.me/{turn.bot_name}?start={NUMBERS_PARAMETER}"
+        return ((Button(translate("in_private_button"), address),),)
+    return international_button()
+
+
+def _concern_button(reply: Reply) -> ButtonRows:
+    """Return the button that retracts or keeps a concern that the turn noticed."""
     concern = most_serious_concern(reply.concerns)
-    if concern == "crisis":
+    is_about_crisis = concern == "crisis" or reply.safety_action is SafetyAction.NUMBERS
+    if is_about_crisis:
         label, value = translate("care_misunderstood_button"), MISUNDERSTOOD
+    elif "dependence" in reply.stored_concerns:
+        label, value = translate("not_dependent_button"), NOT_DEPENDENT
     elif concern and reply.outcome != "care":
         label, value = translate("care_keep_button"), concern
     else:
         return ()
-    return ((Button(label, f"{CARE}{value}"),),)
+    return ((Button(label, f"{CONCERN}{value}"),),)
+
+
+async def _show_numbers(update: Update, turn: ChatTurn) -> None:
+    """Show the numbers to call; the button stays."""
+    await acknowledge(press_of(update))
+    turn.reply(turn.services.resources.help.numbers(SafetyState()), international_button())
 
 
 def _memory_buttons(reply: Reply) -> ButtonRows:
@@ -215,19 +255,22 @@ async def _remember(update: Update, turn: ChatTurn) -> None:
 
 
 async def _remember_or_retract(update: Update, turn: ChatTurn) -> None:
-    """Store a concern that the user confirms, or retract the ones that were misunderstood."""
+    """Store a concern that the user confirms, or retract what was misunderstood."""
     query, safety = press_of(update), turn.services.runner.safety
-    (concern,) = split_data(query, 1)
-    if concern not in (MISUNDERSTOOD, *CONCERNS):
+    (value,) = split_data(query, 1)
+    if value not in (MISUNDERSTOOD, NOT_DEPENDENT, *CONCERNS):
         await acknowledge(query, translate("button_too_old"))
         return
-    if await claim_press(query, turn, CARE) is None:
+    if await claim_press(query, turn, CONCERN) is None:
         return
-    remove_buttons(query, turn, CARE)
-    if concern == MISUNDERSTOOD:
+    remove_buttons(query, turn, CONCERN)
+    if value == MISUNDERSTOOD:
         turn.change(await safety.retract(turn.chat_id, turn.user_id))
-        await acknowledge(query)
-        turn.reply(translate("care_misunderstood"))
+    elif value == NOT_DEPENDENT:
+        turn.change(await safety.retract(turn.chat_id, turn.user_id, {"dependence"}))
+    else:
+        turn.change(safety.remember(turn.chat_id, turn.user_id, [value]))
+        await acknowledge(query, translate("care_kept"))
         return
-    turn.change(safety.remember(turn.chat_id, turn.user_id, [concern]))
-    await acknowledge(query, translate("care_kept"))
+    await acknowledge(query)
+    turn.reply(translate("care_misunderstood"))

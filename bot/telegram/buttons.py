@@ -100,7 +100,7 @@ def get_button_rows(message: Message) -> ButtonRows:
     """Return the buttons under a message."""
     rows = message.reply_markup.inline_keyboard if message.reply_markup else ()
     return tuple(
-        tuple(Button(button.text, str(button.callback_data or "")) for button in row)
+        tuple(Button(button.text, str(button.callback_data or button.url or "")) for button in row)
         for row in rows
     )
 

@@ -50,6 +50,8 @@ class ChatTurn(Turn):
     """The turn of an update; handlers get it with the update that the library has parsed."""
 
     services: Services
+    bot_name: str = ""
+    """The @name of the bot, without the @."""
     message_text: str = ""
     """The text that the user has written in this update."""
 
@@ -61,6 +63,7 @@ class ChatTurn(Turn):
     def meet(self, update: Update) -> None:
         """Set who asks where. The trace id depends only on the update, so all tries share it."""
         self.chat_id, self.user_id = chat_and_user_ids(update)
+        self.bot_name = update.get_bot().username
         self.message_text = (update.message and update.message.text) or ""
         self.session = self.services.trace_hash("chat", self.chat_id)
         self.user = self.services.trace_hash("user", self.user_id)

@@ -8,8 +8,10 @@ from telegram import BotCommand, Update
 from telegram.ext import filters
 
 from agent.i18n import ENGLISH, languages, translate, use_language
+from agent.safety.state import SafetyState
 from agent.turn import UNDER_AGE_SETTING, Fact, get_chosen_settings
 from bot import look_ups
+from bot.telegram.answer_buttons import NUMBERS_PARAMETER, international_button, numbers_button
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import ChatTurn
 from bot.telegram.connection import AnyBot, retry_until_answered
@@ -48,7 +50,7 @@ def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
     return [
         on_command("start", _start),
         on_press(AGE_PREFIX, _store_age),
-        on_command("help", partial(_reply_with, "help")),
+        on_command("help", _show_help),
         on_command("new", _forget_conversation),
         on_command("stop", _stop),
         on_command(
@@ -95,8 +97,21 @@ async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
     return True
 
 
+async def _show_help(update: Update, turn: ChatTurn) -> None:
+    """Answer /help with what the bot can do, and with numbers to call."""
+    numbers = turn.services.resources.help.first_lines()
+    text = f"{translate('help')}\n\n{translate('help_numbers', numbers=numbers)}"
+    turn.reply(text, numbers_button() if is_private(update) else ())
+
+
 async def _start(update: Update, turn: ChatTurn) -> None:
-    """Answer /start with a greeting; in a private chat, ask for the age unless it is known."""
+    """Answer /start with a greeting; in a private chat, ask for the age unless it is known.
+
+    A link from a group asks for the numbers to call instead.
+    """
+    if turn.message_text.split()[1:] == [NUMBERS_PARAMETER]:
+        turn.reply(turn.services.resources.help.numbers(SafetyState()), international_button())
+        return
     age = turn.services.resources.help.drinking_age
     buttons = ButtonRows()
     stored_age = get_chosen_settings(await turn.load_facts()).get("age")

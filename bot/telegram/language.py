@@ -5,7 +5,7 @@ from typing import Final
 
 from telegram import Update
 
-from agent.i18n import ENGLISH, current_language, set_language
+from agent.i18n import ENGLISH, current_language, set_app_language, set_language
 from agent.turn import Fact, get_chosen_settings
 from bot.telegram.chat import ChatTurn
 from bot.telegram.messages import is_overheard, language_written
@@ -23,6 +23,7 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
     """Set the language of the replies, and collect the written language if it has changed."""
     user = update.effective_user
     set_language(user.language_code if user else None)
+    set_app_language(user.language_code if user else None)
     if user is None or is_overheard(update):
         return
     settings = get_chosen_settings(await turn.load_facts())

@@ -57,7 +57,10 @@ MAX_DATA_BYTES: Final = 64
 
 
 class Button(NamedTuple):
-    """A button under a message; a press sends `data` back, at most `MAX_DATA_BYTES` of UTF-8."""
+    """A button under a message; a press sends `data` back, at most `MAX_DATA_BYTES` of UTF-8.
+
+    If `data` is an address (`https://…`), a press opens it instead.
+    """
 
     label: str
     data: str
@@ -245,11 +248,15 @@ def build_message(to: Destination, **content: Any) -> OutboxRow:
     )
 
 
+def _telegram_button(label: str, data: str) -> InlineKeyboardButton:
+    if data.startswith("https://"):
+        return InlineKeyboardButton(label, url=data)
+    return InlineKeyboardButton(label, callback_data=data)
+
+
 def keyboard(rows: Iterable[Iterable[Button]]) -> InlineKeyboardMarkup | None:
     """Return Telegram's keyboard with these buttons; None if there are no rows."""
-    markup = [
-        [InlineKeyboardButton(label, callback_data=data) for label, data in row] for row in rows
-    ]
+    markup = [[_telegram_button(label, data) for label, data in row] for row in rows]
     return InlineKeyboardMarkup(markup) if markup else None
 
 

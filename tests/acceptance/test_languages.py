@@ -49,7 +49,7 @@ async def test_a_phone_is_spoken_to_in_its_language(
     async with running_here(bot_api, environment):
         for language, ada in PEOPLE.items():
             assert await said(bot_api, "/start", ada) == seen(language, "greeting")
-            assert await said(bot_api, "/help", ada) == seen(language, "help")
+            assert (await said(bot_api, "/help", ada)).startswith(seen(language, "help"))
             assert await said(bot_api, "/nonsense", ada) == seen(language, "unknown_command")
             assert await said(bot_api, "/ask", ada) == seen(language, "ask_usage")
             assert await said(bot_api, "/new", ada) == seen(language, "nothing_to_forget")
@@ -92,7 +92,7 @@ async def test_a_chosen_language_stays_whatever_is_written(
         mine = await said(bot_api, "/settings@sommelier_test_bot", GROUP, user_id=ada)
         assert mine == seen("it", "only_in_private")
         theirs = await said(bot_api, "/help@sommelier_test_bot", GROUP, user_id=bob)
-        assert theirs == seen("en", "help")
+        assert theirs.startswith(seen("en", "help"))
         menu = settings(bot_api, ada)
         bot_api.press(menu, buttons(menu)[translate_into("it", "language_auto")], ada)
         follows = translate_into("fr", "language_follows")

@@ -142,7 +142,9 @@ class Chat:
     async def press(self, user_id: int = CHAT) -> None:
         """Press the button below the first message of the bot, as it was then."""
         first, answered = self.bot_api.messages(CHAT)[0], self._answered()
-        self.button = self.button or first["reply_markup"]["inline_keyboard"][0][0]["callback_data"]
+        rows = first["reply_markup"]["inline_keyboard"]
+        presses = [button.get("callback_data", "") for row in rows for button in row]
+        self.button = self.button or next(data for data in presses if data.startswith("c:"))
         self.bot_api.press(first, self.button, user_id)
         await eventually(
             lambda: self._answered() > answered, seconds=10, otherwise=lambda: "no press answered"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.i18n import set_language, use_language
+from agent.i18n import set_app_language, set_language, use_language
 from agent.safety.classifier import LABELS, classify
 from agent.safety.concerns import read_safety_state
 from agent.safety.help_texts import Help, read_help_texts
@@ -171,6 +171,7 @@ def test_an_admin_replaces_texts_and_help_lines(tmp_path: Path) -> None:
 
 
 def test_the_country_of_the_admin_comes_first_then_that_of_the_user() -> None:
+    set_app_language("pt-br")
     set_language("pt-br")
     lines = Help(country="AT").crisis_help(SafetyState()).splitlines()
     assert [line.split(":")[0] for line in lines if line.startswith("- ")] == [
@@ -180,12 +181,14 @@ def test_the_country_of_the_admin_comes_first_then_that_of_the_user() -> None:
         "- Em outros países",
     ]
     assert "você" in lines[0]
+    set_app_language("en-gb")
     set_language("en-gb")
     assert Help().first_lines().startswith("United Kingdom: emergency 999; 116 123")
 
 
 def test_the_lines_of_the_users_language_follow_those_of_the_phrase() -> None:
-    with use_language("nl"):
+    set_app_language("nl")
+    with use_language("de"):
         text = Help().crisis_help(read_safety_state("ich will nicht mehr leben"))
     assert text.index("0800 111 0 111") < text.index("1813")
     assert text.startswith("Es tut mir sehr leid")
