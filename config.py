@@ -4,12 +4,13 @@ The variable of a field is its name in capitals. `sommelier doctor --settings` p
 with the docstrings of their fields. An empty value counts as not set.
 """
 
+import base64
 import hmac
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pydantic import (
     AfterValidator,
@@ -33,6 +34,7 @@ MODEL_SIZE: Final = pattern(r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?
 """Matches the size in a model's name, in billions of parameters: `llama3.2:3b`, `8x7b-instruct`."""
 SMALL_MODEL_BILLIONS: Final = 7
 """Smaller models call the wrong tools more often than the right ones (docs/local-models.md)."""
+USER_INFO: Final = pattern(r"://[^/?#\s]*@")
 SHARED_ACCOUNTS: Final = frozenset({777000, 1087968824, 136817688, 1271266957, 489000, 5434988373})
 """Accounts that write for others: service messages, anonymous admins, channels, replies, codes."""
 
@@ -320,11 +322,29 @@ class Settings(BaseSettings):
         secrets = {
             name: value.get_secret_value() for name, value in self if isinstance(value, SecretStr)
         }
-        password = urlsplit(secrets.pop("database_url")).password or ""
+        urls = [secrets.pop("database_url")]
+        urls += [value for name, value in self if name.endswith(("_url", "_endpoint"))]
         if "trace_user_key" not in self.model_fields_set:
             del secrets["trace_user_key"]  # the default is an ordinary word
-        derived = (*self.otlp_headers.values(), self.webhook_secret, unquote(password))
+        users = (part for url in urls if isinstance(url, str) for part in _user_info_of(url))
+        derived = (*self.otlp_headers.values(), self.webhook_secret, *users)
         return tuple(filter(None, (*secrets.values(), *derived)))
+
+
+def _user_info_of(url: str) -> list[str]:
+    """Return what an address says of its user, in all forms in which a server may repeat it."""
+    found = USER_INFO.search(url)
+    user_info = found[0].removeprefix("://").removesuffix("@") if found else ""
+    user, _, password = user_info.partition(":")
+    plain = f"{unquote(user)}:{unquote(password)}"
+    secret = password or user
+    as_header = base64.b64encode(plain.encode()).decode()
+    return [user_info, plain, secret, unquote(secret), as_header] if user_info else []
+
+
+def hide_user_info(text: str) -> str:
+    """Return a text without the users and passwords in its addresses."""
+    return USER_INFO.sub("://***@", text)
 
 
 def load_settings(

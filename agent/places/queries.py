@@ -54,6 +54,8 @@ TRANSLITERATED_VOWEL: Final = text.pattern("aa|oo|[aou]e")
 """An umlaut, å or ø as typed on a keyboard that lacks them: `oe` for `ö`."""
 PLURAL_ENDING: Final = text.pattern(r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z")
 """Singular and plural endings of some languages."""
+NOT_IN_WORDS: Final = text.pattern(r"[^\p{L}\p{M}\p{N}'’,.\s-]+")
+COORDINATE: Final = text.pattern(r"\A-?\d{1,3}[.]\d+,?\z")
 LIST_MARKER: Final = text.pattern(r"\A(?:[-+*–—•·]\s+|\d{1,2}[.):]\s+)")
 """The bullet or number before a list item."""
 COMMENTARY: Final = text.pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
@@ -165,7 +167,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
         ValueError: there is no such category, or the place is not a name.
         QueryGenerationFailed: the model's answer was invalid, also after feedback.
     """
-    name, place = find_category(category), clean_place_name(place)
+    name, place, wish = find_category(category), clean_place_name(place), to_plain_words(wish)
     rule_based = build_rule_based_queries(name, place, wish)
     if not run.models:
         return rule_based
@@ -188,7 +190,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     )
     retries, errors = response.retry_count, list_error_types(response)
     if response.answer is not None and response.outcome == "answered":
-        queries = tuple(response.answer.root)
+        queries = tuple(map(to_plain_words, response.answer.root))
         return Queries(name, place, queries, "answered", retries, errors, prompt.ref)
     if response.outcome in UNREACHED_OUTCOMES:
         return replace(rule_based, outcome="fallback", retry_count=retries, error_types=errors)
@@ -212,15 +214,31 @@ def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queri
 
 
 def clean_place_name(place: str) -> str:
-    """Return the name of a place on one line, without invisible characters.
+    """Return the words of the name of a place.
 
     Raises:
         ValueError: it has no letters or digits, or more than 120 characters.
     """
-    name = to_one_line(place)
+    name = to_plain_words(place)
     if not any(map(str.isalnum, name)) or len(name) > MAX_PLACE_CHARS:
         raise ValueError(f"name a town, a district or a region in {MAX_PLACE_CHARS} characters")
     return name
+
+
+def to_plain_words(raw: str) -> str:
+    """Return the words of a text, in which no search engine reads a bang or an operator.
+
+    `!x site:evil.example "Wien"` becomes `x site evil example Wien`.
+    """
+    words: list[str] = []
+    for word in NOT_IN_WORDS.sub(" ", strip_invisible(raw)).split():
+        if COORDINATE.match(word):
+            words.append(word)
+            continue
+        bare = word.lstrip("-'’.,")
+        has_dot_within = "." in bare.rstrip(".,")
+        words.append(bare.replace(".", " ") if has_dot_within else bare)
+    return " ".join(" ".join(words).split())
 
 
 def to_one_line(raw: str) -> str:

@@ -6,9 +6,10 @@ A mask names the kind of data: `[email]`, `[phone]`, `[card]`, `[iban]`, `[locat
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final, Literal
+from urllib.parse import quote
 
 from agent.text import Match, Pattern, escape_pattern, pattern, strip_unstorable
 from agent.tracing.records import TraceRecord
@@ -19,6 +20,8 @@ Content = Literal["full", "masked", "none"]
 MAX_DEPTH: Final = 60  # levels of nested data; deeper levels are left out
 MIN_SECRET_CHARS: Final = 8  # 16 of letters alone, for a key may be "ollama"
 MIN_ANY_CASE_CHARS: Final = 5  # of shorter names, "rose" and "may" are words
+MAX_MASKED_CHARS: Final = 100_000  # of one text
+MAX_JUDGED: Final = 30  # runs of digits in one text
 MAX_TRIES: Final = 20  # of the search for a phone number
 
 LETTERS: Final = r"\p{Latin}\p{Greek}\p{Cyrillic}\d"
@@ -51,6 +54,8 @@ class Masking:
 
     def text(self, text: str) -> str:
         """Return a text masked, without characters that no database stores."""
+        if len(text) > MAX_MASKED_CHARS:
+            text = f"{text[:MAX_MASKED_CHARS]}[cut: {len(text)} characters in all]"
         text = strip_unstorable(text)
         for secret in _spelled(self.secrets):
             text = text.replace(secret, "[secret]")
@@ -88,7 +93,8 @@ class Masking:
             replace(
                 span,
                 name=masking.text(span.name),
-                model=span.model and strip_unstorable(span.model),
+                # A server may name the model as it likes; numbers in it are dates and sizes.
+                model=span.model and replace(self, content="full").text(span.model),
                 input=masking.value(span.input) if shown else None,
                 output=masking.value(span.output) if shown else None,
                 # Why an answer is invalid, or a request failed, may quote what was said.
@@ -115,8 +121,9 @@ def _without_forms(text: str) -> str:
         text = EMAIL.sub("[email]", text)
     if DIGITS.search(text):
         text = LOCATION.sub(_masked_location, text)
-        for form, number_in, mask in NUMBERS:
-            text = _replaced(form, partial(_masked_number, number_in, mask), text)
+        for form, number_in, mask in NUMBER_RULES:
+            number_mask = _NumberMask(number_in, mask)
+            text = _replaced(form, number_mask.replace, text)
     return text
 
 
@@ -132,11 +139,26 @@ def _replaced(form: Pattern, new: Callable[[Match], str], text: str) -> str:
     return text
 
 
-def _masked_number(number_in: Callable[[str], str], mask: str, found: Match) -> str:
-    """Mask a valid number; other digits may precede or follow it."""
-    before, row, behind = found.groups()
-    number = number_in(row)
-    return before + row.replace(number, mask, 1) + behind if number else found[0]
+@dataclass(slots=True)
+class _NumberMask:
+    """Masks the valid numbers of one kind in a text.
+
+    After `MAX_JUDGED` runs of digits every further one is masked: to judge one takes milliseconds.
+    """
+
+    number_in: Callable[[str], str]
+    mask: str
+    judged: dict[str, str] = field(default_factory=dict)
+
+    def replace(self, found: Match) -> str:
+        """Mask a number; other digits may precede or follow it."""
+        before, row, behind = found.groups()
+        if row not in self.judged:
+            if len(self.judged) >= MAX_JUDGED:
+                return f"{before}{self.mask}{behind}"
+            self.judged[row] = self.number_in(row)
+        number = self.judged[row]
+        return before + row.replace(number, self.mask, 1) + behind if number else found[0]
 
 
 def _iban_in(written: str) -> str:
@@ -176,7 +198,7 @@ def _phone_in(written: str) -> str:
     return ""
 
 
-NUMBERS: Final = tuple(
+NUMBER_RULES: Final = tuple(
     (pattern(f"{BEFORE_NUMBER}({form}){BEHIND}"), number_in, mask)
     for form, number_in, mask in (
         (IBAN, _iban_in, "[iban]"),
@@ -193,7 +215,7 @@ def _spelled(secrets: tuple[str, ...]) -> tuple[str, ...]:
         spelling
         for secret in secrets
         if len(secret) >= MIN_SECRET_CHARS * (1 + secret.isalpha())
-        for spelling in (secret, json.dumps(secret)[1:-1])
+        for spelling in (secret, json.dumps(secret)[1:-1], quote(secret, safe=""))
     }
     return tuple(sorted(spelled, key=len, reverse=True))
 

@@ -25,7 +25,7 @@ from bot.commands.output import build_table, open_settings, print_table
 from bot.commands.traces import describe_refusals
 from bot.resources import model_of, open_engine, require_newest_schema
 from bot.tracing import langfuse_api, otlp_backend
-from config import Settings, SettingsError
+from config import Settings, SettingsError, hide_user_info
 from db.documents.store import SqlDocumentStore
 from db.engine import REVISION, DatabaseUnusable, Sessions, find_revision
 from db.wines.catalogue import SqlCatalogue
@@ -64,7 +64,11 @@ def doctor(
         raise typer.Exit(1) from None
     if print_settings:
         rows = [
-            (name.upper(), _format_setting(getattr(settings, name)), field.description or "")
+            (
+                name.upper(),
+                hide_user_info(_format_setting(getattr(settings, name))),
+                field.description or "",
+            )
             for name, field in Settings.model_fields.items()
         ]
         print_table(build_table(("Variable", "Value", "What it does"), rows))
@@ -96,7 +100,7 @@ async def run_checks(settings: Settings) -> bool:
             mark, report = "–", f"not configured; {error}"
         except (AgentError, DatabaseUnusable, SettingsError) as error:
             mark, report = "✗", str(error)
-        typer.echo(f"{mark} {name}: {report}")
+        typer.echo(f"{mark} {name}: {hide_user_info(report)}")
         is_healthy = is_healthy and mark != "✗"
     return is_healthy
 

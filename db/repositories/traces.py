@@ -5,6 +5,7 @@ the turn itself and from users' feedback. A retracted score keeps its row, witho
 its deletion was exported. Later feedback gets a new id, since Langfuse deletes by id with a delay.
 """
 
+import asyncio
 import logging
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -57,8 +58,9 @@ class TraceRows:
         """Store ended traces and their scores, or replace stored ones; export them from `now`."""
         for trace in traces:
             try:
-                masked = self.masking.trace(trace)
-                row, scores = to_trace_row(masked), _to_score_rows(masked)
+                # In a thread: a trace may be long, and other chats must not wait.
+                masked = await asyncio.to_thread(self.masking.trace, trace)
+                row, scores = await asyncio.to_thread(to_trace_row, masked), _to_score_rows(masked)
             except Exception as error:
                 # Losing the trace must not fail the turn, which is answered.
                 log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400

@@ -5,6 +5,13 @@ import pytest
 from agent.engine.contract import Evidence
 from agent.sommelier.answer import grounding_problem
 from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.tracing.masking import (
+    MAX_JUDGED,
+    MAX_MASKED_CHARS,
+    NUMBER_RULES,
+    Masking,
+    _NumberMask,
+)
 from tests.attacks.limits import run_with_limits
 from tests.fakes import CHINON
 
@@ -50,3 +57,25 @@ def test_many_numbers_let_no_invented_amount_pass() -> None:
     multiple = f"Of {counts} bottles it costs 999 euros."
     answer = SommelierResponse.model_validate({"response_type": "informational", "intro": multiple})
     assert "999 euros" in (grounding_problem(answer, evidence) or "")
+
+
+def test_only_some_numbers_of_a_text_are_judged_and_the_others_masked() -> None:
+    text = "; ".join(f"06{number:02} {number:03} {number:02} {number:02}" for number in range(99))
+    judged: list[str] = []
+
+    def judge(row: str) -> str:
+        judged.append(row)
+        return ""
+
+    mask = _NumberMask(judge, "[phone]")
+    form = NUMBER_RULES[-1][0]
+    masked = form.sub(mask.replace, text)
+    assert len(judged) == MAX_JUDGED
+    assert masked.count("[phone]") == 99 - MAX_JUDGED
+    assert "0698" not in Masking().text(text)
+
+
+def test_a_long_text_in_a_trace_is_cut_before_it_is_masked() -> None:
+    masked = Masking().text("0664 1234567 " * 100_000)
+    assert len(masked) < 2 * MAX_MASKED_CHARS
+    assert masked.endswith("[cut: 1300000 characters in all]")
