@@ -242,9 +242,7 @@ class Connection:
         if len(arguments_json) > MAX_ARGUMENT_CHARS:
             problem = f"the arguments have more than {MAX_ARGUMENT_CHARS} characters"
             raise ToolError(f"{problem}; the user, who must consent, could not read them")
-        # The turn collects proposals from the sources of its answer.
-        proposal = Proposal(name, arguments_json)
-        return ToolOutput(PROPOSED_MESSAGE, sources={f"{name} {arguments_json}": proposal})
+        return ToolOutput(PROPOSED_MESSAGE, effects=(Proposal(name, arguments_json),))
 
     async def _call(self, tool_name: str, arguments: AnyArguments, run: Run) -> ToolOutput:
         """Run a tool for the model, and return its result with the evidence in it."""

@@ -49,6 +49,7 @@ class AgenticResponse(Generic[T]):
     `text` is empty unless the outcome is answered, salvaged, or stopped with a draft. `wine_ids`:
     the wines named in `text`. `messages` are those that the turn adds to the history: the user's,
     tool calls with results, and the valid answer as JSON. `sources`: the tools' evidence, by id.
+    `effects`: what tools want done, in the order of the calls, equal ones once.
     """
 
     text: str
@@ -61,6 +62,7 @@ class AgenticResponse(Generic[T]):
     retry_count: int = 0
     messages: tuple[Message, ...] = ()
     sources: Mapping[str, object] = field(default_factory=dict)
+    effects: tuple[object, ...] = ()
 
     @property
     def has_text(self) -> bool:
@@ -162,7 +164,7 @@ async def stream_agentic_response(
 
 
 class _Turn(Generic[T]):
-    """A turn in progress: its messages, its evidence, its attempts."""
+    """A turn in progress: its messages, its evidence, its effects, its attempts."""
 
     def __init__(
         self,
@@ -175,6 +177,7 @@ class _Turn(Generic[T]):
         self.run, self.contract, self.chat, self.progress = run, contract, chat, progress
         self.toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
         self.evidence = Evidence({}, chat.texts_by("user"), chat.texts_by("assistant"))
+        self.effects: list[object] = []
         self.models = ModelChain(run)
         self.max_tokens = run.limits.answer_tokens
         self.results: list[ParseResult[T]] = []
@@ -236,7 +239,7 @@ class _Turn(Generic[T]):
         return parse_draft(text, self.contract, self.evidence)
 
     async def call_tools(self, model_response: LLMResponse, *, is_prefetch: bool = False) -> None:
-        """Run the calls of a response, and add their results to the messages and the evidence.
+        """Run the calls of a response, and collect their messages, evidence and effects.
 
         A prefetch is made before the model is asked.
         """
@@ -249,6 +252,9 @@ class _Turn(Generic[T]):
         self.chat.add_results(model_response, calls, [result.text for result in results])
         for result in results:
             self.evidence.sources.update(result.sources)
+            for effect in result.effects:
+                if effect not in self.effects:
+                    self.effects.append(effect)
 
     async def parse(self, model_response: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check."""
@@ -287,6 +293,7 @@ class _Turn(Generic[T]):
             retry_count=max(0, len(self.results) - 1),
             messages=(*self.chat.added, *([answer] if shown.is_valid else [])),
             sources=self.evidence.sources,
+            effects=tuple(self.effects),
         )
 
     async def _result_to_show(self, outcome: Outcome) -> ParseResult[T]:

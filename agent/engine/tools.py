@@ -8,7 +8,7 @@ its text may hold a secret.
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -30,21 +30,25 @@ DROPPED_KEYWORDS: Final = frozenset({"title", "minLength", "maxLength", "minItem
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The value that a tool's function returns: `content` for the model, and `sources` by id.
+    """The value that a tool's function returns: `content` is what the model reads.
 
-    Only `sources` are evidence for an answer: `content` may merely repeat the model's arguments.
+    Only `sources`, by id, are evidence for an answer: `content` may merely repeat the model's
+    arguments. `effects` are what the tool wants done, such as a change to stored data. They are
+    compared with `==`, otherwise the engine only hands them to the caller.
     """
 
     content: object
     sources: Mapping[str, object] = field(default_factory=dict)
+    effects: Sequence[object] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a successful or failed call: tool message, evidence, the error's type."""
+    """The result of a call: tool message, evidence, effects, and the error's type if it failed."""
 
     text: str
     sources: Mapping[str, object] = field(default_factory=dict)
+    effects: Sequence[object] = ()
     error_type: str | None = None
 
 
@@ -151,7 +155,8 @@ async def _execute(called_tool: Tool, arguments: str, run: Run) -> ToolResult:
             output = await called_tool.function(parsed, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
-        return ToolResult(as_text(output.content, max_chars), output.sources)
+        text = as_text(output.content, max_chars)
+        return ToolResult(text, output.sources, output.effects)
     except ToolError as error:
         return _failed("tool_error", as_text(str(error), max_chars))
     except Exception as error:
@@ -170,7 +175,7 @@ def _normalize_arguments(arguments: str) -> str:
 
 
 def _failed(error_type: str, problem: str) -> ToolResult:
-    return ToolResult(f"{ERROR_PREFIX}{problem}", {}, error_type)
+    return ToolResult(f"{ERROR_PREFIX}{problem}", error_type=error_type)
 
 
 def as_text(content: object, max_chars: int) -> str:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
-from zlib import crc32
 
 from pydantic import Field
 
@@ -241,12 +240,10 @@ def _facts_from_arguments(arguments: RememberArguments) -> tuple[Fact, ...]:
 
 
 def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
-    """Return an output with a change. The turn collects changes from `sources`."""
+    """Return an output with a change as its effect."""
     change = Change(user_id=person.user_id, **changes)
     content = {"done": action, "note": "the guest sees this below your answer; do not repeat it"}
-    # Equal changes have the same key, so that a repeated call is applied only once.
-    key = f"{action}:{crc32(repr(change).encode()):08x}"
-    return ToolOutput(content, {key: change})
+    return ToolOutput(content, effects=(change,))
 
 
 def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) -> Reply:

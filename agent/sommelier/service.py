@@ -246,9 +246,7 @@ class Sommelier:
         """Convert a response to a reply; answer by rules if the model gave no usable answer.
 
         Changes are made even if the answer failed: the user requested them, and can undo them.
-        Proposals are only shown with an answer, which explains them.
         """
-        sources = response.sources
         answer = _allowed_part(response, get_person(run))
         if answer is not None:
             reply = self._format_answer(run, response, answer)
@@ -259,15 +257,7 @@ class Sommelier:
         else:
             reply = await self._reply_without_model(message, run, attachment)
             reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
-        changes = [source for source in sources.values() if isinstance(source, Change)]
-        visible_sources = sources.values() if response.has_text else ()
-        proposals = tuple(source for source in visible_sources if isinstance(source, Proposal))
-        return replace(
-            reply,
-            notes=(*reply.notes, *map(_proposal_note, proposals)),
-            proposals=proposals,
-            changes=tuple(change.part_for_model for change in changes),
-        )
+        return _add_effects(reply, response)
 
     def _format_answer(self, run: Run, response: Response, answer: SommelierResponse) -> Reply:
         sources, shown_ids, text = response.sources, wine_ids(answer), response.text
@@ -371,6 +361,27 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
 def _format_progress(calls: Sequence[ToolCall]) -> str:
     """Return a progress text. Text the model wrote with the calls is unvalidated, so not shown."""
     return f"_{translate(PROGRESS_MESSAGES.get(calls[0].name, 'at_work'))} …_"
+
+
+def _add_effects(reply: Reply, response: Response) -> Reply:
+    """Return a reply with the changes and proposals of the tools.
+
+    Changes are reduced to what a model may change. Proposals are only shown with an answer, which
+    explains them.
+    """
+    changes, proposals = list[Change](), list[Proposal]()
+    for effect in response.effects:
+        match effect:
+            case Change():
+                changes.append(effect.part_for_model)
+            case Proposal() if response.has_text:
+                proposals.append(effect)
+    return replace(
+        reply,
+        notes=(*reply.notes, *map(_proposal_note, proposals)),
+        proposals=tuple(proposals),
+        changes=tuple(changes),
+    )
 
 
 def _proposal_note(proposal: Proposal) -> str:

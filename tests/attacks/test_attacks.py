@@ -188,7 +188,7 @@ async def settle_allergies(arguments: NoArguments, run: Run) -> ToolOutput:
     egg, minor = Fact("allergy", "egg", "eggs"), Fact("setting", UNDER_AGE_SETTING)
     oak = Fact("note", "no oak", "no oak")
     change = Change(user_id=7, removed_facts=(egg, minor, oak), reverts_id=1)
-    return ToolOutput("done", {"settled": change})
+    return ToolOutput("done", effects=(change,))
 
 
 @pytest.mark.parametrize(

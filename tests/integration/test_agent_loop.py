@@ -14,6 +14,7 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLMResponse
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Limits, Run
+from agent.engine.tools import ToolOutput
 from agent.language import truncate_at_boundary
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -23,6 +24,7 @@ from tests.doubles.model_server import (
     answer,
     answer_json,
     refusal,
+    tool_call,
 )
 from tests.fakes import CHINON, FakeCatalogue, children, names, root_span
 from tests.faults.turns import (
@@ -233,3 +235,21 @@ async def test_a_model_of_ones_own_that_breaks_makes_way_for_the_next(
     assert (response.text, run.ledger.requests) == ("Hello", 2)
     assert (alone.outcome, alone.error) == ("model_error", "the model failed (RuntimeError)")
     assert "secret" not in caplog.text
+
+
+async def test_effects_come_in_order_equal_ones_once_and_ground_nothing(
+    model_server: ModelServer,
+) -> None:
+    def note(text: str) -> ToolOutput:
+        """Note a text."""
+        return ToolOutput("noted", effects=({"noted": text},))
+
+    calls = [tool_call("note", {"text": text}) for text in ("b", "a", "b")]
+    model_server.script(*calls, refusal("No."))
+    llm = service(model_server)
+    response = await generate_agentic_response(
+        "Note it", run=Run([llm]), contract=OutputContract(str), tools=[note]
+    )
+    await llm.close()
+    assert (response.outcome, response.sources) == ("refusal", {})
+    assert response.effects == ({"noted": "b"}, {"noted": "a"})

@@ -61,7 +61,7 @@ async def called(name: str, person: Person = ADA, **arguments: Any) -> ToolResul
 
 
 async def change_from_tool(name: str, **arguments: Any) -> Change:
-    (change,) = (await called(name, **arguments)).sources.values()
+    (change,) = (await called(name, **arguments)).effects
     assert isinstance(change, Change)
     return change
 
@@ -107,14 +107,14 @@ async def test_a_model_removed_bottles_of_another_wine_and_was_told_done(
     result = await called("change_cellar", action="remove", wine=wine, count=count)
     assert told in result.text
     assert "nothing was removed" in result.text
-    assert result.sources == {}
+    assert result.effects == ()
 
 
 async def test_the_most_similar_fact_is_forgotten() -> None:
     notes = [Fact("note", text, text) for text in ("my wife: no eggs", "no oak for my dinners")]
     arguments = {"kind": "note", "value": "no eggs for my wife"}
     forgotten = await called("forget", replace(ADA, facts=tuple(notes)), **arguments)
-    (change,) = forgotten.sources.values()
+    (change,) = forgotten.effects
     assert isinstance(change, Change)
     assert change.removed_facts == (notes[0],)
 
@@ -122,15 +122,15 @@ async def test_the_most_similar_fact_is_forgotten() -> None:
 async def test_a_model_lifted_an_allergy_with_the_tool_forget() -> None:
     allergic = replace(ADA, facts=(Fact("allergy", "egg", "eggs"), Fact("note", "egg", "egg")))
     refused = await called("forget", allergic, kind="allergy", value="egg")
-    assert (refused.error_type, refused.sources) == ("invalid_arguments", {})
-    (change,) = (await called("forget", allergic, kind="note", value="egg")).sources.values()
+    assert (refused.error_type, refused.effects) == ("invalid_arguments", ())
+    (change,) = (await called("forget", allergic, kind="note", value="egg")).effects
     assert isinstance(change, Change)
     assert [fact.kind for fact in change.removed_facts] == ["note"]
 
 
 async def test_a_known_fact_is_not_a_change() -> None:
     known = await called("remember", kind="hate", value="Chardonnay")
-    assert (known.error_type, known.sources) == (None, {})
+    assert (known.error_type, known.effects) == (None, ())
 
 
 @pytest.mark.parametrize(
@@ -144,4 +144,4 @@ async def test_a_known_fact_is_not_a_change() -> None:
 async def test_an_invalid_change_is_an_error(name: str, arguments: dict[str, Any]) -> None:
     result = await called(name, **arguments)
     assert result.error_type
-    assert not result.sources
+    assert not result.effects
