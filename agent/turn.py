@@ -305,8 +305,8 @@ def record_turn(span: Span, reply: Reply) -> None:
 
 def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
     """Return all attempts' error types, plus the final one if it is not among them."""
-    # Without a text, the outcome is the type of the error that ended the turn.
-    if response.has_text or response.outcome in response.error_types:
+    # Without an answer, the outcome is the type of the error that ended the turn.
+    if response.has_text or response.outcome in ("answered", *response.error_types):
         return response.error_types
     return (*response.error_types, response.outcome)
 

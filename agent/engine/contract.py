@@ -74,8 +74,9 @@ def _as_text(value: object, evidence: Evidence) -> str:
 class OutputContract(Generic[T]):
     """A contract for answers of `type`, which has a pydantic schema or is a TypeAdapter.
 
-    A contract for `str` is answered in plain text. `semantic` and `grounding` are the rules of a
-    value. `render` returns the text for the user, `ids` the ids that this text shows.
+    A contract for `str` is answered in plain text. `ends_turn` tells whether a value is a result by
+    itself, without a text: no rule applies to it. `semantic` and `grounding` are the rules of any
+    other value. `render` returns the text for the user, `ids` the ids that this text shows.
 
     `trim` returns a value without its ungrounded parts, or None if the model has to be asked again.
     `salvage` returns the valid part of a value when all attempts failed, or None. The results of
@@ -88,6 +89,7 @@ class OutputContract(Generic[T]):
     """
 
     type: type[T] | TypeAdapter[T]
+    ends_turn: Callable[[T], bool] = lambda _: False
     semantic: Callable[[T], Verdict] = _nothing
     grounding: Callable[[T, Evidence], Verdict] = _nothing
     render: Callable[[T, Evidence], str] = _as_text

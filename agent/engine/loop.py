@@ -46,7 +46,8 @@ SCHEMA_RULE: Final = (
 class AgenticResponse(Generic[T]):
     """The response of a turn.
 
-    `text` is empty unless the outcome is answered, salvaged, or stopped with a draft. `wine_ids`:
+    `text` is empty unless the outcome is answered, salvaged, or stopped with a draft; it is also
+    empty if the contract lets `answer` end the turn by itself. `wine_ids`:
     the wines named in `text`. `messages` are those that the turn adds to the history: the user's,
     tool calls with results, and the valid answer as JSON. `sources`: the tools' evidence, by id.
     `effects`: what tools want done, in the order of the calls, equal ones once.
@@ -121,8 +122,9 @@ async def generate_agentic_response(
                 model_response, span = await turn.answer_after_tools()
                 result = await turn.parse(model_response, span)
                 if not result.retryable:
+                    has_answer = result.is_valid or result.ends_turn
                     # These error types are also outcomes.
-                    outcome = "answered" if result.is_valid else cast(Outcome, result.error_type)
+                    outcome = "answered" if has_answer else cast(Outcome, result.error_type)
                     break
                 turn.add_feedback(model_response, result)
         error_text = turn.results[-1].error

@@ -72,7 +72,8 @@ class ParseResult(Generic[T]):
     """The result of parsing a final response. `error` is None on success, else what is wrong.
 
     `wine_ids` are the ids that a valid answer names, as its contract's `ids` lists them. `answer`
-    is the typed value wherever the schema was satisfied, a broken rule notwithstanding.
+    is the typed value wherever the schema was satisfied, a broken rule notwithstanding. If it
+    `ends_turn`, it is the result by itself, and `text` is empty.
     """
 
     text: str
@@ -80,6 +81,7 @@ class ParseResult(Generic[T]):
     error: str | None = None
     error_type: str | None = None
     answer: T | None = None
+    ends_turn: bool = False
 
     @property
     def is_valid(self) -> bool:
@@ -89,7 +91,7 @@ class ParseResult(Generic[T]):
     @property
     def retryable(self) -> bool:
         """Return True if asking again, with feedback, may mend it."""
-        return not self.is_valid and self.error_type not in TERMINAL
+        return not (self.is_valid or self.ends_turn) and self.error_type not in TERMINAL
 
 
 async def parse_final_response(
@@ -227,6 +229,8 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     A rule may raise ValueError instead of returning a problem. No other error accepts the answer.
     """
     kind, text = "semantic", ""
+    if contract.ends_turn(answer):
+        return ParseResult("", answer=answer, ends_turn=True)
     try:
         is_long = _is_long(answer, contract, evidence)
         problem = await _apply(contract.semantic, answer, in_thread=is_long)

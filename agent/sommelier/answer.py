@@ -41,12 +41,7 @@ CARD_TITLE: Final = pattern(r"\A\*\*[0-9]{1,2}\. .+\*\*\n")
 
 
 def render(response: SommelierResponse, evidence: Evidence) -> str:
-    """Return an answer as Markdown: the model's plain text, and a card for each wine.
-
-    An answer that reports a crisis is never shown: the agent sends its crisis text instead.
-    """
-    if response.concern == "crisis":
-        return response.concern  # a placeholder: an empty text would count as no answer
+    """Return an answer as Markdown: the model's plain text, and a card for each wine."""
     items = ((_find_wine(item.wine_id, evidence), item.description) for item in response.wines)
     cards = [(wine, description) for wine, description in items if wine]
     texts = [response.intro, *(description for _, description in cards), response.closing]
@@ -160,8 +155,6 @@ def wine_ids(response: SommelierResponse) -> list[str]:
 
 def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | None:
     """Return feedback on the parts of a response that lack evidence, or None."""
-    if response.concern == "crisis":
-        return None
     for position, item in enumerate(response.wines):
         if problem := _find_id_problem(item.wine_id, evidence):
             return f"wines.{position}: {problem}"
@@ -303,8 +296,14 @@ def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResp
     return _grounded_part(response, evidence) if response.concern == "none" else None
 
 
+def reports_crisis(response: SommelierResponse) -> bool:
+    """Return whether a response reports a crisis: it is never shown, but answered with help."""
+    return response.concern == "crisis"
+
+
 SOMMELIER: Final = OutputContract(
     SommelierResponse,
+    ends_turn=reports_crisis,
     semantic=validate_semantic_content,
     grounding=grounding_problem,
     render=render,

@@ -109,11 +109,8 @@ class SommelierResponse(BaseModel):
 def validate_semantic_content(response: SommelierResponse) -> str | None:
     """Return the problem of an incomplete response, or None.
 
-    An answer that reports a crisis may be empty, because it is never shown. The other rules come
-    from R-005 of the structured-output research.
+    The rules come from R-005 of the structured-output research.
     """
-    if response.concern == "crisis":
-        return None
     descriptions = (wine.description for wine in response.wines)
     has_text = any(map(str.strip, (response.intro, response.closing, *descriptions)))
     if response.response_type == "recommendation" and not response.wines:
