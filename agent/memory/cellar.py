@@ -16,6 +16,7 @@ from agent.sommelier.wine import (
     normalize,
     parse_currency,
 )
+from agent.sommelier.wine_fields import wine_fields
 from agent.text import pattern
 from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Fact
 
@@ -58,7 +59,8 @@ def _is_year(token: str) -> bool:
 
 def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
     """Return a cellar item with `count` bottles of a wine; `facts` are its other fields."""
-    fields = wine.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
+    kept = {name for name, field in wine_fields().items() if field.in_cellar}
+    fields = wine.model_dump(mode="json", exclude_defaults=True, include=kept)
     # With a cellar id, a label without a vintage does not end in "NV".
     label = wine.model_copy(update={"id": CELLAR_PREFIX}).label
     return CellarItem(key=normalize(label), wine=fields, count=count, **facts)

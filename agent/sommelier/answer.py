@@ -6,7 +6,7 @@ and figures in prose must be in the evidence (`grounding.py`).
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Final
 
@@ -24,7 +24,8 @@ from agent.markdown import escape, format_link, unescape
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
-from agent.sommelier.wine import CELLAR_PREFIX, VEGAN_WORD, Wine, canonical_name, format_money
+from agent.sommelier.wine import VEGAN_WORD, Wine, canonical_name, format_money
+from agent.sommelier.wine_fields import CardFact, wine_fields
 from agent.text import Match, compose_compatible, pattern, split_words
 from agent.turn import StoredMessage
 
@@ -95,16 +96,37 @@ def render_wine(wine: AnyWine, description: str, number: str = "", *, user_text:
 
 
 def format_facts(wine: AnyWine) -> str:
-    """Return the origin, price and availability of a wine on one line."""
+    """Return the facts of a wine on one line, such as its origin, price and availability."""
     if isinstance(wine, ReadWine):
         return _format_read_facts(wine)
+    facts = dict.fromkeys(field.card for field in wine_fields().values() if field.card)
+    return " · ".join(filter(None, (CARD_FACTS[fact](wine) for fact in facts)))
+
+
+def _format_origin(wine: Wine) -> str:
+    """Return the appellation or region of a wine, and its country."""
     place, country = wine.appellation or wine.region, translate_country(wine.country)
-    origin = ", ".join(filter(None, ("" if place == wine.country else place, country)))
-    if wine.id.startswith(CELLAR_PREFIX):
-        facts = [origin, translate("cellar_own")]
-    else:
-        facts = [origin, format_price(wine), "" if wine.in_stock else translate("not_in_stock")]
-    return " · ".join(filter(None, facts))
+    return ", ".join(filter(None, ("" if place == wine.country else place, country)))
+
+
+def _format_card_price(wine: Wine) -> str:
+    """Return the price of a wine that is for sale."""
+    return "" if wine.is_own else format_price(wine)
+
+
+def _format_availability(wine: Wine) -> str:
+    """Return where a wine is, if it is not for sale."""
+    if wine.is_own:
+        return translate("cellar_own")
+    return "" if wine.in_stock else translate("not_in_stock")
+
+
+CARD_FACTS: Final[Mapping[CardFact, Callable[[Wine], str]]] = {
+    "origin": _format_origin,
+    "price": _format_card_price,
+    "availability": _format_availability,
+}
+"""How a card shows each fact that `wine_fields.toml` names."""
 
 
 def _format_read_facts(wine: ReadWine) -> str:

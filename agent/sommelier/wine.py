@@ -1,5 +1,7 @@
 """The wine vocabulary: canonical values, a wine, and a search of the catalogue.
 
+`wine_fields.toml` declares what the product does with each field of a wine.
+
 The catalogue is in English, so free text in other languages finds little in it. Models must
 therefore use canonical values, and imports are mapped to them. A grape, country or region is found
 by any of its names in `synonyms.toml`.
@@ -14,6 +16,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from agent.sommelier.wine_fields import wine_fields
 from agent.tables import StrictModel, WordSet, read_toml
 from agent.text import fold, split_words
 
@@ -149,7 +152,8 @@ CELLAR_PREFIX: Final = "own:"
 class Wine(BaseModel):
     """A wine of the catalogue or of a guest's own cellar.
 
-    `vintage` is None for a non-vintage wine, and in a guest's cellar for an unknown vintage.
+    Each field is declared in `wine_fields.toml`. `vintage` is None for a non-vintage wine, and in a
+    guest's cellar for an unknown vintage.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -180,15 +184,26 @@ class Wine(BaseModel):
     def label(self) -> str:
         """Return producer, name and vintage; `NV` marks non-vintage wines of the catalogue."""
         title = self.name if self.producer in self.name else f"{self.producer} {self.name}"
-        no_vintage = "" if self.id.startswith(CELLAR_PREFIX) else "NV"
+        no_vintage = "" if self.is_own else "NV"
         return f"{title} {self.vintage or no_vintage}".strip()
 
     @property
+    def is_own(self) -> bool:
+        """Return whether the wine is in a guest's own cellar."""
+        return self.id.startswith(CELLAR_PREFIX)
+
+    @property
     def source_text(self) -> str:
-        """Return all that the catalogue says about the wine, as text."""
-        facts = self.model_dump(mode="json", exclude={"id"}, exclude_none=True).values()
-        lines = (", ".join(fact) if isinstance(fact, list) else str(fact) for fact in facts)
-        return "\n".join([self.label, *lines])
+        """Return what an answer may say of the wine: its label and the fields that are evidence."""
+        names = [name for name, field in wine_fields().items() if field.is_evidence]
+        return "\n".join([self.label, *filter(None, map(self.field_text, names))])
+
+    def field_text(self, name: str) -> str:
+        """Return the value of a field as text; it is empty if the value is unknown."""
+        value = getattr(self, name)
+        if value is None:
+            return ""
+        return ", ".join(value) if isinstance(value, tuple) else str(value)
 
     @property
     def vegan(self) -> Literal["yes", "no", "unknown"]:
@@ -267,29 +282,25 @@ def serving_advice(wine: Wine) -> dict[str, str]:
 
 
 def wine_record(wine: Wine) -> dict[str, Any]:
-    """Return the known facts of a wine for a model, without defaults and repetitions."""
+    """Return the known facts of a wine for a model, without what goes without saying."""
     places = (wine.appellation, wine.region, wine.country)
     declared = [name for name in wine.allergens if name != Allergen.SULPHITES]
-    facts = {
-        "wine_id": wine.id,
+    composed = {
         "name": wine.label,
         "from": ", ".join(dict.fromkeys(filter(None, places))),
         "grapes": ", ".join(wine.grapes),
-        "style": wine.style,
         "colour": wine.colour if str(wine.colour) != wine.style else None,
-        "sweetness": wine.sweetness if wine.sweetness != Sweetness.DRY else None,
-        "body": wine.body,
-        "acidity": wine.acidity,
-        "tannin": wine.tannin if wine.tannin != Level.NONE else None,
-        "abv": wine.abv,
         "price": None if wine.price is None else format_money(wine.price, wine.currency),
         "foods": ", ".join(wine.foods),
         "allergens": ", ".join(declared) if wine.allergens else "unknown",
-        "vegan": wine.vegan,
-        "notes": wine.notes,
-        "in_stock": None if wine.in_stock else False,
     }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
+    record = dict[str, Any]()
+    for name, field in wine_fields().items():
+        value = getattr(wine, name)
+        if field.model and value != field.unsaid:
+            record[field.model] = composed.get(field.model, value)
+    record["vegan"] = wine.vegan
+    return {name: value for name, value in record.items() if value not in (None, "")}
 
 
 def canonicalize(value: object) -> object:

@@ -38,6 +38,7 @@ from agent.sommelier.wine import (
     normalize,
     synonyms,
 )
+from agent.sommelier.wine_fields import wine_fields
 from agent.text import strip_unstorable
 from db.engine import Sessions, SqlRepository
 from db.models import WineRow, upsert
@@ -237,10 +238,10 @@ def _to_row(wine: Wine, source: str) -> WineRow:
 
 def _search_text(wine: Wine) -> str:
     """Return the words that a text search matches, including synonyms of the grapes."""
-    names = [synonyms("grapes", grape) for grape in wine.grapes]
-    grape_synonyms = [name for group in names if len(group) > 1 for name in group]
-    values = [value for value in (wine.style, wine.colour, wine.sweetness) if value]
-    words = [wine.producer, wine.name, str(wine.vintage or "NV"), wine.country, wine.region]
-    words += [wine.appellation, *wine.grapes, *grape_synonyms, *values]
-    words += [food.replace("_", " ") for food in wine.foods]
-    return normalize(" ".join([*words, wine.notes]))
+    words = [wine.field_text(name) for name, field in wine_fields().items() if field.is_searched]
+    if wine.vintage is None:
+        words.append("NV")
+    for grape in wine.grapes:
+        names = synonyms("grapes", grape)
+        words += names if len(names) > 1 else ()
+    return normalize(" ".join(words))

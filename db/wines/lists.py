@@ -1,7 +1,8 @@
 """Read wine lists and cellars in the formats of shops, restaurants and cellar programs.
 
-The known column names and cell values are in `lists.toml`: in the languages of the bot, and as
-common programs export them. They include the format of `docs/wines-and-documents.md`.
+The known column names of each field are in `agent/sommelier/wine_fields.toml`, those of cellars and
+the known cell values in `lists.toml`: in the languages of the bot, and as common programs export
+them. They include the format of `docs/wines-and-documents.md`.
 """
 
 import asyncio
@@ -37,6 +38,7 @@ from agent.sommelier.wine import (
     parse_currency,
     synonyms,
 )
+from agent.sommelier.wine_fields import wine_fields
 from agent.tables import read_toml
 from agent.text import cut, pattern
 from agent.turn import CellarItem
@@ -65,10 +67,6 @@ COLUMN_DEFAULTS: Final = {"producer": "", "country": "", "allergens": "sulphites
 """Values for the columns that a file does not have."""
 COUNT_AND_YEARS: Final = ("count", "drink_from", "drink_until")
 """The fields of a user's bottles, in addition to those of a wine."""
-CELLAR_FIELDS: Final = tuple(
-    name for name in (*Wine.model_fields, *COUNT_AND_YEARS) if name not in {"id", "in_stock"}
-)
-"""The fields of a cellar; ids and stocks of other programs are ignored."""
 GUESSED_FIELDS: Final = ("grapes", "body", "tannin", "acidity")
 """Fields that can be guessed from the name of a wine."""
 MAX_CELLAR_ROWS: Final = 5000
@@ -208,7 +206,8 @@ def read_cellar(data: bytes) -> tuple[list[CellarItem], int]:
         CatalogueFileError: the file cannot be read, or is not a wine list.
     """
     titles, rows, _ = _read_table(data)
-    columns = _match_columns(titles, rows, CELLAR_FIELDS)
+    kept = [name for name, field in wine_fields().items() if field.in_cellar]
+    columns = _match_columns(titles, rows, [*kept, *COUNT_AND_YEARS])
     if "name" not in columns:
         raise CatalogueFileError(Problem("no column of the file holds names of wines"))
     items: dict[str, CellarItem] = {}
@@ -327,11 +326,15 @@ def _possible_fields(title: str) -> list[str]:
     """Return the fields that a column name may stand for."""
     name = normalize(title)
     bare = " ".join(word for word in name.split() if word not in _words()["ignored"]["words"])
-    return [
-        field
-        for field in (*Wine.model_fields, *COUNT_AND_YEARS)
-        if not {name, bare}.isdisjoint([normalize(field), *_words()["headers"].get(field, ())])
-    ]
+    return [field for field, names in _column_names().items() if not names.isdisjoint({name, bare})]
+
+
+@cache
+def _column_names() -> dict[str, frozenset[str]]:
+    """Return the normalised names of columns by the field that they may stand for."""
+    columns = {name: field.columns for name, field in wine_fields().items()}
+    columns |= _words()["headers"]
+    return {field: names | {normalize(field)} for field, names in columns.items()}
 
 
 def _share(rows: Sequence[Row], column: int, field: str) -> float:

@@ -1,0 +1,86 @@
+"""What is declared of the fields of a wine holds wherever the product uses them."""
+
+from pathlib import Path
+
+from agent.engine.contract import Evidence
+from agent.memory.cellar import to_cellar_item
+from agent.sommelier.answer import grounding_problem
+from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.wine import (
+    Allergen,
+    Body,
+    Colour,
+    Currency,
+    Food,
+    Level,
+    Style,
+    Sweetness,
+    Wine,
+    wine_record,
+)
+from agent.sommelier.wine_fields import wine_fields
+from agent.sommelier.wine_tools import wines_by_id
+
+DOCS = Path(__file__).parents[2] / "docs" / "wines-and-documents.md"
+GROUNDING = (
+    "producer name vintage country region appellation grapes style colour sweetness body acidity "
+    "tannin abv price currency foods allergens notes"
+)
+FULL = Wine(
+    id="maker-cuvee",
+    producer="Maker",
+    name="Cuvée",
+    vintage=2004,
+    country="Italy",
+    region="Veneto",
+    appellation="Soave",
+    grapes=("Garganega",),
+    style=Style.SWEET,
+    colour=Colour.ORANGE,
+    sweetness=Sweetness.LUSCIOUS,
+    body=Body.FULL,
+    acidity=Level.HIGH,
+    tannin=Level.LOW,
+    abv=12.5,
+    price=31,
+    currency=Currency.CHF,
+    foods=(Food.SUSHI,),
+    allergens=(Allergen.EGG,),
+    notes="Quince.",
+    in_stock=False,
+)
+"""A wine with a different value in every field."""
+
+
+class LinkedWine(Wine):
+    """A wine with a field that nobody declared."""
+
+    link: str = "https://shop.example/barolo/2011"
+
+
+def test_every_field_of_a_wine_is_declared_and_in_the_docs() -> None:
+    assert list(wine_fields()) == list(Wine.model_fields)
+    undocumented = [name for name in wine_fields() if f"`{name}`" not in DOCS.read_text("utf-8")]
+    assert undocumented == []
+
+
+def test_these_fields_of_a_wine_ground_an_answer() -> None:
+    (text,) = Evidence(wines_by_id([FULL])).texts
+    lines = text.splitlines()
+    assert [name for name in wine_fields() if FULL.field_text(name) in lines] == GROUNDING.split()
+
+
+def test_a_link_with_a_year_in_it_grounded_the_year() -> None:
+    wine = LinkedWine(**FULL.model_dump())
+    answer = SommelierResponse(response_type="informational", intro="It is a 2011.")
+    assert "2011" in (grounding_problem(answer, Evidence(wines_by_id([wine]))) or "")
+
+
+def test_a_field_that_is_not_declared_is_not_told_searched_or_kept() -> None:
+    wine = LinkedWine(**FULL.model_dump())
+    assert wine_record(wine) == wine_record(FULL)
+    assert to_cellar_item(wine, 1) == to_cellar_item(FULL, 1)
+
+
+def test_the_stock_of_a_shop_is_not_kept_with_the_bottles_of_a_user() -> None:
+    assert "in_stock" not in to_cellar_item(FULL, 1).wine
