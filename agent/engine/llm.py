@@ -25,6 +25,7 @@ from agent.engine.errors import (
 )
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ResponseMode
 from agent.engine.wire import Dialect, ServerError, StreamedCompletion, read_completion
+from agent.size_limits import MODEL_RESPONSE_BYTES, limit_body
 from agent.text import pattern
 
 if TYPE_CHECKING:
@@ -116,13 +117,16 @@ class LLMService:
     def _client(self) -> "AsyncOpenAI":
         """Return the client, opened for the first request."""
         if self._opened is None:
-            from openai import AsyncOpenAI  # noqa: PLC0415 - heavy, needed by the first request
+            # Heavy, needed by the first request.
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415
 
+            bounded = limit_body(MODEL_RESPONSE_BYTES)
             self._opened = AsyncOpenAI(
                 api_key=self._api_key or "none",  # local servers need no key, the client does
                 base_url=self.base_url,
                 max_retries=0,
                 timeout=self._timeout_seconds,
+                http_client=DefaultAsyncHttpxClient(event_hooks={"response": [bounded]}),
             )
         return self._opened
 

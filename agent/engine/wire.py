@@ -25,8 +25,13 @@ from agent.engine.messages import (
     ToolCall,
     Usage,
 )
-from agent.text import pattern, strip_unstorable
+from agent.size_limits import REASONING_CHARS
+from agent.text import cut, pattern, strip_unstorable
 
+MAX_NAME_CHARS: Final = 200
+"""The name that a server gives a model, or the id of a call."""
+MAX_PARTS: Final = 1_000
+"""Parts of a field that a server streams as a list."""
 FORMAT_WORDS: Final = pattern(r"response_format|json_|grammar|schema")
 STREAM_WORDS: Final = pattern(r"\bstream")
 TOO_MUCH: Final = pattern(r"too large|context length|at most")  # a value, not the parameter
@@ -155,9 +160,9 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
         content=_text(message.get("content"))[: size_limits.ANSWER_CHARS + 1],
         tool_calls=tuple(_tool_call(_mapping(call)) for call in calls),
         finish_reason=FINISH_REASONS.get(finish, finish),
-        refusal=_text(message.get("refusal")) or None,
+        refusal=_text(message.get("refusal"))[: size_limits.ANSWER_CHARS] or None,
         usage=_usage(_mapping(data.get("usage"))),
-        model=strip_unstorable(str(data.get("model") or model)),
+        model=cut(str(data.get("model") or model), MAX_NAME_CHARS),
         echo=_echo(message),
     )
 
@@ -183,13 +188,14 @@ class StreamedCompletion:
         self._finish = choice.get("finish_reason") or self._finish
         delta = _mapping(choice.get("delta") or choice.get("message"))
         had_text = bool(self._message["content"])
-        self._message["content"] += _text(delta.get("content"))
+        self._message["content"] = _joined(
+            self._message["content"], _text(delta.get("content")), size_limits.ANSWER_CHARS
+        )
         for name in ("refusal", *ECHOED):
             if (piece := delta.get(name)) is not None:
                 known: Any = self._message.get(name)
-                can_join = type(known) is type(piece) and isinstance(piece, str | list)
-                self._message[name] = known + piece if can_join else piece
-        for call in delta.get("tool_calls") or ():
+                self._message[name] = _joined(known, piece, size_limits.REASONING_CHARS)
+        for call in (delta.get("tool_calls") or ())[: size_limits.TOOL_CALLS]:
             self._add_call(_mapping(call))
         if self.first_token_ns is None and (self._calls or any(self._message.values())):
             self.first_token_ns = time.time_ns()
@@ -203,11 +209,14 @@ class StreamedCompletion:
             if index in (None, call.get("index")) and id in (None, call.get("id")):
                 break
         else:
+            if len(self._calls) >= size_limits.TOOL_CALLS:
+                return
             self._calls.append(call := {**piece, "function": {"name": "", "arguments": ""}})
         function = _mapping(piece.get("function"))
         call |= _echo(piece)
         call["function"]["name"] = call["function"]["name"] or function.get("name")
-        call["function"]["arguments"] += _text(function.get("arguments"))
+        arguments = call["function"]["arguments"], _text(function.get("arguments"))
+        call["function"]["arguments"] = _joined(*arguments, size_limits.ARGUMENT_CHARS)
 
     def completion(self) -> dict[str, Any]:
         """Return the whole completion; raise ModelUnavailable if the stream ended in the middle."""
@@ -261,7 +270,7 @@ def _without_input(node: object) -> object:
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = _mapping(call.get("function"))
     name, arguments = _text(function.get("name")), _text(function.get("arguments"))
-    id = strip_unstorable(str(call.get("id") or ""))
+    id = cut(str(call.get("id") or ""), MAX_NAME_CHARS)
     return ToolCall(
         id, name[: size_limits.NAME_CHARS], arguments[: size_limits.ARGUMENT_CHARS + 1], _echo(call)
     )
@@ -286,8 +295,28 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
 
 
 def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a message or call that its server wants back; an empty text counts."""
-    return {name: written[name] for name in ECHOED if written.get(name) is not None}
+    """Return the fields of a message or call that its server wants back; an empty text counts.
+
+    What is too long is left out, for a part of it would mean something else.
+    """
+    fields = {name: written[name] for name in ECHOED if written.get(name) is not None}
+    return {name: value for name, value in fields.items() if _length(value) <= REASONING_CHARS}
+
+
+def _joined(known: Any, piece: Any, limit: int) -> Any:
+    """Return a field with its next piece, or as it is if it is longer than `limit` already."""
+    if isinstance(piece, str):
+        beginning = known if isinstance(known, str) else ""
+        return beginning if len(beginning) > limit else beginning + piece[: limit + 1]
+    if isinstance(piece, list):
+        first_parts = known if isinstance(known, list) else []
+        return first_parts if len(first_parts) > MAX_PARTS else [*first_parts, *piece[:MAX_PARTS]]
+    return piece
+
+
+def _length(value: object) -> int:
+    """Return the length of a text, or of data as JSON."""
+    return len(value if isinstance(value, str) else json.dumps(value))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -26,7 +26,7 @@ from telegram.ext import ExtBot
 
 from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
-from agent.text import pattern
+from agent.text import Match, pattern
 from bot.telegram.rate_limit import COUNTED, RateLimit
 from bot.telegram.render import split_messages
 from bot.turn import Delivery, DeliveryError, Destination, Hold
@@ -39,7 +39,9 @@ log = logging.getLogger(__name__)
 MAX_TRIES: Final = 8
 """Maximum requests for one message, including those after a 429."""
 BACKOFF: Final = Backoff(first_wait=0.5, max_wait=30.0)
-HTML_TAG: Final = pattern(r"<[^>]*>")
+HTML_TAG: Final = pattern(r"<(/?)([a-z]*)[^>]*>")
+PROTECTING_TAGS: Final = ("a", "code", "pre")
+"""Tags in which Telegram makes no links of its own."""
 RECORD_SECONDS: Final = 4.0
 """Seconds that a cancelled delivery waits for the message in flight to be recorded."""
 NEVER_SENT: Final = (
@@ -119,7 +121,7 @@ class Sender:
         began_ns = time.time_ns()
         delivery = last = await self._send_with_retries(message, hold)
         if message.turn_id is not None and not message.follows:
-            for html in (HTML_TAG.sub("", message.html), translate("apology")):
+            for html in (to_plain_html(message.html), translate("apology")):
                 if last.error == "rejected":
                     message.html, message.buttons, message.edits = html, [], None
                     last = await self._send_with_retries(message, hold)
@@ -225,6 +227,15 @@ def _ends_message(delivery: Delivery) -> bool:
 def _counts(message: OutboxRow) -> bool:
     """Return whether Telegram counts a request as a message."""
     return message.kind != "buttons" and (message.edits is None or message.chat_id < 0)
+
+
+def to_plain_html(html: str) -> str:
+    """Return HTML without formatting, except code, in which Telegram makes no links."""
+
+    def simplify(tag: Match) -> str:
+        return f"<{tag[1]}code>" if tag[2] in PROTECTING_TAGS else ""
+
+    return HTML_TAG.sub(simplify, html)
 
 
 def build_messages(
