@@ -1,5 +1,6 @@
 """Calls of tools that may write: each is made at most once in a turn, however often it is tried."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,9 @@ class WritingCalls:
     earlier: tuple[str, ...] = ()
     made: list[str] = field(default_factory=list)
     save: Callable[[Sequence[str]], Awaitable[None]] = _save_nothing
+    _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while calls are stored: those of one response are made at once, and an older list must
+    not be stored over a newer one."""
 
     async def add(self, tool_name: str, arguments: str) -> None:
         """Store a call; only then may it be made.
@@ -47,7 +51,8 @@ class WritingCalls:
         if call in self.made:
             raise ToolError(MADE_BEFORE)
         self.made.append(call)
-        await self.save([*self.earlier, *self.made])
+        async with self._saving:
+            await self.save([*self.earlier, *self.made])
 
     def begin_try(self) -> None:
         """Regard the calls made so far as those of an earlier try."""

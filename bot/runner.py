@@ -89,7 +89,8 @@ class TurnRunner:
 
     def _record_abort(self, turn: Turn, question: Question, error: BaseException) -> None:
         """Collect the trace of a turn that was cancelled or failed before it had a reply."""
-        reply = Reply(text="", outcome="failed", error_types=(type(error).__name__,))
+        name = type(error).__name__
+        reply = Reply(text="", outcome="failed", error_types=(name,), spent=turn.spent)
         trace = turn.earlier_trace
         turn.commit.changes.clear()
         root = trace.root if trace is not None else Span()
@@ -97,7 +98,12 @@ class TurnRunner:
 
     def give_up(self, turn: Turn, question: Question, error: str) -> None:
         """End a turn that will not be tried again: notify the user, and trace the error."""
-        reply = Reply(text=translate("set_aside"), outcome="failed", error_types=(error,))
+        reply = Reply(
+            text=translate("set_aside"),
+            outcome="failed",
+            error_types=(error,),
+            spent=turn.spent,
+        )
         with turn.open_trace(self.open_trace_root, question) as root:
             metadata = {"outcome": "failed", "error_types": error}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
@@ -141,9 +147,9 @@ class TurnRunner:
             run = self._run_within(budget, turn, root, show_draft)
             question = await _transcribe(question, run)
             person = await self._read_person(turn, question, root)
-            if root.trace is not None:
+            if root.trace is not None and turn.facts is None:  # outside Telegram, only known now
                 allowed = get_chosen_settings(person.facts).get("traces")
-                root.trace.is_hidden = allowed == "numbers"  # only numbers, no texts
+                root.trace.is_hidden = allowed == "numbers"
             run = with_person(run, person)
             guarded_make_reply = self.safety.guard(turn, question, person, make_reply)
             reply = await answer_or_apologize(run, guarded_make_reply)

@@ -48,7 +48,7 @@ MAX_SCORES: Final = 16
 CLAIM_TIME: Final = timedelta(minutes=10)  # longer than all requests for the claimed rows together
 SEND_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 DELETE_BACKOFF: Final = Backoff(first_wait=5.0, max_wait=3600.0)
-MAX_TRACE_DELAY: Final = timedelta(seconds=30)
+MAX_TRACE_DELAY: Final = 2 * CLAIM_TIME
 """The time after a user's deletion in which traces of running turns may still be stored."""
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from agent.engine.run import NOTHING_SPENT, Ledger, Run, ShowDraft, Span, Spent, Stop
 from agent.language import truncate_at_boundary
 from agent.tracing.records import TraceRecord
-from agent.turn import Change, Fact, Reply, StoredMessage
+from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
 from agent.writing_calls import WritingCalls
 from db.changes.base import StoredChange
 from db.changes.forgetting import Fence, ForgetConversation, ForgetUser
@@ -244,6 +244,8 @@ class Turn:
             names=self.names,
             name=question.kind,
         )
+        # The user may have chosen that traces have only numbers, no texts.
+        trace.is_hidden = get_chosen_settings(self.facts or ()).get("traces") == "numbers"
         started_ns = int(self.accepted_at.timestamp() * 1e9)
         root = open_root(trace, question.typed or question.text, started_ns)
         if self.try_number > 1:

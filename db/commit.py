@@ -3,6 +3,7 @@
 It drops what the user asked to forget while the turn ran, and it carries out a press only once.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -32,7 +33,7 @@ class Press:
 class Commit:
     """What a turn has collected.
 
-    The commit removes from it what it does not store, so `messages` are to be sent afterwards.
+    `carry_out` removes from it what is not stored. Afterwards `outgoing` are to be sent.
     """
 
     fence: Fence
@@ -44,12 +45,20 @@ class Commit:
     """The press that the turn carries out."""
     changes: list[StoredChange] = field(default_factory=list)
     messages: list[OutboxRow] = field(default_factory=list)
+    added: Sequence[OutboxRow] = ()
+    """Messages that the changes have added, in the last attempt to store them."""
+
+    @property
+    def outgoing(self) -> list[OutboxRow]:
+        """Return the messages to send."""
+        return [*self.messages, *self.added]
 
     async def carry_out(
         self, transaction: Transaction, *, trace_delay: timedelta = AT_ONCE
     ) -> None:
-        """Store everything; the trace is exported after `trace_delay`."""
+        """Store everything but the messages; the trace is exported after `trace_delay`."""
         session = transaction.session
+        self.added = transaction.messages
         await self.fence.lock(session, self.changes)
         if self.press is not None and not await _claim(transaction, self.press):
             self._drop_all()

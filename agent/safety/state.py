@@ -93,7 +93,8 @@ class SafetyState:
             self,
             earlier_concerns=earlier,
             allergies=allergies,
-            likely_concerns=self.likely_concerns - earlier,
+            # A crisis that is likely again is heard again.
+            likely_concerns=self.likely_concerns - (earlier - {"crisis"}),
         )
 
 

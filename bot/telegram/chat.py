@@ -116,7 +116,6 @@ class ChatTurn(Turn):
         if self.to is None:
             return
         to = replace(self.to, edits=self.placeholder_id)
-        self.placeholder_id = None  # from now on it is the answer, and no draft may edit it
         buttons = self.services.buttons_below(self, question, reply) if has_buttons else ()
         messages = build_messages(to, reply.messages, buttons)
         if reply.audio:

@@ -108,26 +108,34 @@ class RateLimit(BaseRateLimiter[Priority]):
             RetryAfter: Telegram answers 429, or an optional message would have to wait.
         """
         chat_id = data.get("chat_id")
-        if not isinstance(chat_id, int) or not _is_counted(endpoint, chat_id):
+        if not isinstance(chat_id, int):
             return await callback(*args, **kwargs)
-        if rate_limit_args is None:
+        is_counted = _is_counted(endpoint, chat_id)
+        if is_counted and rate_limit_args is None:
             await self._wait_and_count(self._window(chat_id))
-        elif rate_limit_args == "optional" and not self.count_if_free(chat_id):
+        elif rate_limit_args == "optional" and is_counted and not self.count_if_free(chat_id):
             raise RetryAfter(timedelta(seconds=1))
         try:
             return await callback(*args, **kwargs)
         except RetryAfter as error:
-            self.pause(chat_id, retry_seconds(error))
+            if is_counted or rate_limit_args == COUNTED:
+                self.pause(chat_id, retry_seconds(error), was_counted=is_counted)
             raise
 
     async def wait(self, chat_id: int, *, counts: bool = True) -> None:
         """Wait until a message may be sent to a chat, and count it if it `counts`.
 
+        One that does not count only waits while Telegram has asked to.
+
         Its sender then passes `COUNTED` with the request, which no longer waits: so a sender can be
         cancelled while it waits, and knows that nothing was sent.
         """
+        chat = self._window(chat_id)
         if counts:
-            await self._wait_and_count(self._window(chat_id))
+            await self._wait_and_count(chat)
+            return
+        while (seconds := chat.paused_until - self._clock()) > CLOCK_TOLERANCE:
+            await self._sleep(seconds)
 
     def count_if_free(self, chat_id: int) -> bool:
         """Count an optional message and return True; return False if it would have to wait."""
@@ -135,11 +143,11 @@ class RateLimit(BaseRateLimiter[Priority]):
         others_wait = chat.queue.locked() or self._overall.queue.locked()
         return not others_wait and self._count_if_allowed(chat)
 
-    def pause(self, chat_id: int, seconds: float) -> None:
+    def pause(self, chat_id: int, seconds: float, *, was_counted: bool = True) -> None:
         """Send nothing to a chat for some seconds; do not count the message that got the 429."""
         chat = self._window(chat_id)
         chat.paused_until = max(chat.paused_until, self._clock() + seconds)
-        if chat.sent_at:
+        if was_counted and chat.sent_at:
             chat.sent_at.pop()
 
     async def _wait_and_count(self, chat: _Window) -> None:

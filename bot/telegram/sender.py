@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -52,6 +53,7 @@ NEVER_SENT: Final = (
     httpx2.ProxyError,
 )
 """Errors after which Telegram certainly has not received the request."""
+AMBIGUOUS: Final = Delivery(tries=1, error="ambiguous")
 LASTING: Final = Hold()
 """The hold on messages that belong to no turn: the leader sends them alone."""
 MAX_DATA_BYTES: Final = 64
@@ -120,7 +122,8 @@ class Sender:
         """
         began_ns = time.time_ns()
         delivery = last = await self._send_with_retries(message, hold)
-        if message.turn_id is not None and not message.follows:
+        is_answer = message.turn_id is not None and not message.follows and message.file is None
+        if is_answer:
             for html in (to_plain_html(message.html), translate("apology")):
                 if last.error == "rejected":
                     message.html, message.buttons, message.edits = html, [], None
@@ -189,8 +192,11 @@ class Sender:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
             delivery = await _settle(sending)
-            if delivery is not None:
-                await self._record(message, delivery)
+            may_repeat = message.edits is not None and delivery == AMBIGUOUS  # an edit is safe
+            if delivery is not None and not may_repeat:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RECORD_SECONDS):
+                        await self._record(message, delivery)
             raise
 
     async def _store(self, store: Callable[..., Awaitable[None]], *chat_ids: int) -> None:
@@ -211,12 +217,12 @@ async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
     await asyncio.wait([sending], timeout=RECORD_SECONDS)
     if not sending.done():
         sending.cancel()
-        return Delivery(tries=1, error="ambiguous")
+        return AMBIGUOUS
     error = sending.exception()
     if error is None:
         return Delivery((sending.result(),), tries=1)
     is_ambiguous = isinstance(error, TelegramError) and classify_error(error) == "ambiguous"
-    return Delivery(tries=1, error="ambiguous") if is_ambiguous else None
+    return AMBIGUOUS if is_ambiguous else None
 
 
 def _ends_message(delivery: Delivery) -> bool:
@@ -315,7 +321,9 @@ async def _edit_buttons(
 ) -> int:
     assert message.edits is not None  # noqa: S101 - the buttons are those of a message
     try:
-        await bot.edit_message_reply_markup(message.chat_id, message.edits, reply_markup=markup)
+        await bot.edit_message_reply_markup(
+            message.chat_id, message.edits, reply_markup=markup, rate_limit_args=COUNTED
+        )
     except BadRequest as error:
         if "not modified" not in str(error).lower():
             raise

@@ -8,7 +8,6 @@ were not sent yet.
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from traceback import format_tb
@@ -125,7 +124,7 @@ class UpdateLife(Generic[T]):
 
     An update whose handler failed `max_tries` times is set aside; failures because of an
     unavailable database do not count. An update in whose turn the process died is set aside one try
-    earlier, and after the first time its turn runs alone: then it is known to be the cause.
+    earlier; after the first time the scheduler runs its turn apart from others that are suspected.
 
     An update that belongs to the running turn (an edit, a correction, a further part) joins it: if
     it arrives before the commit, the turn is restarted with it. A turn with an album or a forwarded
@@ -141,7 +140,6 @@ class UpdateLife(Generic[T]):
     max_tries: int
     are_shared: bool = False
     """Whether other processes may take over turns."""
-    _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, lane: Lane, waiting: Sequence[UpdateRow]) -> None:
         """Run the turn of the first waiting update until its answer is sent or it is set aside."""
@@ -152,8 +150,7 @@ class UpdateLife(Generic[T]):
         turn.calls = WritingCalls(tuple(row.calls), save=hold.save_calls)
         deaths = row.tries
         try:
-            async with self._alone if deaths else nullcontext():
-                await self._run_tries(lane, waiting, row, turn, deaths)
+            await self._run_tries(lane, waiting, row, turn, deaths)
         except TurnTaken:
             log.warning("The turn of update %s is run by another process now", row.update_id)
         except asyncio.CancelledError:
@@ -218,7 +215,7 @@ class UpdateLife(Generic[T]):
             return Ended()
         except Exception as error:
             return await self._wait_or_set_aside(row, turn, error)
-        await self._deliver_and_end(row, turn, turn.commit.messages)
+        await self._deliver_and_end(row, turn, turn.commit.outgoing)
         return Ended()
 
     async def _handle(self, lane: Lane, turn: T, payloads: Sequence[Payload]) -> Sequence[int]:
@@ -301,7 +298,7 @@ class UpdateLife(Generic[T]):
             log_failure(f"The user could not be notified about update {row.update_id}", failure)
         await self._commit(row, turn, error)
         self.metrics.count_update("set_aside")
-        await self._deliver_and_end(row, turn, turn.commit.messages)
+        await self._deliver_and_end(row, turn, turn.commit.outgoing)
 
     async def _release(self, row: UpdateRow) -> None:
         """Do not count a try that was cancelled because the process stops or has lost its lane."""

@@ -7,7 +7,6 @@ happens to one update is in `bot.updates.life`.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -58,6 +57,8 @@ class Scheduler:
     _lanes: dict[str, RunningLane] = field(default_factory=dict)
     _inline: set[asyncio.Task[None]] = field(default_factory=set)
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
+    _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the turn of an update in whose turn a process has died before."""
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_TURNS))
 
     @property
@@ -134,20 +135,28 @@ class Scheduler:
 
         Return False if no updates wait, another process runs the lane, or the bot stops.
         """
-        # A press must not wait for answers, and a Stop least of all.
-        async with nullcontext() if is_quick(lane.name) else self._slots:
-            if self._closing.is_set():
-                return False
+        if is_quick(lane.name):  # a press must not wait for answers, and a Stop least of all
+            return await self._run_first(lane, await self.life.list_unfinished(lane))
+        async with self._slots:
             waiting = await self.life.list_unfinished(lane)
-            if not waiting:
+            is_suspect = bool(waiting) and waiting[0].tries > 0
+            if not is_suspect:
+                return await self._run_first(lane, waiting)
+        # Suspects run one after the other, outside the slots: so they hold up nobody else.
+        async with self._alone:
+            return await self._run_first(lane, await self.life.list_unfinished(lane))
+
+    async def _run_first(self, lane: Lane, waiting: Sequence[UpdateRow]) -> bool:
+        """Run the turn of the first waiting update; return whether it was run."""
+        if not waiting or self._closing.is_set():
+            return False
+        # Skipping a locked lane is safe: the process with the lock calls `run_next` again after
+        # releasing it; then it will see these updates.
+        async with self.locks.lock(lane.name) as acquired:
+            if not acquired or self._closing.is_set():
                 return False
-            # Skipping a locked lane is safe: the process with the lock calls `run_next` again after
-            # releasing it; then it will see these updates.
-            async with self.locks.lock(lane.name) as acquired:
-                if not acquired or self._closing.is_set():
-                    return False
-                run = partial(self.life.run, lane, waiting)
-                await run_unless(self.locks.lost(lane.name).wait, run)
+            run = partial(self.life.run, lane, waiting)
+            await run_unless(self.locks.lost(lane.name).wait, run)
         return True
 
     async def _run_lane(self, lane: Lane) -> None:

@@ -15,8 +15,8 @@ from db.repositories.traces import TraceRows
 class Transaction:
     """The transaction of a commit.
 
-    `accepted_at` is when the turn was accepted, `now` when it is committed. A change may add to
-    `messages`, which are stored at the end and then sent.
+    `accepted_at` is when the turn was accepted, `now` when it is committed. To `messages` a change
+    adds what is to be sent because of it.
     """
 
     session: AsyncSession

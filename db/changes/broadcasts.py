@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from sqlalchemy import update
 
@@ -46,5 +46,7 @@ class SendBroadcast(StoredChange):
         if not await count_changed(transaction.session, begin):
             return
         for message in self.messages:
+            # Clear an id left by a failed commit: another message may have it by now.
+            message.id = cast("int", None)
             message.broadcast_id = self.broadcast_id
         transaction.session.add_all(self.messages)

@@ -33,6 +33,8 @@ from db.models import (
     upsert,
 )
 
+UNFINISHED_STATES: Final = ("waiting", "answered")
+"""The states of updates whose turns have not ended."""
 DONE: Final = "done"
 """The state of an update whose turn has ended."""
 NO_PERSONAL_DATA: Final[dict[str, object]] = {
@@ -81,7 +83,14 @@ class ForgetUser(StoredChange):
         owned = await find_owned_rows(session, self.user_id, self.user)
         is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == DONE)
         await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
-        owned[UpdateRow] &= UpdateRow.state.not_in(["waiting", "answered"])
+        # A turn that still runs or is being sent keeps its updates and messages until its end.
+        unfinished = select(UpdateRow.update_id).where(UpdateRow.state.in_(UNFINISHED_STATES))
+        begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
+        owned[UpdateRow] &= begun_by.not_in(unfinished)
+        is_being_sent = OutboxRow.update_id.in_(unfinished)
+        released = update(OutboxRow).where(owned[OutboxRow], is_being_sent).values(turn_id=None)
+        await session.execute(released)
+        owned[OutboxRow] &= OutboxRow.update_id.is_(None) | ~is_being_sent
         unknown = {"is_reachable": None, "is_introduced": None}
         await session.execute(update(ChatRow).where(owned[ChatRow]).values(unknown))
         owned[ChatRow] &= ChatRow.access.is_(None)

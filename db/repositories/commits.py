@@ -16,6 +16,6 @@ class Commits(TraceStoringRepository):
                 accepted_at=commit.fence.accepted_at,
                 now=self.now(),
                 trace_rows=self.rows,
-                messages=commit.messages,
+                messages=[],
             )
             await commit.carry_out(transaction)

@@ -123,7 +123,7 @@ class Inbox(TraceStoringRepository):
             raise TurnTaken
 
     async def commit(self, row: UpdateRow, commit: Commit, *, error: str | None = None) -> None:
-        """Store all that a turn has collected; afterwards `commit.messages` are to be sent.
+        """Store all that a turn has collected; afterwards `commit.outgoing` are to be sent.
 
         With an `error` the turn has failed: the messages are the apology and replace all unsent
         messages, and `end` sets the update aside. A repeated commit changes nothing, so callers may
@@ -155,14 +155,14 @@ class Inbox(TraceStoringRepository):
             accepted_at=commit.fence.accepted_at,
             now=self.now(),
             trace_rows=self.rows,
-            messages=commit.messages,
+            messages=[],
         )
         await commit.carry_out(transaction, trace_delay=TRACE_DELAY)
-        for message in commit.messages:
+        for message in commit.outgoing:
             # Clear an id left by a failed commit: another message may have it by now.
             message.id = cast("int", None)
             message.update_id = row.update_id
-        session.add_all(commit.messages)
+        session.add_all(commit.outgoing)
 
     async def end(self, row: UpdateRow, fence: Fence, trace: TraceRecord | None = None) -> None:
         """End a turn whose messages are sent, and store its trace, now with the delivery.

@@ -80,7 +80,9 @@ class Outbox(SqlRepository):
 
 async def _skip_rest(session: AsyncSession, message: OutboxRow) -> None:
     """Record the parts that continue a message as skipped, and delete their text."""
-    belongs = (OutboxRow.chat_id == message.chat_id) & (OutboxRow.id > message.id)
+    belongs = OutboxRow.id > message.id
+    if message.update_id is None:  # a broadcast has messages for many chats
+        belongs &= OutboxRow.chat_id == message.chat_id
     belongs &= OutboxRow.update_id.is_not_distinct_from(message.update_id)
     belongs &= OutboxRow.broadcast_id.is_not_distinct_from(message.broadcast_id)
     next_message = select(func.min(OutboxRow.id)).where(belongs, OutboxRow.follows.is_(False))

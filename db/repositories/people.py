@@ -188,7 +188,8 @@ class MemoryUpkeep(SqlRepository):
     async def postpone_deletion(self, deletion: DeletionRow, seconds: float) -> None:
         """Schedule another try of a deletion in `seconds`."""
         later = self.now() + timedelta(seconds=seconds)
-        postpone = update(DeletionRow).where(DeletionRow.user == deletion.user)
+        is_this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
+        postpone = update(DeletionRow).where(is_this)
         await self._write(postpone.values(due_at=later, tries=deletion.tries + 1))
 
     async def finish_deletion(self, deletion: DeletionRow) -> None:

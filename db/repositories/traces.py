@@ -100,9 +100,11 @@ class TraceRows:
             )
             session.add(row)
         row.name, row.value, row.kind, row.comment = astuple(score)
-        # A row that is being sent is due when its claim ends, so that the older value is not the
-        # one that stays.
-        due_at = max(now, row.due_at)
+        due_at = now
+        if row.due_at > now:
+            # It is being sent, and due just after its claim ends: so the older value is not the one
+            # that stays, and the exporter sees that the row has changed.
+            due_at = row.due_at + timedelta(microseconds=1)
         # Langfuse takes scores into a queue, and a deletion must not overtake its score there.
         self._queued(row, due_at + DELETION_DELAY if row.value is None else due_at)
 

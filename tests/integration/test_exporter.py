@@ -242,7 +242,7 @@ async def test_a_changed_verdict_does_not_overtake_the_one_that_is_being_sent(
     assert await scores.claim(10, CLAIM_TIME), "another replica sends it now"
     await rate("liked")
     assert await scores.claim(10, CLAIM_TIME) == []
-    clock.at += CLAIM_TIME
+    clock.at += CLAIM_TIME + timedelta(seconds=1)
     assert [row.value for row in await scores.claim(10, CLAIM_TIME)][-1] == 1
 
 

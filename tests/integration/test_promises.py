@@ -18,7 +18,8 @@ from agent.turn import Change, Fact, Person, Reply, StoredMessage
 from agent.writing_calls import WritingCalls
 from bot.safety import SafetyService
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
-from bot.updates.scheduler import MAX_TURNS
+from bot.telegram.sender import ButtonRows
+from bot.updates.scheduler import MAX_TURNS, row_of
 from db.changes.base import StoredChange, Transaction
 from db.changes.broadcasts import DraftBroadcast, SendBroadcast
 from db.changes.chats import AskAdmins
@@ -26,15 +27,16 @@ from db.changes.forgetting import Fence, ForgetConversation, ForgetUser
 from db.changes.memory import ChangeMemory, SaveConcerns
 from db.commit import Commit
 from db.engine import Sessions
-from db.models import BottleRow, ChatRow, FactRow, MessageRow, OutboxRow, TurnRow
+from db.models import BottleRow, ChatRow, FactRow, MessageRow, OutboxRow, TurnRow, UpdateRow
 from db.repositories.commits import Commits
+from db.repositories.inbox import Inbox
 from db.repositories.outbox import SKIPPED, Broadcasts, Outbox
 from db.repositories.people import MemoryRepository, MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
 from tests.fakes import CHINON
 from tests.integration.test_telegram_bot import FakeAnswerer, answering
-from tests.running import at_rest, running
+from tests.running import RecordingTracer, at_rest, running
 from tests.stored import make
 
 ASKED_AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -148,7 +150,7 @@ async def test_admins_were_never_asked_when_the_process_died_after_the_flag(
     for _ in range(2):
         commit = Commit(fence=Fence(accepted_at=ASKED_AT), changes=[asking()])
         await Commits(sessions).save(commit)
-        messages.append(len(commit.messages))
+        messages.append(len(commit.outgoing))
     assert messages == [1, 0], "admins are asked once"
 
 
@@ -342,3 +344,58 @@ async def test_the_model_of_a_group_saw_what_a_user_had_said_in_private(
     assert in_group.safety.allergies == {"egg"}
     assert in_group.bottles == ()
     assert {"hate", "note"} <= {fact.kind for fact in in_private.facts}
+
+
+async def test_forget_during_the_sending_of_an_answer_ran_its_turn_again(
+    sessions: Sessions,
+) -> None:
+    inbox, outbox = Inbox(sessions), Outbox(sessions)
+    said = {"message": {"message_id": 5, "text": "a red", "chat": {"id": ADA}}}
+    await inbox.accept([row_of({"update_id": number} | said) for number in (1, 2)])
+    (row, joined) = await inbox.list_unfinished(str(ADA))
+    await inbox.begin(row, [joined.update_id], tries=1)
+    turn = commit_of(ADA)
+    turn.messages = [OutboxRow(chat_id=ADA, html=text, turn_id=1) for text in ("one", "two")]
+    await inbox.commit(row, turn)
+    await Commits(sessions).save(forgetting(ADA, ForgetUser(ADA, "ada")))
+    (row,) = await inbox.list_unfinished(str(ADA))
+    payloads, unsent = await inbox.begin(row, tries=2)
+    assert (len(payloads), [message.html for message in unsent or ()]) == (2, ["one", "two"])
+    for number, message in enumerate(turn.outgoing):
+        message.message_id = number
+        await outbox.record_delivery(message)
+    await inbox.end(row, turn.fence, turn.trace)
+    assert await count_rows(sessions, TurnRow, MessageRow, OutboxRow) == [0] * 3
+    async with sessions() as session:
+        rows = [*await session.scalars(select(UpdateRow))]
+    assert [(row.state, row.chat_id, row.payload) for row in rows] == [("done", 0, {})] * 2
+
+
+async def test_messages_that_a_change_adds_were_sent_twice_after_a_failed_commit(
+    sessions: Sessions,
+) -> None:
+    asking = AskAdmins(BEA, [OutboxRow(chat_id=ADA, html="Let in 7002?")])
+    failing = Broken()
+    commit = Commit(fence=Fence(accepted_at=ASKED_AT), changes=[asking, failing])
+    with pytest.raises(ValueError, match="refused"):
+        await Commits(sessions).save(commit)
+    commit.changes.remove(failing)
+    await Commits(sessions).save(commit)
+    assert [message.html for message in commit.outgoing] == ["Let in 7002?"]
+
+
+async def test_the_words_of_a_user_who_keeps_them_out_were_traced_when_the_turn_failed(
+    bot_api: BotApi, sqlite_sessions: Sessions
+) -> None:
+    setting = Fact("setting", "traces=numbers")
+    await make(sqlite_sessions, ChangeMemory(Change(user_id=ADA, added_facts=(setting,))))
+
+    def break_down(*_: object) -> ButtonRows:
+        raise ValueError
+
+    tracer = RecordingTracer()
+    messages = MessageRepository(sqlite_sessions)
+    async with running(bot_api, answering(), messages, tracer, tries=1, buttons=break_down):
+        bot_api.say("my secret wish", ADA)
+        await bot_api.wait_for_message(1, ADA)
+    assert [root.trace.is_hidden for root in tracer.turns if root.trace] == [True, True]
