@@ -13,8 +13,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.telemetry import TelemetryConfig
 from pydantic import SecretStr
@@ -23,6 +25,8 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 
+from agent.size_limits import NAME_CHARS
+from agent.text import cut
 from bot.metrics import MEDIA_TYPE, Metrics
 from bot.telegram.connection import AcceptUpdates, read_update
 from db.repositories.inbox import Backlog
@@ -33,6 +37,9 @@ WEBHOOK_PATH: Final = "/telegram/webhook"
 SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the header's name
 TOKEN_PATHS: Final = ("/api/", "/mcp")
 UNAUTHORIZED: Final = "send the token: Authorization: Bearer <API_TOKEN>"
+FOREIGN_PAGE: Final = "requests of web pages from other addresses are refused"
+MAX_PROBLEMS: Final = 20
+MAX_PROBLEM_CHARS: Final = 300
 UNAVAILABLE: Final = "the request could not be worked on, try again later"
 BACKLOG_SECONDS: Final = 2
 """The time limit for reading the backlog from the database."""
@@ -120,13 +127,24 @@ def build_app(
         docs_url=None,
         redoc_url=None,
         telemetry=NO_TELEMETRY,
-        exception_handlers={Exception: handle_error},
+        # A redirect would name whatever host the request names.
+        redirect_slashes=False,
+        exception_handlers={
+            Exception: handle_error,
+            RequestValidationError: handle_invalid_request,
+        },
     )
     for router in routers:
         app.include_router(router)
     if token is not None:
         app.add_middleware(RequireToken, token=token)
     return app
+
+
+def _is_of_another_page(headers: Headers) -> bool:
+    """Return whether a browser sends a request for a page of another address."""
+    origin = headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc != headers.get("host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +161,23 @@ class RequireToken:
             scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not matches_secret(token.strip(), self.token):
                 app = JSONResponse({"detail": UNAUTHORIZED}, 401, {"www-authenticate": "Bearer"})
+            elif _is_of_another_page(Headers(scope=scope)):
+                app = JSONResponse({"detail": FOREIGN_PAGE}, 403)
         await app(scope, receive, send)
+
+
+async def handle_invalid_request(request: Request, error: Exception) -> JSONResponse:
+    """Answer 422 with what is wrong where, without the input, which may be long or unprintable."""
+    problems = error.errors() if isinstance(error, RequestValidationError) else ()
+    shown = [
+        {
+            "type": problem["type"],
+            "loc": [cut(str(key), NAME_CHARS) for key in problem["loc"]],
+            "msg": cut(problem["msg"], MAX_PROBLEM_CHARS),
+        }
+        for problem in problems[:MAX_PROBLEMS]
+    ]
+    return JSONResponse({"detail": shown}, 422)
 
 
 async def handle_error(request: Request, error: Exception) -> JSONResponse:
