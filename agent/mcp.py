@@ -23,6 +23,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, SecretStr, ValidationError
 
 from agent.auto_links import find_auto_links
+from agent.engine.contract import Source
 from agent.engine.errors import ToolError, describe_validation_error, quoted
 from agent.engine.messages import api_name
 from agent.engine.run import Run
@@ -109,7 +110,7 @@ class ResultEvidence:
     """Evidence for an answer: the text of a tool's result, or a web address in it (both fields)."""
 
     source_text: str
-    url: str | None = None
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +332,7 @@ def format_result(result: "CallToolResult", max_chars: int) -> str:
     return f"{beginning}\n[cut: {len(text)} characters in all]"
 
 
-def collect_evidence(key: str, text: str, arguments: Mapping[str, Any]) -> dict[str, object]:
+def collect_evidence(key: str, text: str, arguments: Mapping[str, Any]) -> dict[str, Source]:
     """Return the evidence of a result by id: its text, and the web addresses in it.
 
     Repeated arguments are removed: the model wrote them, so they prove nothing.
@@ -341,7 +342,7 @@ def collect_evidence(key: str, text: str, arguments: Mapping[str, Any]) -> dict[
             text = text.replace(value, " ")
     addresses = dict.fromkeys(text[link.start : link.end] for link in find_auto_links(text))
     urls = [address for address in addresses if get_domain(address)][:MAX_LINKS]
-    links = {f"{key}:{number}": ResultEvidence(url, url) for number, url in enumerate(urls, 1)}
+    links = {f"{key}:{number}": ResultEvidence(url, (url,)) for number, url in enumerate(urls, 1)}
     return {key: ResultEvidence(text), **links}
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar
 
 from pydantic import Field
 
-from agent.engine.contract import OutputContract
+from agent.engine.contract import OutputContract, Source
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Prompt, PromptRef, Run, Span
 from agent.engine.tools import Tool, ToolOutput, tool
@@ -62,6 +62,11 @@ class Chunk:
     def source_text(self) -> str:
         """Return title, location and text: everything that comes from the document."""
         return f"{self.title}\n{self.location}\n{self.text}"
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Return no addresses: an answer cites the document by its path."""
+        return ()
 
 
 class DocumentStore(Protocol):
@@ -246,6 +251,6 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
     return tool(search_documents)
 
 
-def index_by_id(chunks: Iterable[Chunk]) -> dict[str, object]:
+def index_by_id(chunks: Iterable[Chunk]) -> dict[str, Source]:
     """Return chunks by id, as evidence."""
     return {chunk.id: chunk for chunk in chunks}

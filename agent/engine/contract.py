@@ -1,9 +1,9 @@
 """The contract of an answer: a type, semantic rules, grounding rules, and how it is rendered."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
@@ -25,22 +25,33 @@ TEXT_FEEDBACK: Final = (
 )
 
 
-def texts_of(sources: Iterable[object]) -> list[str]:
-    """Return the `source_text` of the sources that have one."""
-    texts = (getattr(source, "source_text", None) for source in sources)
-    return [text for text in texts if isinstance(text, str)]
+class Source(Protocol):
+    """What a tool found: a wine, a part of a document, a page of the web."""
+
+    @property
+    def source_text(self) -> str:
+        """Return what the source says; an answer may say it too."""
+
+    @property
+    def links(self) -> Sequence[str]:
+        """Return the addresses that may be links in an answer."""
+
+
+def texts_of(sources: Iterable[Source]) -> list[str]:
+    """Return what the sources say."""
+    return [source.source_text for source in sources]
 
 
 @dataclass(slots=True)
 class Evidence:
     """The facts of a turn; an answer may name nothing else.
 
-    `sources` holds the results of this turn's tools, by id: a wine, a part of a document, a page
-    of the web. The text that a tool returns to the model is not evidence: it may repeat the model's
-    own arguments. `user_texts` are the messages of the user, `assistant_texts` earlier answers.
+    `sources` holds the results of this turn's tools, by id. The text that a tool returns to the
+    model is not evidence: it may repeat the model's own arguments. `user_texts` are the messages of
+    the user, `assistant_texts` earlier answers.
     """
 
-    sources: dict[str, object] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)
     user_texts: list[str] = field(default_factory=list)
     assistant_texts: list[str] = field(default_factory=list)
 
@@ -52,8 +63,7 @@ class Evidence:
     @property
     def links(self) -> frozenset[str]:
         """Return the addresses of the sources: only these may be links in an answer."""
-        urls = (getattr(source, "url", None) for source in self.sources.values())
-        return frozenset(url for url in urls if isinstance(url, str))
+        return frozenset(link for source in self.sources.values() for link in source.links)
 
 
 Verdict = str | None | Awaitable[str | None]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar, cast
 
-from agent.engine.contract import Evidence, OutputContract
+from agent.engine.contract import Evidence, OutputContract, Source
 from agent.engine.errors import LimitReached, ModelError, Outcome
 from agent.engine.messages import Conversation, LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.models import ModelChain
@@ -62,7 +62,7 @@ class AgenticResponse(Generic[T]):
     error_types: tuple[str, ...] = ()
     retry_count: int = 0
     messages: tuple[Message, ...] = ()
-    sources: Mapping[str, object] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
     effects: tuple[object, ...] = ()
 
     @property
@@ -86,7 +86,7 @@ async def generate_agentic_response(
     tools: Tools = (),
     images: Sequence[str] = (),
     initial_calls: Sequence[ToolCall] = (),
-    initial_sources: Mapping[str, object] = MappingProxyType({}),
+    initial_sources: Mapping[str, Source] = MappingProxyType({}),
     progress: DescribeProgress | None = None,
 ) -> AgenticResponse[T]:
     """Answer `message` within the limits of `run`, as `contract` requires.

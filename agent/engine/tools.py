@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
 from agent import size_limits
+from agent.engine.contract import Source
 from agent.engine.errors import ToolError, describe_validation_error, log_failure, quoted
 from agent.engine.messages import JsonSchema, ToolCall, json_object
 from agent.engine.run import Run
@@ -38,7 +39,7 @@ class ToolOutput:
     """
 
     content: object
-    sources: Mapping[str, object] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
     effects: Sequence[object] = ()
 
 
@@ -47,7 +48,7 @@ class ToolResult:
     """The result of a call: tool message, evidence, effects, and the error's type if it failed."""
 
     text: str
-    sources: Mapping[str, object] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
     effects: Sequence[object] = ()
     error_type: str | None = None
 

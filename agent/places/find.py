@@ -73,6 +73,11 @@ class Place:
         """Return the texts of the source, without the queries."""
         return "\n".join(filter(None, (self.title, self.snippet)))
 
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Return the address of the place."""
+        return (self.url,)
+
 
 @dataclass(frozen=True, slots=True)
 class WebSearch:
@@ -155,10 +160,20 @@ def _clean_text(value: object, max_chars: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SearchLink:
-    """A query and a link to its web search. It is not evidence: the model wrote the query."""
+    """A query and a link to its web search."""
 
     query: str
     url: str
+
+    @property
+    def source_text(self) -> str:
+        """Return nothing: the model wrote the query, so it proves nothing."""
+        return ""
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Return the address of the web search."""
+        return (self.url,)
 
 
 @dataclass(frozen=True, slots=True)

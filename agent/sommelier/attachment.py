@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from agent import size_limits
+from agent.engine.contract import Source
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import translate
@@ -132,6 +133,11 @@ class ReadWine(BaseModel):
         return "\n".join([*read, self.known.source_text if self.known else ""])
 
     @property
+    def links(self) -> tuple[str, ...]:
+        """Return no addresses: those that were read in a picture are nobody's recommendation."""
+        return ()
+
+    @property
     def prices(self) -> tuple[float, ...]:
         """Return the prices that an answer may name: a bottle, a glass, and our bottle."""
         ours = self.known.prices if self.known else ()
@@ -191,7 +197,7 @@ class Attachment(BaseModel):
         """Return the wines for a model, with facts of the catalogue and reasons for omissions."""
         wines = await self.wines_for(person, catalogue)
         rows = [_describe_wine(wine) for wine in wines]
-        sources: dict[str, object] = {wine.id: wine for wine in wines}
+        sources: dict[str, Source] = {wine.id: wine for wine in wines}
         content: dict[str, Any] = {"shows": self.seen or self.shows, "wines": rows}
         if self.shows == "wine_list":
             content["rule"] = LIST_RULE

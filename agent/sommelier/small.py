@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 from pydantic import ConfigDict, model_validator
 
 from agent.documents.passages import source_line
-from agent.engine.contract import Evidence, OutputContract, strict_schema
+from agent.engine.contract import Evidence, OutputContract, Source, strict_schema
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
@@ -105,7 +105,7 @@ async def ask_small_model(
 
 
 async def _ask(
-    lines: list[str], run: Run, prompt_name: str, sources: dict[str, object]
+    lines: list[str], run: Run, prompt_name: str, sources: dict[str, Source]
 ) -> AgenticResponse[SommelierResponse]:
     """Ask for an answer to these lines and their `sources`, without earlier messages."""
     prompt = get_prompt(run, prompt_name)

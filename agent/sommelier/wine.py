@@ -198,6 +198,11 @@ class Wine(BaseModel):
         names = [name for name, field in wine_fields().items() if field.is_evidence]
         return "\n".join([self.label, *filter(None, map(self.field_text, names))])
 
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Return no addresses: an answer names a wine by its id, and its card is made by code."""
+        return ()
+
     def field_text(self, name: str) -> str:
         """Return the value of a field as text; it is empty if the value is unknown."""
         value = getattr(self, name)

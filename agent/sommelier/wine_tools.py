@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from agent.engine.contract import Source
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
@@ -32,7 +33,7 @@ GET_DESCRIPTION = "The facts of wines by id."
 NO_WINE_ERROR = "there is no wine with these ids for this guest; search_wines finds ids"
 
 
-def wines_by_id(wines: Iterable[Wine]) -> dict[str, object]:
+def wines_by_id(wines: Iterable[Wine]) -> dict[str, Source]:
     """Return wines by id, as evidence."""
     return {wine.id: wine for wine in wines}
 
