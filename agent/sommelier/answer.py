@@ -92,7 +92,8 @@ def render_wine(wine: AnyWine, description: str, number: str = "", *, user_text:
     facts = format_facts(wine)
     if any(word.startswith(VEGAN_WORD) for word in split_words(user_text)):
         facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"
-    return f"**{number}{escape(wine.label)}**\n{escape(facts)}\n{description}".strip()
+    lines = [f"**{number}{escape(wine.label)}**", escape(facts), description]
+    return "\n".join(filter(None, lines))
 
 
 def format_facts(wine: AnyWine) -> str:
