@@ -4,7 +4,7 @@ The built-in ones are in `prompts.toml`. A replacement of a built-in prompt must
 variables, since the callers fill in these and no others.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent.engine.run import Prompt, PromptRef, Run
 from agent.tables import read_toml
-from agent.text import pattern, split_words, strip_unstorable
+from agent.text import pattern, strip_unstorable
 from agent.turn import Deps, get_deps
 
 VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
@@ -53,23 +53,11 @@ def get_prompt(run: Run[Deps], name: str) -> Prompt:
 @cache
 def built_in_prompts() -> Mapping[str, Prompt]:
     """Return the built-in prompts by name."""
+    file = read_toml(dict[str, Any], Path(__file__).with_suffix(".toml"))
     return {
         name: Prompt(row["text"], PromptRef(name, row["version"]))
-        for name, row in _file()["prompts"].items()
+        for name, row in file["prompts"].items()
     }
-
-
-def join_research_rules(tools: Collection[str]) -> str:
-    """Return the rules for the research tools among `tools`, one per paragraph."""
-    return "\n".join(rule for name, rule in _file()["research_rules"].items() if name in tools)
-
-
-def is_tool_relevant(tool: str, messages: Sequence[str]) -> bool:
-    """Return whether to offer a tool: always, or if a user message has a trigger word for it."""
-    triggers = _file()["triggers"].get(tool)
-    if triggers is None:
-        return True
-    return any(not {*triggers.split()}.isdisjoint(split_words(text)) for text in messages)
 
 
 def find_prompt_error(name: str, text: object) -> str | None:
@@ -92,8 +80,3 @@ def find_prompt_error(name: str, text: object) -> str | None:
 
 def _in_braces(variables: set[str]) -> str:
     return ", ".join(f"{{{{{name}}}}}" for name in sorted(variables))
-
-
-@cache
-def _file() -> Mapping[str, Any]:
-    return read_toml(dict[str, Any], Path(__file__).with_suffix(".toml"))

@@ -244,11 +244,23 @@ class Deps:
     """Ids of excerpts and wines that tools returned; tools add to the set during the turn."""
     writing_calls: WritingCalls = field(default_factory=WritingCalls)
     """The calls of tools that may write, which no other try of the turn repeats."""
+    answers_from_list: bool = False
+    """Whether only the wines of a list that the user has just sent may be recommended."""
 
 
 def get_deps(run: Run) -> Deps:
     """Return the dependencies of a run; empty ones if it has none."""
     return run.deps if isinstance(run.deps, Deps) else Deps()
+
+
+def get_person(run: Run) -> Person:
+    """Return the user of a run, or `NOBODY`."""
+    return get_deps(run).person or NOBODY
+
+
+def has_stored_user(run: Run) -> bool:
+    """Return whether data of the user of a run is stored."""
+    return bool(get_person(run).user_id)
 
 
 def with_person(run: Run, person: Person) -> Run:

@@ -46,16 +46,17 @@ ToolCaller = Callable[[ToolCall], Awaitable[ToolResult]]
 
 def create_toolbox(resources: Resources) -> Toolbox:
     """Return the tools for external agents."""
-    search, get = wine_tools(resources.repositories.wines)
+    wines = Toolbox(wine_tools(resources.repositories.wines)).tools
 
     async def find_similar_wines(wine_id: ShortText, run: Run) -> object:
         """Find wines of the catalogue that are similar to one of them, the most similar first."""
-        return await search.function(WineQuery(like=wine_id), run)
+        return await wines["search_wines"].function(WineQuery(like=wine_id), run)
 
     quotes = quote_documents_tool(resources.documents, cache=resources.cache)
     documents = search_documents_tool(resources.documents)
-    tools = [search, get, tool(find_similar_wines), documents, replace(quotes, name="quotes")]
-    return Toolbox(tools)
+    quotes = replace(quotes, name="quotes")
+    searches = [wines["search_wines"], wines["get_wine"], tool(find_similar_wines)]
+    return Toolbox([*searches, documents, quotes])
 
 
 def create_server(tools: Toolbox, run_call: ToolCaller) -> Server[Any]:

@@ -230,6 +230,11 @@ def has_clear_best(chunks: Sequence[Chunk]) -> bool:
 QueryText = Annotated[str, Field(max_length=200)]
 
 NOTHING: Final = "nothing in the library matches"
+SEARCH_LINE: Final = (
+    "A question of fact about wine is looked up with search_documents first. End each sentence "
+    "that rests on an excerpt with its [path]; brackets hold nothing else. Without an answer there "
+    "say so, then answer from what you know. Advice and anecdotes need neither."
+)
 NO_MORE: Final = "nothing beyond the excerpts that another search found"
 QUOTE_SECONDS: Final = 12
 """Less than a tool's time limit, so that passages are returned instead of a time-out."""
@@ -248,7 +253,7 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         ids_given_to_model.update(chunk.id for chunk in new)
         return ToolOutput(excerpts(new) or (NO_MORE if chunks else NOTHING), index_by_id(chunks))
 
-    return tool(search_documents)
+    return replace(tool(search_documents), prompt_line=SEARCH_LINE, progress_text="reading")
 
 
 def index_by_id(chunks: Iterable[Chunk]) -> dict[str, Source]:

@@ -305,13 +305,18 @@ def _build_quote(chunk: Chunk, content: str, relevance: str) -> Quote:
     )
 
 
+QUOTE_LINE: Final = (
+    "Repeat what quote_documents returns letter for letter, each quote with its [path]."
+)
+
+
 def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None = None) -> Tool:
     """Return the tool `quote_documents`, which searches `documents`."""
 
     # The docstring is the tool's description for the model.
     async def quote_documents(query: QueryText, run: Run) -> ToolOutput:
-        """Passages of the wine library word for word, with their sources; use it when the guest
-        wants a quote, a definition or the exact wording. Never change a quote.
+        """Passages of the wine library word for word, with their sources: for a quote, a definition
+        or the exact wording (of a regulation, say). Never change a quote.
         """
         retries = min(1, run.limits.structured_output_max_retries)
         limits = replace(run.limits, structured_output_max_retries=retries, seconds=QUOTE_SECONDS)
@@ -326,4 +331,4 @@ def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None =
         sources = index_by_id(chunk for chunk in result.chunks if chunk.id in quoted_ids)
         return ToolOutput(content, sources)
 
-    return tool(quote_documents)
+    return replace(tool(quote_documents), prompt_line=QUOTE_LINE)

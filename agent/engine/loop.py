@@ -25,9 +25,9 @@ from agent.text import MAX_INLINE_CHARS
 
 T = TypeVar("T")
 
-Tools = Sequence[Tool | Callable[..., object]] | Toolbox
-DescribeProgress = Callable[[Sequence[ToolCall]], str]
-"""Returns the text that tells the waiting user what the called tools are doing."""
+Tools = Sequence[Tool | Callable[..., object]]
+DescribeProgress = Callable[[Tool | None], str]
+"""Returns the text that the waiting user reads, by the first called tool; None: it is unknown."""
 
 ERRORS_A_TOOL_MAY_FIX: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
 """Types of errors after which the model may still have to call a tool."""
@@ -177,7 +177,7 @@ class _Turn(Generic[T]):
         progress: DescribeProgress | None,
     ) -> None:
         self.run, self.contract, self.chat, self.progress = run, contract, chat, progress
-        self.toolbox = tools if isinstance(tools, Toolbox) else Toolbox(tools)
+        self.toolbox = Toolbox(tools).offered_in(run)
         self.evidence = Evidence({}, chat.texts_by("user"), chat.texts_by("assistant"))
         self.effects: list[object] = []
         self.models = ModelChain(run)
@@ -247,7 +247,7 @@ class _Turn(Generic[T]):
         """
         calls = self.chat.with_unique_ids(model_response.tool_calls)
         if self.run.show_draft is not None and self.progress is not None:
-            text = self.progress(calls)
+            text = self.progress(self.toolbox.tools.get(calls[0].name))
             self.run.show_draft(lambda: text)
         calling = [self.toolbox.call(call, self.run, is_prefetch=is_prefetch) for call in calls]
         results = await asyncio.gather(*calling)

@@ -53,12 +53,18 @@ class ToolResult:
     error_type: str | None = None
 
 
+def _always(run: Run) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Tool:
-    """A coroutine function that the model may call.
+    """A coroutine function that the model may call, and all that is said about it.
 
     It receives an instance of `arguments_model` and the turn's run, with the span of this call.
-    `seconds` is the time limit; default: the run's.
+    `seconds` is the time limit; default: the run's. The engine offers a tool to the model only if
+    `is_offered`, which must not depend on what the user wrote: a server caches a request whose
+    tools stay the same.
     """
 
     name: str
@@ -68,6 +74,12 @@ class Tool:
     seconds: float | None = None
     parameters: JsonSchema | None = None
     """The schema to show to the model instead of that of `arguments_model`."""
+    prompt_line: str = ""
+    """What the prompt says about the use of the tool; the caller adds it to the instructions."""
+    progress_text: str = ""
+    """The name of the sentence that the user reads while the tool runs."""
+    is_offered: Callable[[Run], bool] = _always
+    """Whether the tool is offered in the turn of a run."""
 
     @cached_property
     def openai_schema(self) -> JsonSchema:
@@ -112,6 +124,10 @@ class Toolbox:
         self.tools: Mapping[str, Tool] = {item.name: item for item in all_tools}
         if len(self.tools) < len(all_tools):
             raise ValueError(f"two tools share a name: {[item.name for item in all_tools]}")
+
+    def offered_in(self, run: Run) -> "Toolbox":
+        """Return the tools that are offered in the turn of a run."""
+        return Toolbox(item for item in self.tools.values() if item.is_offered(run))
 
     async def call(self, tool_call: ToolCall, run: Run, *, is_prefetch: bool = False) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own.

@@ -38,18 +38,33 @@ from agent.memory.taste import (
     format_removed_facts,
     parse_facts,
 )
-from agent.safety.filters import get_person, may_be_shown
+from agent.safety.filters import may_be_shown
 from agent.safety.state import ALLERGIES
 from agent.sommelier.wine import CELLAR_PREFIX, Currency, wine_record
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel
 from agent.text import split_words
-from agent.turn import CellarItem, Change, Fact, ForgettableKind, Person, Reply, apply_change
+from agent.turn import (
+    FORGETTABLE_KINDS,
+    CellarItem,
+    Change,
+    Fact,
+    ForgettableKind,
+    Person,
+    Reply,
+    apply_change,
+    get_person,
+    has_stored_user,
+)
 
 REMEMBER: Final = (
     "Keep a lasting fact about the guest: hate (a wine they never drink), like, allergy, budget "
     "('up to 25 EUR' a bottle), or note (anything else, or about others: 'my wife: no eggs'). "
     "Short, in the guest's words. Do not keep what is known already or only wanted now."
+)
+REMEMBER_LINE: Final = (
+    "When guests tell a lasting fact of themselves or ask you to note something, call remember "
+    "beside your search. It is told them below your answer: do not say it yourself."
 )
 FORGET: Final = (
     "Forget a known fact about the guest, when they say that it is no longer true. This cannot "
@@ -63,6 +78,10 @@ CHANGE_CELLAR: Final = (
 OWN_CELLAR: Final = (
     "List the bottles that the guest owns at home. Call it when the guest asks what to drink of "
     "their own, and recommend these by their wine_id. They are not for sale."
+)
+OWN_CELLAR_LINE: Final = (
+    'What guests own themselves ("what of mine goes with duck?") stands in own_cellar, not in '
+    "search_wines. Never mix the two: what own_cellar returns is theirs, at home."
 )
 MAX_LISTED_ITEMS: Final = 60
 MAX_PARSED_CHARS: Final = 300
@@ -99,11 +118,40 @@ class CellarArguments(StrictModel):
 def memory_tools() -> list[Tool]:
     """Return remember, forget, change_cellar and own_cellar."""
     return [
-        Tool("remember", REMEMBER, RememberArguments, remember),
-        Tool("forget", FORGET, ForgetArguments, forget),
-        Tool("change_cellar", CHANGE_CELLAR, CellarArguments, change_cellar),
-        Tool("own_cellar", OWN_CELLAR, NoArguments, own_cellar),
+        Tool(
+            "remember",
+            REMEMBER,
+            RememberArguments,
+            remember,
+            prompt_line=REMEMBER_LINE,
+            is_offered=has_stored_user,
+        ),
+        Tool("forget", FORGET, ForgetArguments, forget, is_offered=_can_forget),
+        Tool(
+            "change_cellar",
+            CHANGE_CELLAR,
+            CellarArguments,
+            change_cellar,
+            is_offered=has_stored_user,
+        ),
+        Tool(
+            "own_cellar",
+            OWN_CELLAR,
+            NoArguments,
+            own_cellar,
+            prompt_line=OWN_CELLAR_LINE,
+            is_offered=_owns_bottles,
+        ),
     ]
+
+
+def _can_forget(run: Run) -> bool:
+    facts = get_person(run).facts
+    return has_stored_user(run) and any(fact.kind in FORGETTABLE_KINDS for fact in facts)
+
+
+def _owns_bottles(run: Run) -> bool:
+    return bool(get_person(run).bottles)
 
 
 async def remember(arguments: RememberArguments, run: Run) -> ToolOutput:

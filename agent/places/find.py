@@ -33,7 +33,7 @@ from agent.places.queries import (
     to_one_line,
 )
 from agent.text import clip, pattern, split_words
-from agent.turn import Reply
+from agent.turn import Reply, get_person
 
 log = logging.getLogger(__name__)
 
@@ -291,15 +291,21 @@ PlaceName = Annotated[
 Wish = Annotated[str, Field(max_length=80, description="What else it is to be: natural wine.")]
 
 
+PLACES_LINE: Final = (
+    "For a shop, bar, winery, tasting, restaurant or course somewhere, call find_places and name "
+    "only what it returns, each with its address as it stands there. You know no opening hours, "
+    "ratings or prices of places. If it returns search links, say that no place search is set up "
+    "and give three of them. If the guest did not say where, ask."
+)
+
+
 def find_places_tool(search: WebSearch | None = None) -> Tool:
     """Return the tool find_places. Its requests to models count in the turn's ledger."""
 
     async def find(
         category: CategoryName, place: PlaceName, run: Run, wish: Wish = ""
     ) -> ToolOutput:
-        """Wine shops, wine bars, wineries, tastings, restaurants or courses in a place. Name only
-        what it returns, with its link. It knows no opening hours and no ratings: neither do you.
-        """
+        """Wine shops, wine bars, wineries, tastings, restaurants or courses in a place."""
         limits = replace(run.limits, seconds=QUERIES_SECONDS)
         # Without a search provider there are only links: ask no model for their queries.
         run = replace(run, limits=limits, models=run.models if search else ())
@@ -317,4 +323,14 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
             content["note"] = places.note
         return ToolOutput(content, {result.url: result for result in shown})
 
-    return replace(tool(find), name="find_places", seconds=QUERIES_SECONDS + SEARCH_SECONDS)
+    return replace(
+        tool(find),
+        name="find_places",
+        seconds=QUERIES_SECONDS + SEARCH_SECONDS,
+        prompt_line=PLACES_LINE,
+        is_offered=_may_drink,
+    )
+
+
+def _may_drink(run: Run) -> bool:
+    return not get_person(run).safety.forbids_alcohol

@@ -27,7 +27,7 @@ from agent.sommelier.wine import (
     synonyms,
 )
 from agent.text import split_words
-from agent.turn import NOBODY, Fact, Person, get_deps
+from agent.turn import Fact, Person, get_person
 
 MAX_ABV: Final = 0.5
 """The strongest wine that counts as alcohol-free, in % vol."""
@@ -129,11 +129,6 @@ def _has_grape_or_origin(wine: Wine, kind: Kind, names: Sequence[str]) -> bool:
     text = wine.label if kind == "grapes" else f"{wine.region} / {wine.appellation} / {wine.name}"
     variants = (variant for name in names for variant in synonyms(kind, name))
     return any(f" {variant} " in f" {normalize(text)} " for variant in variants)
-
-
-def get_person(run: Run) -> Person:
-    """Return the user of a run, or `NOBODY`."""
-    return get_deps(run).person or NOBODY
 
 
 def get_safety_state(run: Run) -> SafetyState:

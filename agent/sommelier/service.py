@@ -1,7 +1,7 @@
 """Answer a message: safety first, then a model with tools, otherwise the rule-based fallback."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final, Protocol
@@ -10,7 +10,7 @@ from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import ToolCall
 from agent.engine.run import Prompt, Run
-from agent.engine.tools import Tool, Toolbox
+from agent.engine.tools import Tool
 from agent.fallback.answering import Fallback, SearchOutcome, make_reply
 from agent.fallback.request import is_clear_request
 from agent.fallback.searching import parse_unambiguous_query
@@ -18,10 +18,9 @@ from agent.fallback.words import detect_message_language
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
-from agent.prompts import get_prompt, is_tool_relevant, join_research_rules, render
+from agent.prompts import get_prompt, render
 from agent.safety.concerns import read_conversation_safety
 from agent.safety.filters import (
-    get_person,
     get_safety_state,
     is_without_alcohol,
     may_be_shown,
@@ -37,12 +36,13 @@ from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, Wine
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import (
-    FORGETTABLE_KINDS,
     Change,
     Person,
     Reply,
     clean_and_flag,
     get_deps,
+    get_person,
+    has_stored_user,
     list_error_types,
     with_person,
 )
@@ -59,13 +59,6 @@ LANGUAGE_RULE: Final = (
 NOTICE_RULE: Final = (
     '- Above your answer the guest reads: "{notice}" Go on from there, do not say it again.'
 )
-PROGRESS_MESSAGES: Final[Mapping[str, str]] = {
-    "search_wines": "searching",
-    "get_wine": "looking",
-    "search_documents": "reading",
-    READ_PICTURES: "reading_pictures",
-}
-"""The names of the progress texts, by tool."""
 
 Response = AgenticResponse[SommelierResponse]
 """The result of the model loop; its `answer` is a SommelierResponse. The user gets a `Reply`."""
@@ -133,8 +126,13 @@ class Sommelier:
         self, message: str, run: Run, attachment: Attachment | None, person: Person
     ) -> Reply:
         """Answer with the wines that `person` may be shown."""
-        # Tools fill `ids_given_to_model`.
-        run = replace(run, deps=replace(get_deps(run), person=person, ids_given_to_model=set()))
+        deps = replace(
+            get_deps(run),
+            person=person,
+            ids_given_to_model=set(),  # tools fill it
+            answers_from_list=attachment is not None and attachment.is_new_list,
+        )
+        run = replace(run, deps=deps)
         message = clean_and_flag(message, run.span)
         new_attachment = attachment if attachment and attachment.is_new else None
         with nullcontext() if is_language_chosen() else use_language(_find_language(message, run)):
@@ -183,8 +181,10 @@ class Sommelier:
             if attachment is not None and attachment.is_new:
                 return None
             return await ask_small_model(message, run, await self._search_by_rules(message, run))
-        tools = self._select_tools(message, run, attachment)
-        lines = [join_research_rules([tool.name for tool in tools]), safety_rules(get_person(run))]
+        tools = self._list_tools(run, attachment)
+        offered = [tool for tool in tools if tool.is_offered(run)]
+        lines = [f"- {tool.prompt_line}" for tool in offered if tool.prompt_line]
+        lines.append(safety_rules(get_person(run)))
         if notice := self._concern_notice(run):
             lines.append(NOTICE_RULE.format(notice=notice))
         if is_language_chosen():
@@ -199,44 +199,28 @@ class Sommelier:
                 history=[*map(to_model_message, run.history)],
             ),
             contract=SOMMELIER,
-            tools=Toolbox(tools),
+            tools=tools,
             initial_calls=_initial_calls(message, run, attachment),
             progress=_format_progress,
         )
 
-    def _select_tools(self, message: str, run: Run, attachment: Attachment | None) -> list[Tool]:
-        """Return the tools that the user may use and that suit the conversation."""
-        person = get_person(run)
-        user_texts = [*_texts_by("user", run), message]
-        is_stored = bool(person.user_id)
-        is_list = attachment is not None and attachment.is_new_list
-        allowed = {
-            "search_wines": not is_list,
-            "get_wine": not is_list,
-            "own_cellar": bool(person.bottles),
-            "remember": is_stored,
-            "change_cellar": is_stored,
-            "forget": is_stored and any(fact.kind in FORGETTABLE_KINDS for fact in person.facts),
-            "find_places": not person.safety.forbids_alcohol,
-        }
-        even_if_irrelevant = {"change_cellar"} if person.bottles else set()
-        tools = [
-            tool
-            for tool in self._tools
-            if allowed.get(tool.name, True)
-            and (tool.name in even_if_irrelevant or is_tool_relevant(tool.name, user_texts))
-        ]
-        if attachment:
-            tools.insert(0, attachment.make_tool(self._catalogue))
-        # Results of MCP servers are not filtered for alcohol. Only stored users can confirm a call.
-        servers = () if person.safety.forbids_alcohol else self._servers.tools
-        calls = get_deps(run).writing_calls
-        for tool in servers:
-            if tool.needs_confirmation:  # a call is only proposed
-                tools += [tool] if is_stored else []
-            elif tool.may_write:
-                tools.append(once_a_turn(tool, calls))
-            else:
+    def _list_tools(self, run: Run, attachment: Attachment | None) -> list[Tool]:
+        """Return all tools; each says whether it is offered in this turn."""
+        read_tools = [attachment.make_tool(self._catalogue)] if attachment else []
+        return [*read_tools, *self._tools, *self._list_server_tools(run)]
+
+    def _list_server_tools(self, run: Run) -> list[Tool]:
+        """Return the tools of MCP servers that the user may use.
+
+        Their results are not filtered for alcohol, and only stored users can confirm a call.
+        """
+        if get_safety_state(run).forbids_alcohol:
+            return []
+        calls, tools = get_deps(run).writing_calls, list[Tool]()
+        for tool in self._servers.tools:
+            if not tool.needs_confirmation:
+                tools.append(once_a_turn(tool, calls) if tool.may_write else tool)
+            elif has_stored_user(run):  # a call is only proposed
                 tools.append(tool)
         return tools
 
@@ -358,9 +342,10 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
     return (ToolCall("", "search_wines", filters),)
 
 
-def _format_progress(calls: Sequence[ToolCall]) -> str:
+def _format_progress(tool: Tool | None) -> str:
     """Return a progress text. Text the model wrote with the calls is unvalidated, so not shown."""
-    return f"_{translate(PROGRESS_MESSAGES.get(calls[0].name, 'at_work'))} …_"
+    name = tool.progress_text if tool else ""
+    return f"_{translate(name or 'at_work')} …_"
 
 
 def _add_effects(reply: Reply, response: Response) -> Reply:

@@ -10,7 +10,7 @@ from agent.engine.contract import Source
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.safety.filters import find_wines, get_person, get_wines
+from agent.safety.filters import find_wines, get_wines
 from agent.sommelier.wine import (
     Catalogue,
     ShortText,
@@ -22,7 +22,7 @@ from agent.sommelier.wine import (
     wine_record,
 )
 from agent.tables import StrictModel
-from agent.turn import get_deps
+from agent.turn import get_deps, get_person
 
 SEARCH_DESCRIPTION = (
     "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
@@ -70,9 +70,28 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         return ToolOutput(content, wines_by_id(wines))
 
     return [
-        Tool("search_wines", SEARCH_DESCRIPTION, WineQuery, search_wines),
-        Tool("get_wine", GET_DESCRIPTION, GetWineArguments, get_wine),
+        Tool(
+            "search_wines",
+            SEARCH_DESCRIPTION,
+            WineQuery,
+            search_wines,
+            progress_text="searching",
+            is_offered=may_recommend_any_wine,
+        ),
+        Tool(
+            "get_wine",
+            GET_DESCRIPTION,
+            GetWineArguments,
+            get_wine,
+            progress_text="looking",
+            is_offered=may_recommend_any_wine,
+        ),
     ]
+
+
+def may_recommend_any_wine(run: Run) -> bool:
+    """Return whether all wines may be recommended, not only those of a list that was just sent."""
+    return not get_deps(run).answers_from_list
 
 
 def full_record(wine: Wine) -> dict[str, Any]:

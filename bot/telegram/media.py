@@ -16,7 +16,7 @@ from agent.files import FileReader
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.retrying import retry
-from agent.safety.filters import get_person, get_safety_state
+from agent.safety.filters import get_safety_state
 from agent.senses.pictures import VISION, read_pictures
 from agent.senses.sent_files import (
     TOO_LARGE,
@@ -28,7 +28,7 @@ from agent.senses.sent_files import (
 from agent.senses.speech import MAX_SECONDS, AudioServer, Transcript, read_aloud, transcribe_voice
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue
-from agent.turn import Reply, get_chosen_settings, get_deps
+from agent.turn import Reply, get_chosen_settings, get_deps, get_person
 from bot.telegram.chat import ChatTurn
 from bot.telegram.conversation import AnyHandler, ask_agent, load_history, on_message
 from bot.telegram.messages import (

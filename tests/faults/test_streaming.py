@@ -56,7 +56,7 @@ async def streamed(
             run=run,
             contract=SOMMELIER,
             tools=wine_tools(FakeCatalogue()),
-            progress=lambda calls: f"calling {calls[0].name}",
+            progress=lambda tool: f"calling {tool.name if tool else None}",
         )
     finally:
         if llm is None:

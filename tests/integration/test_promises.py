@@ -13,8 +13,7 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.mcp import McpServers
 from agent.memory.cellar import guess_wine, to_cellar_item
-from agent.safety.filters import get_person
-from agent.turn import Change, Fact, Person, Reply, StoredMessage
+from agent.turn import Change, Fact, Person, Reply, StoredMessage, get_person
 from agent.writing_calls import WritingCalls
 from bot.safety import SafetyService
 from bot.telegram.answer_buttons import answer_handlers, buttons_below

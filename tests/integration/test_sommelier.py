@@ -1,14 +1,19 @@
 """Whole turns of the sommelier: every turn ends with a reply and a trace."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from agent.engine.run import Run
 from agent.i18n import translate
+from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.memory.tools import memory_tools
+from agent.safety.state import SafetyState
 from agent.sommelier.service import Sommelier
 from agent.turn import Deps, Fact, Person
+from bot.resources import research_tools
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, tool_call
 from tests.fakes import CHINON, RIOJA, FakeCatalogue, names
 from tests.faults.turns import (
@@ -68,23 +73,52 @@ async def test_an_unambiguous_request_is_searched_before_the_model_is_asked(
     assert CHINON.id in found["content"]
 
 
-async def test_memory_tools_are_offered_to_stored_users(model_server: ModelServer) -> None:
-    async def offered(said: str, person: Person) -> set[str]:
-        model_server.script(answer_json({"response_type": "informational", "intro": "Well."}))
-        sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=memory_tools())
-        model = service(model_server)
-        await sommelier.answer(said, Run([model], deps=Deps(person=person)))
-        await model.close()
-        tools = model_server.requests[-1].json["tools"]
-        return {tool["function"]["name"] for tool in tools} - {"search_wines", "get_wine"}
+async def first_request(message: str, person: Person, server: ModelServer) -> dict[str, Any]:
+    """Return the first request of a turn with every tool."""
+    server.script(answer_json(INFORMATIONAL))
+    tools = [*research_tools(FakeLibrary()), *memory_tools()]
+    sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=tools)
+    model, asked = service(server), len(server.requests)
+    await sommelier.answer(message, Run([model], deps=Deps(person=person)))
+    await model.close()
+    request: dict[str, Any] = server.requests[asked].json
+    return request
 
-    known = Person(user_id=1)
-    assert await offered("I never drink Merlot, note that", Person()) == set()
-    assert await offered("I never drink Merlot, note that", known) == {"remember"}
-    bought = "Ho comprato sei bottiglie di Barolo 2016"
-    assert await offered(bought, known) == {"remember", "change_cellar"}
-    drinker = Person(user_id=1, facts=(Fact("note", "Baz", "Baz"),))
-    assert await offered("a red for lamb", drinker) == {"remember", "forget"}
+
+BY_PERSON = {"find_places", "remember", "forget", "change_cellar", "own_cellar"}
+"""The tools that are not offered to everybody."""
+STORED = {"find_places", "remember", "change_cellar"}
+ADA = Person(user_id=1)
+BAROLO = to_cellar_item(guess_wine("Barolo 2016"), 6)
+
+
+@pytest.mark.parametrize(
+    ("message", "person", "names"),
+    [
+        ("Gibt es gute Vinotheken in Graz?", Person(), {"find_places"}),
+        ("I picked up six bottles of Barolo", ADA, STORED),
+        ("a red for lamb", replace(ADA, bottles=(BAROLO,)), STORED | {"own_cellar"}),
+        ("hm", replace(ADA, facts=(Fact("note", "oak", "oak"),)), STORED | {"forget"}),
+        ("hm", replace(ADA, facts=(Fact("allergy", "egg", "egg"),)), STORED),
+        ("hm", Person(SafetyState().with_stored_names(["under_age"])), set()),
+    ],
+)
+async def test_which_tools_are_offered_depends_on_the_person_not_on_their_words(
+    message: str, person: Person, names: set[str], model_server: ModelServer
+) -> None:
+    request = await first_request(message, person, model_server)
+    offered = {tool["function"]["name"] for tool in request["tools"]}
+    assert offered & BY_PERSON == names
+    assert "quote_documents" in offered
+    prompt = request["messages"][0]["content"]
+    assert ("call find_places" in prompt) is ("find_places" in names)
+
+
+async def test_the_fixed_text_of_a_request_is_short(model_server: ModelServer) -> None:
+    owner = replace(ADA, bottles=(BAROLO,))
+    request = await first_request("Something for tonight", owner, model_server)
+    assert "title" not in str(request["tools"])
+    assert len(json.dumps([request["messages"], request["tools"]], ensure_ascii=False)) < 13_000
 
 
 LOOK_UP = tool_call("search_documents", {"query": "lees"})
