@@ -27,7 +27,7 @@ Outcome = Literal[
     "refused",  # the model declined
     "fallback",  # the model failed; rules answered, or the best passages are shown
     "failed",  # an apology
-    "care",  # help or a safety notice; no model was asked
+    "help",  # a help text or a notice of safety; no model was asked
     "stopped",  # the text written until the user stopped it
 ]
 

@@ -18,7 +18,7 @@ def safety_reply(action: SafetyAction, safety: SafetyState, texts: Help) -> Repl
     }[action]
     return Reply(
         text=write(safety),
-        outcome="care",
+        outcome="help",
         concerns=safety.turn_concerns,
         stored_concerns=safety.turn_concerns - safety.earlier_concerns,
         safety_action=action,

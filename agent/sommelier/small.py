@@ -74,7 +74,10 @@ class SmallSommelierResponse(SommelierResponse):
 
 
 SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
-    SOMMELIER, type=SmallSommelierResponse, narrow=_narrow_schema
+    SOMMELIER,
+    type=SmallSommelierResponse,
+    narrow=_narrow_schema,
+    ends_turn=lambda _: False,  # small models report concerns at random
 )
 """The contract for small models, with a schema of a third of the length."""
 

@@ -131,7 +131,7 @@ class Api:
             return Reply(text=refinement.refined, structured_answer=refinement)
 
         reply = await self._run_turn("rewrite", question, make_reply)
-        if reply.outcome == "care":
+        if reply.outcome == "help":
             # The safety rules answered instead of the model.
             return Refinement(question, question, fallback_reason="refused")
         refinement: Refinement = _get_answer(reply)
@@ -148,13 +148,13 @@ class Api:
             look_ups.run_ask, question, resources=self.resources, refine=refine_prompt
         )
         reply = await self._run_turn("ask", question, make_reply)
-        if reply.outcome == "care":
+        if reply.outcome == "help":
             return Answer(
                 question=question,
                 text=reply.text,
                 footnoted=reply.text,
                 refinement=Refinement(question, question, fallback_reason="refused"),
-                outcome="care",
+                outcome="help",
             )
         answer: Answer = _get_answer(reply)
         return replace(answer, note=" ".join(reply.notes), outcome=reply.outcome)
@@ -168,7 +168,7 @@ class Api:
         reply = await self._run_turn("quotes", query, make_reply)
         quotes: tuple[Quote, ...] = ()
         summary = reply.text
-        if reply.outcome != "care":
+        if reply.outcome != "help":
             result: Quotes = _get_answer(reply)
             quotes, summary = result.quotes, result.summary
         fields = set(Snippet.model_fields)

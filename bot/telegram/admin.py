@@ -46,13 +46,13 @@ def admin_handlers(
     *,
     only_allowed: bool = False,
 ) -> list[AnyHandler]:
-    """Return the handlers of /stats, /trace, /allow, /block, /clearcare and /broadcast.
+    """Return the handlers of /stats, /trace, /allow, /block, /clearconcerns and /broadcast.
 
     `trace_link` returns the address of a trace; if it is None, traces are shown as trees. With
     `only_allowed`, broadcasts go only to users with access; else to all who are not blocked.
     """
     is_admin = filters.User(admin_ids)
-    commands = ("allow", "block", "clearcare")
+    commands = ("allow", "block", "clearconcerns")
     return [
         on_command("stats", _show_stats, is_admin),
         on_command("trace", partial(_show_trace, trace_link), is_admin),
@@ -102,15 +102,17 @@ async def _render_trace(turn: ChatTurn, trace_id: str) -> str:
 async def _manage_user(
     admin_ids: Collection[int], command: str, update: Update, turn: ChatTurn
 ) -> None:
-    """/allow, /block or /clearcare: handle the command for the user that it names."""
+    """/allow, /block or /clearconcerns: handle the command for the user that it names."""
     user_id = find_named_user(message_of(update))
     if user_id is None:
         text = translate("whom", command=command)
-    elif command == "clearcare":
+    elif command == "clearconcerns":
         cleared = await turn.repositories.memory.list_concerns(None, user_id)
         turn.change(ForgetConcerns(user_id))
         names = ", ".join(concern.replace("_", " ") for concern in sorted(cleared))
-        text = translate("care_cleared" if cleared else "no_care_held", id=user_id, told=names)
+        text = translate(
+            "concerns_cleared" if cleared else "no_concerns_stored", id=user_id, told=names
+        )
     elif command == "block" and user_id in admin_ids:
         text = translate("admin_stays", id=user_id)
     else:

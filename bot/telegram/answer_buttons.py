@@ -64,7 +64,7 @@ def buttons_below(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
         + _concern_button(reply)
         + _memory_buttons(reply)
         + _follow_up_buttons(question, reply)
-        + (rating_buttons(turn.id) if reply.outcome != "care" else ())
+        + (rating_buttons(turn.id) if reply.outcome != "help" else ())
     )
 
 
@@ -190,11 +190,11 @@ def _concern_button(reply: Reply) -> ButtonRows:
     concern = most_serious_concern(reply.concerns)
     is_about_crisis = concern == "crisis" or reply.safety_action is SafetyAction.NUMBERS
     if is_about_crisis:
-        label, value = translate("care_misunderstood_button"), MISUNDERSTOOD
+        label, value = translate("misunderstood_button"), MISUNDERSTOOD
     elif "dependence" in reply.stored_concerns:
         label, value = translate("not_dependent_button"), NOT_DEPENDENT
-    elif concern and reply.outcome != "care":
-        label, value = translate("care_keep_button"), concern
+    elif concern and reply.outcome != "help":
+        label, value = translate("concern_keep_button"), concern
     else:
         return ()
     return ((Button(label, f"{CONCERN}{value}"),),)
@@ -270,7 +270,7 @@ async def _remember_or_retract(update: Update, turn: ChatTurn) -> None:
         turn.change(await safety.retract(turn.chat_id, turn.user_id, {"dependence"}))
     else:
         turn.change(safety.remember(turn.chat_id, turn.user_id, [value]))
-        await acknowledge(query, translate("care_kept"))
+        await acknowledge(query, translate("concern_kept"))
         return
     await acknowledge(query)
-    turn.reply(translate("care_misunderstood"))
+    turn.reply(translate("misunderstood"))

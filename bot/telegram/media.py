@@ -96,7 +96,7 @@ async def _answer_pictures(update: Update, turn: ChatTurn) -> None:
     async def make_reply(run: Run) -> Reply:
         safety = get_safety_state(run)
         if safety.forbids_alcohol:
-            return Reply(text=turn.services.runner.safety.help.notice_for(safety), outcome="care")
+            return Reply(text=turn.services.runner.safety.help.notice_for(safety), outcome="help")
         if VISION not in get_deps(run).models:  # there is none, or the budget is used up
             reply = await ask_agent(turn, text, run, history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
@@ -191,7 +191,7 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
 async def _read_reply_aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:
     """Return a reply as audio; empty unless the user's settings ask for it."""
     is_chosen = get_chosen_settings(get_person(run).facts).get(ALOUD) == ON
-    if speaker is None or not is_chosen or reply.outcome == "care":
+    if speaker is None or not is_chosen or reply.outcome == "help":
         return b""
     return await read_aloud(parse(reply.text).text, run, speaker)
 

@@ -56,7 +56,7 @@ async def test_a_crisis_in_plain_words_is_answered_with_help(
         assert "988" in text
         below = buttons(bot_api.messages(ADA)[-1])
     assert below["🌍 findahelpline.com"] == "https://findahelpline.com"
-    assert translate_into("en", "care_misunderstood_button") in below
+    assert translate_into("en", "misunderstood_button") in below
 
 
 async def test_a_crisis_in_spanish_names_the_lines_of_both_languages(
@@ -92,7 +92,7 @@ async def test_what_follows_a_crisis_leads_to_the_numbers_until_it_was_a_misunde
         await press(bot_api, translate_into("en", "numbers_button"), ADA)
         await bot_api.wait_for_message(8, chat_id=ADA)
         assert bot_api.sent(ADA)[-1].startswith(NUMBERS)
-        await press(bot_api, translate_into("en", "care_misunderstood_button"), ADA)
+        await press(bot_api, translate_into("en", "misunderstood_button"), ADA)
         await bot_api.wait_for_message(9, chat_id=ADA)
         assert "alcohol-free" not in await said(bot_api, "a red for lamb, please", ADA)
 

@@ -364,15 +364,15 @@ async def test_only_admins_clear_the_stored_concerns_of_a_user(
     await make(admin_bot.sessions, SaveConcerns(GROUP, BEA, {"under_age": None}))
     await make(admin_bot.sessions, SaveConcerns(CHAT, CHAT, {"dependence": None}))
     async with admin_bot.open(bot_api):
-        bot_api.say(f"/clearcare {BEA}", BEA)
+        bot_api.say(f"/clearconcerns {BEA}", BEA)
         assert await bot_api.wait_for_message(1, BEA) == [UNKNOWN]
-        for said in (f"/clearcare {BEA}", f"/clearcare {BEA}", "/clearcare"):
+        for said in (f"/clearconcerns {BEA}", f"/clearconcerns {BEA}", "/clearconcerns"):
             bot_api.say(said, ADMIN)
         shown = await bot_api.wait_for_message(3, ADMIN)
     assert shown == [
         "No longer stored about 7002: egg, under age.",
         "Nothing is stored about 7002.",
-        translate("whom", command="clearcare"),
+        translate("whom", command="clearconcerns"),
     ]
     assert await admin_bot.repositories.memory.list_concerns(GROUP, BEA) == frozenset()
     assert await admin_bot.repositories.memory.list_concerns(CHAT, CHAT) == {"dependence"}
@@ -384,7 +384,14 @@ async def test_for_other_users_the_commands_of_admins_are_unknown(
     await make(admin_bot.sessions, SetReachable(CHAT))
     broadcast_id = 1
     await make(admin_bot.sessions, DraftBroadcast(broadcast_id, "Closed on Monday.", ADMIN))
-    commands = ["/stats", "/trace", "/allow 42", "/block 42", "/clearcare 42", "/broadcast Hello"]
+    commands = [
+        "/stats",
+        "/trace",
+        "/allow 42",
+        "/block 42",
+        "/clearconcerns 42",
+        "/broadcast Hello",
+    ]
     async with admin_bot.open(bot_api):
         for command in commands:
             bot_api.say(command, BEA)

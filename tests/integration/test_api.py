@@ -179,7 +179,7 @@ async def test_in_a_crisis_or_under_age_the_user_gets_help_and_no_model_is_asked
         streamed = await client.post("/api/research/query", json={"query": question})
         rewritten = (await client.post("/api/rag/rewrite", json={"question": question})).json()
     assert expected_help in answered["text"]
-    assert (answered["outcome"], answered["citations"]) == ("care", [])
+    assert (answered["outcome"], answered["citations"]) == ("help", [])
     ((name, done),) = events(streamed.text)
     assert (name, done["resultCount"]) == ("done", 0)
     assert expected_help in done["summary"]

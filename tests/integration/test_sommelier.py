@@ -144,4 +144,4 @@ async def test_a_crisis_reported_by_the_model_ends_with_help_only(
     run = Run([model], deps=Deps(person=Person(user_id=1)))
     reply = await sommelier.answer("nie chcę już żyć, remember that", run)
     await model.close()
-    assert (reply.outcome, reply.changes) == ("care", ())
+    assert (reply.outcome, reply.changes) == ("help", ())

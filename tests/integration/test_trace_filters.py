@@ -58,7 +58,7 @@ TRACES = [
     turn(13, model="gpt-4o-mini", first="gpt-4o"),
     turn(15, Reply(text="Ok.", retries=2, error_types=("semantic", "grounding"))),
     turn(16, Reply(text="Half.", outcome="salvaged", retries=2, error_types=("schema",) * 3)),
-    turn(17, Reply(text="Please call ...", outcome="care")),
+    turn(17, Reply(text="Please call ...", outcome="help")),
     turn(18, Reply(text="A red", outcome="stopped")),
 ]
 EXPECTED = {
@@ -71,7 +71,7 @@ EXPECTED = {
     "Trace Tags any of `resumed`": {6},
     "Trace Tags any of `send_error:unreachable`": {7},
     "Boolean Scores `user_feedback` = `False`": {8},
-    "Categorical Scores `outcome` any of `salvaged, refused, stopped, care`": {9, 16, 17, 18},
+    "Categorical Scores `outcome` any of `salvaged, refused, stopped, help`": {9, 16, 17, 18},
     "Session ID any of `1f2e3d4c5b6a7988`": {11},
     "User ID any of `8897a6b5c4d3e2f1`": {12},
     "Trace Tags any of `model:gpt-4o-mini`": {13},
