@@ -34,12 +34,13 @@ format: $(VENV)/.dev  ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, streaming, retrieval
+bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, streaming, retrieval, attacks
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.first_request
 	@$(BIN)/python -m benchmarks.durability
 	@$(BIN)/python -m benchmarks.streaming
 	@$(BIN)/python -m benchmarks.retrieval
+	@$(BIN)/python -m benchmarks.attacks
 
 texts: $(VENV)/.dev  ## bring what is new in agent/locales/messages.pot into every catalogue, to be translated
 	@$(BIN)/pybabel -q update -i agent/locales/messages.pot -d agent/locales -w 100 --ignore-obsolete --ignore-pot-creation-date --previous

@@ -7,6 +7,7 @@ telephone number. So more is found here than Telegram links, never less.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from agent.text import Pattern, pattern
@@ -75,12 +76,16 @@ _END_SYMBOLS: Final = ".:;,('?!`"
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{"}
 
 
-def find_auto_links(text: str) -> list[AutoLink]:
+def find_auto_links(text: str, limit: int | None = None) -> list[AutoLink]:
     """Return the parts of a text that Telegram may turn into links, in order.
 
     Overlapping and touching parts are one link: which of them a client prefers is its own choice.
+    A text with more than `limit` of them is one link as a whole.
     """
-    found = [*_find_without_spaces(text), *_find_numbers(text)]
+    found = list(islice(_find_without_spaces(text), limit and limit + 1))
+    found += islice(_find_numbers(text), limit and limit + 1)
+    if limit is not None and len(found) > limit:
+        return [AutoLink(0, len(text), "address")]
     merged: list[AutoLink] = []
     for link in sorted(found):
         last = merged[-1] if merged else None

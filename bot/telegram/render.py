@@ -61,6 +61,8 @@ MAX_MESSAGE_UNITS: Final = 4096
 MAX_MESSAGE_ENTITIES: Final = 100
 MAX_REPLY_CHARS: Final = 33_000
 """The longest reply that is shown whole; a model's answer has at most 32,000 characters."""
+MAX_LINKS: Final = 1_000
+"""A text with more addresses and tags is shown as code as a whole."""
 LAST_OF_ONE_UNIT: Final = "\uffff"
 
 _FENCE: Final = pattern("`{3,}")
@@ -105,7 +107,7 @@ def parse(markdown: str) -> Styled:
         previous = block
     text = "".join(piece for piece, _ in pieces)
     marks = [piece_marks for piece, piece_marks in pieces for _ in piece]
-    for link in find_auto_links(text):
+    for link in find_auto_links(text, MAX_LINKS):
         if link.kind == "address":
             marks[link.start : link.end] = map(_as_code, marks[link.start : link.end])
     return Styled(text, marks)

@@ -1,0 +1,49 @@
+"""A cellar as large as a user can make it, and what one reply shows of it."""
+
+from datetime import UTC, datetime
+
+from agent.i18n import translate
+from agent.markdown import escape
+from agent.memory.cellar import MAX_SHOWN_ITEMS, find_items_with_room, format_cellar
+from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Change
+from bot.telegram.render import MAX_LINKS, MAX_REPLY_CHARS, split_messages
+from db.changes.memory import ChangeMemory
+from db.engine import Sessions
+from db.repositories.people import MemoryRepository
+from tests.doubles.telegram_links import live_links
+from tests.stored import make
+
+ADA = 71
+
+
+def items(count: int, first: int = 0) -> tuple[CellarItem, ...]:
+    return tuple(
+        CellarItem(key=f"wine {number}", wine={"name": f"Wine {number}", "style": "red"}, count=1)
+        for number in range(first, first + count)
+    )
+
+
+async def test_a_cellar_holds_so_many_wines_and_a_message_lists_some(sessions: Sessions) -> None:
+    for first in range(0, 8_000, 4_000):
+        change = Change(user_id=ADA, bottles=items(4_000, first))
+        await make(sessions, ChangeMemory(change))
+    stored = await MemoryRepository(sessions).list_bottles(ADA)
+    assert len(stored) == MAX_CELLAR_ITEMS
+    again = [*items(1), *items(10, 9_000)]
+    assert find_items_with_room(again, stored) == [*items(1)]
+    text = format_cellar(stored, datetime.now(UTC).year)
+    assert len(text.splitlines()) == 1 + MAX_SHOWN_ITEMS + 1
+    more = str(MAX_CELLAR_ITEMS - MAX_SHOWN_ITEMS)
+    assert text.endswith(translate("cellar_more", count=more))
+
+
+def test_a_reply_is_rendered_up_to_a_length() -> None:
+    messages = split_messages("Barolo is good. " * 60_000)
+    assert sum(map(len, messages)) <= MAX_REPLY_CHARS
+    assert messages[-1].endswith("…")
+
+
+def test_a_text_of_thousands_of_addresses_is_code_as_a_whole() -> None:
+    messages = split_messages(escape("@evil_bot evil.com " * MAX_LINKS))
+    assert len(messages) <= MAX_REPLY_CHARS // 4_096 + 2
+    assert [link for html in messages for link in live_links(html)] == []
