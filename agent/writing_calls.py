@@ -12,11 +12,11 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool
 
-MADE_EARLIER: Final = (
+MADE_IN_EARLIER_TRY: Final = (
     "this tool may write, and an interrupted try of this turn has called it: {call}. Whether that "
     "had an effect is not known, so it is not called again: tell the user what was called"
 )
-MADE_BEFORE: Final = "this tool may write, and you have called it with these arguments already"
+MADE_IN_THIS_TRY: Final = "this tool may write, and you have called it with these arguments already"
 
 
 async def _save_nothing(calls: Sequence[str]) -> None:
@@ -45,11 +45,12 @@ class WritingCalls:
             ToolError: an earlier try has called the tool, or this one with the same arguments.
         """
         call = f"{tool_name} {arguments}"
-        for earlier in self.earlier:
-            if earlier.startswith(f"{tool_name} "):
-                raise ToolError(MADE_EARLIER.format(call=earlier))
+        for earlier_call in self.earlier:
+            earlier_tool, _, _ = earlier_call.partition(" ")
+            if earlier_tool == tool_name:
+                raise ToolError(MADE_IN_EARLIER_TRY.format(call=earlier_call))
         if call in self.made:
-            raise ToolError(MADE_BEFORE)
+            raise ToolError(MADE_IN_THIS_TRY)
         self.made.append(call)
         async with self._saving:
             await self.save([*self.earlier, *self.made])

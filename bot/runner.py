@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from agent.engine.run import Run, ShowDraft, Span
+from agent.engine.run import NO_SPAN, Run, ShowDraft, Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.language import detect_language
 from agent.memory.tools import with_change_notes
@@ -92,8 +92,8 @@ class TurnRunner:
         name = type(error).__name__
         reply = Reply(text="", outcome="failed", error_types=(name,), spent=turn.spent)
         trace = turn.earlier_trace
-        turn.commit.changes.clear()
-        root = trace.root if trace is not None else Span()
+        turn.commit.changes.clear()  # what a turn without an answer wanted to change
+        root = trace.root if trace is not None else NO_SPAN
         turn.end(question, reply, root, in_history=False)
 
     def give_up(self, turn: Turn, question: Question, error: str) -> None:

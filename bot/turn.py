@@ -101,9 +101,10 @@ class Question:
 
 
 class Hold:
-    """The hold of this process on a turn. This one, of a turn that no update began, is lasting.
+    """The hold on a turn that no update began: no other process can take it over.
 
-    Nothing of such a turn is stored before its end, because no other try will follow.
+    Nothing of such a turn is stored before its end, because no other try follows. The hold on the
+    turn of an update is `bot.updates.life.UpdateHold`.
     """
 
     async def is_current(self) -> bool:
@@ -133,8 +134,8 @@ class Turn:
     chat_id: int = 0
     """0 for a question that belongs to no conversation."""
     user_id: int = 0
-    """The user to whom facts and bottles belong. Others have none: a negative id is a chat that
-    stands for its anonymous members, 0 a program."""
+    """The user to whom facts and bottles belong. A negative id is that of a chat, which stands for
+    its anonymous members; 0 is a program. Neither owns anything."""
     to: Destination | None = None
     """The place of the reply in Telegram; None elsewhere."""
     session: str = ""
@@ -155,7 +156,7 @@ class Turn:
     spent_before: Spent = NOTHING_SPENT
     """The usage of earlier tries."""
     ledger: Ledger | None = None
-    """The usage of the present try."""
+    """The usage of the present try; what it has spent includes earlier tries."""
     earlier_trace: TraceRecord | None = None
     """The trace of earlier tries."""
     placeholder_id: int | None = None
@@ -216,7 +217,7 @@ class Turn:
         """Prepare another try: keep the usage and a requested stop, discard what was collected."""
         self.spent_before = self.spent
         self.ledger = None
-        if not self.stop.is_requested:
+        if not self.stop.is_requested:  # an old Stop is bound to the block that has ended
             self.stop = Stop()
         self.calls.begin_try()
         self.facts = None
@@ -285,6 +286,7 @@ class Turn:
 
     def collected(self) -> Commit:
         """Return all that was collected, to be committed."""
+        # Who asks is known only after the update was parsed.
         self.commit.fence = self._fence()
         return self.commit
 

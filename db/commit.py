@@ -60,8 +60,11 @@ class Commit:
         session = transaction.session
         self.added = transaction.messages
         await self.fence.lock(session, self.changes)
-        if self.press is not None and not await _claim(transaction, self.press):
-            self._drop_all()
+        if self.press is not None:
+            is_first = await _claim(transaction, self.press)
+            if not is_first:
+                self._drop_all()
+                return
         forgotten = await self.fence.check(session)
         if forgotten.user:
             self._drop_personal()
@@ -78,16 +81,21 @@ class Commit:
 
     def _drop_all(self) -> None:
         """Drop everything: the press was carried out by an earlier turn."""
-        self.record, self.history, self.trace = None, (), None
+        self._drop_record()
         self.changes.clear()
         self.messages.clear()
 
     def _drop_personal(self) -> None:
         """Drop what is stored of a user; the messages are sent, and refer to no turn."""
-        self.record, self.history, self.trace = None, (), None
+        self._drop_record()
         self.changes[:] = [change for change in self.changes if not change.is_personal]
         for message in self.messages:
             message.turn_id = None
+
+    def _drop_record(self) -> None:
+        self.record = None
+        self.history = ()
+        self.trace = None
 
     async def _save_history(self, transaction: Transaction) -> None:
         """Store the messages of the turn, under the current id of a group that was migrated."""

@@ -1,6 +1,7 @@
 """Handle buttons under messages: check and acknowledge presses, change and remove buttons.
 
-Telegram sends the buttons of a message only with a press, so they are known as they were then.
+Telegram sends the buttons of a message only with a press, so they are known as they were when one
+was pressed.
 """
 
 import logging
@@ -47,7 +48,9 @@ def split_data(query: CallbackQuery, count: int) -> list[str]:
 
     There are always `count` parts; missing ones are empty.
     """
-    return [*(query.data or "").split(":", count)[1:], *[""] * count][:count]
+    _, *parts = (query.data or "").split(":", count)
+    missing = count - len(parts)
+    return [*parts, *[""] * missing]
 
 
 def parse_id(part: str) -> int:

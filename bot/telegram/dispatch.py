@@ -43,7 +43,7 @@ class Dispatcher:
     allow_list: bool = False
 
     def open_turn(self, row: UpdateRow) -> ChatTurn:
-        """Return the turn of an update, which nobody has read yet."""
+        """Return the turn of an update, before its payload is parsed."""
         return ChatTurn(
             services=self.services,
             id=row.update_id,
@@ -104,7 +104,8 @@ class Dispatcher:
     async def give_up(self, payload: Payload, turn: ChatTurn, error: str) -> None:
         """Collect a notice for the user that their update was set aside.
 
-        If it cannot be parsed, do so only in a private chat: it may not be meant for the bot.
+        An update that cannot be parsed may not be meant for the bot. So it gets a notice only in a
+        private chat.
         """
         if not self.is_readable(payload):
             chat_id = chat_of(payload)
@@ -132,8 +133,10 @@ class Dispatcher:
         if filters.StatusUpdate.MIGRATE.check_update(update):
             return True
         await set_language_of_turn(update, turn)
-        if user is None or user.id in self.admin_ids:
-            return user is not None or not self.allow_list
+        if user is None:
+            return not self.allow_list
+        if user.id in self.admin_ids:
+            return True
         access = await chats.find_access(user.id)  # None if no admin has decided
         if access == "blocked":
             log.info("User %s is blocked: update %s is ignored", user.id, update.update_id)

@@ -39,7 +39,7 @@ class UnreadableUpdate(Exception):
 
 
 class Handlers(Protocol[T]):
-    """What answers updates: the handlers of Telegram."""
+    """Answers updates; `bot.telegram.dispatch.Dispatcher` does."""
 
     def open_turn(self, row: UpdateRow) -> T:
         """Return the turn of an update."""
@@ -59,7 +59,7 @@ class Handlers(Protocol[T]):
 
 
 class Deliverer(Protocol):
-    """What sends messages."""
+    """Sends messages; `bot.telegram.sender.Sender` does."""
 
     async def deliver(self, messages: Sequence[OutboxRow], hold: Hold) -> Delivery:
         """Send messages in order, and record each one."""
@@ -88,7 +88,7 @@ Result = Ended | Retry | Restart
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Where the later updates of a chat are waited for.
+    """A chat's queue of updates.
 
     `new_updates` is set when there are updates that nobody has read.
     """
@@ -98,7 +98,7 @@ class Lane:
 
 
 class UpdateHold(Hold):
-    """The hold on the turn of an update, proved by its epoch. Only replicas can lose it."""
+    """The hold on the turn of an update. It is lost when another process raises the epoch."""
 
     def __init__(self, inbox: Inbox, row: UpdateRow, *, are_shared: bool) -> None:
         self._inbox, self._row, self._are_shared = inbox, row, are_shared
@@ -148,6 +148,7 @@ class UpdateLife(Generic[T]):
         hold = UpdateHold(self.inbox, row, are_shared=self.are_shared)
         turn.hold = hold
         turn.calls = WritingCalls(tuple(row.calls), save=hold.save_calls)
+        # Every try that a process survives ends with the update, or is not counted.
         deaths = row.tries
         try:
             await self._run_tries(lane, waiting, row, turn, deaths)
@@ -168,12 +169,17 @@ class UpdateLife(Generic[T]):
         turn: T,
         deaths: int,
     ) -> None:
-        result: Result = Retry()
+        joining: Sequence[int] = ()
         if row.turn_id is None:  # the turn was not begun before
-            result = Restart(await self._wait_for_parts(lane, waiting))
-        while not isinstance(result, Ended):
-            joining = result.ids if isinstance(result, Restart) else ()
-            result = await self._run_try(lane, row, turn, joining, deaths)
+            joining = await self._wait_for_parts(lane, waiting)
+        while True:
+            match await self._run_try(lane, row, turn, joining, deaths):
+                case Ended():
+                    return
+                case Retry():
+                    joining = ()
+                case Restart(ids):
+                    joining = ids
             deaths = 0
 
     async def _wait_for_parts(self, lane: Lane, waiting: Sequence[UpdateRow]) -> Sequence[int]:
@@ -197,7 +203,8 @@ class UpdateLife(Generic[T]):
         turn.try_number = row.tries
         # Only the process that has begun a turn may set it aside. If the row has an error, an
         # earlier process has set it aside, but its apology must still be sent.
-        if deaths >= max(1, self.max_tries - 1) and row.error is None:
+        max_deaths = max(1, self.max_tries - 1)
+        if deaths >= max_deaths and row.error is None:
             await self._set_aside(row, turn, DIED)
             return Ended()
         if unsent is not None:  # committed by an earlier process
@@ -226,19 +233,22 @@ class UpdateLife(Generic[T]):
                 await lane.new_updates.wait()
                 lane.new_updates.clear()
                 waiting = await self.list_unfinished(lane)
+                if turn.stop.is_requested:
+                    continue  # what is written after a Stop is a question of its own
                 joining = self._find_joining(waiting, payloads)
-                # What is written after a Stop is a question of its own.
-                if joining and not turn.stop.is_requested:
+                if joining:
                     return joining
 
         handle = partial(self.handlers.handle, merge(payloads), turn)
-        return await run_unless(wait_for_joining, handle) or ()
+        joining = await run_unless(wait_for_joining, handle)
+        return joining or ()
 
     def _find_joining(self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]) -> list[int]:
         """Return the ids of waiting updates that belong to the turn of `payloads`."""
         if not self.burst_seconds:
             return []
-        together, ids = [*payloads], list[int]()
+        together = [*payloads]
+        ids: list[int] = []
         for row in waiting:
             # An update retried by an admin keeps its own turn.
             is_later = row.turn_id is None and row.update_id > payloads[0]["update_id"]

@@ -57,7 +57,7 @@ class ForgetConversation(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the time of the deletion, and delete the messages."""
-        at = transaction.accepted_at
+        at = transaction.accepted_at  # what is asked later is not forgotten
         key = {"chat_id": self.chat_id, "thread_id": self.thread_id}
         await upsert(transaction.session, ForgottenChatRow(**key, at=at))
         is_here = (MessageRow.chat_id == self.chat_id) & (MessageRow.thread_id == self.thread_id)
@@ -131,9 +131,10 @@ class Fence:
         return forgotten_at is not None and self.accepted_at <= forgotten_at
 
     async def lock(self, session: AsyncSession, changes: Sequence[StoredChange] = ()) -> None:
-        """Let no other transaction forget this conversation or user until this one ends.
+        """Take the locks of this conversation and user until the transaction ends.
 
-        A transaction whose `changes` forget them waits until the others have ended.
+        Turns share them. A transaction whose `changes` forget takes them alone: it waits for the
+        others to end, and they wait for it.
         """
         if session.get_bind().dialect.name == "sqlite":
             return

@@ -18,7 +18,7 @@ UNDO: Final = "undo"
 """The kind of a fact that stores an undoable change."""
 UNDOABLE_FOR: Final = timedelta(days=30)
 """How long a change can be undone."""
-CHANGE: Final = TypeAdapter(Change)
+CHANGE_ADAPTER: Final = TypeAdapter(Change)
 SAFETY: Final = "safety"
 """The kind of a fact that is a safety concern or an allergy in one chat."""
 
@@ -123,7 +123,7 @@ def is_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
 
 
 def without_added_allergies(change: Change) -> Change:
-    """Return a change without the allergies that it adds: to take them back is not for an edit."""
+    """Return a change without the allergies that it adds: an edit must not remove an allergy."""
     added = tuple(fact for fact in change.added_facts if fact.kind != "allergy")
     return replace(change, added_facts=added)
 
@@ -138,7 +138,7 @@ async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
     await _add_bottles(session, change.user_id, change.bottles, now)
     if change.undo_id:
         undo = FactRow(user_id=change.user_id, kind=UNDO, value=str(change.undo_id), at=now)
-        undo.said = strip_unstorable(CHANGE.dump_json(change).decode())
+        undo.said = strip_unstorable(CHANGE_ADAPTER.dump_json(change).decode())
         undo.until = now + UNDOABLE_FOR
         await upsert(session, undo)
 
@@ -155,7 +155,7 @@ async def _pop_undoable(session: AsyncSession, user_id: int, undo_id: int) -> Ch
     """Delete a stored change, and return it; None if it was undone before."""
     pop = delete(FactRow).where(is_undo(user_id, undo_id)).returning(FactRow.said)
     stored = await session.scalar(pop)
-    return None if stored is None else CHANGE.validate_json(stored)
+    return None if stored is None else CHANGE_ADAPTER.validate_json(stored)
 
 
 async def _add_bottles(

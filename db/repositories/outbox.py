@@ -46,7 +46,7 @@ class Outbox(SqlRepository):
         async with self.sessions.begin() as session:
             if skip_rest:
                 await _skip_rest(session, message)
-            if message.update_id is None and message.broadcast_id is None:  # nothing refers to it
+            if message.update_id is None and message.broadcast_id is None:  # a reminder
                 await session.execute(delete(OutboxRow).where(is_this))
                 return
             values: dict[str, object] = {
@@ -79,7 +79,10 @@ class Outbox(SqlRepository):
 
 
 async def _skip_rest(session: AsyncSession, message: OutboxRow) -> None:
-    """Record the parts that continue a message as skipped, and delete their text."""
+    """Record the parts that continue a message as skipped, and delete their text.
+
+    These are the rows behind it, up to the next one that begins a message.
+    """
     belongs = OutboxRow.id > message.id
     if message.update_id is None:  # a broadcast has messages for many chats
         belongs &= OutboxRow.chat_id == message.chat_id

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, case, delete, select, update
 from agent.turn import CellarItem, Change, Fact, FactKind, StoredMessage
 from db.changes.base import Transaction
 from db.changes.forgetting import Fence, find_owned_rows
-from db.changes.memory import CHANGE, SAFETY, UNDO, ChangeMemory, is_undo
+from db.changes.memory import CHANGE_ADAPTER, SAFETY, UNDO, ChangeMemory, is_undo
 from db.engine import SqlRepository
 from db.models import (
     Access,
@@ -105,7 +105,7 @@ class MemoryRepository(SqlRepository):
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it expired or is another user's."""
         change = await self._first_value(select(FactRow.said).where(is_undo(user_id, undo_id)))
-        return None if change is None else CHANGE.validate_json(change)
+        return None if change is None else CHANGE_ADAPTER.validate_json(change)
 
     async def list_bottles(self, user_id: int) -> list[CellarItem]:
         """Return the wines that a user owns or owned, sorted by their last change."""
