@@ -18,6 +18,7 @@ from agent.engine.tools import ToolOutput
 from agent.language import truncate_at_boundary
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.wine_tools import wine_tools
 from tests.doubles.model_server import (
     ModelServer,
     Step,
@@ -203,7 +204,7 @@ async def test_tools_history_and_format_are_sent(mode: Any, model_server: ModelS
     sent = model_server.requests[-1].json
     assert sent["messages"][1:] == [*first.messages, {"role": "user", "content": "And tannin?"}]
     tools = [tool["function"]["name"] for tool in sent["tools"]]
-    assert tools == ["search_wines", "get_wine"]
+    assert tools == [tool.name for tool in wine_tools(FakeCatalogue())]
     wanted = sent.get("response_format", {"type": "prompt"})
     assert wanted["type"] == mode
     if mode == "json_schema":

@@ -17,7 +17,7 @@ from agent.sommelier.answer import grounding_problem
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
 from bot.resources import research_tools
-from tests.fakes import CHINON, FakeCatalogue
+from tests.fakes import CHINON, RIOJA, FakeCatalogue
 from tests.library import FakeLibrary, place_search
 
 ARDO = Place("Ardo", "https://ardo.example/menu", "Txakoli.")
@@ -36,7 +36,7 @@ def filled(name: str, schema: Mapping[str, Any], word: str, year: int) -> Any:
     if "enum" in schema or "enum" in schema.get("items", {}):
         return None
     if kind == "array":
-        return [word, CHINON.id] if name == "wine_ids" else [word]
+        return [word, CHINON.id, RIOJA.id] if name == "wine_ids" else [word]
     return {"string": f"lees {word} Chinon", "number": 1.5}.get(str(kind))
 
 
