@@ -3,15 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
 
-from bot.app import App, run_app
 from bot.updates import locks
-from bot.updates.locks import LEADER, Locks, ReplicaLocks, while_leading
+from bot.updates.locks import LEADER, ReplicaLocks, while_leading
 from bot.updates.scheduler import row_of
 from db.engine import Sessions, create_engine
 from db.repositories.inbox import Inbox
@@ -100,10 +98,12 @@ async def test_who_lost_the_lock_leads_no_more(start: Start, url: str) -> None:
     leading = asyncio.create_task(while_leading(one, lead))
     await eventually(lambda: leads == ["began"], seconds=30, otherwise=lambda: str(leads))
     drop_connections(url)
-    async with other.lock(LEADER) as theirs:
-        assert theirs
-        await one.unowned()  # connects again
-        await eventually(lambda: "ended" in leads, seconds=30, otherwise=lambda: str(leads))
+    is_taken = False
+    while not is_taken:  # Postgres frees the locks of a connection a moment after it was cut
+        async with other.lock(LEADER) as is_taken:
+            await one.unowned()  # connects again, and sees that its lock is lost
+            if is_taken:
+                await eventually(lambda: "ended" in leads, seconds=30, otherwise=lambda: str(leads))
     leading.cancel()
 
 
@@ -134,9 +134,10 @@ async def test_the_owner_of_a_lane_is_notified_of_new_updates_and_of_turns_to_st
             assert await other.stop(asked) == is_turn
         await engine.dispose()
         await eventually(lambda: heard[-1] == asked, seconds=5, otherwise=lambda: f"{heard}")
-    await one.stop(asked)
-    async with other.lock("8"), one.lock("8"):
-        await asyncio.sleep(0.05)
+    await one.stop(asked)  # its own notice, which it does not hear
+    later = {"chat_id": 9}
+    await other.stop(later)
+    await eventually(lambda: heard[-1] == later, seconds=30, otherwise=lambda: f"{heard}")
     assert heard.count(asked) == 2
     hearing.cancel()
 
@@ -164,28 +165,3 @@ async def test_a_search_that_was_cancelled_dropped_every_lock(start: Start) -> N
         await asyncio.wait([searching])
         async with other.lock("7") as theirs:
             assert not theirs
-
-
-async def test_notices_were_not_heard_while_the_last_turns_ended() -> None:
-    order = list[str]()
-
-    class Stopping:
-        """A scheduler whose turns take a moment to end."""
-
-        locks = Locks(cast("Inbox", None))
-
-        async def watch(self) -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                order.append("watch ended")
-
-        async def finish(self, grace_seconds: float) -> None:
-            await asyncio.sleep(0.1)
-            order.append("turns ended")
-
-    stop = asyncio.Event()
-    stop.set()
-    parts = SimpleNamespace(scheduler=Stopping(), settings=SimpleNamespace(http_port=None))
-    await run_app(cast("App", parts), stop)
-    assert order == ["turns ended", "watch ended"]

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agent.engine.run import Ledger
 from agent.retrying import Backoff
 from agent.turn import StoredMessage
+from bot.app import App, run_app
 from bot.metrics import Metrics
 from bot.turn import Delivery, Hold, RunningTurns, Turn
 from bot.updates import life as life_module
@@ -625,3 +627,33 @@ async def test_a_call_that_may_write_is_known_to_the_process_that_tries_again(
     await world.run()
     assert known == [(), ("desk__book {}",)]
     assert (await world.row(1)).calls == []
+
+
+async def test_notices_were_not_heard_while_the_last_turns_ended() -> None:
+    order = list[str]()
+
+    class Stopping:
+        """A scheduler whose turns take a moment to end."""
+
+        locks = Locks(cast("Inbox", None))
+        ready = asyncio.Event()
+
+        async def watch(self) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                order.append("watch ended")
+
+        async def finish(self, grace_seconds: float) -> None:
+            await asyncio.sleep(0.1)
+            order.append("turns ended")
+
+    stop = asyncio.Event()
+    stop.set()
+    parts = SimpleNamespace(
+        scheduler=Stopping(),
+        settings=SimpleNamespace(http_port=None),
+        bot=SimpleNamespace(initialize=asyncio.Event().wait),
+    )
+    await run_app(cast("App", parts), stop)
+    assert order == ["turns ended", "watch ended"]
