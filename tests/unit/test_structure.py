@@ -1,10 +1,15 @@
 """What import-linter cannot see: a module that is no package, and what importing costs."""
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
+
+from bot.resources import Repositories
+from db.engine import Sessions
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,3 +29,14 @@ def test_nothing_heavy_is_imported_where_it_is_not_needed(modules: str, heavy: s
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert ran.stdout == "[]\n"
+
+
+def test_what_handlers_read_the_database_with_cannot_write() -> None:
+    writes = ("_write(", "_upsert(", "sessions.begin(", "insert_new(", "upsert(")
+    sources = {
+        name: inspect.getsource(type(repository))
+        for name, repository in vars(Repositories(cast("Sessions", None))).items()
+    }
+    assert len(sources) > 5
+    found = {name for name, source in sources.items() if any(call in source for call in writes)}
+    assert found == set()
