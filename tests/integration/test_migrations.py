@@ -1,12 +1,15 @@
 """The migrated schema, on both databases."""
 
 import asyncio
+from importlib import resources
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from db.engine import (
@@ -17,7 +20,7 @@ from db.engine import (
     find_revision,
     upgrade_schema,
 )
-from db.models import FULL_TEXT, Base
+from db.models import FULL_TEXT, Base, FactRow, TurnRow, UpdateRow
 from db.repositories.outbox import Outbox
 from tests.databases import Databases, migrated_sqlite
 
@@ -83,3 +86,39 @@ async def test_a_file_deleted_while_in_use_rejects_writes(tmp_path: Path) -> Non
     with pytest.raises(DatabaseUnusable, match="was deleted or replaced"):
         await outbox.set_unreachable(2)
     await engine.dispose()
+
+
+async def test_the_rows_of_release_0_2_0_are_kept(
+    empty_engine: AsyncEngine,
+) -> None:
+    await migrate_to(empty_engine, "a001")
+    rows = (
+        "INSERT INTO turns (turn_id, chat_id, user_id, at, outcome, seconds, requests, retries, "
+        "cost_usd, comment) VALUES (1, 7, 7, '2026-05-01', 'care', 1, 1, 0, 0, '')",
+        "INSERT INTO updates (update_id, chat_id, lane, payload, received_at, state, tries, epoch) "
+        "VALUES (1, 7, '7', '{}', '2026-05-01', 'waiting', 0, 0)",
+        "INSERT INTO facts (user_id, kind, value, turn_id, chat_id, said, at) "
+        "VALUES (7, 'hate', 'grapes=riesling', 0, 0, 'no Riesling', '2026-05-01')",
+    )
+    async with empty_engine.begin() as connection:
+        for row in rows:
+            await connection.execute(text(row))
+    await upgrade_schema(empty_engine)
+    async with Sessions(empty_engine)() as session:
+        turn = await session.get_one(TurnRow, 1)
+        update = await session.get_one(UpdateRow, 1)
+        facts = [*await session.scalars(select(FactRow.said))]
+    assert (turn.outcome, update.calls, facts) == ("help", [], ["no Riesling"])
+
+
+async def migrate_to(engine: AsyncEngine, revision: str) -> None:
+    """Bring a database to an earlier schema."""
+
+    def upgrade(connection: Connection) -> None:
+        config = Config(attributes={"connection": connection})
+        config.set_main_option("script_location", str(resources.files("migrations")))
+        config.set_main_option("path_separator", "os")
+        command.upgrade(config, revision)
+
+    async with engine.begin() as connection:
+        await connection.run_sync(upgrade)
