@@ -8,7 +8,6 @@ changes nothing of it; `tests/acceptance/test_price.py` holds the numbers to lim
 import asyncio
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,16 +81,17 @@ class Price:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count what happens until the block ends, in threads that begin in it too."""
+        """Count what happens until the block ends, but not in threads.
+
+        What is masked or parsed in a thread would be counted or not, as a thread happens to be new.
+        """
         event.listen(Engine, "before_cursor_execute", self.executed)
         event.listen(Engine, "commit", self.committed)
-        threading.setprofile(self.called)
         sys.setprofile(self.called)
         try:
             yield
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)
             event.remove(Engine, "before_cursor_execute", self.executed)
             event.remove(Engine, "commit", self.committed)
 
