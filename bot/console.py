@@ -21,7 +21,8 @@ from rich.live import Live
 from rich.prompt import Confirm
 from rich.text import Text
 
-from agent.i18n import set_app_language, translate, use_language
+from agent.i18n import current_language, set_app_language, translate, use_language
+from agent.language import detect_language
 from agent.mcp import McpServers, Proposal, open_servers
 from agent.sommelier.answer import to_history
 from agent.turn import ReplyFunction
@@ -91,7 +92,8 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             for line in _greet_and_read_lines(console):
-                await conversation.answer(line)
+                with use_language(detect_language(line) or current_language()):
+                    await conversation.answer(line)
         finally:
             # A second Ctrl-C must not interrupt the clean-up.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
