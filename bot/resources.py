@@ -68,7 +68,7 @@ UPDATE_RETENTION: Final = timedelta(days=7)
 
 
 class Repositories:
-    """What can be read from a database. None of these writes."""
+    """Hold what can be read from a database; none of these writes."""
 
     def __init__(self, sessions: Sessions) -> None:
         self.wines = SqlCatalogue(sessions)

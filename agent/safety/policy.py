@@ -24,7 +24,7 @@ LIKELY_LINE_INTERVAL: Final = timedelta(hours=2)
 
 
 class SafetyAction(StrEnum):
-    """What safety decides about a turn."""
+    """Name what safety decides about a turn."""
 
     ANSWER = "answer"
     """The message is answered, with wines that the user may be shown."""
