@@ -12,8 +12,8 @@ from typing import Final
 from pydantic import SecretStr
 
 from agent.engine.llm import load_client
-from agent.fallback.words import load_lexicon
 from agent.mcp import McpServers, open_servers
+from agent.query_reading.words import load_lexicon
 from agent.tracing.records import keyed_hash
 from bot import tasks
 from bot.budgets import Budgets

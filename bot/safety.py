@@ -7,8 +7,8 @@ from functools import partial
 from typing import Final
 
 from agent.engine.run import Run, Span
-from agent.fallback.request import is_clear_request
 from agent.i18n import current_language
+from agent.query_reading.request import is_clear_request
 from agent.safety.concerns import read_safety_state
 from agent.safety.help_texts import Help
 from agent.safety.policy import (

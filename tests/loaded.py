@@ -19,9 +19,9 @@ import bot.app
 import bot.console
 import bot.http.server
 import db.documents.reading
-from agent.fallback.request import read_request
-from agent.fallback.words import load_lexicon
 from agent.i18n import languages, translate_into
+from agent.query_reading.request import read_request
+from agent.query_reading.words import load_lexicon
 from agent.safety.concerns import read_safety_state
 
 load_lexicon()

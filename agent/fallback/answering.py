@@ -7,6 +7,7 @@ with the words that were not understood. `terms.toml` translates wine terms for 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Final, Literal
 
 from agent.documents.passages import (
@@ -19,15 +20,16 @@ from agent.documents.passages import (
 from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.merging import Context, get_exchanges, merge_exchanges
-from agent.fallback.request import COMPARISON_CUES, UNKNOWN_CURRENCY, Request, read_request
-from agent.fallback.searching import FoundWines, build_query, get_pairing, search_wines
+from agent.fallback.searching import FoundWines, search_wines
 from agent.fallback.wording import describe_field, describe_request, describe_wine
-from agent.fallback.words import DATA_FOLDER, Phrase, Token, find_phrases, tokenize
 from agent.i18n import current_language, translate
 from agent.language import common_words, stem, stop_words
 from agent.markdown import escape
+from agent.query_reading.request import COMPARISON_CUES, UNKNOWN_CURRENCY, Request, read_request
+from agent.query_reading.words import Phrase, Token, find_phrases, tokenize
 from agent.safety.filters import get_wines
 from agent.sommelier.answer import render_wine
+from agent.sommelier.queries import build_query, get_pairing
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Catalogue, Wine
 from agent.tables import read_toml
@@ -105,7 +107,9 @@ class Fallback:
                 retrieval.update(output=describe_chunks([passage] if passage else []))
             return replace(outcome, passage=passage)
         if outcome.kind == "wines":
-            query = build_query(request, context).model_dump(mode="json", exclude_defaults=True)
+            query = build_query(request, context.shown_ids).model_dump(
+                mode="json", exclude_defaults=True
+            )
             with span.child("retrieve.wines", "retriever", input=query) as retrieval:
                 found_wines = await search_wines(self._catalogue, request, context, person)
                 retrieval.update(output=[wine.id for wine in found_wines.wines])
@@ -312,7 +316,9 @@ def _topic_share(topics: Sequence[Synonyms], text: str) -> float:
 def _load_terms() -> Mapping[str, Synonyms]:
     """Return the English words for each wine term, in any language."""
     terms: dict[str, Synonyms] = {}
-    for english, others in read_toml(dict[str, str], DATA_FOLDER / "terms.toml").items():
+    for english, others in read_toml(
+        dict[str, str], Path(__file__).with_name("terms.toml")
+    ).items():
         topic = tuple(english.split())
         for word in (*topic, *others.split()):
             terms[word] = tuple(dict.fromkeys((*terms.get(word, ()), *topic)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent.engine.messages import Message
-from agent.fallback.request import PRICE_FIELDS, SCALES, Request, drop_empty, read_request
+from agent.query_reading.request import PRICE_FIELDS, SCALES, Request, drop_empty, read_request
 from agent.sommelier.wine import Wine
 
 MAX_EARLIER_MESSAGES: Final = 6

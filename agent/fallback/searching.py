@@ -6,38 +6,24 @@ and the pairing of a dish are always soft.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from agent import size_limits
 from agent.fallback.merging import Context
-from agent.fallback.request import UNKNOWN_CURRENCY, Request, read_request
-from agent.fallback.words import find_profile, load_pairings, load_profiles
+from agent.query_reading.request import Request
 from agent.safety.filters import find_wines, matches
-from agent.sommelier.wine import Body, Catalogue, Style, Wine, WineQuery, normalize
+from agent.sommelier.queries import OAKY, build_query
+from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery, normalize
 from agent.turn import NOBODY, Person
 
-MAX_RESULTS: Final = 12
-MAX_UNKNOWN_WORDS: Final = 2
-"""The maximum number of unknown words in an unambiguous request."""
-MAX_QUERY_CHARS: Final = 290
-MAX_EXCLUDED_IDS: Final = 100
-MAX_FOODS: Final = 6
 BEST_WINES: Final = 3
 """The number of wines that decide which requested fields are unmet."""
-SOFT_FIELDS: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
-"""Filters that are soft from the start."""
 RELAXATION_STEPS: Final = (
     ("regions", "grapes", "bodies"),
     ("countries", "sweetness", "colours"),
     ("styles",),
 )
 """The filters that become soft, step by step, while no wine matches."""
-SWEET_STEPS: Final = frozenset({"sweet", "luscious"})
-OAKY: Final = "oaky"
-"""The taste that is searched by the `oak` of a wine instead of by text."""
-DESSERT_STYLES: Final = (Style.SWEET, Style.FORTIFIED)
-"""Styles that a dish excludes unless its pairing contains them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +41,7 @@ async def search_wines(
     catalogue: Catalogue, request: Request, context: Context, person: Person = NOBODY
 ) -> FoundWines:
     """Return the wines that match a request; while none does, relax the search step by step."""
-    query = build_query(request, context)
+    query = build_query(request, context.shown_ids)
     candidates = context.find_referenced(request) or context.last_shown
     similar_to = candidates[0] if candidates and "like" in request.cues else None
     if similar_to:
@@ -92,118 +78,3 @@ def _has_name(wine: Wine, name: str) -> bool:
     """Return whether most words of a name are in the label or the region of a wine."""
     words, label = normalize(name).split(), normalize(f"{wine.label} {wine.region}").split()
     return 2 * len(set(words) & set(label)) > len(words)
-
-
-def build_query(request: Request, context: Context) -> WineQuery:
-    """Return the query for a request, with its hard and soft filters."""
-    filters = dict(request.filters)
-    tastes, excluded_tastes = filters.pop("text", ()), filters.pop("without_text", ())
-    if OAKY in tastes or OAKY in excluded_tastes:
-        filters["oak"] = OAKY not in excluded_tastes
-    if filters.get("currency") == UNKNOWN_CURRENCY:
-        del filters["currency"]
-    texts = (request.name, *(taste for taste in tastes if taste != OAKY))
-    filters["text"] = " ".join(filter(None, texts))[:MAX_QUERY_CHARS]
-    filters["limit"] = MAX_RESULTS
-    if request.cues:
-        filters["not_ids"] = context.shown_ids[:MAX_EXCLUDED_IDS]
-    soft = SOFT_FIELDS & filters.keys()
-    if request.cues & {"lighter", "fuller"}:
-        soft -= {"bodies"}
-    soft |= _add_pairing(filters, request)
-    soft |= _add_profile(filters)
-    return WineQuery.model_validate(filters | {"soft": sorted(soft)})
-
-
-def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
-    """Add the foods of the dishes and the pairing to the filters; return those that are soft."""
-    if not request.dishes:
-        return set()
-    foods = dict.fromkeys(food for dish in request.dishes.values() for food in dish.foods)
-    filters["foods"] = tuple(foods)[:MAX_FOODS]
-    soft = {"foods"}
-    has_grape_or_region = bool({"grapes", "regions"} & filters.keys())
-    pairing = load_pairings().get(get_pairing(request), {})
-    if pairing and not ("styles" in filters or has_grape_or_region):
-        dessert = [style for style in DESSERT_STYLES if style not in pairing.get("styles", ())]
-        excluded = (*dessert, *filters.get("without_styles", ()))
-        filters["without_styles"] = tuple(dict.fromkeys(excluded))
-    for name, values in pairing.items():
-        if name not in filters and not (has_grape_or_region and name == "styles"):
-            filters[name] = values
-            soft.add(name)
-    return soft
-
-
-def get_pairing(request: Request) -> str:
-    """Return the name of the pairing of the first dish that has one, or an empty string."""
-    names = (dish.pairing for dish in request.dishes.values())
-    return next((name for name in names if name in load_pairings()), "")
-
-
-def _add_profile(filters: dict[str, Any]) -> set[str]:
-    """Add the typical style and body of the requested grape or region; return the soft filters.
-
-    They rank similar wines first if the catalogue has none of that grape or region.
-    """
-    profile = find_profile((*filters.get("grapes", ()), *filters.get("regions", ())))
-    if profile is None or not SWEET_STEPS.isdisjoint(filters.get("sweetness", ())):
-        return set()
-    if not {"styles", "colours"} & filters.keys():
-        filters["styles"] = (profile.style,)
-    if "bodies" in filters:
-        return set()
-    index = [*map(str, Body)].index(profile.body)
-    filters["bodies"] = tuple([*Body][max(0, index - 1) : index + 2])
-    return {"bodies"}
-
-
-def parse_query(text: str, language: str = "en") -> WineQuery:
-    """Return the query for a single message; a text search if no filter was recognised."""
-    request = read_request(text, language)
-    query = build_query(replace(request, cues=frozenset()), Context())
-    if request.describes_wine:
-        return query
-    return query.model_copy(update={"text": text[: size_limits.PICTURE_NAME_CHARS]})
-
-
-def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
-    """Return the query for a message that was understood almost completely, or None."""
-    request = read_request(text, language)
-    if request.unknown_words or request.unknown_count > MAX_UNKNOWN_WORDS or request.is_question:
-        return None
-    # A query can express neither references to wines shown before, nor excluded tastes, nor prices
-    # in an unknown currency.
-    is_unknown_currency = request.filters.get("currency") == UNKNOWN_CURRENCY
-    excludes_taste = "without_text" in request.filters
-    if request.cues or request.ordinals or excludes_taste or is_unknown_currency:
-        return None
-    return build_query(request, Context()) if request.inclusions or request.dishes else None
-
-
-def wine_from_name(
-    name: str, id: str, style: Style | None = None, **attributes: Any
-) -> Wine | None:
-    """Return a wine with the attributes that its name implies, or None if its style is unknown.
-
-    `style` and `attributes` override what the name implies.
-    """
-    request, label = read_request(name), f" {normalize(name)} "
-    in_label = [known for known in load_profiles() if f" {normalize(known)} " in label]
-    profile = find_profile((*request.values("regions"), *request.values("grapes"), *in_label))
-    style_value = style or next(iter(request.values("styles")), profile.style if profile else None)
-    if style_value is None:
-        return None
-    implied: dict[str, Any] = {
-        "id": id,
-        "producer": "",
-        "name": name,
-        "style": Style(style_value),
-        "country": next(iter(request.values("countries")), ""),
-        "region": next(iter(request.values("regions")), ""),
-        "grapes": request.values("grapes") or (profile.grapes if profile else ()),
-        "sweetness": next(iter(request.values("sweetness")), None),
-    }
-    if profile and profile.style == style_value:
-        implied |= {"body": profile.body, "tannin": profile.tannin, "acidity": profile.acidity}
-    return Wine(**{**implied, **attributes})

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from agent.fallback.request import LIST_FIELDS, Request
-from agent.fallback.words import get_display_name, get_food_name, load_display_names
 from agent.i18n import current_language, translate
+from agent.query_reading.request import LIST_FIELDS, Request
+from agent.query_reading.words import get_display_name, get_food_name, load_display_names
 from agent.sommelier.answer import translate_country
 from agent.sommelier.wine import Currency, Style, Wine, format_money
 

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Literal
 
-from agent.fallback.searching import wine_from_name
 from agent.i18n import translate
 from agent.markdown import escape
+from agent.sommelier.queries import wine_from_name
 from agent.sommelier.wine import (
     CELLAR_PREFIX,
     Currency,

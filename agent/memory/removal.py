@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from agent.fallback.words import strip_plural
 from agent.language import DETECTED_LANGUAGES, common_words
 from agent.memory.cellar import (
     MAX_NAME_CHARS,
@@ -18,6 +17,7 @@ from agent.memory.cellar import (
     items_in_stock,
     to_wine,
 )
+from agent.query_reading.words import strip_plural
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import pattern, split_words
 from agent.turn import CellarItem

@@ -15,7 +15,6 @@ from pydantic import Field
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.fallback.searching import parse_query
 from agent.i18n import translate
 from agent.memory.cellar import (
     MAX_BOTTLES,
@@ -40,6 +39,7 @@ from agent.memory.taste import (
 )
 from agent.safety.filters import may_be_shown
 from agent.safety.state import ALLERGIES
+from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import CELLAR_PREFIX, Currency, wine_record
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel

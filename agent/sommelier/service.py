@@ -12,13 +12,12 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
 from agent.fallback.answering import Fallback, SearchOutcome, make_reply
-from agent.fallback.request import is_clear_request
-from agent.fallback.searching import parse_unambiguous_query
-from agent.fallback.words import detect_message_language
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, render
+from agent.query_reading.request import is_clear_request
+from agent.query_reading.words import detect_message_language
 from agent.safety.concerns import read_conversation_safety
 from agent.safety.filters import (
     get_safety_state,
@@ -31,6 +30,7 @@ from agent.safety.policy import SafetyAction, decide
 from agent.safety.replies import add_line, safety_reply
 from agent.sommelier.answer import SOMMELIER, format_facts, to_model_message, wine_ids
 from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
+from agent.sommelier.queries import parse_unambiguous_query
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, Wine

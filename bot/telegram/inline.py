@@ -7,10 +7,10 @@ from typing import Final
 from telegram import InlineQuery, InlineQueryResultArticle, InputTextMessageContent, Update
 from telegram.ext import InlineQueryHandler
 
-from agent.fallback.searching import parse_query
 from agent.markdown import escape
 from agent.safety.filters import find_wines
 from agent.sommelier.answer import format_facts, render_wine
+from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline_query
 from bot.telegram.chat import ChatTurn

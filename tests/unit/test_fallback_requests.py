@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fallback.merging import Context, merge
-from agent.fallback.request import read_request
-from agent.fallback.searching import parse_query
-from agent.fallback.words import (
+from agent.query_reading.request import read_request
+from agent.query_reading.words import (
     detect_message_language,
     get_food_name,
     load_dishes,
     load_pairings,
     load_profiles,
 )
+from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import Food, Style, WineQuery
 
 REQUESTS = {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.fallback.words import (
+from agent.query_reading.words import (
     CLAUSE_ENDS,
     DISH_PREPOSITIONS,
     LINK_WORDS,

@@ -7,8 +7,9 @@ from itertools import chain, groupby, pairwise
 from typing import Any, Final, NamedTuple
 
 from agent import size_limits
-from agent.fallback.allergies import AllergyReader
-from agent.fallback.words import (
+from agent.numerals import parse_number
+from agent.query_reading.allergies import AllergyReader
+from agent.query_reading.words import (
     CLAUSE_ENDS,
     DISH_PREPOSITIONS,
     LINK_WORDS,
@@ -22,15 +23,13 @@ from agent.fallback.words import (
     load_dishes,
     tokenize,
 )
-from agent.numerals import parse_number
-from agent.sommelier.wine import Body, Level, Sweetness
 from agent.text import pattern
 
 SCALES: Final[Mapping[str, Sequence[str]]] = {
-    "sweetness": [*Sweetness],
-    "bodies": [*Body],
-    "tannins": [*Level],
-    "acidities": [*Level],
+    "sweetness": ("bone_dry", "dry", "off_dry", "medium", "sweet", "luscious"),
+    "bodies": ("light", "medium_light", "medium", "medium_full", "full"),
+    "tannins": ("low", "medium_low", "medium", "medium_high", "high"),
+    "acidities": ("low", "medium_low", "medium", "medium_high", "high"),
 }
 """The steps of each scale, from the lowest to the highest."""
 LIST_FIELDS: Final = ("styles", "colours", *SCALES, "grapes", "countries", "regions", "text")

@@ -1,0 +1,1 @@
+"""Reading what a message wishes, by tables: its language, colour, dish, price, origin, grape."""
