@@ -28,8 +28,8 @@ from agent.text import pattern
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "sweetness": ("bone_dry", "dry", "off_dry", "medium", "sweet", "luscious"),
     "bodies": ("light", "medium_light", "medium", "medium_full", "full"),
-    "tannins": ("low", "medium_low", "medium", "medium_high", "high"),
-    "acidities": ("low", "medium_low", "medium", "medium_high", "high"),
+    "tannins": ("none", "low", "medium", "high"),
+    "acidities": ("none", "low", "medium", "high"),
 }
 """The steps of each scale, from the lowest to the highest."""
 LIST_FIELDS: Final = ("styles", "colours", *SCALES, "grapes", "countries", "regions", "text")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fallback.merging import Context, merge
-from agent.query_reading.request import read_request
+from agent.query_reading.request import SCALES, read_request
 from agent.query_reading.words import (
     detect_message_language,
     get_food_name,
@@ -16,7 +16,7 @@ from agent.query_reading.words import (
     load_profiles,
 )
 from agent.sommelier.queries import parse_query
-from agent.sommelier.wine import Food, Style, WineQuery
+from agent.sommelier.wine import Body, Food, Level, Style, Sweetness, WineQuery
 
 REQUESTS = {
     "en": "a red for lamb under 20 euros, no Merlot",
@@ -177,6 +177,10 @@ def test_any_text_makes_a_query_that_never_includes_an_excluded_value(text: str)
 
 
 def test_the_tables_are_consistent() -> None:
+    scales = {"sweetness": Sweetness, "bodies": Body, "tannins": Level, "acidities": Level}
+    assert {name: [*steps] for name, steps in SCALES.items()} == {
+        name: [*map(str, steps)] for name, steps in scales.items()
+    }
     for _, colour, *build in load_profiles().values():
         fields = dict(zip(("bodies", "tannins", "acidities"), build, strict=True))
         WineQuery.model_validate({"styles": colour} | fields)
