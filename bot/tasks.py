@@ -85,7 +85,8 @@ async def run_unless(
     finally:
         for task in (running, waiting):
             task.cancel()
-        await asyncio.wait([running, waiting])
+        # Both errors are retrieved, or the second one would be logged as "never retrieved".
+        await asyncio.gather(running, waiting, return_exceptions=True)
     if running in done:
         running.result()  # raises the error of the function, if it failed
         return None

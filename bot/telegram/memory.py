@@ -15,6 +15,7 @@ from zlib import crc32
 from telegram import Update
 from telegram.ext import filters
 
+from agent.engine.errors import log_failure
 from agent.files import Unreadable
 from agent.i18n import translate, use_language
 from agent.memory.cellar import (
@@ -64,6 +65,7 @@ from bot.telegram.messages import message_of, press_of, text_after_command
 from bot.telegram.sender import Button, ButtonRows, build_messages
 from bot.turn import Destination
 from db.changes.forgetting import Fence
+from db.models import OutboxRow
 from db.repositories.people import MemoryRepository, MemoryUpkeep
 from db.wines.lists import read_cellar
 
@@ -235,17 +237,40 @@ async def send_reminders(
     now = datetime.now().astimezone()
     if now.hour not in REMINDER_HOURS:
         return
-    month = Fact("setting", f"reminded={now:%Y-%m}")
+    month = Fact("setting", f"reminded={now:%Y-%m}")  # the record of the month's reminder
     for user_id in await memory.list_owners(without=(REMINDERS_OFF, month.value)):
         # Data that the user deletes from now on must not come back with the reminder.
         fence = Fence(accepted_at=datetime.now(UTC), user=trace_hash("user", user_id))
-        bottles, facts = await memory.list_bottles(user_id), await memory.list_facts(user_id)
-        due_items = await asyncio.to_thread(find_due_items, bottles, facts, now.year)
-        if not due_items:
-            continue
-        with use_language(language_from_settings(get_chosen_settings(facts))):
-            text = format_items(due_items, now.year, translate("cellar_due"))
-            stop_button = Button(translate("cellar_remind_no_button"), STOP_REMINDERS)
-        messages = build_messages(Destination(user_id), [text], ((stop_button,),))
-        reminded = [reminder_fact(item, now.year) for item in due_items]
-        await upkeep.save_reminder(user_id, fence, month, reminded, messages)
+        try:
+            await _remind(user_id, fence, month, memory, upkeep)
+        except Exception as error:  # the other users are still reminded
+            log_failure("A user could not be reminded of bottles", error)
+
+
+async def _remind(
+    user_id: int,
+    fence: Fence,
+    month: Fact,
+    memory: MemoryRepository,
+    upkeep: MemoryUpkeep,
+) -> None:
+    """Queue a reminder of the bottles of a user that are due this year, if there are any."""
+    year = datetime.now().astimezone().year
+    bottles = await memory.list_bottles(user_id)
+    facts = await memory.list_facts(user_id)
+    due_items = await asyncio.to_thread(find_due_items, bottles, facts, year)
+    if not due_items:
+        return
+    messages = _reminder_messages(user_id, due_items, facts, year)
+    reminded = [reminder_fact(item, year) for item in due_items]
+    await upkeep.save_reminder(user_id, fence, month, reminded, messages)
+
+
+def _reminder_messages(
+    user_id: int, due_items: Sequence[CellarItem], facts: Sequence[Fact], year: int
+) -> Sequence[OutboxRow]:
+    """Return a reminder in the language of the user, with a button that ends reminders."""
+    with use_language(language_from_settings(get_chosen_settings(facts))):
+        text = format_items(due_items, year, translate("cellar_due"))
+        stop_button = Button(translate("cellar_remind_no_button"), STOP_REMINDERS)
+    return build_messages(Destination(user_id), [text], ((stop_button,),))

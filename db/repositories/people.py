@@ -114,10 +114,12 @@ class MemoryRepository(SqlRepository):
         return [to_record(CellarItem, row) for row in rows]
 
     async def list_owners(self, without: Collection[str]) -> list[int]:
-        """Return the users who own bottles and have none of the settings `without`."""
+        """Return the users who own bottles, are not blocked, and have no setting of `without`."""
         setting = (FactRow.kind == "setting") & FactRow.value.in_(without)
         excluded = select(FactRow.user_id).where(setting)
+        blocked = select(ChatRow.chat_id).where(ChatRow.access == "blocked")
         is_owner = (BottleRow.count > 0) & BottleRow.user_id.not_in(excluded)
+        is_owner &= BottleRow.user_id.not_in(blocked)
         return await self._values(select(BottleRow.user_id).where(is_owner).distinct())
 
     async def export(self, user_id: int, user: str) -> dict[str, list[dict[str, object]]]:

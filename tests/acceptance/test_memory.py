@@ -145,22 +145,26 @@ async def test_a_reminder_is_sent_once_and_can_be_turned_off_by_a_press(
     bot_api: BotApi, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime.now(UTC)
-    async with running_here(bot_api, environment):
-        bot_api.say(f"/cellar add 6 Barolo {now.year - 8} 45", chat_id=ADA)
-        await last(bot_api, 1, ADA)
+    async with running_here(bot_api, environment, ADMIN_IDS=str(ADA)):
+        for person in (BEA, ADA):
+            bot_api.say(f"/cellar add 6 Barolo {now.year - 8} 45", chat_id=person)
+            await last(bot_api, 1, person)
+        bot_api.say(f"/block {BEA}", chat_id=ADA)
+        await last(bot_api, 2, ADA)
     with monkeypatch.context() as here:
         here.setenv("TZ", f"NOON{now.hour - 12:+d}")  # a zone in which it is noon now
         time.tzset()
         for _ in range(2):
             async with running_here(bot_api, environment):
-                reminder = await last(bot_api, 2, ADA)
+                reminder = await last(bot_api, 3, ADA)
                 assert f"6 × Barolo {now.year - 8}" in reminder["text"]
                 await asyncio.sleep(0.5)
     time.tzset()
     async with running_here(bot_api, environment):
         bot_api.press(reminder, buttons(reminder)[0][1])
-        assert "I will not remind you" in (await last(bot_api, 3, ADA))["text"]
+        assert "I will not remind you" in (await last(bot_api, 4, ADA))["text"]
     assert sum("worth opening this year" in text for text in bot_api.sent(ADA)) == 1
+    assert len(bot_api.sent(BEA)) == 1, "who is blocked is not reminded"
 
 
 async def test_a_new_user_is_asked_for_their_age(
