@@ -89,8 +89,6 @@ class WineRow(Base):
     acidity: Mapped[str | None]
     tannin: Mapped[str | None]
     abv: Mapped[float | None]
-    price: Mapped[float | None]
-    currency: Mapped[str]
     foods: Mapped[list[str]]
     allergens: Mapped[list[str]]
     notes: Mapped[str]
@@ -103,6 +101,23 @@ class WineRow(Base):
     places: Mapped[str]
     shuffle: Mapped[BigInt]
     search_text: Mapped[str]
+
+
+class OfferRow(Base):
+    """An offer of a wine. `position` is its place among the offers of the wine, from 0 on."""
+
+    __tablename__ = "offers"
+
+    wine_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("wines.id", ondelete="CASCADE"), primary_key=True
+    )
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    kind: Mapped[str]
+    size_ml: Mapped[int | None]
+    price: Mapped[float | None]
+    currency: Mapped[str]
+    stock: Mapped[int | None]
+    in_stock: Mapped[bool]
 
 
 class MessageRow(Base):

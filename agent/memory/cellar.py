@@ -61,6 +61,8 @@ def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
     """Return a cellar item with `count` bottles of a wine; `facts` are its other fields."""
     kept = {name for name, field in wine_fields().items() if field.in_cellar}
     fields = wine.model_dump(mode="json", exclude_defaults=True, include=kept)
+    if wine.price is not None:
+        fields |= {"price": wine.price, "currency": wine.currency.value}
     # With a cellar id, a label without a vintage does not end in "NV".
     label = wine.model_copy(update={"id": CELLAR_PREFIX}).label
     return CellarItem(key=normalize(label), wine=fields, count=count, **facts)

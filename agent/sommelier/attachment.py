@@ -22,6 +22,7 @@ from agent.sommelier.sommelier_prompts import compact_schema
 from agent.sommelier.wine import (
     Catalogue,
     Currency,
+    Offer,
     Style,
     Wine,
     WineQuery,
@@ -153,8 +154,11 @@ class ReadWine(BaseModel):
     @property
     def facts(self) -> Wine:
         """Return the wine of the catalogue, or else a wine with only the facts that were read."""
-        read = {"id", "producer", "name", "vintage", "region", "style", "price"}
-        return self.known or Wine.model_construct(**self.model_dump(include=read), country="")
+        if self.known:
+            return self.known
+        read = self.model_dump(include={"id", "producer", "name", "vintage", "region", "style"})
+        offer = Offer.model_construct(price=self.price)
+        return Wine.model_construct(**read, country="", offers=(offer,))
 
     @property
     def is_listed(self) -> bool:

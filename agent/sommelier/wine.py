@@ -13,7 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
 from agent.sommelier.wine_fields import wine_fields
@@ -147,6 +154,44 @@ AGED_BY_STYLE: Final = frozenset({Style.ROSE, Style.SWEET, Style.FORTIFIED})
 FULL_BODIES: Final = frozenset({Body.MEDIUM_FULL, Body.FULL})
 CELLAR_PREFIX: Final = "own:"
 """The prefix of wine ids in a guest's own cellar; no id in the catalogue has it."""
+OfferKind = StrEnum("OfferKind", "BOTTLE HALF MAGNUM LARGE PICCOLO BOX CASE GLASS CARAFE")
+"""What is sold, in the order in which the offers of a wine are told."""
+OFFER_FACTS: Final = ("price", "currency", "in_stock")
+"""The facts of an offer that a wine with a single offer may be given as its own."""
+
+
+class Offer(BaseModel):
+    """A way in which a wine can be had, such as by the glass.
+
+    `size_ml` is None if it is the usual one of its kind or unknown, `stock` None if nobody counts.
+    `stock` is a number of offers (bottles, cases, glasses); some shops sell on at 0.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: OfferKind = OfferKind.BOTTLE
+    size_ml: int | None = Field(None, ge=1, le=100_000)
+    price: float | None = Field(None, ge=0)
+    currency: Currency = Currency.EUR
+    stock: int | None = None
+    in_stock: bool = True
+
+    def __str__(self) -> str:
+        """Return the facts that an answer may tell, such as `half 375 ml 26.95 EUR`."""
+        size = "" if self.size_ml is None else f" {self.size_ml} ml"
+        price = "" if self.price is None else f" {self.price} {self.currency}"
+        return f"{self.kind}{size}{price}"
+
+    @property
+    def price_in_euros(self) -> float | None:
+        """Return the price in euros at rounded rates, or None if it is unknown."""
+        return None if self.price is None else to_euros(self.price, self.currency)
+
+
+def _sort_offers(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
+    """Return offers in the order of their kinds."""
+    order = list(OfferKind)
+    return tuple(sorted(offers, key=lambda offer: order.index(offer.kind)))
 
 
 class Wine(BaseModel):
@@ -154,6 +199,10 @@ class Wine(BaseModel):
 
     Each field is declared in `wine_fields.toml`. `vintage` is None for a non-vintage wine, and in a
     guest's cellar for an unknown vintage.
+
+    `offers` are in the order of `OfferKind`: a bottle is the first. The price of the first is the
+    price of the wine; a search for another kind returns wines with that offer first. A wine that is
+    sold by the bottle only may be given by its `price`, `currency` and `in_stock`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -173,12 +222,36 @@ class Wine(BaseModel):
     acidity: Level | None = None
     tannin: Level | None = None
     abv: float | None = None
-    price: float | None = None
-    currency: Currency = Currency.EUR
+    offers: Annotated[tuple[Offer, ...], AfterValidator(_sort_offers)] = Field(
+        (Offer(),), min_length=1
+    )
     foods: tuple[Food, ...] = ()
     allergens: tuple[Allergen, ...] = ()
     notes: str = ""
-    in_stock: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _offer_one_bottle(cls, data: Any) -> Any:
+        """Make an offer of the facts of a wine that is given without `offers`."""
+        if not isinstance(data, Mapping) or "offers" in data:
+            return data
+        facts = {name: data[name] for name in OFFER_FACTS if name in data}
+        return {**data, "offers": [facts]} if facts else data
+
+    @property
+    def price(self) -> float | None:
+        """Return the price of the first offer; None if it is unknown."""
+        return self.offers[0].price
+
+    @property
+    def currency(self) -> Currency:
+        """Return the currency of the first offer."""
+        return self.offers[0].currency
+
+    @property
+    def in_stock(self) -> bool:
+        """Return whether the wine can be had in any way."""
+        return any(offer.in_stock for offer in self.offers)
 
     @property
     def label(self) -> str:
@@ -208,7 +281,7 @@ class Wine(BaseModel):
         value = getattr(self, name)
         if value is None:
             return ""
-        return ", ".join(value) if isinstance(value, tuple) else str(value)
+        return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
     @property
     def vegan(self) -> Literal["yes", "no", "unknown"]:
@@ -224,13 +297,13 @@ class Wine(BaseModel):
 
     @property
     def prices(self) -> tuple[float, ...]:
-        """Return the price if it is known; `ReadWine.prices` may return several."""
-        return () if self.price is None else (self.price,)
+        """Return the known prices of all offers."""
+        return tuple(offer.price for offer in self.offers if offer.price is not None)
 
     @property
     def price_in_euros(self) -> float | None:
         """Return the price in euros at rounded rates, or None if it is unknown."""
-        return None if self.price is None else to_euros(self.price, self.currency)
+        return self.offers[0].price_in_euros
 
 
 Range = tuple[int, int]

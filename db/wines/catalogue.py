@@ -21,16 +21,18 @@ text only puts matching wines before others.
 
 import asyncio
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Select, Subquery, case, func, select, true, update
+from sqlalchemy import Select, Subquery, case, delete, func, insert, select, true, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import (
+    Offer,
     Wine,
     WineQuery,
     WineSearchResult,
@@ -41,7 +43,7 @@ from agent.sommelier.wine import (
 from agent.sommelier.wine_fields import wine_fields
 from agent.text import strip_unstorable
 from db.engine import Sessions, SqlRepository
-from db.models import WineRow, upsert
+from db.models import OfferRow, WineRow, upsert
 from db.wines import search
 from db.wines.lists import CatalogueFile, CatalogueFileError, read_catalogue
 from db.wines.search import Filters
@@ -146,9 +148,23 @@ async def _count_relaxed(
 
 async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
     """Return wines by their ids, without unknown ids."""
-    columns = select(*(getattr(WineRow, name) for name in Wine.model_fields))
+    own_fields = [name for name in Wine.model_fields if name != "offers"]
+    columns = select(*(getattr(WineRow, name) for name in own_fields))
     rows = await session.execute(columns.where(WineRow.id.in_(wine_ids)))
-    return {row["id"]: Wine(**row) for row in rows.mappings()}
+    offers = await _load_offers(session, wine_ids)
+    return {row["id"]: Wine(**row, offers=offers[row["id"]]) for row in rows.mappings()}
+
+
+async def _load_offers(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, list[Offer]]:
+    """Return the offers of wines by the ids of the wines."""
+    columns = select(OfferRow.wine_id, *(getattr(OfferRow, name) for name in Offer.model_fields))
+    rows = await session.execute(
+        columns.where(OfferRow.wine_id.in_(wine_ids)).order_by(OfferRow.position)
+    )
+    offers = defaultdict[str, list[Offer]](list)
+    for row in rows.mappings():
+        offers[row["wine_id"]].append(Offer.model_validate(row))
+    return offers
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +216,29 @@ async def import_wines(
         gone = [wine_id for wine_id in await session.scalars(in_stock) if wine_id not in file_ids]
         for ids in _batches(gone):
             await session.execute(update(WineRow).where(WineRow.id.in_(ids)).values(in_stock=False))
+            offered = update(OfferRow).where(OfferRow.wine_id.in_(ids))
+            await session.execute(offered.values(in_stock=False))
         for wines in _batches(file.wines):
             stored = await load_wines(session, [wine.id for wine in wines])
             added += len(wines) - len(stored)
             updated += sum(stored.get(wine.id, wine) != wine for wine in wines)
             await upsert(session, *(_to_row(wine, file.source) for wine in wines), key="id")
+            await _replace_offers(session, wines)
         if dry_run:
             await session.rollback()
     return ImportReport(added, updated, len(file.wines) - added - updated, len(gone))
+
+
+async def _replace_offers(session: AsyncSession, wines: Sequence[Wine]) -> None:
+    """Store the offers of wines instead of their earlier ones."""
+    ids = [wine.id for wine in wines]
+    await session.execute(delete(OfferRow).where(OfferRow.wine_id.in_(ids)))
+    rows = [
+        {"wine_id": wine.id, "position": position, **offer.model_dump(mode="json")}
+        for wine in wines
+        for position, offer in enumerate(wine.offers)
+    ]
+    await session.execute(insert(OfferRow), rows)
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -224,7 +255,8 @@ async def count_samples(sessions: Sessions) -> int:
 def _to_row(wine: Wine, source: str) -> WineRow:
     """Return the row of a wine, with the normalised forms that filters compare."""
     return WineRow(
-        **wine.model_dump(mode="json"),
+        **wine.model_dump(mode="json", exclude={"offers"}),
+        in_stock=wine.in_stock,
         source=source,
         price_in_euros=wine.price_in_euros,
         country_key=canonical_name("countries", wine.country),

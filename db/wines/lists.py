@@ -31,6 +31,7 @@ from agent.memory.cellar import YEARS, guess_wine, to_cellar_item
 from agent.sommelier.wine import (
     Colour,
     Currency,
+    Offer,
     Style,
     Wine,
     known_names,
@@ -172,10 +173,10 @@ def parse_catalogue(data: bytes, source: str = "") -> CatalogueFile:
         CatalogueFileError: the file cannot be read, or is not a wine list.
     """
     titles, rows, read_as = _read_table(data)
-    columns = _match_columns(titles, rows, Wine.model_fields)
+    columns = _match_columns(titles, rows, wine_fields())
     missing = sorted(REQUIRED - set(columns))
     if missing:
-        known = ",".join(Wine.model_fields)
+        known = ",".join(wine_fields())
         reason = f"no column for: {', '.join(missing)}. Columns may be called: {known}"
         raise CatalogueFileError(Problem(reason, line=1))
     defaults = {field: value for field, value in COLUMN_DEFAULTS.items() if field not in columns}
@@ -229,7 +230,7 @@ def _to_bottles(row: Mapping[str, str]) -> CellarItem:
     readable = {
         field: cell
         for field, cell in row.items()
-        if field in Wine.model_fields and field != "notes" and _is_readable(field, cell)
+        if field in wine_fields() and field != "notes" and _is_readable(field, cell)
     }
     guess = guess_wine(f"{row['name']} {row.get('region', '')} {row.get('grapes', '')}")
     placeholders = {"id": "own", "producer": row["name"], "country": "-", "style": guess.style}
@@ -363,7 +364,8 @@ def _parse_row(row: Mapping[str, str]) -> Wine:
 def _problem(line: int, error: Any) -> Problem:
     reasons = {"missing": "is empty", "value_error": error["msg"].removeprefix("Value error, ")}
     default = f"'{error['input']}' {error['msg'].removeprefix('Input ')}"
-    return Problem(reasons.get(error["type"], default), line, str(next(iter(error["loc"]), "")))
+    names = [part for part in error["loc"] if isinstance(part, str)]  # others are positions
+    return Problem(reasons.get(error["type"], default), line, names[-1] if names else "")
 
 
 def _slug(text: str) -> str:
@@ -468,6 +470,14 @@ CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
 }
 
 
+class ListedOffer(Offer):
+    """An offer in a wine list, where no wine is free of charge."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    price: float | None = Field(None, ge=0.01, le=1_000_000)
+
+
 class ListRow(Wine):
     """A row of a wine list, validated from the cells; empty cells get the defaults of `Wine`."""
 
@@ -476,7 +486,7 @@ class ListRow(Wine):
     id: Annotated[str, AfterValidator(_check_id)]
     vintage: Annotated[int | None, BeforeValidator(_vintage)] = None
     abv: float | None = Field(None, ge=0, le=75)
-    price: float | None = Field(None, ge=0.01, le=1_000_000)
+    offers: tuple[ListedOffer, ...] = (ListedOffer(),)
 
     @model_validator(mode="before")
     @classmethod

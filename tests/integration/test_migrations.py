@@ -12,6 +12,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from agent.sommelier.wine import Currency, Offer
 from db.engine import (
     REVISION,
     DatabaseUnusable,
@@ -22,6 +23,7 @@ from db.engine import (
 )
 from db.models import FULL_TEXT, Base, FactRow, TurnRow, UpdateRow
 from db.repositories.outbox import Outbox
+from db.wines.catalogue import SqlCatalogue
 from tests.databases import Databases, migrated_sqlite
 
 
@@ -100,8 +102,15 @@ async def test_the_rows_of_release_0_2_0_are_kept(
         "INSERT INTO facts (user_id, kind, value, turn_id, chat_id, said, at) "
         "VALUES (7, 'hate', 'grapes=riesling', 0, 0, 'no Riesling', '2026-05-01')",
     )
+    wine = (
+        "INSERT INTO wines (number, id, producer, name, country, region, appellation, currency, "
+        "notes, source, places, search_text, grapes, foods, allergens, grape_keys, in_stock, "
+        "shuffle, style, country_key, price_in_euros, price) VALUES (3, 'a', 'A', 'B', 'Italy', "
+        "'', '', 'CHF', 'Dark.', 'list', '', 'a b', '[\"Merlot\"]', '[]', '[]', '[]', false, 1, "
+        "'red', 'italy', 21, 20)"
+    )
     async with empty_engine.begin() as connection:
-        for row in rows:
+        for row in (*rows, wine):
             await connection.execute(text(row))
     await upgrade_schema(empty_engine)
     async with Sessions(empty_engine)() as session:
@@ -109,6 +118,9 @@ async def test_the_rows_of_release_0_2_0_are_kept(
         update = await session.get_one(UpdateRow, 1)
         facts = [*await session.scalars(select(FactRow.said))]
     assert (turn.outcome, update.calls, facts) == ("help", [], ["no Riesling"])
+    offer = Offer(price=20, currency=Currency.CHF, in_stock=False)
+    (kept,) = await SqlCatalogue(Sessions(empty_engine)).get(["a"])
+    assert (kept.notes, kept.grapes, kept.offers) == ("Dark.", ("Merlot",), (offer,))
 
 
 async def migrate_to(engine: AsyncEngine, revision: str) -> None:

@@ -11,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
-from agent.sommelier.wine import (
-    Wine,
-    WineQuery,
-)
+from agent.sommelier.wine import Currency, Offer, OfferKind, Style, Wine, WineQuery
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import (
     STARTER,
@@ -25,7 +22,7 @@ from db.wines.catalogue import (
     import_wines,
     load_starter,
 )
-from db.wines.lists import CatalogueFileError, parse_catalogue, read_catalogue
+from db.wines.lists import CatalogueFile, CatalogueFileError, parse_catalogue, read_catalogue
 from tests.databases import CELLAR, Databases
 from tests.files import xlsx
 
@@ -44,6 +41,24 @@ async def test_a_file_is_imported_once_and_then_unchanged(
     assert await import_catalogue(sessions, CELLAR) == ImportReport(added=22)
     assert await import_catalogue(sessions, CELLAR) == ImportReport(unchanged=22)
     assert await SqlCatalogue(sessions).get(list(cellar)) == list(cellar.values())
+
+
+async def test_all_offers_of_a_wine_are_kept_and_sold_out_when_it_is_gone(
+    sessions: Sessions, cellar: dict[str, Wine]
+) -> None:
+    glass = Offer(kind=OfferKind.GLASS, size_ml=100, price=9.5, currency=Currency.CHF)
+    half = Offer(kind=OfferKind.HALF, price=26.95, stock=3)
+    bottle = Offer(price=49.9, in_stock=False, stock=0)
+    offers = (glass, half, bottle)
+    wine = Wine(id="a", producer="A", name="B", country="", style=Style.RED, offers=offers)
+    assert wine.offers == (bottle, half, glass)
+    assert (wine.price, wine.in_stock, wine.prices) == (49.9, True, (49.9, 26.95, 9.5))
+    await import_wines(sessions, CatalogueFile((wine, *cellar.values()), source="list"))
+    catalogue = SqlCatalogue(sessions)
+    assert await catalogue.get(["a"]) == [wine]
+    await import_wines(sessions, CatalogueFile((*cellar.values(),), source="list"))
+    (gone,) = await catalogue.get(["a"])
+    assert not any(offer.in_stock for offer in gone.offers)
 
 
 async def test_a_database_that_fails_half_way_keeps_the_whole_file_out(
@@ -168,10 +183,9 @@ def test_a_workbook_is_read_by_the_sheet_that_lists_wines(tmp_path: Path) -> Non
     }
     file = read_catalogue(write(tmp_path, xlsx(sheets)))
     assert (file.problems, file.read_as) == ((), "a workbook")
-    assert file.wines == (
-        parse_catalogue(GERMAN.encode()).wines[0].model_copy(update={"price": 1024.5}),
-        *parse_catalogue(GERMAN.encode()).wines[1:],
-    )
+    riesling, *others = parse_catalogue(GERMAN.encode()).wines
+    riesling = riesling.model_copy(update={"offers": (Offer(price=1024.5),)})
+    assert file.wines == (riesling, *others)
     with pytest.raises(CatalogueFileError, match="is damaged, or no workbook"):
         read_catalogue(write(tmp_path, xlsx(sheets)[:-300]))
 

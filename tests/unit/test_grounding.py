@@ -8,7 +8,7 @@ from agent.engine.contract import Evidence
 from agent.i18n import use_language
 from agent.sommelier.answer import format_facts, grounding_problem, render, render_wine, salvage
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Currency
+from agent.sommelier.wine import Currency, Offer
 from agent.sommelier.wine_tools import wines_by_id
 from tests.fakes import CHINON, RIOJA, SANCERRE
 from tests.library import SUR_LIE
@@ -116,7 +116,7 @@ def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
 
 
 def test_a_price_must_have_its_currency() -> None:
-    priced = CHINON.model_copy(update={"currency": Currency.USD})
+    priced = CHINON.model_copy(update={"offers": (Offer(price=16.5, currency=Currency.USD),)})
     assert in_intro("Yours for $16.50.", Evidence(sources=wines_by_id([priced]))) is None
     assert in_intro("Yours for $16.50.")
 
@@ -153,7 +153,7 @@ def test_salvage_keeps_the_grounded_part() -> None:
     ],
 )
 def test_a_card_is_in_the_language_of_the_answer(language: str, country: str) -> None:
-    gone = CHINON.model_copy(update={"in_stock": False})
+    gone = CHINON.model_copy(update={"offers": (Offer(price=16.5, in_stock=False),)})
     with use_language(language):
         shown = format_facts(CHINON)
         assert shown == f"Chinon, {country} · ≈ €16.50"

@@ -7,6 +7,7 @@ from agent.memory.cellar import to_cellar_item
 from agent.sommelier.answer import grounding_problem
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import (
+    OFFER_FACTS,
     Allergen,
     Body,
     Colour,
@@ -24,7 +25,7 @@ from agent.sommelier.wine_tools import wines_by_id
 DOCS = Path(__file__).parents[2] / "docs" / "wines-and-documents.md"
 GROUNDING = (
     "producer name vintage country region appellation grapes style colour sweetness body acidity "
-    "tannin abv price currency foods allergens notes"
+    "tannin abv offers price currency foods allergens notes"
 )
 FULL = Wine(
     id="maker-cuvee",
@@ -59,7 +60,7 @@ class LinkedWine(Wine):
 
 
 def test_every_field_of_a_wine_is_declared_and_in_the_docs() -> None:
-    assert list(wine_fields()) == list(Wine.model_fields)
+    assert {*wine_fields()} == {*Wine.model_fields, *OFFER_FACTS}
     undocumented = [name for name in wine_fields() if f"`{name}`" not in DOCS.read_text("utf-8")]
     assert undocumented == []
 
