@@ -1,10 +1,13 @@
-"""Regular expressions in linear time, and text normalization. No I/O."""
+"""Regular expressions in linear time, text normalization, and work on long texts. No I/O."""
 
+import asyncio
 import re  # noqa: TID251 - only to translate our own patterns, never run on text from outside
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Final, cast
+from typing import Final, TypeVar, cast
+
+R = TypeVar("R")
 
 Match = re.Match[str]
 """A match of a pattern, with the methods of `re.Match`; its `span` takes group numbers only."""
@@ -14,6 +17,16 @@ MAX_INLINE_CHARS: Final = 4_000
 """Longer texts are processed in a thread, so that other chats need not wait."""
 CACHE_SIZE: Final = 65_536
 """The maximum number of cached characters, or stems; Unicode has some 150,000 characters."""
+
+
+async def in_thread_if_long(chars: int, work: Callable[..., R], *arguments: object) -> R:
+    """Return `work(*arguments)`, called in a thread if it concerns over `MAX_INLINE_CHARS` chars.
+
+    Example: `await in_thread_if_long(len(text), split_messages, text)`
+    """
+    if chars <= MAX_INLINE_CHARS:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
 
 
 class Pattern:

@@ -25,7 +25,7 @@ from agent.places.queries import (
     find_category,
     get_category_name,
 )
-from agent.text import pattern
+from agent.text import in_thread_if_long, pattern
 from agent.turn import Reply, ReplyFunction, clean_and_flag
 from bot.resources import Resources
 
@@ -124,7 +124,9 @@ async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool
     question = clean_and_flag(question, run.span)
     refine = should_refine(resources.refinement, refine)
     answer = await answer_question(question, documents=resources.documents, run=run, refine=refine)
-    return await _make_reply(answer, [render_answer(answer)], resources)
+    chars = len(answer.footnoted) + sum(len(cited.passage) for cited in answer.citations)
+    rendered = await in_thread_if_long(chars, render_answer, answer)
+    return await _make_reply(answer, [rendered], resources)
 
 
 async def run_quotes(query: str, run: Run, resources: Resources) -> Reply:

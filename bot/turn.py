@@ -227,6 +227,9 @@ class Turn:
     def show(self, question: Question, reply: Reply, *, has_buttons: bool) -> None:
         """Collect the messages that show a reply; only a chat in Telegram has any."""
 
+    async def render(self) -> None:
+        """Render the collected messages before the commit; only a chat in Telegram has any."""
+
     @asynccontextmanager
     async def show_progress(self) -> AsyncIterator[ShowDraft | None]:
         """Show drafts until the block ends; yield a setter of drafts, or None if none are shown."""

@@ -9,7 +9,6 @@ A draft holds only complete sentences and values of an unfinished response, and 
 rules of the final answer: ungrounded text is left out.
 """
 
-import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -27,7 +26,7 @@ from agent.engine.errors import SHOWN_ERROR_CHARS, describe_validation_error, lo
 from agent.engine.messages import LLMResponse, ToolCall
 from agent.language import find_last_sentence_end
 from agent.markdown import strip_invisible
-from agent.text import MAX_INLINE_CHARS, clip, pattern
+from agent.text import clip, in_thread_if_long, pattern
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -232,14 +231,14 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     if contract.ends_turn(answer):
         return ParseResult("", answer=answer, ends_turn=True)
     try:
-        is_long = _is_long(answer, contract, evidence)
-        problem = await _apply(contract.semantic, answer, in_thread=is_long)
+        chars = _count_chars(answer, contract, evidence)
+        problem = await _apply(contract.semantic, answer, chars=chars)
         if not problem:
             kind = "grounding"
-            problem = await _apply(contract.grounding, answer, evidence, in_thread=is_long)
+            problem = await _apply(contract.grounding, answer, evidence, chars=chars)
         if not problem:
             kind = "semantic"
-            text = await _apply(contract.render, answer, evidence, in_thread=is_long)
+            text = await _apply(contract.render, answer, evidence, chars=chars)
             text = strip_invisible(text)
     except ValueError as error:
         problem = clip(str(error), SHOWN_ERROR_CHARS)
@@ -251,19 +250,20 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     return _failed(kind, problem or "the answer has no text", answer)
 
 
-async def _apply(rule: Callable[..., R | Awaitable[R]], *arguments: object, in_thread: bool) -> R:
-    """Return what a rule says; one that is no coroutine function may be asked in a thread."""
-    if in_thread and not inspect.iscoroutinefunction(rule):
-        said = await asyncio.to_thread(rule, *arguments)
-    else:
+async def _apply(rule: Callable[..., R | Awaitable[R]], *arguments: object, chars: int) -> R:
+    """Return what a rule says of so many characters; a coroutine function stays on the loop."""
+    said: R | Awaitable[R]
+    if inspect.iscoroutinefunction(rule):
         said = rule(*arguments)
+    else:
+        said = await in_thread_if_long(chars, rule, *arguments)
     return await said if isinstance(said, Awaitable) else said
 
 
-def _is_long(answer: T, contract: OutputContract[T], evidence: Evidence) -> bool:
-    """Return whether checking an answer could keep other chats waiting."""
+def _count_chars(answer: T, contract: OutputContract[T], evidence: Evidence) -> int:
+    """Return how many characters checking an answer goes through."""
     evidence_chars = sum(map(len, (*evidence.texts, *evidence.assistant_texts)))
-    return len(contract.write(answer)) + evidence_chars > MAX_INLINE_CHARS
+    return len(contract.write(answer)) + evidence_chars
 
 
 async def valid_part(
@@ -275,8 +275,8 @@ async def valid_part(
     """Return the part of an answer that `select` returns, if it is valid; else None."""
     if answer is None:
         return None
-    is_long = _is_long(answer, contract, evidence)
-    selected = await _apply(select, answer, evidence, in_thread=is_long)
+    chars = _count_chars(answer, contract, evidence)
+    selected = await _apply(select, answer, evidence, chars=chars)
     result = None if selected is None else await _check(selected, contract, evidence)
     return result if result and result.is_valid else None
 

@@ -167,7 +167,7 @@ async def _send_broadcast(turn: ChatTurn, broadcast_id: int, *, only_allowed: bo
     draft = await turn.repositories.broadcasts.get(broadcast_id)
     if draft is None or draft.state != "draft":
         return False
-    parts = build_messages(Destination(0), [draft.text])
+    parts = await build_messages(Destination(0), [draft.text])
     messages = [
         OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
         for chat_id in await turn.repositories.chats.list_private(only_allowed=only_allowed)
@@ -226,5 +226,5 @@ async def send_broadcasts(broadcasts: Broadcasts, memory: MemoryRepository, send
         admin = broadcast.created_by
         with use_language(await load_language(memory, admin)):
             text = translate("broadcast_done", count=count, failed=failed)
-            report = build_messages(Destination(admin), [text])
+            report = await build_messages(Destination(admin), [text])
         await broadcasts.finish(broadcast.id, report)

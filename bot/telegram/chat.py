@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from telegram import Message, Update
@@ -18,6 +18,7 @@ from bot.telegram.progress import Progress, show_progress
 from bot.telegram.sender import ButtonRows, build_message, build_messages
 from bot.turn import Destination, Kind, Question, Transcribe, Turn
 from db.commit import Press
+from db.models import OutboxRow
 
 ButtonsBelow = Callable[[Turn, Question, Reply], ButtonRows]
 """Returns the buttons under an answer."""
@@ -27,6 +28,17 @@ AUDIO_FILE: Final = "answer.ogg"
 def no_buttons(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
     """Return no buttons."""
     return ()
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownMessages:
+    """Texts for a chat that were collected and are not yet rendered; buttons under the last."""
+
+    to: Destination
+    texts: Sequence[str]
+    buttons: ButtonRows
+    turn_id: int | None = None
+    """The turn that they answer, if it is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +66,8 @@ class ChatTurn(Turn):
     """The @name of the bot, without the @."""
     message_text: str = ""
     """The text that the user has written in this update."""
+    messages: list[MarkdownMessages | OutboxRow] = field(default_factory=list)
+    """What is to be sent, in order; `render` moves it to the commit."""
 
     @property
     def repositories(self) -> Repositories:
@@ -91,13 +105,13 @@ class ChatTurn(Turn):
 
     def send(self, to: Destination, markdown: str, buttons: ButtonRows = ()) -> None:
         """Collect a message to any chat."""
-        self.commit.messages += build_messages(to, [markdown], buttons)
+        self.messages.append(MarkdownMessages(to, [markdown], buttons))
 
     def send_file(self, name: str, content: bytes) -> None:
         """Collect a file with this name."""
         if self.to is not None:
             file = build_message(self.to, kind="document", file_name=name, file=content)
-            self.commit.messages.append(file)
+            self.messages.append(file)
 
     def replace_buttons(self, message: object, rows: ButtonRows) -> None:
         """Collect new buttons under a message, if the bot can access it."""
@@ -105,7 +119,7 @@ class ChatTurn(Turn):
             to = Destination(message.chat.id, edits=message.message_id)
             buttons = [[list(button) for button in row] for row in rows]
             edit = build_message(to, kind="buttons", buttons=buttons)
-            self.commit.messages.append(edit)
+            self.messages.append(edit)
 
     def claim(self, message: Message, action: str) -> None:
         """Let the commit carry out this turn only if no other has claimed the same press."""
@@ -117,13 +131,28 @@ class ChatTurn(Turn):
             return
         to = replace(self.to, edits=self.placeholder_id)
         buttons = self.services.buttons_below(self, question, reply) if has_buttons else ()
-        messages = build_messages(to, reply.messages, buttons)
+        self.messages.append(MarkdownMessages(to, reply.messages, buttons, turn_id=self.id))
         if reply.audio:
             audio = build_message(to.next, kind="voice", file_name=AUDIO_FILE, file=reply.audio)
-            messages.append(audio)
-        for message in messages:
-            message.turn_id = self.id
-        self.commit.messages += messages
+            audio.turn_id = self.id
+            self.messages.append(audio)
+
+    async def render(self) -> None:
+        """Render the collected messages, and move them to the commit."""
+        for collected in self.messages:
+            if isinstance(collected, OutboxRow):
+                self.commit.messages.append(collected)
+                continue
+            rendered = await build_messages(collected.to, collected.texts, collected.buttons)
+            for message in rendered:
+                message.turn_id = collected.turn_id
+            self.commit.messages += rendered
+        self.messages.clear()
+
+    def restart(self) -> None:
+        """Prepare another try; what was collected is discarded, messages too."""
+        Turn.restart(self)  # a dataclass with slots has no `super()` without arguments
+        self.messages.clear()
 
     @asynccontextmanager
     async def show_progress(self) -> AsyncIterator[ShowDraft | None]:

@@ -168,7 +168,8 @@ class Dispatcher:
                 text = translate("asks_to_be_let_in", id=user.id, name=_name_as_code(user))
                 allow = Button(translate("allow_button"), f"a:{user.id}:allow")
                 block = Button(translate("block_button"), f"a:{user.id}:block")
-            messages += build_messages(Destination(admin_id), [text], ((allow, block),))
+            buttons = ((allow, block),)
+            messages += await build_messages(Destination(admin_id), [text], buttons)
         return messages
 
 

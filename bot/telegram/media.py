@@ -28,6 +28,7 @@ from agent.senses.sent_files import (
 from agent.senses.speech import MAX_SECONDS, AudioServer, Transcript, read_aloud, transcribe_voice
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue
+from agent.text import in_thread_if_long
 from agent.turn import Reply, get_chosen_settings, get_deps, get_person
 from bot.telegram.chat import ChatTurn
 from bot.telegram.conversation import AnyHandler, ask_agent, load_history, on_message
@@ -193,7 +194,8 @@ async def _read_reply_aloud(speaker: AudioServer | None, reply: Reply, run: Run)
     is_chosen = get_chosen_settings(get_person(run).facts).get(ALOUD) == ON
     if speaker is None or not is_chosen or reply.outcome == "help":
         return b""
-    return await read_aloud(parse(reply.text).text, run, speaker)
+    spoken = await in_thread_if_long(len(reply.text), parse, reply.text)
+    return await read_aloud(spoken.text, run, speaker)
 
 
 def _files_in(message: Message | None) -> list[File]:

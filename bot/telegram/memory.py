@@ -261,16 +261,16 @@ async def _remind(
     due_items = await asyncio.to_thread(find_due_items, bottles, facts, year)
     if not due_items:
         return
-    messages = _reminder_messages(user_id, due_items, facts, year)
+    messages = await _reminder_messages(user_id, due_items, facts, year)
     reminded = [reminder_fact(item, year) for item in due_items]
     await upkeep.save_reminder(user_id, fence, month, reminded, messages)
 
 
-def _reminder_messages(
+async def _reminder_messages(
     user_id: int, due_items: Sequence[CellarItem], facts: Sequence[Fact], year: int
 ) -> Sequence[OutboxRow]:
     """Return a reminder in the language of the user, with a button that ends reminders."""
     with use_language(language_from_settings(get_chosen_settings(facts))):
         text = format_items(due_items, year, translate("cellar_due"))
         stop_button = Button(translate("cellar_remind_no_button"), STOP_REMINDERS)
-    return build_messages(Destination(user_id), [text], ((stop_button,),))
+    return await build_messages(Destination(user_id), [text], ((stop_button,),))

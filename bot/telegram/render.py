@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
 
-from agent.auto_links import find_auto_links
+from agent.auto_links import AutoLink, find_auto_links
 from agent.language import find_last_sentence_end, truncate_at_boundary
 from agent.markdown import get_domain, strip_invisible
 from agent.text import Match, pattern
@@ -106,10 +106,12 @@ def parse(markdown: str) -> Styled:
         pieces += [(line, block)] if block == (PRE,) else _parse_inline(line, block)
         previous = block
     text = "".join(piece for piece, _ in pieces)
-    marks = [piece_marks for piece, piece_marks in pieces for _ in piece]
+    marks = list[Marks]()
+    for piece, piece_marks in pieces:
+        marks += [piece_marks] * len(piece)
     for link in find_auto_links(text, MAX_LINKS):
         if link.kind == "address":
-            marks[link.start : link.end] = map(_as_code, marks[link.start : link.end])
+            _show_as_code(marks, link)
     return Styled(text, marks)
 
 
@@ -161,6 +163,16 @@ def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
             yield get_domain(marks[-1].value), marks
         else:
             yield token.content, marks
+
+
+def _show_as_code(marks: list[Marks], link: AutoLink) -> None:
+    """Change the formatting of an address so that Telegram does not make it a link."""
+    previous, protected = Marks(), _as_code(Marks())
+    for index in range(link.start, link.end):
+        if marks[index] is not previous:  # the characters of a piece share one object
+            previous = marks[index]
+            protected = _as_code(previous)
+        marks[index] = protected
 
 
 def _as_code(marks: Marks) -> Marks:

@@ -27,7 +27,7 @@ from telegram.ext import ExtBot
 
 from agent.i18n import translate
 from agent.retrying import Backoff, Sleep
-from agent.text import Match, pattern
+from agent.text import Match, in_thread_if_long, pattern
 from bot.telegram.rate_limit import COUNTED, RateLimit
 from bot.telegram.render import split_messages
 from bot.turn import Delivery, DeliveryError, Destination, Hold
@@ -244,11 +244,16 @@ def to_plain_html(html: str) -> str:
     return HTML_TAG.sub(simplify, html)
 
 
-def build_messages(
+async def build_messages(
     to: Destination, texts: Sequence[str], buttons: ButtonRows = ()
 ) -> list[OutboxRow]:
-    """Return messages for Markdown texts, split at Telegram's limits; buttons under the last."""
-    parts = [html for text in texts for html in split_messages(text)]
+    """Return messages for Markdown texts, split at Telegram's limits; buttons under the last.
+
+    This is the only place where replies are rendered; long ones in a thread.
+    """
+    parts = list[str]()
+    for text in texts:
+        parts += await in_thread_if_long(len(text), split_messages, text)
     messages = [
         build_message(to if index == 0 else to.next, html=html, follows=index > 0)
         for index, html in enumerate(parts)

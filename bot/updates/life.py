@@ -264,6 +264,7 @@ class UpdateLife(Generic[T]):
 
     async def _commit(self, row: UpdateRow, turn: T, error: str | None = None) -> None:
         """Commit what a turn has collected; `error` is the reason if it is set aside."""
+        await turn.render()
         commit = partial(self.inbox.commit, row, turn.collected(), error=error)
         await retry_forever(commit)
 

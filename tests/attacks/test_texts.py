@@ -1,5 +1,7 @@
 """Texts that cost more than they are long: marks, numbers, digits, line breaks."""
 
+import asyncio
+
 import pytest
 
 from agent.engine.contract import Evidence
@@ -12,6 +14,9 @@ from agent.tracing.masking import (
     Masking,
     _NumberMask,
 )
+from bot.telegram.render import MAX_REPLY_CHARS
+from bot.telegram.sender import build_messages
+from bot.turn import Destination
 from tests.attacks.limits import run_with_limits
 from tests.fakes import CHINON
 
@@ -79,3 +84,44 @@ def test_a_long_text_in_a_trace_is_cut_before_it_is_masked() -> None:
     masked = Masking().text("0664 1234567 " * 100_000)
     assert len(masked) < 2 * MAX_MASKED_CHARS
     assert masked.endswith("[cut: 1300000 characters in all]")
+
+
+async def test_the_event_loop_is_free_while_a_long_reply_is_rendered() -> None:
+    text = ("**a** _b_ evil.com " * MAX_REPLY_CHARS)[:MAX_REPLY_CHARS]
+    rendering = asyncio.create_task(build_messages(Destination(1), [text]))
+    iterations = 0
+    while not rendering.done():
+        await asyncio.sleep(0)
+        iterations += 1
+    assert iterations > 10  # one, if it were rendered on the event loop
+    assert len(await rendering) > 1
+
+
+LINE_BREAKS = """
+from agent.engine.run import Run
+from agent.language import split_sentences, truncate_at_boundary
+from agent.markdown import escape
+from agent.safety.concerns import read_safety_state
+from agent.tracing.masking import Masking
+from agent.turn import clean_and_flag
+from bot.telegram.render import split_messages
+from db.documents.reading import read_document
+from db.wines.lists import CatalogueFileError, read_cellar
+
+text = "Barolo" + "\\n" * 1_000_000 + "Chablis"
+clean_and_flag(text, Run(()).span)
+read_safety_state(text)
+truncate_at_boundary(text, 2_000)
+split_sentences(text)
+Masking().text(text)
+read_document(text.encode(), "a.md")
+try:
+    read_cellar(text.encode())
+except CatalogueFileError:
+    pass
+print(split_messages(escape(text)))
+"""
+
+
+def test_a_megabyte_of_line_breaks_takes_little_time() -> None:
+    assert run_with_limits(LINE_BREAKS) == repr(["Barolo\n…"])

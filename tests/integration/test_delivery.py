@@ -72,7 +72,7 @@ def sender_of(bot: ExtBot[Any], waits: Waits) -> Sender:
 
 
 async def send(sender: Sender, to: Destination, markdown: str) -> Delivery:
-    return await sender.deliver(build_messages(to, [markdown]))
+    return await sender.deliver(await build_messages(to, [markdown]))
 
 
 def bot_at(url: str, token: str, waits: Waits, read_seconds: float = 5) -> ExtBot[Any]:
@@ -274,5 +274,5 @@ class Lost(Hold):
 
 async def test_after_a_failover_a_message_went_twice(bot_api: BotApi, sender: Sender) -> None:
     with pytest.raises(TurnTaken):
-        await sender.deliver(build_messages(Destination(CHAT), ["Chinon"]), Lost())
+        await sender.deliver(await build_messages(Destination(CHAT), ["Chinon"]), Lost())
     assert bot_api.sent() == []
