@@ -9,6 +9,7 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import (
     AgenticResponse,
     Draft,
+    Prefetch,
     generate_agentic_response,
     stream_agentic_response,
 )
@@ -18,24 +19,27 @@ from agent.engine.messages import (
     LLMResponse,
     Message,
     OutputSchema,
+    TokenUsage,
     ToolCall,
-    Usage,
+    Written,
 )
-from agent.engine.parsing import ParseResult
-from agent.engine.run import Ledger, Limits, Price, Prompt, PromptRef, Run, Span, Stop
+from agent.engine.parsing import CurrentDraft, ParseResult
+from agent.engine.run import Limits, Price, Prompt, PromptRef, Run, Span, Stop, Usage
 from agent.engine.tools import Tool, ToolOutput, tool
+from agent.engine.wire import Dialect
 
 __all__ = [
     "LLM",
     "AgentError",
     "AgenticResponse",
+    "CurrentDraft",
     "DeadlinePassed",
+    "Dialect",
     "Draft",
     "Evidence",
     "LLMRequest",
     "LLMResponse",
     "LLMService",
-    "Ledger",
     "LimitReached",
     "Limits",
     "Message",
@@ -43,17 +47,20 @@ __all__ = [
     "OutputContract",
     "OutputSchema",
     "ParseResult",
+    "Prefetch",
     "Price",
     "Prompt",
     "PromptRef",
     "Run",
     "Span",
     "Stop",
+    "TokenUsage",
     "Tool",
     "ToolCall",
     "ToolError",
     "ToolOutput",
     "Usage",
+    "Written",
     "generate_agentic_response",
     "stream_agentic_response",
     "tool",

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from agent.text import Pattern, pattern
 
-Kind = Literal["address", "tag"]
+LinkKind = Literal["address", "tag"]
 """An address is a URL, a domain, an e-mail address, a user name or a number to call or to pay with;
 a tag is a command, a hashtag or a cashtag."""
 
@@ -22,7 +22,7 @@ class AutoLink(NamedTuple):
 
     start: int
     end: int
-    kind: Kind
+    kind: LinkKind
 
 
 MIN_PHONE_DIGITS: Final = 7
@@ -92,7 +92,7 @@ def find_auto_links(text: str, limit: int | None = None) -> list[AutoLink]:
         if last is None or link.start > last.end:
             merged.append(link)
             continue
-        kind: Kind = "tag" if link.kind == last.kind == "tag" else "address"
+        kind: LinkKind = "tag" if link.kind == last.kind == "tag" else "address"
         merged[-1] = AutoLink(last.start, max(last.end, link.end), kind)
     return merged
 
@@ -127,7 +127,7 @@ def _find_marked(word: str) -> Iterator[AutoLink]:
         while start >= 0:
             end = find_end(word, start)
             if end > start:
-                kind: Kind = "address" if symbol == "@" else "tag"
+                kind: LinkKind = "address" if symbol == "@" else "tag"
                 yield AutoLink(start, end, kind)
             start = word.find(symbol, max(end, start + 1))
 

@@ -10,7 +10,7 @@ from agent import size_limits
 from agent.engine.errors import log_failure
 from agent.engine.loop import AgenticResponse
 from agent.engine.messages import LLM
-from agent.engine.run import NOTHING_SPENT, Level, Prompt, PromptRef, Run, Span, Spent
+from agent.engine.run import NOTHING_BILLED, BilledUsage, Prompt, PromptRef, Run, Span, SpanLevel
 from agent.i18n import translate
 from agent.language import Language
 from agent.markdown import NOTE_SYMBOL, strip_invisible
@@ -21,7 +21,7 @@ from agent.tables import read_toml
 from agent.text import Pattern, compose_compatible, cut, pattern
 from agent.writing_calls import WritingCalls
 
-Outcome = Literal[
+TurnOutcome = Literal[
     "answered",  # a valid answer; from rules if no model is configured
     "salvaged",  # the valid part of an answer
     "refused",  # the model declined
@@ -160,7 +160,7 @@ class Reply:
 
     text: str
     """The text to be stored in the conversation."""
-    outcome: Outcome = "answered"
+    outcome: TurnOutcome = "answered"
     notes: tuple[str, ...] = ()
     """Shown below the text: why no model answered, how much of a budget remains."""
     wine_ids: tuple[str, ...] = ()
@@ -194,7 +194,7 @@ class Reply:
     """The text read aloud."""
     parts: tuple[str, ...] = ()
     """The messages into which the text is divided; empty for one message."""
-    spent: Spent = NOTHING_SPENT
+    billed: BilledUsage = NOTHING_BILLED
     """The usage of the turn, set together with `seconds` when it ends."""
     seconds: float = 0.0
 
@@ -288,14 +288,14 @@ async def answer_or_apologize(run: Run, make_reply: ReplyFunction) -> Reply:
         return Reply(text=translate("apology"), outcome="failed", error_types=(error_type,))
     finally:
         # Also runs if the turn is cancelled.
-        ledger = run.ledger
-        usage = {
-            "llm_calls": ledger.spent_before.requests + ledger.requests,
-            "tool_calls": ledger.tool_calls,
-            "tool_errors": ledger.tool_errors,
-            "cost_usd": round(ledger.spent.cost_usd, 6),
+        usage = run.usage
+        counts = {
+            "llm_calls": usage.billed_before.requests + usage.requests,
+            "tool_calls": usage.tool_calls,
+            "tool_errors": usage.tool_errors,
+            "cost_usd": round(usage.billed.cost_usd, 6),
         }
-        run.span.update(metadata=usage)
+        run.span.update(metadata=counts)
     return reply if reply.text.strip() else Reply(text=translate("apology"), outcome="failed")
 
 
@@ -309,10 +309,18 @@ def record_turn(span: Span, reply: Reply) -> None:
     }
     if (prompt := reply.prompt) is not None:
         metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}
-    levels: dict[Outcome, Level] = {"fallback": "WARNING", "failed": "ERROR"}
+    levels: dict[TurnOutcome, SpanLevel] = {"fallback": "WARNING", "failed": "ERROR"}
     span.update(output=reply.full_text, metadata=metadata, level=levels.get(reply.outcome))
     span.score("structured_retries", reply.retries, "NUMERIC")
     span.score("outcome", reply.outcome, "CATEGORICAL")
+
+
+def describe_progress(name: str) -> str:
+    """Return what the user reads while a tool runs, by the name of the sentence in the catalogues.
+
+    A text that the model wrote with its calls is not shown: nothing has checked it.
+    """
+    return f"_{translate(name or 'at_work')} …_"
 
 
 def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:

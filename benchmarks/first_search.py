@@ -19,7 +19,7 @@ from rich.table import Table
 from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.wire import Dialect
-from agent.evals.dataset import STARTER_CONVERSATIONS, Conversation, read_conversations
+from agent.evals.dataset import STARTER_CONVERSATIONS, EvalCase, read_conversations
 from agent.evals.evaluators import broken_filters, has_filters
 from agent.sommelier.queries import parse_query, parse_unambiguous_query
 from agent.sommelier.wine import Catalogue, Wine
@@ -70,7 +70,7 @@ async def turn(bench: Bench, message: str, *, searches_first: bool) -> Ideal:
     return model
 
 
-async def first_wines(catalogue: Catalogue, case: Conversation) -> Sequence[Wine]:
+async def first_wines(catalogue: Catalogue, case: EvalCase) -> Sequence[Wine]:
     """Return the wines that a model is given before it asks."""
     query = parse_unambiguous_query(case.messages[0], case.language or "en")
     assert query is not None

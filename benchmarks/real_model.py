@@ -93,7 +93,7 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
                 began = time.monotonic()
                 answer = partial(message.answer, resources=resources, history=history)
                 reply = await answer_turn(run, answer)
-                spent = run.ledger.spent
+                spent = run.usage.billed
                 seconds = time.monotonic() - began
                 language = conversation["language"]
                 for change in reply.changes:

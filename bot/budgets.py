@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from agent.engine.run import NOTHING_SPENT, Limits, Spent
+from agent.engine.run import NOTHING_BILLED, BilledUsage, Limits
 from agent.i18n import translate
 from db.engine import BRIEF_TRIES, call_or_default
 from db.repositories.turns import TurnRepository
@@ -20,7 +20,7 @@ class RemainingBudget:
     requests: float = inf
     cost_usd: float = inf
 
-    def is_used_up(self, spent: Spent = NOTHING_SPENT) -> bool:
+    def is_used_up(self, spent: BilledUsage = NOTHING_BILLED) -> bool:
         """Return whether a budget is used up once the turn has spent `spent`."""
         return spent.requests >= self.requests or spent.cost_usd >= self.cost_usd
 
@@ -81,7 +81,7 @@ class Budgets:
         return RemainingBudget(requests, cost_usd)
 
     def build_notes(
-        self, budget: RemainingBudget, spent: Spent, *, lacked_budget: bool
+        self, budget: RemainingBudget, spent: BilledUsage, *, lacked_budget: bool
     ) -> tuple[str, ...]:
         """Return the notes below the answer of a turn that began with `budget` and used `spent`.
 

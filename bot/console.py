@@ -9,7 +9,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -21,11 +21,12 @@ from rich.live import Live
 from rich.prompt import Confirm
 from rich.text import Text
 
+from agent.engine.parsing import CurrentDraft
 from agent.i18n import current_language, set_app_language, translate, use_language
 from agent.language import detect_language
 from agent.mcp import McpServers, Proposal, open_servers
 from agent.sommelier.answer import to_history
-from agent.turn import ReplyFunction
+from agent.turn import ReplyFunction, describe_progress
 from bot import look_ups
 from bot.resources import Resources, delete_old_data, open_resources, sommelier_of, stores_of
 from bot.runner import TurnRunner
@@ -207,7 +208,7 @@ class TerminalConversation:
         task = asyncio.current_task()
         turn = self._open_turn()
         stop = turn.stop
-        drafts = list[Callable[[], str]]()
+        draft = CurrentDraft(describe_progress)
 
         def handle_ctrl_c() -> None:
             if stop.is_requested and task:
@@ -216,9 +217,9 @@ class TerminalConversation:
 
         loop.add_signal_handler(signal.SIGINT, handle_ctrl_c)
         try:
-            async with in_background(partial(_show_drafts, drafts, self.console)):
+            async with in_background(partial(_show_draft, draft, self.console)):
                 reply = await self.runner.run_and_commit(
-                    turn, question, lambda run: make_reply(replace(run, show_draft=drafts.append))
+                    turn, question, lambda run: make_reply(replace(run, draft=draft))
                 )
         finally:
             loop.remove_signal_handler(signal.SIGINT)
@@ -240,18 +241,18 @@ class TerminalConversation:
         await self.commits.save(turn.collected())
 
 
-async def _show_drafts(drafts: Sequence[Callable[[], str]], console: Console | None) -> None:
-    """Show the current draft, which the last of `drafts` returns, until cancelled; erase it."""
+async def _show_draft(draft: CurrentDraft, console: Console | None) -> None:
+    """Show the draft of an answer until cancelled; then erase it."""
     if console is None:
         return
-    with Live(console=console, transient=True, auto_refresh=False) as live:
-        while True:
-            draft = to_rich_text(drafts[-1]()) if drafts else Text()
+    thinking = Text(translate("terminal_thinking"), "dim")
+    forever = asyncio.get_running_loop().create_future()
+    with Live(thinking, console=console, transient=True, auto_refresh=False) as live:
+        live.refresh()
+        async for text in draft.changes(forever, DRAFT_INTERVAL_SECONDS):
             max_lines = max(1, console.height - DRAFT_MARGIN_LINES)
-            lines = draft.wrap(console, console.width)[-max_lines:]
-            thinking = Text(translate("terminal_thinking"), "dim")
+            lines = to_rich_text(text).wrap(console, console.width)[-max_lines:]
             live.update(Text("\n").join([*lines, thinking]), refresh=True)
-            await asyncio.sleep(DRAFT_INTERVAL_SECONDS)
 
 
 def to_rich_text(markdown: str) -> Text:

@@ -7,7 +7,7 @@ the start, at zero, so that an alert on a rate notices even the first event.
 import math
 from typing import Final, Literal, get_args
 
-from agent.turn import Outcome
+from agent.turn import TurnOutcome
 from bot.turn import DeliveryError
 from db.repositories.inbox import Backlog
 
@@ -17,7 +17,7 @@ UpdateResult = Literal["accepted", "coalesced", "set_aside"]
 SENT: Final = "sent"
 LABELS: Final = {
     "updates_total": ("result", get_args(UpdateResult)),
-    "turns_total": ("outcome", get_args(Outcome)),
+    "turns_total": ("outcome", get_args(TurnOutcome)),
     "telegram_sends_total": ("result", (SENT, *get_args(DeliveryError))),
 }
 """The label and the label values of each counter."""
@@ -40,7 +40,7 @@ class Metrics:
         """Count one update."""
         self._counts["updates_total"][result] += 1
 
-    def count_turn(self, outcome: Outcome, seconds: float) -> None:
+    def count_turn(self, outcome: TurnOutcome, seconds: float) -> None:
         """Count one turn and its time."""
         self._counts["turns_total"][outcome] += 1
         self._turn_seconds += seconds

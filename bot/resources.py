@@ -19,10 +19,11 @@ from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.engine.llm import LLMService
-from agent.engine.messages import LLMResponse, Usage
+from agent.engine.messages import LLMResponse, TokenUsage
 from agent.engine.models import assume_price, find_price
-from agent.engine.run import Ledger, Limits, Prompt, Run
+from agent.engine.run import Limits, Prompt, Run, Usage
 from agent.engine.tools import Tool
+from agent.engine.wire import Dialect
 from agent.fallback.answering import Fallback
 from agent.files import FileReader
 from agent.mcp import McpServers
@@ -224,11 +225,12 @@ def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMServic
 
 def model_of(settings: Settings, name: str, server: Server | None = None) -> LLMService:
     """Return a model of a server; the default is the server of the language models."""
+    server = server or settings.server or Server()
     return LLMService(
         model=name,
-        mode=settings.response_mode,
+        dialect=Dialect.of_server(server.base_url, settings.response_mode),
         timeout_seconds=settings.llm_timeout_seconds,
-        **(server or settings.server or Server())._asdict(),
+        **server._asdict(),
     )
 
 
@@ -241,7 +243,7 @@ def run_of(
     """Return the run that the runs of turns are made from; `special` models have one use each."""
     prices = settings.llm_prices
     for model in models:
-        response = LLMResponse(model=model.model, usage=Usage(1), base_url=model.base_url)
+        response = LLMResponse(model=model.model, usage=TokenUsage(1), base_url=model.base_url)
         if find_price(response, prices) is None:
             assume_price(response)  # logs a warning
     limits = Limits(
@@ -249,7 +251,7 @@ def run_of(
         cost_usd=settings.turn_max_cost_usd,
     )
     deps = Deps(prompts=prompts, models=special or {})
-    return Run(models, limits=limits, ledger=Ledger(prices=prices), deps=deps)
+    return Run(models, limits=limits, usage=Usage(prices=prices), deps=deps)
 
 
 def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> Embedder | None:

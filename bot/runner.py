@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from agent.engine.run import NO_SPAN, Run, ShowDraft, Span
+from agent.engine.parsing import CurrentDraft
+from agent.engine.run import NO_SPAN, Run, Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.language import detect_language
 from agent.memory.tools import with_change_notes
@@ -90,7 +91,7 @@ class TurnRunner:
     def _record_abort(self, turn: Turn, question: Question, error: BaseException) -> None:
         """Collect the trace of a turn that was cancelled or failed before it had a reply."""
         name = type(error).__name__
-        reply = Reply(text="", outcome="failed", error_types=(name,), spent=turn.spent)
+        reply = Reply(text="", outcome="failed", error_types=(name,), billed=turn.billed)
         trace = turn.earlier_trace
         turn.commit.changes.clear()  # what a turn without an answer wanted to change
         root = trace.root if trace is not None else NO_SPAN
@@ -102,7 +103,7 @@ class TurnRunner:
             text=translate("set_aside"),
             outcome="failed",
             error_types=(error,),
-            spent=turn.spent,
+            billed=turn.billed,
         )
         with turn.open_trace(self.open_trace_root, question) as root:
             metadata = {"outcome": "failed", "error_types": error}
@@ -140,11 +141,11 @@ class TurnRunner:
         self, turn: Turn, question: Question, make_reply: ReplyFunction, root: Span
     ) -> tuple[Question, Reply]:
         """Return the reply, and the question with the transcript of a voice message."""
-        async with turn.show_progress() as show_draft:
+        async with turn.show_progress() as draft:
             budget = UNLIMITED
             if self.budgets is not None:
                 budget = await self.budgets.read_remaining(turn.user_id)
-            run = self._run_within(budget, turn, root, show_draft)
+            run = self._run_within(budget, turn, root, draft)
             question = await _transcribe(question, run)
             person = await self._read_person(turn, question, root)
             if root.trace is not None and turn.facts is None:  # outside Telegram, only known now
@@ -163,25 +164,25 @@ class TurnRunner:
             undo_id = turn.id if turn.to is not None else 0  # only a chat can show the button
             reply = with_change_notes(reply, person, question.text, undo_id)
             if self.budgets is not None:
-                spent = run.ledger.spent
+                spent = run.usage.billed
                 notes = self.budgets.build_notes(budget, spent, lacked_budget=lacked_budget)
                 reply = replace(reply, notes=(*reply.notes, *notes))
-            reply = replace(reply, spent=run.ledger.spent, seconds=turn.seconds)
+            reply = replace(reply, billed=run.usage.billed, seconds=turn.seconds)
             record_turn(run.span, reply)
             return question, reply
 
     def _run_within(
-        self, budget: RemainingBudget, turn: Turn, root: Span, show_draft: ShowDraft | None
+        self, budget: RemainingBudget, turn: Turn, root: Span, draft: CurrentDraft | None
     ) -> Run:
         """Return the run of the turn; without models if the budget is used up."""
         run = replace(
-            self.base_run.for_turn(spent_before=turn.spent_before),
+            self.base_run.for_turn(billed_before=turn.billed_before),
             span=root,
             limits=budget.apply_to(self.base_run.limits),
-            show_draft=show_draft,
+            draft=draft,
             stop=turn.stop,
         )
-        turn.ledger = run.ledger
+        turn.usage = run.usage
         run = replace(run, deps=replace(get_deps(run), writing_calls=turn.calls))
         if budget.is_used_up():  # drop the models for pictures and speech too
             run = replace(run, models=(), deps=replace(get_deps(run), models={}))
@@ -205,7 +206,7 @@ class TurnRunner:
 
     def _lacked_budget(self, run: Run, budget: RemainingBudget, reply: Reply) -> bool:
         """Return whether the budget forced a rule-based answer although models are configured."""
-        if not self.base_run.models or not budget.is_used_up(run.ledger.spent):
+        if not self.base_run.models or not budget.is_used_up(run.usage.billed):
             return False
         # If the run has no models from the start, a rule-based answer has the outcome "answered".
         rule_based_outcomes = ("fallback",) if run.models else ("fallback", "answered")

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from agent.engine.run import NOTHING_SPENT, Ledger, Run, ShowDraft, Span, Spent, Stop
+from agent.engine.parsing import CurrentDraft
+from agent.engine.run import NOTHING_BILLED, BilledUsage, Run, Span, Stop, Usage
 from agent.language import truncate_at_boundary
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
@@ -23,7 +24,7 @@ from db.changes.memory import ChangeMemory
 from db.commit import Commit
 from db.models import TurnRow
 
-Kind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
+TurnKind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
 """The kind of a turn; its trace has this name."""
 OpenRoot = Callable[[TraceRecord, str, int], Span]
 """Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
@@ -93,7 +94,7 @@ class Question:
     """What is asked in a turn."""
 
     text: str
-    kind: Kind = "chat"
+    kind: TurnKind = "chat"
     typed: str = ""
     """The input shown in the trace, if it differs from `text`."""
     transcribe: Transcribe | None = None
@@ -153,9 +154,9 @@ class Turn:
     """The change of memory that the earlier turn has made; None if there was none."""
 
     stop: Stop = field(default_factory=Stop)
-    spent_before: Spent = NOTHING_SPENT
+    billed_before: BilledUsage = NOTHING_BILLED
     """The usage of earlier tries."""
-    ledger: Ledger | None = None
+    usage: Usage | None = None
     """The usage of the present try; what it has spent includes earlier tries."""
     earlier_trace: TraceRecord | None = None
     """The trace of earlier tries."""
@@ -188,9 +189,9 @@ class Turn:
         return self.user_id > 0
 
     @property
-    def spent(self) -> Spent:
+    def billed(self) -> BilledUsage:
         """Return the usage of all tries so far."""
-        return self.ledger.spent if self.ledger else self.spent_before
+        return self.usage.billed if self.usage else self.billed_before
 
     @property
     def seconds(self) -> float:
@@ -215,8 +216,8 @@ class Turn:
 
     def restart(self) -> None:
         """Prepare another try: keep the usage and a requested stop, discard what was collected."""
-        self.spent_before = self.spent
-        self.ledger = None
+        self.billed_before = self.billed
+        self.usage = None
         if not self.stop.is_requested:  # an old Stop is bound to the block that has ended
             self.stop = Stop()
         self.calls.begin_try()
@@ -231,8 +232,8 @@ class Turn:
         """Render the collected messages before the commit; only a chat in Telegram has any."""
 
     @asynccontextmanager
-    async def show_progress(self) -> AsyncIterator[ShowDraft | None]:
-        """Show drafts until the block ends; yield a setter of drafts, or None if none are shown."""
+    async def show_progress(self) -> AsyncIterator[CurrentDraft | None]:
+        """Show the draft that is yielded until the block ends; yield None if none is shown."""
         yield None
 
     def open_trace(self, open_root: OpenRoot, question: Question) -> Span:
@@ -276,9 +277,9 @@ class Turn:
             at=datetime.now(UTC),
             outcome=reply.outcome,
             seconds=reply.seconds,
-            requests=reply.spent.requests,
+            requests=reply.billed.requests,
             retries=reply.retries,
-            cost_usd=reply.spent.cost_usd,
+            cost_usd=reply.billed.cost_usd,
             trace_id=trace.trace_id if trace else None,
             root_id=trace.root.span_id if trace else None,
         )

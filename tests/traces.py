@@ -5,8 +5,8 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agent.engine.messages import Usage
-from agent.engine.run import Level, PromptRef, SpanType
+from agent.engine.messages import TokenUsage
+from agent.engine.run import PromptRef, SpanLevel, SpanType
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.langfuse_project import Project
 from agent.tracing.records import SpanRecord, TraceRecord
@@ -69,7 +69,7 @@ def nanoseconds(moment: datetime) -> int:
 
 
 def bare_trace(
-    trace_id: str, at: datetime = NOON, level: Level = "DEFAULT", question: str = "a red?"
+    trace_id: str, at: datetime = NOON, level: SpanLevel = "DEFAULT", question: str = "a red?"
 ) -> TraceRecord:
     trace, start = TraceRecord(trace_id, "5e55", "0f0f"), nanoseconds(at)
     times = {"started_ns": start, "ended_ns": start + 500_000_000}
@@ -104,7 +104,7 @@ def retried_trace(trace_id: str = "ab" * 16, at: datetime = NOON) -> TraceRecord
     answer.update(
         output="\n".join(f'{{"line": {number}}}' for number in range(10)),
         model="gpt-4o",
-        usage=Usage(prompt_tokens=1200, completion_tokens=56, cached_tokens=1000),
+        usage=TokenUsage(prompt_tokens=1200, completion_tokens=56, cached_tokens=1000),
         cost_usd=0.0042,
         prompt=PromptRef("sommelier", 3, "production", is_fallback=False),
         first_token_ns=answer.started_ns + 100_000_000,

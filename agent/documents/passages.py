@@ -14,7 +14,7 @@ from agent.i18n import translate
 from agent.language import truncate_at_boundary
 from agent.markdown import escape
 from agent.text import clip, pattern, split_words
-from agent.turn import Outcome, Reply, get_deps, list_error_types
+from agent.turn import Reply, TurnOutcome, get_deps, list_error_types
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class LookUpResult:
     `note` says why no model was involved; it is empty if one was. `prompt` was sent to the model.
     """
 
-    outcome: Outcome
+    outcome: TurnOutcome
     chunks: tuple[Chunk, ...] = ()
     by_model: bool = False
     note: str = ""

@@ -66,7 +66,7 @@ class Evidence:
         return frozenset(link for source in self.sources.values() for link in source.links)
 
 
-Verdict = str | None | Awaitable[str | None]
+Problem = str | None | Awaitable[str | None]
 """The problem of an answer, or None; a rule that is a coroutine function is awaited."""
 
 
@@ -100,8 +100,8 @@ class OutputContract(Generic[T]):
 
     type: type[T] | TypeAdapter[T]
     ends_turn: Callable[[T], bool] = lambda _: False
-    semantic: Callable[[T], Verdict] = _nothing
-    grounding: Callable[[T, Evidence], Verdict] = _nothing
+    semantic: Callable[[T], Problem] = _nothing
+    grounding: Callable[[T, Evidence], Problem] = _nothing
     render: Callable[[T, Evidence], str] = _as_text
     ids: Callable[[T], list[str]] = lambda _: []
     trim: Callable[[T, Evidence], T | None] = _nothing

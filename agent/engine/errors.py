@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from agent.text import clip
 
-Outcome = Literal[
+ResponseOutcome = Literal[
     "answered", "salvaged", "refusal", "content_filter", "exhausted",
     "limit", "deadline", "model_error", "stopped",
 ]  # fmt: skip
@@ -46,7 +46,7 @@ class ModelError(AgentError):
     If its server answered, `status` is the HTTP status and `server_text` what the server said.
     """
 
-    outcome: ClassVar[Outcome] = "model_error"
+    outcome: ClassVar[ResponseOutcome] = "model_error"
 
     def __init__(self, message: str, *, status: int | None = None, server_text: str = "") -> None:
         super().__init__(message)
@@ -97,19 +97,19 @@ class ToolError(AgentError):
 class LimitReached(AgentError):
     """A limit of this turn is used up."""
 
-    outcome: ClassVar[Outcome] = "limit"
+    outcome: ClassVar[ResponseOutcome] = "limit"
 
 
 class DeadlinePassed(LimitReached):
     """The time of this turn is used up."""
 
-    outcome: ClassVar[Outcome] = "deadline"
+    outcome: ClassVar[ResponseOutcome] = "deadline"
 
 
 class Stopped(LimitReached):
     """The user has stopped this turn."""
 
-    outcome: ClassVar[Outcome] = "stopped"
+    outcome: ClassVar[ResponseOutcome] = "stopped"
 
 
 def log_failure(what: str, error: BaseException) -> str:

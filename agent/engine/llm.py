@@ -23,7 +23,7 @@ from agent.engine.errors import (
     ModelUnavailable,
     ParameterDeclined,
 )
-from agent.engine.messages import LLMRequest, LLMResponse, Message, ResponseMode
+from agent.engine.messages import LLMRequest, LLMResponse, Message
 from agent.engine.wire import Dialect, ServerError, StreamedCompletion, read_completion
 from agent.size_limits import MODEL_RESPONSE_BYTES, limit_body
 from agent.text import pattern
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 UNSENT: Final = {"UnsupportedProtocol", "LocalProtocolError", "InvalidURL", "UnicodeEncodeError"}
 """Errors of the client for a request that it could not send."""
 FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
@@ -54,7 +53,7 @@ class LLMService:
 
     A `client` of your own (for Azure, a proxy, special headers) replaces `api_key` and `base_url`;
     you have to close it. `extra_body` is sent with every request. A complete answer may take
-    `timeout_seconds`. Whether the server `is_openai` is read from its address by default.
+    `timeout_seconds`. The `dialect` to begin with is read from the server's address by default.
     """
 
     def __init__(
@@ -65,9 +64,8 @@ class LLMService:
         base_url: str | None = None,
         client: "AsyncOpenAI | None" = None,
         extra_body: Mapping[str, Any] = MappingProxyType({}),
-        mode: ResponseMode = "json_object",
+        dialect: Dialect | None = None,
         timeout_seconds: float = 60,
-        is_openai: bool | None = None,
     ) -> None:
         self.model = model
         self.base_url = str(client.base_url) if client else base_url
@@ -77,22 +75,20 @@ class LLMService:
         self._opened = client and client.with_options(max_retries=0, timeout=timeout_seconds)
         self._extra_body = dict(extra_body)
         self._timeout_seconds = timeout_seconds
-        url = self.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_HOSTS[0]
-        is_openai = any(host in url for host in OPENAI_HOSTS) if is_openai is None else is_openai
-        self._dialect = Dialect.of_openai(mode) if is_openai else Dialect(mode)
+        self._dialect = dialect or Dialect.of_server(self.base_url)
         self._reported: set[int] = set()
 
     async def generate_with_tools(
         self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
-        """Send one request to the model, streamed if it has `on_text` and the server can stream.
+        """Send one request to the model, streamed if it has a `written` and the server can stream.
 
         Raises the errors of `LLM`; ParameterDeclined if later requests leave out what the server
         did not understand.
         """
         dialect = self._dialect
         parameters = dialect.parameters(messages, request)
-        streamed = StreamedCompletion(self.model, request.on_text)
+        streamed = StreamedCompletion(self.model, request.written)
         response = await self._complete(parameters, streamed)
         if isinstance(response, ServerError):
             response = self._understood(response, dialect, beside_tools="tools" in parameters)

@@ -7,7 +7,8 @@ echo): these are sent only within the turn, and only to the model that wrote the
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol
@@ -31,14 +32,28 @@ ResponseMode = Literal["prompt", "json_object", "json_schema"]
 ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
 """Fields of an assistant's message, or of its calls, that some servers want back: an echo."""
 
-TextReader = Callable[[], str]
-"""Returns what a model has written so far."""
-OnText = Callable[[TextReader], None]
-"""Called when a response begins, with a function that returns its text so far."""
+
+@dataclass(slots=True)
+class Written:
+    """The text of a response so far; a model that streams keeps it up to date."""
+
+    text: str = ""
+    began_ns: int | None = None
+    """The time when the text began, in nanoseconds since the epoch."""
+
+    def update(self, text: str) -> None:
+        """Take the text so far."""
+        if text and self.began_ns is None:
+            self.began_ns = time.time_ns()
+        self.text = text
+
+    def clear(self) -> None:
+        """Forget the text; the next try begins another."""
+        self.text, self.began_ns = "", None
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens of one request as the server counted them.
 
     `cached_tokens` are a part of the prompt, `reasoning_tokens` a part of the completion.
@@ -68,8 +83,8 @@ class Usage:
             buckets["output_reasoning_tokens"] = reasoning
         return buckets
 
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
+    def __add__(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
@@ -112,14 +127,14 @@ class OutputSchema:
 class LLMRequest:
     """The parts of a request in addition to its messages; `tools` are in the wire format of OpenAI.
 
-    A model that can stream calls `on_text` when its response begins.
+    A model that can stream its response does so if there is a `written`.
     """
 
     tools: Sequence[JsonSchema] = ()
     output: OutputSchema | None = None
     max_tokens: int | None = None
     temperature: float | None = None
-    on_text: OnText | None = None
+    written: Written | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +150,7 @@ class LLMResponse:
     tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: str = "stop"
     refusal: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     model: str = ""
     mode: str = ""
     base_url: str | None = None

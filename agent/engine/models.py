@@ -4,7 +4,6 @@ import asyncio
 import ipaddress
 import json
 import logging
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,8 +28,8 @@ from agent.engine.messages import (
     LLMRequest,
     LLMResponse,
     Message,
-    TextReader,
-    Usage,
+    TokenUsage,
+    Written,
     without_images,
 )
 from agent.engine.run import Price, Run, Span
@@ -52,21 +51,13 @@ UNKNOWN: Final = Price(prompt=5, completion=25)
 
 @dataclass(slots=True)
 class ModelChain:
-    """Sends the requests of a turn: limits, ledger, trace, tries, and the next model.
+    """Sends the requests of a turn: limits, usage, trace, tries, and the next model.
 
     A model that failed is not asked again in this turn.
     """
 
     run: Run
-    read_text: TextReader = str
-    """Returns the text of the current response so far."""
-    _first_token_ns: int | None = None
     _current: int = 0
-
-    def begin_text(self, read_text: TextReader) -> None:
-        """Take the reader of the current response, whose text begins now."""
-        self.read_text = read_text
-        self._first_token_ns = time.time_ns()
 
     async def ask(
         self, chat: Conversation, request: LLMRequest, *, attempt: int
@@ -104,17 +95,18 @@ class ModelChain:
         run, model = self.run, self.run.models[self._current]
         if run.seconds_left <= 0:
             raise DeadlinePassed("the time of this turn is used up")
-        if limit := run.ledger.exhausted(run.limits):
+        if limit := run.usage.exhausted(run.limits):
             raise LimitReached(f"this turn has used up its {limit}")
-        run.ledger.requests += 1
-        self.read_text, self._first_token_ns = str, None
+        run.usage.requests += 1
+        if request.written is not None:  # of the try before
+            request.written.clear()
         settings = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         parameters: dict[str, Any] = {k: v for k, v in settings.items() if v is not None}
         with run.span.child(
             "llm.plan",
             "generation",
             input=[*map(without_images, messages)] if run.span.recording else None,
-            metadata={"step": run.ledger.requests, "attempt": attempt, "model": model.model},
+            metadata={"step": run.usage.requests, "attempt": attempt, "model": model.model},
             model=model.model,
             model_parameters=parameters,
             prompt=getattr(run.instructions, "ref", None),
@@ -135,8 +127,8 @@ class ModelChain:
             async with asyncio.timeout_at(self.run.deadline):
                 return await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
-            if request.on_text is not None:
-                cut_off = self._cut_off(model, messages)
+            if request.written is not None:
+                cut_off = _cut_off(model, messages, request.written)
                 span.update(name="llm.answer" if cut_off.content else None)
                 self._count(cut_off, span, is_answered=bool(cut_off.content))
             raise
@@ -149,27 +141,14 @@ class ModelChain:
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None
 
-    def _cut_off(self, model: LLM, messages: list[Message]) -> LLMResponse:
-        """Return the response so far, with an estimate of its tokens."""
-        written = self.read_text()
-        sizes = len(json.dumps(messages, default=str)), len(written)
-        return LLMResponse(
-            written,
-            finish_reason="cancelled",
-            usage=Usage(*(size // TOKEN_CHARS for size in sizes)),
-            model=model.model,
-            base_url=model.base_url,
-            first_token_ns=self._first_token_ns,
-        )
-
     def _count(self, response: LLMResponse, span: Span, *, is_answered: bool = True) -> None:
-        """Add a response to the ledger, and put it onto its span.
+        """Add a response to the usage of the turn, and put it onto its span.
 
-        An assumed price counts in the ledger only: the admin may have set another in Langfuse.
+        An assumed price counts in the usage only: the admin may have set another in Langfuse.
         """
-        price = find_price(response, self.run.ledger.prices)
+        price = find_price(response, self.run.usage.prices)
         costs = (price or assume_price(response)).costs(response.usage)
-        self.run.ledger.add(response.usage, costs, is_answered=is_answered)
+        self.run.usage.add(response.usage, costs, is_answered=is_answered)
         metadata = {"finish_reason": response.finish_reason}
         if response.mode:
             metadata["mode"] = response.mode
@@ -182,6 +161,19 @@ class ModelChain:
             metadata=metadata,
             first_token_ns=response.first_token_ns,
         )
+
+
+def _cut_off(model: LLM, messages: list[Message], written: Written) -> LLMResponse:
+    """Return the response so far, with an estimate of its tokens."""
+    sizes = len(json.dumps(messages, default=str)), len(written.text)
+    return LLMResponse(
+        written.text,
+        finish_reason="cancelled",
+        usage=TokenUsage(*(size // TOKEN_CHARS for size in sizes)),
+        model=model.model,
+        base_url=model.base_url,
+        first_token_ns=written.began_ns,
+    )
 
 
 def worth_a_wait(error: Exception) -> bool | float:
@@ -217,7 +209,7 @@ def assume_price(response: LLMResponse) -> Price:
     return UNKNOWN
 
 
-def _published_price(usage: Usage, model: str, server: str | None) -> Price:
+def _published_price(usage: TokenUsage, model: str, server: str | None) -> Price:
     """Return the price of `usage` at a server, or of the model's maker, tiers included.
 
     Raises LookupError if it is not published.

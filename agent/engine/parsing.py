@@ -9,9 +9,10 @@ A draft holds only complete sentences and values of an unfinished response, and 
 rules of the final answer: ungrounded text is left out.
 """
 
+import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Final, Generic, TypeVar
@@ -22,17 +23,25 @@ from pydantic_core import from_json
 
 from agent import size_limits
 from agent.engine.contract import Evidence, OutputContract, leaves
-from agent.engine.errors import SHOWN_ERROR_CHARS, describe_validation_error, log_failure
-from agent.engine.messages import LLMResponse, ToolCall
+from agent.engine.errors import (
+    SHOWN_ERROR_CHARS,
+    ResponseOutcome,
+    describe_validation_error,
+    log_failure,
+)
+from agent.engine.messages import LLMResponse, ToolCall, Written
 from agent.language import find_last_sentence_end
 from agent.markdown import strip_invisible
-from agent.text import clip, in_thread_if_long, pattern
+from agent.text import MAX_INLINE_CHARS, clip, in_thread_if_long, pattern
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-TERMINAL: Final = frozenset({"refusal", "content_filter"})
-"""Types of errors that a retry cannot fix."""
+TERMINAL: Final[Mapping[str, ResponseOutcome]] = {
+    "refusal": "refusal",
+    "content_filter": "content_filter",
+}
+"""Types of errors that a retry cannot fix, and the outcome of the turn that ends with them."""
 PLACEHOLDERS: Final = frozenset(
     {"...", "…", "string", "<string>", "text", "<text>", "placeholder", "todo", "tbd"}
 )
@@ -83,14 +92,21 @@ class ParseResult(Generic[T]):
     ends_turn: bool = False
 
     @property
-    def is_valid(self) -> bool:
+    def ok(self) -> bool:
         """Return True if there is no error and a text that is not blank."""
         return self.error is None and bool(self.text.strip())
 
     @property
+    def outcome(self) -> ResponseOutcome:
+        """Return the outcome of a turn whose last attempt had this result."""
+        if self.ok or self.ends_turn:
+            return "answered"
+        return TERMINAL.get(self.error_type or "", "exhausted")
+
+    @property
     def retryable(self) -> bool:
         """Return True if asking again, with feedback, may mend it."""
-        return not (self.is_valid or self.ends_turn) and self.error_type not in TERMINAL
+        return self.outcome == "exhausted"
 
 
 async def parse_final_response(
@@ -278,11 +294,61 @@ async def valid_part(
     chars = _count_chars(answer, contract, evidence)
     selected = await _apply(select, answer, evidence, chars=chars)
     result = None if selected is None else await _check(selected, contract, evidence)
-    return result if result and result.is_valid else None
+    return result if result and result.ok else None
 
 
 def _failed(kind: str, problem: str, answer: T | None = None) -> ParseResult[T]:
     return ParseResult("", [], problem, kind, answer)
+
+
+class CurrentDraft:
+    """What a user may read of an answer while it forms, in Markdown.
+
+    The turn keeps it up to date, and whoever shows it asks for its `text()`, or for its `changes`.
+    `describe_call` returns the text that is shown while a tool runs, by the `progress_text` of the
+    tool, which is empty if the tool has none.
+    """
+
+    def __init__(self, describe_call: Callable[[str], str] = str) -> None:
+        self._describe_call = describe_call
+        self._notice = ""
+        self._answer: tuple[Written, OutputContract[Any], Evidence] | None = None
+
+    def show(self, notice: str) -> None:
+        """Show a text until the next answer begins."""
+        self._notice, self._answer = notice, None
+
+    def show_call(self, progress_text: str) -> None:
+        """Show that a tool runs."""
+        self.show(self._describe_call(progress_text))
+
+    def follow(self, written: Written, contract: OutputContract[T], evidence: Evidence) -> None:
+        """Show the valid part of a response as soon as its text begins."""
+        self._answer = written, contract, evidence
+
+    def text(self) -> str:
+        """Return the current text; empty if there is nothing to show."""
+        if self._answer is not None and self._answer[0].text:
+            return parse_written(*self._answer).text
+        return self._notice
+
+    async def changes(self, until: asyncio.Future[Any], seconds: float) -> AsyncIterator[str]:
+        """Yield the text whenever it has changed, looked at every so many `seconds`."""
+        shown = ""
+        while not until.done():
+            await asyncio.wait([until], timeout=seconds)
+            text = self.text()
+            if text not in {"", shown} and not until.done():
+                shown = text
+                yield text
+
+
+def parse_written(
+    written: Written, contract: OutputContract[T], evidence: Evidence
+) -> ParseResult[T]:
+    """Return the part of an unfinished response that may be shown."""
+    text = written.text[:MAX_INLINE_CHARS]  # parsing more would block the event loop
+    return parse_draft(text, contract, evidence)
 
 
 def parse_draft(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:

@@ -1,7 +1,7 @@
-"""The run of a turn: its models, limits, ledger, deadline and span, carried through the engine."""
+"""The run of a turn: its models, limits, usage, deadline and span, carried through the engine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Final, Generic, Literal, Self
@@ -10,19 +10,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeVar  # with a default, which typing has from 3.13 on
 
 from agent.engine.errors import Stopped
-from agent.engine.messages import LLM, Message, Usage
+from agent.engine.messages import LLM, Message, TokenUsage
+from agent.engine.parsing import CurrentDraft
 
 D = TypeVar("D", default=Any)
 
 INSTRUCTIONS: Final = "You are a helpful assistant."
 
-ShowDraft = Callable[[Callable[[], str]], None]
-"""Takes a function that returns the current draft in Markdown, or an empty text for none yet."""
 SpanType = Literal["agent", "generation", "tool", "retriever", "guardrail", "span"]
-Level = Literal["DEFAULT", "WARNING", "ERROR"]
+SpanLevel = Literal["DEFAULT", "WARNING", "ERROR"]
 ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
 Costs = Mapping[str, float]
-"""US dollars by bucket of tokens, as `Usage.by_bucket` names them."""
+"""US dollars by bucket of tokens, as `TokenUsage.by_bucket` names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Price(BaseModel):
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     completion: float = Field(ge=0, allow_inf_nan=False)
 
-    def costs(self, usage: Usage) -> Costs:
+    def costs(self, usage: TokenUsage) -> Costs:
         """Return the cost of `usage`."""
         prices = {
             "input": self.prompt,
@@ -65,23 +64,23 @@ class Price(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """Requests, tokens and US dollars that were used."""
+class BilledUsage:
+    """The requests, tokens and US dollars that count towards the budgets of a day."""
 
     requests: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
 
-    def __add__(self, other: "Spent") -> "Spent":
+    def __add__(self, other: "BilledUsage") -> "BilledUsage":
         requests, tokens = self.requests + other.requests, self.tokens + other.tokens
-        return Spent(requests, tokens, self.cost_usd + other.cost_usd)
+        return BilledUsage(requests, tokens, self.cost_usd + other.cost_usd)
 
 
-NOTHING_SPENT: Final = Spent()
+NOTHING_BILLED: Final = BilledUsage()
 
 
 @dataclass(slots=True)
-class Ledger:
+class Usage:
     """The requests, tokens and cost of a turn so far, failed attempts included."""
 
     requests: int = 0
@@ -90,31 +89,31 @@ class Ledger:
     """The requests that a model answered; only these count towards the budgets of a day."""
     tool_calls: int = 0
     tool_errors: int = 0
-    usage: Usage = field(default_factory=Usage)
+    tokens: TokenUsage = field(default_factory=TokenUsage)
     cost_usd: float = 0.0
     prices: Mapping[str, Price] = field(default_factory=dict, repr=False)
     """Own prices of models, by name."""
-    spent_before: Spent = NOTHING_SPENT
+    billed_before: BilledUsage = NOTHING_BILLED
     """Use that counts towards the budgets of a day, but no more towards the limits of the turn."""
 
     @property
-    def spent(self) -> Spent:
+    def billed(self) -> BilledUsage:
         """Return the use that counts towards the budgets of a day."""
-        spent = Spent(self.answered_requests, self.usage.total_tokens, self.cost_usd)
-        return self.spent_before + spent
+        billed = BilledUsage(self.answered_requests, self.tokens.total_tokens, self.cost_usd)
+        return self.billed_before + billed
 
-    def add(self, usage: Usage, costs: Costs, *, is_answered: bool = True) -> None:
+    def add(self, usage: TokenUsage, costs: Costs, *, is_answered: bool = True) -> None:
         """Count the tokens and the cost of a response, and its request if the model answered."""
         if is_answered:
             self.answered_requests += 1
-        self.usage += usage
+        self.tokens += usage
         self.cost_usd += sum(costs.values())
 
     def exhausted(self, limits: Limits) -> str | None:
         """Name the limit that forbids a further request, None while there is none."""
         if self.requests >= limits.requests:
             return "requests"
-        if self.usage.total_tokens >= limits.tokens:
+        if self.tokens.total_tokens >= limits.tokens:
             return "tokens"
         return "cost" if self.cost_usd >= limits.cost_usd else None
 
@@ -217,10 +216,11 @@ class Run(Generic[D]):
     """The context of one turn: make one for each message that is answered.
 
     `models` are asked in order: the next one when one is down. `instructions` are the system
-    prompt, `history` holds earlier messages. Requests to models are counted in the `ledger`. They
+    prompt, `history` holds earlier messages. `usage` counts the requests to models. They
     end at the `deadline` (a time of the event loop), at the latest `limits.seconds` after the turn
     began. `deps` are the dependencies of tools and rules; the engine does not read them.
-    `show_draft` takes drafts of the answer, `stop` stops the turn.
+    `draft` is what the user may read while the answer forms, None if nobody reads it; `stop` stops
+    the turn.
     """
 
     models: Sequence[LLM] = ()
@@ -228,22 +228,22 @@ class Run(Generic[D]):
     instructions: str | Prompt = INSTRUCTIONS
     history: Sequence[Message] = ()
     limits: Limits = field(default_factory=Limits)
-    ledger: Ledger = field(default_factory=Ledger)
+    usage: Usage = field(default_factory=Usage)
     span: Span = NO_SPAN
     deadline: float | None = None
     deps: D = None  # type: ignore[assignment]
-    show_draft: ShowDraft | None = None
+    draft: CurrentDraft | None = None
     stop: Stop = field(default_factory=Stop)
 
-    def for_turn(self, *, spent_before: Spent = NOTHING_SPENT) -> "Run[D]":
-        """Return the run with a new ledger and stop; earlier tries have used `spent_before`."""
-        ledger = Ledger(prices=self.ledger.prices, spent_before=spent_before)
-        return replace(self, ledger=ledger, stop=Stop())
+    def for_turn(self, *, billed_before: BilledUsage = NOTHING_BILLED) -> "Run[D]":
+        """Return the run with its own usage and stop; earlier tries have used `billed_before`."""
+        usage = Usage(prices=self.usage.prices, billed_before=billed_before)
+        return replace(self, usage=usage, stop=Stop())
 
     def for_tool(self, span: Span) -> "Run[D]":
         """Return the run for a tool, traced on `span`."""
         return replace(
-            self, instructions=INSTRUCTIONS, history=(), show_draft=None, stop=Stop(), span=span
+            self, instructions=INSTRUCTIONS, history=(), draft=None, stop=Stop(), span=span
         )
 
     def with_deadline(self) -> "Run[D]":
@@ -261,4 +261,4 @@ class Run(Generic[D]):
     @property
     def requests_left(self) -> int:
         """Return how many further requests to models are allowed."""
-        return max(0, self.limits.requests - self.ledger.requests)
+        return max(0, self.limits.requests - self.usage.requests)

@@ -8,7 +8,7 @@ its text may hold a secret.
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -119,27 +119,26 @@ def tool(function: Callable[..., object]) -> Tool:
 class Toolbox:
     """The tools of one turn, by name. Raises ValueError if two share a name."""
 
-    def __init__(self, tools: Iterable[Tool | Callable[..., object]] = ()) -> None:
-        all_tools = [item if isinstance(item, Tool) else tool(item) for item in tools]
-        self.tools: Mapping[str, Tool] = {item.name: item for item in all_tools}
-        if len(self.tools) < len(all_tools):
-            raise ValueError(f"two tools share a name: {[item.name for item in all_tools]}")
+    def __init__(self, tools: Sequence[Tool] = ()) -> None:
+        self.tools: Mapping[str, Tool] = {item.name: item for item in tools}
+        if len(self.tools) < len(tools):
+            raise ValueError(f"two tools share a name: {[item.name for item in tools]}")
 
     def offered_in(self, run: Run) -> "Toolbox":
         """Return the tools that are offered in the turn of a run."""
-        return Toolbox(item for item in self.tools.values() if item.is_offered(run))
+        return Toolbox([item for item in self.tools.values() if item.is_offered(run)])
 
     async def call(self, tool_call: ToolCall, run: Run, *, is_prefetch: bool = False) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own.
 
         A prefetch is a call that was not made by the model.
         """
-        if run.ledger.tool_calls >= run.limits.tool_calls:
+        if run.usage.tool_calls >= run.limits.tool_calls:
             return _failed("limit", "the limit of tool calls is reached; answer with what is known")
-        run.ledger.tool_calls += 1
+        run.usage.tool_calls += 1
         called_tool = self.tools.get(tool_call.name)
         name = f"tool.{called_tool.name if called_tool else 'unknown'}"
-        metadata: dict[str, object] = {"step": run.ledger.requests, "call_id": tool_call.id}
+        metadata: dict[str, object] = {"step": run.usage.requests, "call_id": tool_call.id}
         if is_prefetch:
             metadata["prefetch"] = True
         with run.span.child(name, "tool", input=tool_call.arguments, metadata=metadata) as span:
@@ -151,7 +150,7 @@ class Toolbox:
                 result = await _execute(called_tool, tool_call.arguments, run.for_tool(span))
             span.update(output=result.text)
             if result.error_type:
-                run.ledger.tool_errors += 1
+                run.usage.tool_errors += 1
                 span.update(level="ERROR", metadata={"error_type": result.error_type})
         return result
 

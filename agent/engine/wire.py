@@ -5,6 +5,7 @@ OpenAI, are read as well.
 """
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,15 +20,16 @@ from agent.engine.messages import (
     LLMRequest,
     LLMResponse,
     Message,
-    OnText,
     OutputSchema,
     ResponseMode,
+    TokenUsage,
     ToolCall,
-    Usage,
+    Written,
 )
 from agent.size_limits import REASONING_CHARS
 from agent.text import cut, pattern, strip_unstorable
 
+OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 MAX_NAME_CHARS: Final = 200
 """The name that a server gives a model, or the id of a call."""
 MAX_PARTS: Final = 1_000
@@ -50,7 +52,7 @@ class Dialect:
     `streams` counts the tokens at the end of a stream.
     """
 
-    mode: ResponseMode
+    mode: ResponseMode = "json_object"
     limit_names: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
     """Names of the limit of an answer, the one in use first."""
     format_beside_tools: bool = False
@@ -60,9 +62,16 @@ class Dialect:
     streams: bool = True
 
     @classmethod
-    def of_openai(cls, mode: ResponseMode) -> "Dialect":
+    def of_openai(cls, mode: ResponseMode = "json_object") -> "Dialect":
         """Make the dialect of OpenAI's own servers, which honour tools and format together."""
         return cls(mode, ("max_completion_tokens", "max_tokens"), format_beside_tools=True)
+
+    @classmethod
+    def of_server(cls, base_url: str | None, mode: ResponseMode = "json_object") -> "Dialect":
+        """Make the dialect that a server's address stands for; None is OpenAI's own address."""
+        url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_HOSTS[0]
+        is_openai = any(host in url for host in OPENAI_HOSTS)
+        return cls.of_openai(mode) if is_openai else cls(mode)
 
     def without(self, complaint: str) -> "Dialect | None":
         """Return the dialect without the parameter in a complaint; None if it names none."""
@@ -92,7 +101,7 @@ class Dialect:
         if output and "json_schema" in format:
             messages = [_without_schema(message, output) for message in messages]
         tools = [*map(strict_tool, tools)] if self.strict_tools else tools
-        is_streamed = request.on_text is not None and self.streams
+        is_streamed = request.written is not None and self.streams
         parameters = {
             "messages": messages,
             "tools": tools or None,
@@ -168,13 +177,13 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
 
 
 class StreamedCompletion:
-    """The chunks of a chat completion put together; `on_text` is called when its content begins.
+    """The chunks of a chat completion put together; `written` is kept up to date with its content.
 
     The client's own accumulator fails on calls without an index, and joins ids that are repeated.
     """
 
-    def __init__(self, model: str, on_text: OnText | None = None) -> None:
-        self._model, self._on_text = model, on_text
+    def __init__(self, model: str, written: Written | None = None) -> None:
+        self._model, self._written = model, written or Written()
         self._message: dict[str, Any] = {"content": ""}
         self._calls: list[dict[str, Any]] = []
         self._finish: str | None = None
@@ -187,7 +196,6 @@ class StreamedCompletion:
         choice = _first(chunk.get("choices"))
         self._finish = choice.get("finish_reason") or self._finish
         delta = _mapping(choice.get("delta") or choice.get("message"))
-        had_text = bool(self._message["content"])
         self._message["content"] = _joined(
             self._message["content"], _text(delta.get("content")), size_limits.ANSWER_CHARS
         )
@@ -199,8 +207,7 @@ class StreamedCompletion:
             self._add_call(_mapping(call))
         if self.first_token_ns is None and (self._calls or any(self._message.values())):
             self.first_token_ns = time.time_ns()
-        if self._on_text is not None and self._message["content"] and not had_text:
-            self._on_text(lambda: str(self._message["content"]))
+        self._written.update(self._message["content"])
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
         """Add a piece to its call: the last one if it has neither index nor id."""
@@ -286,12 +293,12 @@ def _text(content: object) -> str:
     return strip_unstorable(content if isinstance(content, str) else json.dumps(content))
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
+def _usage(usage: Mapping[str, Any]) -> TokenUsage:
     read, written = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     cached = _mapping(read).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
     reasoning = _mapping(written).get("reasoning_tokens")
     counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, reasoning)
-    return Usage(*(max(0, count) if isinstance(count, int) else 0 for count in counts))
+    return TokenUsage(*(max(0, count) if isinstance(count, int) else 0 for count in counts))
 
 
 def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -70,7 +70,7 @@ class Expectation(StrictModel):
     must_contain_any: tuple[Text, ...] = ()
 
 
-class Conversation(BaseModel):
+class EvalCase(BaseModel):
     """The messages of a user, each of which is answered before the next one is sent.
 
     `history` are messages and answers before them. `item_id` is the id of the item in Langfuse that
@@ -88,7 +88,7 @@ class Conversation(BaseModel):
     expect: Expectation = Expectation()
 
 
-def read_conversations(path: Path) -> list[Conversation]:
+def read_conversations(path: Path) -> list[EvalCase]:
     """Read the conversations of a JSONL file in order. Blank lines are skipped.
 
     Raises:
@@ -100,7 +100,7 @@ def read_conversations(path: Path) -> list[Conversation]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise DatasetError(f"{path} cannot be read: {reason}") from None
-    by_id = dict[str, Conversation]()
+    by_id = dict[str, EvalCase]()
     for number, line in enumerate(lines, start=1):
         if line.strip():
             conversation = parse_conversation(line, f"line {number} of {path}")
@@ -110,7 +110,7 @@ def read_conversations(path: Path) -> list[Conversation]:
     return [*by_id.values()]
 
 
-def parse_conversation(value: object, location: str) -> Conversation:
+def parse_conversation(value: object, location: str) -> EvalCase:
     """Parse a conversation from plain data or JSON.
 
     Raises:
@@ -118,15 +118,15 @@ def parse_conversation(value: object, location: str) -> Conversation:
     """
     try:
         if isinstance(value, str):
-            return Conversation.model_validate_json(value)
-        return Conversation.model_validate(value)
+            return EvalCase.model_validate_json(value)
+        return EvalCase.model_validate(value)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, problem["loc"]))
         raise DatasetError(": ".join(filter(None, (location, field, problem["msg"])))) from None
 
 
-def to_item(dataset: str, conversation: Conversation) -> dict[str, Any]:
+def to_item(dataset: str, conversation: EvalCase) -> dict[str, Any]:
     """Return a conversation as a Langfuse item, with the same id every time."""
     data = conversation.model_dump(mode="json", exclude_defaults=True)
     return {
@@ -137,7 +137,7 @@ def to_item(dataset: str, conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def from_item(item: Any, dataset: str) -> Conversation:
+def from_item(item: Any, dataset: str) -> EvalCase:
     """Parse an item of Langfuse's client, which was made by `to_item` or has a text as input.
 
     Raises:

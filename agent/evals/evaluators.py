@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.evals.dataset import Conversation, Expectation
+from agent.evals.dataset import EvalCase, Expectation
 from agent.language import detect_language
 from agent.markdown import strip_invisible
 from agent.safety.filters import matches
@@ -186,7 +186,7 @@ MODEL_METRICS: Final = frozenset({"answered", "grounded", "injection"})
 """The only metrics that apply if the fallback answered."""
 
 
-def compute_marks(observation: Observation, conversation: Conversation) -> dict[str, Mark]:
+def compute_marks(observation: Observation, conversation: EvalCase) -> dict[str, Mark]:
     """Return the marks of the metrics that apply, by metric."""
     expect = conversation.expect
     marks = {name: evaluate(observation, expect) for name, evaluate in EVALUATORS.items()}

@@ -13,8 +13,8 @@ from statistics import fmean
 from typing import Any, Final
 
 from agent.engine.errors import log_failure
-from agent.engine.run import NOTHING_SPENT, Run
-from agent.evals.dataset import Conversation
+from agent.engine.run import NOTHING_BILLED, Run
+from agent.evals.dataset import EvalCase
 from agent.evals.evaluators import METRICS, Mark, Observation, compute_marks
 from agent.sommelier.answer import to_history
 from agent.sommelier.service import Answerer
@@ -47,7 +47,7 @@ class Result:
     """
 
     variant: str
-    case: Conversation
+    case: EvalCase
     marks: Mapping[str, Mark] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Variant:
     catalogue: Catalogue
     run: Run
 
-    async def attempt(self, case: Conversation, title: str) -> Result:
+    async def attempt(self, case: EvalCase, title: str) -> Result:
         """Answer the messages of a case one after another, and mark the last answer.
 
         An exception is a failure of this case only.
@@ -94,18 +94,18 @@ class Variant:
     async def _converse(self, result: Result, title: str) -> None:
         case = result.case
         history, replies = [*case.history], list[Reply]()
-        spent = NOTHING_SPENT
+        spent = NOTHING_BILLED
         for message in case.messages:
             reply = await self._answer(result, title, message, history)
             replies.append(reply)
-            spent += reply.spent
+            spent += reply.billed
             history += [
                 StoredMessage("user", message),
                 StoredMessage("assistant", reply.text, reply.wine_ids),
             ]
         observation = await self._observe(case, replies)
         by_model = [
-            reply.spent.requests > 0 and reply.outcome in ("answered", "salvaged")
+            reply.billed.requests > 0 and reply.outcome in ("answered", "salvaged")
             for reply in replies
         ]
         result.marks = compute_marks(observation, case)
@@ -128,9 +128,9 @@ class Variant:
             result.traces.append(trace)
             turn = replace(self.run.for_turn(), span=span, history=to_history(history))
             reply = await answer_turn(turn, partial(self.answerer.answer, message))
-        return replace(reply, spent=turn.ledger.spent)
+        return replace(reply, billed=turn.usage.billed)
 
-    async def _observe(self, case: Conversation, replies: Sequence[Reply]) -> Observation:
+    async def _observe(self, case: EvalCase, replies: Sequence[Reply]) -> Observation:
         """Return the last reply, with its wines and earlier ones from the catalogue."""
         last = replies[-1]
         wines = await self.catalogue.get(last.wine_ids)
@@ -159,12 +159,12 @@ def _make_scores(result: Result) -> list[ScoreRecord]:
 
 
 async def evaluate(
-    variants: Sequence[Variant], cases: Sequence[Conversation], *, title: str, concurrency: int = 4
+    variants: Sequence[Variant], cases: Sequence[EvalCase], *, title: str, concurrency: int = 4
 ) -> AsyncIterator[Result]:
     """Yield the results of all cases for all variants of the run with this `title`."""
     semaphore = asyncio.Semaphore(concurrency)
 
-    async def attempt(variant: Variant, case: Conversation) -> Result:
+    async def attempt(variant: Variant, case: EvalCase) -> Result:
         async with semaphore:
             return await variant.attempt(case, title)
 

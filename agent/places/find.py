@@ -300,7 +300,7 @@ PLACES_LINE: Final = (
 
 
 def find_places_tool(search: WebSearch | None = None) -> Tool:
-    """Return the tool find_places. Its requests to models count in the turn's ledger."""
+    """Return the tool find_places. Its requests to models count in the turn's usage."""
 
     async def find(
         category: CategoryName, place: PlaceName, run: Run, wish: Wish = ""

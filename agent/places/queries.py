@@ -25,7 +25,7 @@ from agent.language import DETECTED_LANGUAGES, common_words
 from agent.markdown import strip_invisible
 from agent.prompts import get_prompt, with_instructions
 from agent.tables import StrictModel, read_toml
-from agent.turn import Outcome, list_error_types
+from agent.turn import TurnOutcome, list_error_types
 
 QUERY_COUNT: Final = 10
 MAX_REPAIRS: Final = 1
@@ -151,7 +151,7 @@ class Queries:
     category: str
     place: str
     queries: tuple[str, ...]
-    outcome: Outcome = "answered"
+    outcome: TurnOutcome = "answered"
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
     prompt: PromptRef | None = None
@@ -254,7 +254,7 @@ def normalise_words(phrase: str) -> list[str]:
     ]
 
 
-def strip_plural(word: str) -> str:
+def stem_word(word: str) -> str:
     """Return a word without its plural ending, unless that leaves less than three letters."""
     stripped = PLURAL_ENDING.sub("", word)
     return stripped if len(stripped) >= MIN_STEM_CHARS else word
@@ -262,7 +262,7 @@ def strip_plural(word: str) -> str:
 
 def stem_words(phrase: str) -> list[str]:
     """Return the normalised words of a text without their plural endings."""
-    return [strip_plural(word) for word in normalise_words(phrase)]
+    return [stem_word(word) for word in normalise_words(phrase)]
 
 
 def find_problem(queries: Sequence[str], place: str) -> str | None:
@@ -310,7 +310,7 @@ def mentions_place(query: str, place: str) -> bool:
     names = [word for word in normalise_words(place.partition(",")[0]) if len(word) > 1]
     return not names or any(
         # In scripts without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
-        word.startswith(strip_plural(name)) or (not name.isascii() and word[:2] in name)
+        word.startswith(stem_word(name)) or (not name.isascii() and word[:2] in name)
         for name in names
         for word in normalise_words(query)
     )

@@ -17,7 +17,7 @@ from agent.sommelier.wine import (
     SOFT_FILTERS,
     Catalogue,
     Currency,
-    Kind,
+    NameKind,
     Style,
     Wine,
     WineQuery,
@@ -107,8 +107,8 @@ def matches(wine: Wine, taste: Taste) -> bool:
     }
 
     def has(name: str, values: Sequence[str]) -> bool:
-        if name in get_args(Kind):
-            return _has_grape_or_origin(wine, cast("Kind", name), values)
+        if name in get_args(NameKind):
+            return _has_grape_or_origin(wine, cast("NameKind", name), values)
         if name == "text":
             stems = set(map(stem, split_words(f"{wine.notes} {wine.name}")))
             return any(not stems.isdisjoint(map(stem, split_words(value))) for value in values)
@@ -117,7 +117,7 @@ def matches(wine: Wine, taste: Taste) -> bool:
     return bool(taste) and all(has(name, values) for name, values in taste.items())
 
 
-def _has_grape_or_origin(wine: Wine, kind: Kind, names: Sequence[str]) -> bool:
+def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bool:
     """Return whether a wine has one of these grapes, countries or regions.
 
     If its grapes are unknown, look for them on its label.

@@ -112,7 +112,7 @@ async def transcribe_voice(
     download: Callable[[], Awaitable[bytes]], seconds: float, *, run: Run, server: AudioServer
 ) -> Transcript:
     """Download and transcribe a recording of `seconds`; do not store it."""
-    if run.ledger.exhausted(run.limits):
+    if run.usage.exhausted(run.limits):
         return Transcript(error_type="budget")
     with run.span.child("hear.voice", "generation", input=f"[voice, {seconds:g} s]") as span:
         try:
@@ -129,7 +129,7 @@ async def transcribe_voice(
 async def read_aloud(text: str, run: Run, server: AudioServer) -> bytes:
     """Return the beginning of an answer read aloud; empty if the budget or the server fails."""
     text = text[:MAX_ALOUD_CHARS]
-    if not text or run.ledger.exhausted(run.limits):
+    if not text or run.usage.exhausted(run.limits):
         return b""
     with run.span.child("speak.answer", "generation", input=f"[{len(text)} characters]") as span:
         usd = USD_PER_CHARACTER * len(text)
@@ -142,7 +142,7 @@ async def _request(
 ) -> tuple[R | None, str]:
     """Return the result of `call` and an empty text, or None and the type of its error.
 
-    Record the request, and its price unless it failed, in the turn's ledger and on the span.
+    Record the request, and its price unless it failed, in the turn's usage and on the span.
     """
     result = None
     error_type = ""
@@ -154,10 +154,10 @@ async def _request(
         span.update(metadata=metadata, level="WARNING")
     is_free = error_type or (server.base_url is not None and is_local(server.base_url))
     cost_usd = 0 if is_free else usd
-    run.ledger.requests += 1
+    run.usage.requests += 1
     if not error_type:
-        run.ledger.answered_requests += 1
-    run.ledger.cost_usd += cost_usd
+        run.usage.answered_requests += 1
+    run.usage.cost_usd += cost_usd
     # The cost is of seconds or characters, not of tokens.
     span.update(model=server.model, cost_usd=cost_usd, costs={"total": cost_usd})
     return result, error_type

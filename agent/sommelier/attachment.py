@@ -96,7 +96,7 @@ def _parse_style(value: object) -> object:
 
 
 Line = Annotated[str, BeforeValidator(_clean_line)]
-Price = Annotated[float | None, BeforeValidator(_parse_price)]
+ReadPrice = Annotated[float | None, BeforeValidator(_parse_price)]
 
 
 class ReadWine(BaseModel):
@@ -115,8 +115,8 @@ class ReadWine(BaseModel):
     vintage: Annotated[int | None, BeforeValidator(_parse_vintage)] = None
     region: Line = ""
     style: Annotated[Style | None, BeforeValidator(_parse_style)] = None
-    price: Price = None
-    glass_price: Price = None
+    price: ReadPrice = None
+    glass_price: ReadPrice = None
     currency: Annotated[
         Currency | None, BeforeValidator(lambda value: parse_currency(str(value).strip()))
     ] = None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from agent.engine.contract import Evidence
-from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.messages import ToolCall
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
@@ -48,7 +48,7 @@ from agent.turn import (
 )
 from agent.writing_calls import once_a_turn
 
-MAX_INITIAL_WINES: Final = 8
+MAX_PREFETCHED_WINES: Final = 8
 """Maximum number of wines of the last answer that are looked up before the first request."""
 MAX_LISTED_WINES: Final = 15
 """Maximum number of wines of a wine list that a reply shows."""
@@ -200,8 +200,7 @@ class Sommelier:
             ),
             contract=SOMMELIER,
             tools=tools,
-            initial_calls=_initial_calls(message, run, attachment),
-            progress=_format_progress,
+            prefetch=Prefetch(_calls_to_prefetch(message, run, attachment)),
         )
 
     def _list_tools(self, run: Run, attachment: Attachment | None) -> list[Tool]:
@@ -324,14 +323,16 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
     return answer.model_copy(update={"wines": wines})
 
 
-def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tuple[ToolCall, ...]:
+def _calls_to_prefetch(
+    message: str, run: Run, attachment: Attachment | None
+) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before the first request, as if the model had made them."""
     answers = (earlier for earlier in reversed(run.history) if "wine_ids" in earlier)
     shown_ids = next(answers, {}).get("wine_ids", ())
     if attachment and (attachment.is_new or not shown_ids):
         return (ToolCall("", READ_PICTURES, "{}"),)
     if shown_ids and not get_safety_state(run).forbids_alcohol:
-        arguments = json.dumps({"wine_ids": shown_ids[:MAX_INITIAL_WINES]})
+        arguments = json.dumps({"wine_ids": shown_ids[:MAX_PREFETCHED_WINES]})
         return (ToolCall("", "get_wine", arguments),)
     if attachment or run.history:  # earlier messages may limit the search
         return ()
@@ -340,12 +341,6 @@ def _initial_calls(message: str, run: Run, attachment: Attachment | None) -> tup
         return ()
     filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
     return (ToolCall("", "search_wines", filters),)
-
-
-def _format_progress(tool: Tool | None) -> str:
-    """Return a progress text. Text the model wrote with the calls is unvalidated, so not shown."""
-    name = tool.progress_text if tool else ""
-    return f"_{translate(name or 'at_work')} …_"
 
 
 def _add_effects(reply: Reply, response: Response) -> Reply:

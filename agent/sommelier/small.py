@@ -13,7 +13,7 @@ from pydantic import ConfigDict, model_validator
 
 from agent.documents.passages import source_line
 from agent.engine.contract import Evidence, OutputContract, Source, strict_schema
-from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
 from agent.fallback.answering import SearchOutcome
@@ -116,5 +116,5 @@ async def _ask(
         "\n".join([*lines, "", translate("write_in_language")]),
         run=with_instructions(run, prompt, language=translate("language_name")),
         contract=SMALL_SOMMELIER,
-        initial_sources=sources,
+        prefetch=Prefetch(sources=sources),
     )

@@ -27,7 +27,7 @@ from agent.sommelier.wine_fields import wine_fields
 from agent.tables import StrictModel, WordSet, read_toml
 from agent.text import fold, split_words
 
-Kind = Literal["grapes", "countries", "regions"]
+NameKind = Literal["grapes", "countries", "regions"]
 
 
 def normalize(name: str) -> str:
@@ -35,7 +35,7 @@ def normalize(name: str) -> str:
     return " ".join(split_words(name))
 
 
-def synonyms(kind: Kind, name: str) -> tuple[str, ...]:
+def synonyms(kind: NameKind, name: str) -> tuple[str, ...]:
     """Return all normalized names of a grape, country or region, the canonical one first."""
     name = normalize(name)
     if kind == "countries":
@@ -43,20 +43,20 @@ def synonyms(kind: Kind, name: str) -> tuple[str, ...]:
     return _synonyms()[kind].get(name, (name,)) if name else ()
 
 
-def known_names(kind: Kind) -> Collection[str]:
+def known_names(kind: NameKind) -> Collection[str]:
     """Return all normalized names of this kind in `synonyms.toml`."""
     return _synonyms()[kind].keys()
 
 
-def canonical_name(kind: Kind, name: str) -> str:
+def canonical_name(kind: NameKind, name: str) -> str:
     """Return the normalized canonical name: `syrah` for both `Shiraz` and `Syrah`."""
     return next(iter(synonyms(kind, name)), "")
 
 
 @cache
-def _synonyms() -> Mapping[Kind, Mapping[str, tuple[str, ...]]]:
+def _synonyms() -> Mapping[NameKind, Mapping[str, tuple[str, ...]]]:
     file = Path(__file__).with_name("synonyms.toml")
-    kinds = read_toml(dict[Kind, list[tuple[str, ...]]], file)
+    kinds = read_toml(dict[NameKind, list[tuple[str, ...]]], file)
     return {kind: {name: group for group in kinds[kind] for name in group} for kind in kinds}
 
 

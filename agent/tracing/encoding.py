@@ -23,7 +23,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from agent.engine.messages import Usage
+from agent.engine.messages import TokenUsage
 from agent.tracing.langfuse_project import Project
 from agent.tracing.records import SpanRecord, TraceRecord
 
@@ -214,7 +214,7 @@ def _generation_fields(span: SpanRecord) -> dict[str, Any]:
     fields: dict[str, Any] = {"model": span.model, "model_parameters": span.model_parameters}
     usage = span.usage
     # Without usage and cost Langfuse would count the tokens of the input, and invent a cost.
-    fields["usage_details"] = (usage or Usage()).by_bucket
+    fields["usage_details"] = (usage or TokenUsage()).by_bucket
     if usage is None or span.costs is not None:
         costs = span.costs or {}
         # Without a total Langfuse adds up the costs of `input` and `output` only.

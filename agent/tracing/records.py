@@ -15,8 +15,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, SecretStr
 
-from agent.engine.messages import Usage
-from agent.engine.run import Level, PromptRef, ScoreType, Span, SpanType
+from agent.engine.messages import TokenUsage
+from agent.engine.run import PromptRef, ScoreType, Span, SpanLevel, SpanType
 
 
 def keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
@@ -118,8 +118,8 @@ class SpanRecord(Span):
     """A span that is recorded. Ids are 16 hex digits, times nanoseconds since the epoch (UTC).
 
     Of a generation `costs` are US dollars by bucket of tokens or in `total`, None if no price is
-    known; `cost_usd` is what our ledger counts. `tools` are what it might call, `first_token_ns` is
-    when its answer began. `trace` is not stored.
+    known; `cost_usd` is what the turn's usage counts. `tools` are what it might call,
+    `first_token_ns` is when its answer began. `trace` is not stored.
     """
 
     recording: ClassVar[bool] = True
@@ -133,10 +133,10 @@ class SpanRecord(Span):
     input: object = None
     output: object = None
     metadata: dict[str, Any] = field(default_factory=dict)
-    level: Level = "DEFAULT"
+    level: SpanLevel = "DEFAULT"
     model: str | None = None
     model_parameters: Mapping[str, Any] | None = None
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     cost_usd: float | None = None
     costs: Mapping[str, float] | None = None
     prompt: PromptRef | None = None

@@ -46,8 +46,8 @@ def make(base_url: str, keep: Callable[[TraceRecord], Awaitable[None]] | None = 
                     "outcome": response.outcome,
                     "retry_count": response.retry_count,
                     "error_types": ",".join(response.error_types),
-                    "llm_calls": run.ledger.requests,
-                    "tool_calls": run.ledger.tool_calls,
+                    "llm_calls": run.usage.requests,
+                    "tool_calls": run.usage.tool_calls,
                 },
             )
             span.score("structured_retries", response.retry_count, "NUMERIC")

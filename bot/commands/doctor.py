@@ -138,7 +138,7 @@ async def check_model(settings: Settings) -> str:
     if not response.has_text:
         advice = "check OPENAI_API_KEY, OPENAI_BASE_URL and LLM_MODEL"
         raise SettingsError(f"{name} gave no valid answer: {response.error}; {advice}")
-    return f"{name} gave a valid answer after {response.ledger.requests} request(s)"
+    return f"{name} gave a valid answer after {response.usage.requests} request(s)"
 
 
 async def check_telegram(settings: Settings) -> str:

@@ -20,8 +20,8 @@ from agent.documents.passages import DocumentStore
 from agent.engine.run import Prompt
 from agent.evals.dataset import (
     STARTER_CONVERSATIONS,
-    Conversation,
     DatasetError,
+    EvalCase,
     from_item,
     read_conversations,
     to_item,
@@ -141,7 +141,7 @@ def run(
     raise typer.Exit(status)
 
 
-def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Conversation]:
+def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[EvalCase]:
     """Read conversations from a file or Langfuse. A `limit` takes that many, evenly spread.
 
     The command fails if there are none.
@@ -160,7 +160,7 @@ def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Con
     return [cases[number * len(cases) // count] for number in range(count)]
 
 
-def _read_langfuse(settings: Settings, name: str) -> list[Conversation]:
+def _read_langfuse(settings: Settings, name: str) -> list[EvalCase]:
     if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:

@@ -22,12 +22,12 @@ from agent.i18n import set_app_language, set_language
 from agent.markdown import strip_invisible
 from agent.sommelier.service import Answerer
 from agent.tables import StrictModel
-from agent.turn import Outcome, Reply, ReplyFunction, clean_and_flag, get_deps
+from agent.turn import Reply, ReplyFunction, TurnOutcome, clean_and_flag, get_deps
 from bot import look_ups
 from bot.http.server import UNAVAILABLE
 from bot.resources import Resources
 from bot.runner import TurnRunner
-from bot.turn import Kind, Question, Turn
+from bot.turn import Question, Turn, TurnKind
 
 SESSION: Final = "api"
 MAX_HISTORY: Final = 50
@@ -64,7 +64,7 @@ class ChatResponse(BaseModel):
     """The wines that the answer recommends."""
     note: str
     """The reason why no model answered, or a message about the budget; may be empty."""
-    outcome: Outcome
+    outcome: TurnOutcome
 
 
 async def set_request_language(accept_language: Annotated[str | None, Header()] = None) -> None:
@@ -197,7 +197,7 @@ class Api:
         reply = await self._run_turn("find", call.arguments, make_reply)
         return results[0] if results else ToolResult(reply.text, error_type=reply.outcome)
 
-    async def _run_turn(self, kind: Kind, text: str, make_reply: ReplyFunction) -> Reply:
+    async def _run_turn(self, kind: TurnKind, text: str, make_reply: ReplyFunction) -> Reply:
         """Run a turn that belongs to no user and no conversation; only the global budget applies.
 
         Its trace and figures are stored, and no history.

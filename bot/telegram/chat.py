@@ -7,7 +7,7 @@ from typing import Final
 
 from telegram import Message, Update
 
-from agent.engine.run import ShowDraft
+from agent.engine.parsing import CurrentDraft
 from agent.sommelier.service import Answerer
 from agent.tracing.records import trace_id_of
 from agent.turn import Fact, Reply
@@ -16,7 +16,7 @@ from bot.runner import TurnRunner
 from bot.telegram.messages import chat_and_user_ids, destination, names_of
 from bot.telegram.progress import Progress, show_progress
 from bot.telegram.sender import ButtonRows, build_message, build_messages
-from bot.turn import Destination, Kind, Question, Transcribe, Turn
+from bot.turn import Destination, Question, Transcribe, Turn, TurnKind
 from db.commit import Press
 from db.models import OutboxRow
 
@@ -85,7 +85,9 @@ class ChatTurn(Turn):
         self.trace_id = trace_id_of(update.get_bot().id, self.chat_id, update.update_id)
         self.to = destination(update) if update.effective_message else None
 
-    def ask(self, text: str, kind: Kind = "chat", transcribe: Transcribe | None = None) -> Question:
+    def ask(
+        self, text: str, kind: TurnKind = "chat", transcribe: Transcribe | None = None
+    ) -> Question:
         """Return a question of this turn. `text` leaves out the name of a command."""
         is_command = self.message_text.startswith("/")
         typed = self.message_text if is_command else text
@@ -155,10 +157,10 @@ class ChatTurn(Turn):
         self.messages.clear()
 
     @asynccontextmanager
-    async def show_progress(self) -> AsyncIterator[ShowDraft | None]:
+    async def show_progress(self) -> AsyncIterator[CurrentDraft | None]:
         """Show a typing indicator or drafts until the block ends; yield a setter of drafts."""
         if self.to is None:
             yield None
             return
-        async with show_progress(self.services.progress, self, self.to) as show_draft:
-            yield show_draft
+        async with show_progress(self.services.progress, self, self.to) as draft:
+            yield draft

@@ -41,7 +41,7 @@ from bot.telegram.messages import (
 )
 from bot.telegram.render import parse
 from bot.telegram.settings import ALOUD, ON
-from bot.turn import Kind
+from bot.turn import TurnKind
 from bot.updates.bursts import ALBUM, file_in
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ async def _answer_pictures(update: Update, turn: ChatTurn) -> None:
         turn.reply(translate("text_only"))
         return
     text = with_quotations(caption, message) if caption else ""
-    kind: Kind = "label" if can_see else "chat"
+    kind: TurnKind = "label" if can_see else "chat"
     question = turn.ask(text or NO_CAPTION, kind=kind)
     history = await load_history(turn, id_of_replied_answer(message))
 
@@ -172,8 +172,8 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
         transcript = await transcribe_voice(
             download, voice["duration"], run=run, server=transcriber
         )
-        if transcript.text and run.show_draft is not None:
-            run.show_draft(lambda: _format_lead(transcript.text))
+        if transcript.text and run.draft is not None:
+            run.draft.show(_format_lead(transcript.text))
         return with_quotations(transcript.text, message) if transcript.text else ""
 
     async def make_reply(run: Run) -> Reply:  # called after `transcribe`

@@ -10,7 +10,7 @@ until it is the answer. A crash may leave a placeholder, but never a second answ
 import asyncio
 import logging
 from asyncio import get_running_loop
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -19,7 +19,8 @@ from typing import Final
 from telegram.constants import ChatAction
 from telegram.error import RetryAfter, TelegramError
 
-from agent.engine.run import ShowDraft
+from agent.engine.parsing import CurrentDraft
+from agent.turn import describe_progress
 from bot.telegram.connection import AnyBot
 from bot.telegram.rate_limit import Priority, retry_seconds
 from bot.telegram.render import split_messages
@@ -57,17 +58,17 @@ class Progress:
 @asynccontextmanager
 async def show_progress(
     progress: Progress, turn: Turn, to: Destination
-) -> AsyncIterator[ShowDraft]:
-    """Show a typing indicator or drafts until the block ends; yield a setter of drafts."""
-    shown = _ShownProgress(progress, turn, to)
+) -> AsyncIterator[CurrentDraft]:
+    """Show a typing indicator, or the draft that is yielded, until the block ends."""
+    draft = CurrentDraft(describe_progress)
+    shown = _ShownProgress(progress, turn, to, draft)
     task = asyncio.create_task(shown.run())
     progress.tasks.add(task)
     task.add_done_callback(progress.tasks.discard)
     try:
-        yield shown.set_draft
+        yield draft
     finally:
-        shown.is_over = True
-        shown.wake_up.set()
+        shown.is_over.set()
         # Requests are not cancelled. In a group, wait until the last one has ended: a late edit
         # would overwrite the answer.
         grace = None if to.is_group else PRIVATE_GRACE_SECONDS
@@ -81,27 +82,20 @@ class _ShownProgress:
     progress is shown in the chat for that time.
     """
 
-    def __init__(self, progress: Progress, turn: Turn, to: Destination) -> None:
+    def __init__(
+        self, progress: Progress, turn: Turn, to: Destination, draft: CurrentDraft
+    ) -> None:
         self.bot, self.clock = progress.bot, get_running_loop().time
-        self.to, self.turn = to, turn
+        self.to, self.turn, self.draft = to, turn, draft
         self.due_at = self.clock() + (GROUP_DELAY_SECONDS if to.is_group else 0)
         """The time of the next draft; infinity during a request, and after it if it failed."""
-        self.get_draft: Callable[[], str] | None = None
-        """Returns the current draft as Markdown."""
         self.shown_html = ""
         self.shown_at = self.typed_at = -inf
-        self.is_over = False
-        self.wake_up = asyncio.Event()
-
-    def set_draft(self, get_draft: Callable[[], str]) -> None:
-        """Show the drafts that `get_draft` returns from now on."""
-        self.get_draft = get_draft
-        self.wake_up.set()
+        self.is_over = asyncio.Event()
 
     async def run(self) -> None:
         """Show drafts and typing indicators until the answer is ready."""
-        while not self.is_over:
-            self.wake_up.clear()
+        while not self.is_over.is_set():
             try:
                 await self._show_if_due()
             except RetryAfter as error:
@@ -110,16 +104,15 @@ class _ShownProgress:
             except TelegramError as error:
                 log.debug("The progress of an answer was not shown: %s", error)
                 self.shown_html = ""
-            has_drafts = self.get_draft and self.due_at < inf
             with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS if has_drafts else TYPING_SECONDS):
-                    await self.wake_up.wait()
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self.is_over.wait()
 
     async def _show_if_due(self) -> None:
         now, to = self.clock(), self.to
-        if self.get_draft and now >= self.due_at:
+        if now >= self.due_at:
             # Only the first message of a long answer is shown as a draft.
-            html = next(iter(split_messages(self.get_draft())), "") or self.shown_html
+            html = next(iter(split_messages(self.draft.text())), "") or self.shown_html
             is_expiring = not to.is_group and now - self.shown_at >= REFRESH_SECONDS
             if html and (html != self.shown_html or is_expiring):
                 # Reset on success only: a failed draft may have arrived, or be unsupported.
@@ -148,7 +141,7 @@ class _ShownProgress:
         to, turn = self.to, self.turn
         # If another process has taken over the turn, the placeholder may be its final answer.
         if not await turn.hold.is_current():
-            self.is_over = True
+            self.is_over.set()
             return
         if turn.placeholder_id is None:
             await self._send_placeholder()

@@ -26,8 +26,6 @@ class Limit(NamedTuple):
     seconds: float
 
 
-Limits = tuple[Limit, ...]
-
 PER_CHAT: Final = (Limit(3, 3),)
 """About one message a second on average; up to three parts of an answer are sent at once."""
 PER_GROUP: Final = (*PER_CHAT, Limit(20, 60))
@@ -44,7 +42,7 @@ CLOCK_TOLERANCE: Final = 1e-6
 class _Window:
     """The times of the last messages to one chat, or to all chats, and their limits."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: tuple[Limit, ...]) -> None:
         self.limits = limits
         self.queue = asyncio.Lock()
         """Held by the message that is sent next."""
@@ -73,9 +71,9 @@ class RateLimit(BaseRateLimiter[Priority]):
 
     def __init__(
         self,
-        per_chat: Limits = PER_CHAT,
-        per_group: Limits = PER_GROUP,
-        overall: Limits = OVERALL,
+        per_chat: tuple[Limit, ...] = PER_CHAT,
+        per_group: tuple[Limit, ...] = PER_GROUP,
+        overall: tuple[Limit, ...] = OVERALL,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,

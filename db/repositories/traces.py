@@ -19,7 +19,7 @@ from sqlalchemy import Row, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
-from agent.engine.run import Level
+from agent.engine.run import SpanLevel
 from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, TraceRecord
 from db.engine import Sessions, SqlRepository
@@ -42,7 +42,7 @@ MAX_QUESTION_CHARS: Final = 200  # in lists of traces
 
 _RECORD: Final = TypeAdapter(TraceRecord)
 
-FAILING_FIRST: Final[dict[Level, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2}
+FAILING_FIRST: Final[dict[SpanLevel, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2}
 
 
 @dataclass(frozen=True, slots=True)

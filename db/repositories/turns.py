@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import aliased
 
-from agent.engine.run import Spent
+from agent.engine.run import BilledUsage
 from db.engine import Sessions, SqlRepository
 from db.models import MessageRow, OutboxRow, TurnRow, UpdateRow
 
@@ -48,14 +48,14 @@ class TurnRepository(SqlRepository):
         newest = select(TurnRow).where(where).order_by(TurnRow.at.desc())
         return await self._first_value(newest.limit(1))
 
-    async def sum_usage(self, since: datetime, user_id: int | None = None) -> Spent:
+    async def sum_usage(self, since: datetime, user_id: int | None = None) -> BilledUsage:
         """Return the usage since a time, of one user or of all if `user_id` is None."""
         totals = select(func.sum(TurnRow.requests), func.sum(TurnRow.cost_usd))
         totals = totals.where(TurnRow.at >= since)
         if user_id is not None:
             totals = totals.where(TurnRow.user_id == user_id)
         [(requests, cost)] = await self._rows(totals)
-        return Spent(requests=int(requests or 0), cost_usd=float(cost or 0))
+        return BilledUsage(requests=int(requests or 0), cost_usd=float(cost or 0))
 
     async def list_by_day(self, since: datetime) -> dict[date, list[TurnRow]]:
         """Return the turns by UTC day, for every day from the day of `since` to today."""

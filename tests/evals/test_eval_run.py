@@ -12,7 +12,7 @@ import pytest
 
 from agent.engine import run as engine
 from agent.engine.run import Limits
-from agent.evals.dataset import Conversation, parse_conversation
+from agent.evals.dataset import EvalCase, parse_conversation
 from agent.evals.run import Result, Variant, evaluate
 from agent.sommelier.service import Sommelier
 from agent.sommelier.wine import Wine
@@ -38,7 +38,7 @@ def recommending(*wines: Any, intro: str = "For your lamb I would open this.") -
     return answer_json(answer)
 
 
-def lamb(*messages: str, language: str = "en", id: str = "lamb", **expect: Any) -> Conversation:
+def lamb(*messages: str, language: str = "en", id: str = "lamb", **expect: Any) -> EvalCase:
     """Return a case that asks for a red for lamb under 25 euros, with changes by a test."""
     expected = {"types": ["recommendation"], "max_price": 25, "styles": ["red"], "foods": ["lamb"]}
     expected |= {"min_wines": 1, "max_wines": 3, "must_not_contain": ["L-A-M-B"]}
@@ -46,7 +46,7 @@ def lamb(*messages: str, language: str = "en", id: str = "lamb", **expect: Any) 
     return parse_conversation(value | {"expect": expected | expect}, "here")
 
 
-async def run(server: ModelServer, conversation: Conversation) -> Result:
+async def run(server: ModelServer, conversation: EvalCase) -> Result:
     model = service(server)
     turn = engine.Run([model], limits=Limits(seconds=10))
     variant = Variant("gpt-4o", Sommelier(catalogue=FakeCatalogue()), FakeCatalogue(), turn)

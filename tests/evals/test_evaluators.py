@@ -8,8 +8,8 @@ import pytest
 
 from agent.evals.dataset import (
     STARTER_CONVERSATIONS,
-    Conversation,
     DatasetError,
+    EvalCase,
     parse_conversation,
     read_conversations,
 )
@@ -35,7 +35,7 @@ OAKED = SANCERRE.model_copy(
 )
 
 
-def conversation(language: str | None = "en", **expect: Any) -> Conversation:
+def conversation(language: str | None = "en", **expect: Any) -> EvalCase:
     value = {"id": "x", "messages": ["A wine?"], "language": language, "expect": expect}
     return parse_conversation(value, "here")
 

@@ -1,7 +1,7 @@
 """What a model server can do wrong, and what must come of it: one row, one test.
 
 Every row asserts the exact number of requests (its steps), the outcome and the errors, that the
-ledger equals what the server counted, and that OpenAI would accept each history sent.
+usage equals what the server counted, and that OpenAI would accept each history sent.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import pytest
 
-from agent.engine.errors import Outcome
+from agent.engine.errors import ResponseOutcome
 from agent.engine.messages import LLMRequest
-from agent.engine.run import Ledger, Limits
+from agent.engine.run import Limits, Usage
 from tests.doubles.model_server import (
     ModelServer,
     Script,
@@ -101,7 +101,7 @@ FED_BACK: Final[Mapping[str, tuple[Step, str]]] = {
 
 AZURE = {"message": "content management policy", "code": "content_filter"}
 
-DECLINED: Final[Mapping[str, tuple[Step, Outcome]]] = {
+DECLINED: Final[Mapping[str, tuple[Step, ResponseOutcome]]] = {
     "refusal": (refusal("No."), "refusal"),
     "content filter of Azure": (error(400, {"error": AZURE}), "content_filter"),
 }
@@ -160,7 +160,7 @@ class Fault:
 
     name: str
     script: Sequence[Script]
-    outcome: Outcome = "answered"
+    outcome: ResponseOutcome = "answered"
     error_types: tuple[str, ...] = ()
     limits: Limits = Limits(seconds=20)  # noqa: RUF009
 
@@ -199,14 +199,14 @@ async def test_fault(fault: Fault, model_server: ModelServer) -> None:
     assert (response.outcome, response.error_types) == (fault.outcome, fault.error_types)
     assert len(model_server.requests) == len(fault.script)
     assert named(response) == ([CHINON.id] if fault.outcome == "answered" else [])
-    assert_ledger(response.ledger, model_server)
+    assert_usage(response.usage, model_server)
 
 
-def assert_ledger(ledger: Ledger, server: ModelServer) -> None:
-    assert ledger.requests == len(server.requests)
-    assert ledger.usage.prompt_tokens == server.usage.prompt
-    assert ledger.usage.completion_tokens == server.usage.completion
-    assert ledger.usage.cached_tokens == server.usage.cached
+def assert_usage(usage: Usage, server: ModelServer) -> None:
+    assert usage.requests == len(server.requests)
+    assert usage.tokens.prompt_tokens == server.usage.prompt
+    assert usage.tokens.completion_tokens == server.usage.completion
+    assert usage.tokens.cached_tokens == server.usage.cached
 
 
 async def test_values_are_never_altered_by_repair(model_server: ModelServer) -> None:
@@ -291,20 +291,20 @@ async def test_a_passed_deadline_ends_the_turn(model_server: ModelServer) -> Non
     model_server.script(search(), hang(60))
     response = await turn(service(model_server), limits=Limits(seconds=2))
     assert (response.outcome, response.text) == ("deadline", "")
-    assert response.ledger.requests == 2
-    assert response.ledger.usage.prompt_tokens == model_server.usage.prompt > 0
+    assert response.usage.requests == 2
+    assert response.usage.tokens.prompt_tokens == model_server.usage.prompt > 0
 
 
 async def test_a_cancelled_turn_stops_and_its_ledger_is_complete(model_server: ModelServer) -> None:
     model_server.script(search(), hang(60))
-    ledger = Ledger()
-    task = asyncio.create_task(turn(service(model_server), ledger=ledger))
+    usage = Usage()
+    task = asyncio.create_task(turn(service(model_server), usage=usage))
     while len(model_server.requests) < 2:  # noqa: ASYNC110 - a server in another thread
         await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert_ledger(ledger, model_server)
+    assert_usage(usage, model_server)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ async def test_a_used_up_limit_ends_the_turn(limits: Limits, model_server: Model
     response = await turn(service(model_server), limits=limits)
     assert (response.outcome, response.text) == ("limit", "")
     assert len(model_server.requests) <= 2
-    assert_ledger(response.ledger, model_server)
+    assert_usage(response.usage, model_server)
 
 
 async def test_a_call_that_is_cut_off_is_not_run_and_gets_room(model_server: ModelServer) -> None:

@@ -84,4 +84,4 @@ async def test_signatures_of_calls_go_back_call_by_call(model_server: ModelServe
 async def test_another_model_is_sent_nothing_of_it(first: Step, model_server: ModelServer) -> None:
     model_server.script(first, error(401), *strictly(openai, search("c"), valid()))
     response = await turn(service(model_server), service(model_server))
-    assert (response.outcome, response.ledger.requests) == ("answered", 4)
+    assert (response.outcome, response.usage.requests) == ("answered", 4)

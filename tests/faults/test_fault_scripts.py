@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.engine.run import Limits
+from agent.engine.wire import Dialect
 from tests.doubles.model_server import ModelServer, Step, answer, call, error, tool_calls
 from tests.fakes import CHINON
 from tests.faults.test_conformance import CALLED, DECLINED, FED_BACK, REPAIRED, TRANSIENT
@@ -52,15 +53,17 @@ async def test_any_script_of_faults_ends_in_a_counted_and_well_formed_turn(
     script: list[Step], default: Step, mode: Any, limits: Limits, message: str
 ) -> None:
     with ModelServer(*script, default=default) as server:
-        models = [service(server, mode=mode, model=name) for name in ("gpt-4o", "gpt-4o-mini")]
+        dialect = Dialect.of_openai(mode)
+        names = ("gpt-4o", "gpt-4o-mini")
+        models = [service(server, dialect=dialect, model=name) for name in names]
         response = await turn(*models, message=message, limits=limits)
         server.verify()
         counted = server.usage
-    spent = response.ledger
-    assert spent.requests == len(server.requests) <= limits.requests
-    assert spent.usage.prompt_tokens == counted.prompt
-    assert spent.usage.completion_tokens == counted.completion
-    assert spent.tool_calls <= limits.tool_calls
+    usage = response.usage
+    assert usage.requests == len(server.requests) <= limits.requests
+    assert usage.tokens.prompt_tokens == counted.prompt
+    assert usage.tokens.completion_tokens == counted.completion
+    assert usage.tool_calls <= limits.tool_calls
     assert response.has_text == (response.outcome in {"answered", "salvaged"})
     assert set(named(response)) <= {CHINON.id}
     response.text.encode()

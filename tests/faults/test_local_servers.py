@@ -4,6 +4,7 @@ import pytest
 
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Limits, Run
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -11,12 +12,11 @@ from agent.sommelier.wine_tools import wine_tools
 from tests.doubles.local_model import SERVERS
 from tests.doubles.model_server import ModelServer, answer, answer_json
 from tests.fakes import CHINON, FakeCatalogue
-from tests.faults.turns import INFORMATIONAL, QUESTION, SEARCH
+from tests.faults.turns import INFORMATIONAL, QUESTION, SEARCH, named
 
 
 async def asked(llm: LLMService, *, streamed: bool = False) -> AgenticResponse[SommelierResponse]:
-    show = (lambda draft: None) if streamed else None
-    run = Run([llm], limits=Limits(seconds=10), show_draft=show)
+    run = Run([llm], limits=Limits(seconds=10), draft=CurrentDraft() if streamed else None)
     tools = wine_tools(FakeCatalogue())
     return await generate_agentic_response(QUESTION, run=run, contract=SOMMELIER, tools=tools)
 
@@ -31,7 +31,7 @@ async def test_ten_of_ten_turns_are_answered_with_a_wine_that_was_looked_up(
     turns = [await asked(llm, streamed=streamed) for _ in range(10)]
     await llm.close()
     assert [turn.outcome for turn in turns] == ["answered"] * 10
-    assert {turn.wine_ids for turn in turns} == {(CHINON.id,)}
+    assert [named(turn) for turn in turns] == [[CHINON.id]] * 10
     assert len(model_server.requests) <= 22
     both = {"tools", "response_format"}
     assert not [request for request in model_server.requests if both <= request.json.keys()]

@@ -1,8 +1,7 @@
-"""Answers that are streamed: the same response, ledger and retries, and drafts on the way."""
+"""Answers that are streamed: the same response, usage and retries, and drafts on the way."""
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from agent.engine.contract import Evidence
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.parsing import parse_draft, parse_unfinished
+from agent.engine.parsing import CurrentDraft, parse_draft, parse_unfinished
 from agent.engine.run import Limits, Run, Stop
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -32,21 +31,18 @@ from tests.doubles.server import eventually
 from tests.fakes import CHINON, FakeCatalogue
 from tests.faults.turns import INVENTED, QUESTION, VALID, search, service, valid
 
-Draft = Callable[[], str]
-
 
 async def streamed(
     server: ModelServer,
     *,
-    shown: list[Draft] | None = None,
+    draft: CurrentDraft | None = None,
     stop: Stop | None = None,
     llm: LLMService | None = None,
 ) -> AgenticResponse[SommelierResponse]:
     model = llm or service(server)
-    drafts = [] if shown is None else shown
     run = Run(
         [model],
-        show_draft=drafts.append,
+        draft=draft or CurrentDraft(),
         stop=stop or Stop(),
         limits=Limits(seconds=10),
     )
@@ -56,7 +52,6 @@ async def streamed(
             run=run,
             contract=SOMMELIER,
             tools=wine_tools(FakeCatalogue()),
-            progress=lambda tool: f"calling {tool.name if tool else None}",
         )
     finally:
         if llm is None:
@@ -84,12 +79,12 @@ async def test_a_streamed_turn_is_the_turn_that_comes_whole(name: str) -> None:
         with ModelServer(*SCRIPTS[name], streaming=streaming) as server:
             response = await streamed(server)
         assert all(request.json["stream"] for request in server.requests)
-        assert response.ledger.requests == len(server.requests)
-        assert response.ledger.usage.prompt_tokens == server.usage.prompt
-        assert response.ledger.usage.completion_tokens == server.usage.completion
+        assert response.usage.requests == len(server.requests)
+        assert response.usage.tokens.prompt_tokens == server.usage.prompt
+        assert response.usage.tokens.completion_tokens == server.usage.completion
         asked = [request.json["messages"] for request in server.requests]
         told = response.text, response.outcome, response.error_types, response.messages
-        came.append((*told, response.ledger.cost_usd, asked))
+        came.append((*told, response.usage.cost_usd, asked))
     assert came[0] == came[1]
 
 
@@ -110,16 +105,16 @@ async def test_a_stop_ends_the_request_and_keeps_what_was_grounded(
 ) -> None:
     long = VALID | {"closing": "It is fresh. " * 400}
     model_server.script(search(), paced(answer_json(long), 400))
-    stop, shown, llm = Stop(), list[Draft](), service(model_server)
-    turn = asyncio.create_task(streamed(model_server, shown=shown, stop=stop, llm=llm))
-    await eventually(lambda: bool(shown) and "fresh" in shown[-1]())
+    stop, draft, llm = Stop(), CurrentDraft(), service(model_server)
+    turn = asyncio.create_task(streamed(model_server, draft=draft, stop=stop, llm=llm))
+    await eventually(lambda: "fresh" in draft.text())
     stop.request()
     response = await turn
     assert response.outcome == "stopped"
     assert CHINON.label in response.text
     assert "It is fresh." in response.text
-    assert response.ledger.requests == 2
-    assert response.ledger.usage.completion_tokens > model_server.usage.completion
+    assert response.usage.requests == 2
+    assert response.usage.tokens.completion_tokens > model_server.usage.completion
     model_server.script(*[search(), valid()] * 20)
     for _ in range(20):
         assert (await streamed(model_server, llm=llm)).has_text

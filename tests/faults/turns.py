@@ -7,8 +7,9 @@ from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import Message
-from agent.engine.run import NO_SPAN, Ledger, Limits, Run, Span
+from agent.engine.run import NO_SPAN, Limits, Run, Span, Usage
 from agent.engine.tools import Tool
+from agent.engine.wire import Dialect
 from agent.fallback.answering import Fallback
 from agent.prompts import built_in_prompts, render
 from agent.sommelier.answer import SOMMELIER, to_history, wine_ids
@@ -50,7 +51,7 @@ def valid() -> Step:
 def service(server: ModelServer, **settings: Any) -> LLMService:
     """The real client, pointed at the scripted server, which behaves as OpenAI's."""
     defaults: dict[str, Any] = {"model": "gpt-4o", "api_key": "test", "base_url": server.base_url}
-    defaults["is_openai"] = True
+    defaults["dialect"] = Dialect.of_openai()
     return LLMService(**(defaults | settings))
 
 
@@ -64,7 +65,7 @@ async def turn(
     catalogue: FakeCatalogue | None = None,
     history: Sequence[Message] = (),
     limits: Limits | None = None,
-    ledger: Ledger | None = None,
+    usage: Usage | None = None,
     span: Span = NO_SPAN,
 ) -> AgenticResponse[SommelierResponse]:
     try:
@@ -79,7 +80,7 @@ async def turn(
                 ),
                 history=history,
                 limits=limits or Limits(seconds=10),
-                ledger=ledger or Ledger(),
+                usage=usage or Usage(),
                 span=span,
             ),
             contract=SOMMELIER,

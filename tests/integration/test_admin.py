@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from agent.engine.llm import LLMService
-from agent.engine.run import Run, Spent
+from agent.engine.run import BilledUsage, Run
 from agent.i18n import translate
 from agent.sommelier.service import Sommelier
 from bot.budgets import Budgets
@@ -76,7 +76,7 @@ class AdminBot:
             **further,
         )
 
-    async def store_turn(self, number: int, spent: Spent, user_id: int = CHAT) -> None:
+    async def store_turn(self, number: int, spent: BilledUsage, user_id: int = CHAT) -> None:
         """Store a turn of a user at the current time."""
         await store_turn(
             self.sessions,
@@ -198,7 +198,7 @@ async def test_with_a_used_up_budget_rules_answer_until_the_next_day(
     bot_api: BotApi, model_server: ModelServer, admin_bot: AdminBot
 ) -> None:
     model_server.script(search(), valid())
-    await admin_bot.store_turn(1, Spent(requests=3))
+    await admin_bot.store_turn(1, BilledUsage(requests=3))
     tracer = RecordingTracer()
     async with open_model(model_server) as model:
         budgets = admin_bot.budgets(3)
@@ -248,11 +248,11 @@ async def test_admins_and_unreadable_budgets_have_no_limits(
     bot_api: BotApi, model_server: ModelServer, admin_bot: AdminBot
 ) -> None:
     class BrokenRepository(TurnRepository):
-        async def sum_usage(self, since: datetime, user_id: int | None = None) -> Spent:
+        async def sum_usage(self, since: datetime, user_id: int | None = None) -> BilledUsage:
             raise OSError("the disk is gone")
 
     model_server.script(search(), valid(), search(), valid())
-    await admin_bot.store_turn(1, Spent(requests=3), ADMIN)
+    await admin_bot.store_turn(1, BilledUsage(requests=3), ADMIN)
     async with open_model(model_server) as model:
         budgets = admin_bot.budgets(3)
         async with admin_bot.open(bot_api, model, budgets=budgets):
@@ -268,8 +268,8 @@ async def test_admins_and_unreadable_budgets_have_no_limits(
 
 
 async def test_stats_are_a_table(bot_api: BotApi, admin_bot: AdminBot) -> None:
-    await admin_bot.store_turn(1, Spent(3, 1200, 0.25))
-    await admin_bot.store_turn(2, Spent(2, 800, 0.25), BEA)
+    await admin_bot.store_turn(1, BilledUsage(3, 1200, 0.25))
+    await admin_bot.store_turn(2, BilledUsage(2, 800, 0.25), BEA)
     async with admin_bot.open(bot_api):
         bot_api.say("/stats", ADMIN)
         await bot_api.wait_for_message(1, ADMIN)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from agent.tracing.records import TraceRecord
-from agent.turn import Outcome, Reply, StoredMessage, record_turn
+from agent.turn import Reply, StoredMessage, TurnOutcome, record_turn
 from bot.http.admin_page import AdminPage
 from bot.tracing import masking_of, trace_link
 from config import Settings, load_settings
@@ -22,7 +22,7 @@ TOKEN = "a-token-of-the-admin-0123456789"
 ADMIN = ("anybody", TOKEN)
 SCRIPT = "<script>alert(1)</script>"
 CELL = re.compile("<td>(.*?)</td>")
-TURNS: tuple[tuple[Outcome, str], ...] = (
+TURNS: tuple[tuple[TurnOutcome, str], ...] = (
     ("answered", "a red for lamb, under 25 euros"),
     ("answered", f"what does sur lie mean? {SCRIPT}"),
     ("fallback", "something dry and sparkling for oysters"),

@@ -14,7 +14,8 @@ from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.messages import LLMResponse
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Limits, Run
-from agent.engine.tools import ToolOutput
+from agent.engine.tools import ToolOutput, tool
+from agent.engine.wire import Dialect
 from agent.language import truncate_at_boundary
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
@@ -84,7 +85,7 @@ async def test_r003_3_and_4_a_valid_answer_and_a_refusal_cost_no_retry(
     model_server.script(search(), valid(), refusal("I cannot help with that."))
     answered, refused = [await turn(service(model_server)) for _ in range(2)]
     assert_answered(answered)
-    assert (answered.retry_count, answered.wine_ids) == (0, (CHINON.id,))
+    assert (answered.retry_count, named(answered)) == (0, [CHINON.id])
     assert (refused.text, refused.outcome) == ("", "refusal")
     assert len(model_server.requests) == 3
 
@@ -134,9 +135,9 @@ async def test_r001_a_retry_keeps_the_tool_results_and_runs_no_tool_again(
 
 
 def test_r004_a_result_has_a_text_ids_and_an_error() -> None:
-    assert ParseResult("Hello", ["w1"]).is_valid
-    assert not ParseResult("  ").is_valid
-    assert not ParseResult("Hello", [], "broken").is_valid
+    assert ParseResult("Hello", ["w1"]).ok
+    assert not ParseResult("  ").ok
+    assert not ParseResult("Hello", [], "broken").ok
     assert agent.ParseResult is ParseResult
 
 
@@ -193,7 +194,7 @@ async def test_the_valid_part_of_an_answer_is_salvaged(model_server: ModelServer
 async def test_tools_history_and_format_are_sent(mode: Any, model_server: ModelServer) -> None:
     model_server.strict = True
     model_server.script(search(), answer("no"), valid(), answer_json(INFORMATIONAL))
-    llm = service(model_server, mode=mode)
+    llm = service(model_server, dialect=Dialect.of_openai(mode))
     first = await turn(llm)
     roles = [message["role"] for message in first.messages]
     assert roles == ["user", "assistant", "tool", "assistant"]
@@ -233,7 +234,7 @@ async def test_a_model_of_ones_own_that_breaks_makes_way_for_the_next(
     response = await generate_agentic_response("Hi", run=run, contract=contract)
     alone = await generate_agentic_response("Hi", run=Run([Broken()]), contract=contract)
     await second.close()
-    assert (response.text, run.ledger.requests) == ("Hello", 2)
+    assert (response.text, run.usage.requests) == ("Hello", 2)
     assert (alone.outcome, alone.error) == ("model_error", "the model failed (RuntimeError)")
     assert "secret" not in caplog.text
 
@@ -249,7 +250,7 @@ async def test_effects_come_in_order_equal_ones_once_and_ground_nothing(
     model_server.script(*calls, refusal("No."))
     llm = service(model_server)
     response = await generate_agentic_response(
-        "Note it", run=Run([llm]), contract=OutputContract(str), tools=[note]
+        "Note it", run=Run([llm]), contract=OutputContract(str), tools=[tool(note)]
     )
     await llm.close()
     assert (response.outcome, response.sources) == ("refusal", {})

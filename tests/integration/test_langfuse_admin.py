@@ -13,8 +13,10 @@ from agent.documents.passages import retrieve
 from agent.engine.errors import ToolError
 from agent.engine.llm import LLMService
 from agent.engine.messages import ToolCall
+from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Limits, Run
 from agent.engine.tools import Toolbox
+from agent.engine.wire import Dialect
 from agent.places.find import find_places, find_places_tool
 from agent.sommelier.service import Sommelier
 from agent.tracing.masking import Masking
@@ -59,7 +61,8 @@ async def ask(
     """Answer one message; return the trace of the turn and its run."""
     server.script(*steps)
     known: dict[str, Any] = {"api_key": "test", "base_url": server.base_url}
-    made = [LLMService(model=name, is_openai=True, **known) for name in models]
+    known["dialect"] = Dialect.of_openai()
+    made = [LLMService(model=name, **known) for name in models]
     trace = TraceRecord("", "5e55", "0f0f")
     sommelier = Sommelier(catalogue=FakeCatalogue())
     with trace.open_root(message) as root:
@@ -86,17 +89,17 @@ KINDS_OF_TURNS: list[Sequence[Script]] = [
 ]
 
 
-async def test_thirty_turns_with_failures_cost_what_the_ledgers_say(
+async def test_thirty_turns_with_failures_cost_what_the_usage_says(
     model_server: ModelServer, otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
-    ledgers = 0.0
+    cost = 0.0
     for number in range(30):
         steps = KINDS_OF_TURNS[number % len(KINDS_OF_TURNS)]
         trace, run = await ask(model_server, *steps, models=("gpt-4o", "gpt-4o-mini"))
         assert await deliver(otlp_receiver, sessions, trace) == []
-        ledgers += run.ledger.cost_usd
-    assert ledgers > 0.01
-    assert otlp_receiver.total_cost == pytest.approx(ledgers, abs=0.0001)
+        cost += run.usage.cost_usd
+    assert cost > 0.01
+    assert otlp_receiver.total_cost == pytest.approx(cost, abs=0.0001)
     failed = [span for span in generations(otlp_receiver) if span.level == "ERROR"]
     assert len(failed) > 10
     assert {(span.usage["input"], span.total_cost) for span in failed} == {(0, 0.0)}
@@ -145,7 +148,7 @@ async def test_a_model_without_a_known_price_has_the_admins_price(
     await deliver(otlp_receiver, sessions, trace)
     (generation,) = generations(otlp_receiver)
     assert generation.cost is None
-    assert (generation.total_cost, run.ledger.cost_usd) == (10 * 1.0 + 5 * 2.0, 0)
+    assert (generation.total_cost, run.usage.cost_usd) == (10 * 1.0 + 5 * 2.0, 0)
 
 
 async def test_cached_and_reasoning_tokens_have_a_price_of_their_own(
@@ -163,7 +166,7 @@ async def test_cached_and_reasoning_tokens_have_a_price_of_their_own(
     }
     assert final.cost["input_cached_tokens"] == pytest.approx(600 * 1.25 / 1e6)
     assert final.cost["output_reasoning_tokens"] == pytest.approx(80 * 10 / 1e6)
-    assert otlp_receiver.total_cost == pytest.approx(run.ledger.cost_usd)
+    assert otlp_receiver.total_cost == pytest.approx(run.usage.cost_usd)
     assert (plan.metadata["finish_reason"], final.metadata["finish_reason"]) == (
         *("tool_calls", "stop"),
     )
@@ -177,12 +180,12 @@ async def test_an_answer_that_was_stopped_is_no_error_and_keeps_what_was_written
     model_server: ModelServer, otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
     long = answer_json(VALID | {"closing": "It is fresh. " * 400})
-    drafts: list[Any] = []
+    draft = CurrentDraft()
     run = Run(limits=Limits())
     turn = asyncio.create_task(
-        ask(model_server, search(), paced(long, 400), show_draft=drafts.append, stop=run.stop)
+        ask(model_server, search(), paced(long, 400), draft=draft, stop=run.stop)
     )
-    await eventually(lambda: bool(drafts) and "fresh" in drafts[-1](), otherwise=lambda: "none")
+    await eventually(lambda: "fresh" in draft.text(), otherwise=lambda: "none")
     run.stop.request()
     trace, turn_run = await turn
     await deliver(otlp_receiver, sessions, trace)
@@ -191,7 +194,7 @@ async def test_an_answer_that_was_stopped_is_no_error_and_keeps_what_was_written
     assert "It is fresh." in str(stopped.output)
     assert "langfuse.observation.completion_start_time" in stopped.attributes
     assert otlp_receiver.span("turn").metadata["outcome"] == "stopped"
-    assert otlp_receiver.total_cost == pytest.approx(turn_run.ledger.cost_usd)
+    assert otlp_receiver.total_cost == pytest.approx(turn_run.usage.cost_usd)
 
 
 class SearchThatIsDown:

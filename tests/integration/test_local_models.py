@@ -146,7 +146,7 @@ async def test_a_conversation_that_is_too_long_is_shortened_and_answered(
     run = Run([llm], history=conversation(8))
     response = await generate_agentic_response("And now?", run=run, contract=OutputContract(str))
     assert response.text == "Fine."
-    assert response.ledger.requests == len(model_server.requests) == 2
+    assert response.usage.requests == len(model_server.requests) == 2
     sent = model_server.requests[-1].json["messages"]
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
     assert sent[-1]["content"] == "And now?"

@@ -19,6 +19,7 @@ from agent.engine.contract import OutputContract
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import ResponseMode
 from agent.engine.run import Limits, Run
+from agent.engine.wire import Dialect
 from agent.turn import Deps
 from tests.doubles.model_server import (
     ModelServer,
@@ -62,7 +63,7 @@ async def find(
     mode: ResponseMode = "json_object",
 ) -> Quotes:
     server.script(*steps)
-    async with open_model(server, mode=mode) as model:
+    async with open_model(server, dialect=Dialect.of_openai(mode)) as model:
         return await find_quotes(
             QUERY, run=Run([model], limits=FAST), documents=library or FakeLibrary()
         )
@@ -223,7 +224,7 @@ async def test_the_same_query_over_the_same_sources_and_models_is_answered_for_1
     assert await is_asked()
 
 
-async def test_as_a_tool_its_requests_count_in_the_ledger_and_trace_of_the_turn(
+async def test_as_a_tool_its_requests_count_in_the_usage_and_trace_of_the_turn(
     model_server: ModelServer,
 ) -> None:
     model_server.script(tool_call("quote_documents", {"query": "lees?"}), NONE, answer("Yeast."))
@@ -233,6 +234,6 @@ async def test_as_a_tool_its_requests_count_in_the_ledger_and_trace_of_the_turn(
         tools = [quote_documents_tool(FakeLibrary())]
         response = await generate_agentic_response("?", run=run, contract=contract, tools=tools)
     assert response.text == "Yeast."
-    assert run.ledger.requests == len(model_server.requests) == 3
+    assert run.usage.requests == len(model_server.requests) == 3
     (tool,) = [child for child in children(root) if child.kind == "tool"]
     assert names(tool) == ["retrieve.documents", "llm.answer", "guard.output"]

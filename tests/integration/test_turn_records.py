@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import func, select
 
-from agent.engine.run import Spent
+from agent.engine.run import BilledUsage
 from db.changes.chats import SetAccess, SetReachable
 from db.changes.ratings import RateTurn
 from db.engine import Sessions
@@ -50,10 +50,12 @@ async def test_usage_is_summed_by_user_and_overall_since_a_time(
     await store_turn(sessions, turn(1, at=NOON - timedelta(days=1)))
     await store_turn(sessions, turn(2, at=NOON, requests=2, cost_usd=0.5))
     await store_turn(sessions, turn(3, user_id=BOB, requests=1, cost_usd=0.25))
-    assert await turns.sum_usage(NOON) == Spent(requests=3, cost_usd=0.75)
-    assert await turns.sum_usage(NOON, ADA) == Spent(requests=2, cost_usd=0.5)
-    assert await turns.sum_usage(NOON, 7) == Spent()
-    assert await turns.sum_usage(NOON - timedelta(days=2), ADA) == Spent(requests=5, cost_usd=0.625)
+    assert await turns.sum_usage(NOON) == BilledUsage(requests=3, cost_usd=0.75)
+    assert await turns.sum_usage(NOON, ADA) == BilledUsage(requests=2, cost_usd=0.5)
+    assert await turns.sum_usage(NOON, 7) == BilledUsage()
+    assert await turns.sum_usage(NOON - timedelta(days=2), ADA) == BilledUsage(
+        requests=5, cost_usd=0.625
+    )
 
 
 async def test_days_without_turns_are_listed_too(turns: TurnRepository, sessions: Sessions) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, event, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.engine.run import Ledger
+from agent.engine.run import Usage
 from agent.retrying import Backoff
 from agent.turn import StoredMessage
 from bot.app import App, run_app
@@ -517,8 +517,8 @@ async def test_corrections_are_taken_into_a_turn_before_it_answers(world: World)
 
     async def handle(payload: Payload, turn: Turn) -> None:
         state = turn
-        spent.append(state.spent_before.requests)
-        state.ledger = Ledger(spent_before=state.spent_before, answered_requests=1)
+        spent.append(state.billed_before.requests)
+        state.usage = Usage(billed_before=state.billed_before, answered_requests=1)
         asked.append(words(payload))
         await may_answer.wait()
         say(turn, words(payload))

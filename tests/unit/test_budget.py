@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.engine.run import NOTHING_SPENT, Limits
+from agent.engine.run import NOTHING_BILLED, Limits
 from agent.i18n import translate
 from bot.budgets import UNLIMITED, Budgets, RemainingBudget
 from db.repositories.turns import TurnRepository
@@ -48,5 +48,5 @@ def test_the_note_says_what_is_used_up_and_when_it_resets(
     budget: RemainingBudget, lacked_budget: bool, note: str
 ) -> None:
     budgets = Budgets(turns=cast("TurnRepository", None), now=lambda: EVENING)
-    notes = budgets.build_notes(budget, NOTHING_SPENT, lacked_budget=lacked_budget)
+    notes = budgets.build_notes(budget, NOTHING_BILLED, lacked_budget=lacked_budget)
     assert notes == ((f"{note} {RESETS}",) if note else ())

@@ -66,10 +66,12 @@ def show_progress_for(
         bot = FakeBot(loop, errors or {})
         progress = Progress(cast("AnyBot", bot))
         turn = Turn(id=1, to=to, hold=bot)
-        async with show_progress(progress, turn, to) as show:
+        end = loop.time() + seconds
+        async with show_progress(progress, turn, to) as shown:
             await asyncio.sleep(0.5)
-            show(lambda: draft(loop.time()))
-            await asyncio.sleep(seconds - 0.5)
+            while loop.time() < end:
+                shown.show(draft(loop.time()))
+                await asyncio.sleep(0.1)
         return bot
 
     return in_virtual_time(run)
@@ -116,8 +118,8 @@ def test_a_draft_of_a_lost_turn_edited_the_final_answer_of_another_process() -> 
     async def run(loop: VirtualTimeLoop) -> FakeBot:
         bot = FakeBot(loop, {})
         turn = Turn(id=1, to=GROUP, placeholder_id=99, hold=Lost())
-        async with show_progress(Progress(cast("AnyBot", bot)), turn, GROUP) as show:
-            show(lambda: "a draft")
+        async with show_progress(Progress(cast("AnyBot", bot)), turn, GROUP) as draft:
+            draft.show("a draft")
             await asyncio.sleep(9)
         return bot
 

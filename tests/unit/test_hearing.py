@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from agent.engine.run import Ledger, Limits, Run
+from agent.engine.run import Limits, Run, Usage
 from agent.senses.sent_files import UnusableFile
 from agent.senses.speech import AudioServer, transcribe_voice
 from tests.doubles.model_server import ModelServer, hang
@@ -28,7 +28,7 @@ async def missing() -> bytes:
 async def test_without_a_remaining_budget_nothing_is_transcribed(
     server: AudioServer, model_server: ModelServer
 ) -> None:
-    for run in (Run(ledger=Ledger(cost_usd=1)), Run(limits=Limits(requests=0))):
+    for run in (Run(usage=Usage(cost_usd=1)), Run(limits=Limits(requests=0))):
         transcript = await transcribe_voice(recording, 30, run=run, server=server)
         assert (transcript.error_type, model_server.recordings) == ("budget", [])
 
@@ -38,7 +38,7 @@ async def test_a_failed_download_costs_nothing_and_a_time_out_one_request(
 ) -> None:
     run = Run()
     transcript = await transcribe_voice(missing, 3, run=run, server=server)
-    assert (transcript.error_type, run.ledger.requests) == ("not_fetched", 0)
+    assert (transcript.error_type, run.usage.requests) == ("not_fetched", 0)
     model_server.hear(hang(30), hang(30))
     transcript = await transcribe_voice(recording, 3, run=run, server=server)
-    assert (transcript.error_type, run.ledger.requests) == ("ModelUnavailable", 1)
+    assert (transcript.error_type, run.usage.requests) == ("ModelUnavailable", 1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.engine.messages import Usage
+from agent.engine.messages import TokenUsage
 from agent.tracing.masking import Masking
 from agent.tracing.records import TraceRecord
 
@@ -76,7 +76,7 @@ def trace() -> TraceRecord:
         root.child("tool.find_José", "tool")
         known = {"outcome": "answered", "reason": "José, 12:telegram", "calls": 2}
         root.update(output={"José": ["Hello José", 4111]}, metadata=known)
-        root.update(usage=Usage(100, 20, 10), level="WARNING")
+        root.update(usage=TokenUsage(100, 20, 10), level="WARNING")
         root.score("user_feedback", 0.0, "BOOLEAN", "ask José")
     made.tags = ("retried", "tool_error:find_José")
     return made
@@ -89,7 +89,7 @@ def test_a_masked_trace_keeps_its_shape_and_loses_what_is_personal() -> None:
     assert masked.root.metadata["reason"] == "[name], [secret]"
     assert (masked.spans[1].name, masked.tags[1]) == ("tool.find_[name]", "tool_error:find_[name]")
     assert (masked.names, masked.scores["user_feedback"].comment) == ((), "ask [name]")
-    assert (masked.root.usage, masked.root.level) == (Usage(100, 20, 10), "WARNING")
+    assert (masked.root.usage, masked.root.level) == (TokenUsage(100, 20, 10), "WARNING")
     full = Masking("full", SECRETS).trace(trace())
     assert full.root.input == "I am José, +49 151 23456789, key [secret]"
 

@@ -10,7 +10,7 @@ from mcp.types import CallToolResult, ImageContent, TextContent
 from agent.engine.contract import Evidence
 from agent.engine.messages import LLMRequest, ToolCall
 from agent.engine.run import Run
-from agent.engine.tools import Toolbox
+from agent.engine.tools import Toolbox, tool
 from agent.engine.wire import Dialect
 from agent.mcp import collect_evidence, format_result, read_servers
 
@@ -94,4 +94,4 @@ async def test_null_arguments_fall_back_to_their_defaults() -> None:
         return f"{city} {days}"
 
     called = ToolCall("1", "fair", '{"city": "Graz", "days": null}')
-    assert (await Toolbox([fair]).call(called, Run())).text == "Graz 3"
+    assert (await Toolbox([tool(fair)]).call(called, Run())).text == "Graz 3"

@@ -50,8 +50,8 @@ texts = (
 @given(texts)
 def test_any_text_gives_a_result_and_what_is_accepted_keeps_the_whole_contract(raw: str) -> None:
     result = parsed(raw, SOMMELIER, EVIDENCE, ["search_wines"])
-    assert result.is_valid == (result.error is None) == bool(result.text.strip())
-    if result.is_valid:
+    assert result.ok == (result.error is None) == bool(result.text.strip())
+    if result.ok:
         assert isinstance(result.answer, SommelierResponse)
         assert validate_semantic_content(result.answer) is None
         assert {wine.wine_id for wine in result.answer.wines} <= {CHINON.id}
@@ -122,6 +122,6 @@ class Note(BaseModel):
 )
 def test_what_is_nothing_but_an_artefact_is_no_answer(raw: str, kind: str) -> None:
     result = parsed(raw, OutputContract(Note), Evidence(), ["look"])
-    assert (result.error_type, result.is_valid) == (kind, False)
+    assert (result.error_type, result.ok) == (kind, False)
     told = '{"title": "How models write <tool_call>{...}</tool_call>"}'
-    assert parsed(told, OutputContract(Note), Evidence(), ["look"]).is_valid
+    assert parsed(told, OutputContract(Note), Evidence(), ["look"]).ok

@@ -6,12 +6,12 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.engine.messages import LLMResponse, Usage
+from agent.engine.messages import LLMResponse, TokenUsage
 from agent.engine.models import UNKNOWN, assume_price, find_price
 from agent.engine.run import Costs, Price
 from config import load_settings
 
-MILLION = Usage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
+MILLION = TokenUsage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
 
 
 def costs_of(response: LLMResponse, prices: Mapping[str, Price]) -> Costs:
@@ -30,7 +30,7 @@ def cost(
 def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
     setting = '{"house-model": {"prompt": 2, "cached": 1, "completion": 4}}'
     prices = load_settings(None, {"LLM_PRICES": setting}).llm_prices
-    usage = Usage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
+    usage = TokenUsage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
     costs = costs_of(LLMResponse(model="house-model-2026-01-01", usage=usage), prices)
     assert (costs["input"], costs["input_cached_tokens"], costs["output"]) == (1, 0.5, 2)
     assert cost("gpt-4o", prices) == cost("gpt-4o")
@@ -41,13 +41,13 @@ def test_a_model_costs_what_is_published_for_that_many_tokens() -> None:
     at_reseller = cost("anthropic/claude-opus-4.5", base_url="https://openrouter.ai/api/v1")
     behind_a_proxy = cost("anthropic/claude-opus-4-5", base_url="http://litellm:4000/v1")
     assert at_reseller == behind_a_proxy == 30
-    few = LLMResponse(model="gemini-2.5-pro", usage=Usage(100_000, 0))
-    many = LLMResponse(model="gemini-2.5-pro", usage=Usage(1_000_000, 0))
+    few = LLMResponse(model="gemini-2.5-pro", usage=TokenUsage(100_000, 0))
+    many = LLMResponse(model="gemini-2.5-pro", usage=TokenUsage(1_000_000, 0))
     assert sum(costs_of(many, {}).values()) > 10 * sum(costs_of(few, {}).values())
 
 
 def test_cached_and_reasoning_tokens_have_a_cost_of_their_own() -> None:
-    usage = Usage(1000, 100, cached_tokens=600, reasoning_tokens=80)
+    usage = TokenUsage(1000, 100, cached_tokens=600, reasoning_tokens=80)
     assert costs_of(LLMResponse(model="gpt-4o", usage=usage), {}) == {
         "input": pytest.approx(400 * 2.5 / 1e6),
         "input_cached_tokens": pytest.approx(600 * 1.25 / 1e6),

@@ -28,7 +28,7 @@ def test_what_is_no_tool_is_named() -> None:
 
 async def called(function: Any, arguments: str = "{}") -> tuple[str, str | None]:
     run = Run(limits=Limits(tool_seconds=0.05, result_chars=100))
-    result = await Toolbox([function]).call(ToolCall("1", function.__name__, arguments), run)
+    result = await Toolbox([tool(function)]).call(ToolCall("1", function.__name__, arguments), run)
     return result.text, result.error_type
 
 

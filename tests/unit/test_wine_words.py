@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.sommelier import wine
-from agent.sommelier.wine import Kind, canonical_name, normalize
+from agent.sommelier.wine import NameKind, canonical_name, normalize
 from db.wines.search import MAX_TERMS, extract_terms
 
 
@@ -38,8 +38,8 @@ def test_names_of_a_grape_share_a_canonical_name() -> None:
     assert canonical_name("grapes", "Spätburgunder") == canonical_name("grapes", "PINOT NOIR")
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
-def test_a_name_has_one_meaning(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", get_args(NameKind))
+def test_a_name_has_one_meaning(kind: NameKind) -> None:
     file = Path(wine.__file__).with_name("synonyms.toml")
     groups = tomllib.loads(file.read_text("utf-8"))[kind]
     spelled = [name for group in groups for name in group]

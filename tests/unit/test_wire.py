@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent.engine.messages import Usage
+from agent.engine.messages import TokenUsage
 from agent.engine.wire import Dialect, ServerError, read_completion
 
 OPENAI = Dialect.of_openai("json_schema")
@@ -14,17 +14,17 @@ OPENAI = Dialect.of_openai("json_schema")
 @pytest.mark.parametrize(
     ("usage", "counted"),
     [
-        (None, Usage()),
-        ({"prompt_tokens": "9", "completion_tokens": -3}, Usage()),
-        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(9, 0, 4)),
-        ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 5}, Usage(9, 0, 5)),
+        (None, TokenUsage()),
+        ({"prompt_tokens": "9", "completion_tokens": -3}, TokenUsage()),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}, TokenUsage(9, 0, 4)),
+        ({"prompt_tokens": 9, "prompt_cache_hit_tokens": 5}, TokenUsage(9, 0, 5)),
         (
             {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 7}},
-            Usage(0, 9, 0, 7),
+            TokenUsage(0, 9, 0, 7),
         ),
     ],
 )
-def test_tokens_are_counted_as_the_server_gives_them(usage: Any, counted: Usage) -> None:
+def test_tokens_are_counted_as_the_server_gives_them(usage: Any, counted: TokenUsage) -> None:
     assert read_completion({"usage": usage}, "m").usage == counted
 
 
