@@ -14,6 +14,7 @@ COPY pyproject.toml README.md LICENSE config.py ./
 COPY agent agent
 COPY bot bot
 COPY db db
+COPY languages languages
 COPY migrations migrations
 RUN pip install --no-deps --no-build-isolation .
 

@@ -1,23 +1,47 @@
-"""Translations of the user interface.
+"""The language of a turn, and the sentences of the user interface in it.
 
-The gettext catalogues are in `locales`: `messages.pot` has every sentence in English under a name,
-and each `messages.po` has its translations into one language. A catalogue is read when its language
-is first used. Missing translations fall back to English.
+The sentences are gettext catalogues: `languages/messages.pot` has each sentence in English under a
+name, and the `messages.po` of a language its translations. A catalogue is read when its language is
+first used. A sentence that it lacks is said in English.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
+from gettext import GNUTranslations
+from io import BytesIO
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-LOCALES: Final = Path(__file__).with_name("locales")
-ENGLISH: Final = "en"
+from agent.languages import ENGLISH, LANGUAGES_FOLDER, language_codes, load_languages
+
+if TYPE_CHECKING:
+    from babel.messages.catalog import Catalog, Message
+
+CATALOGUE_FILE: Final = "messages.po"
+TEMPLATE_FILE: Final = LANGUAGES_FOLDER / "messages.pot"
 REGION_CHARS: Final = 2
-_LANGUAGE: Final = ContextVar("language", default=(ENGLISH, False))
-"""The current language, and whether the user chose it explicitly."""
+MAX_CODE_CHARS: Final = 3
+"""The longest code of a language in ISO 639."""
+MAX_CACHED_NUMBERS: Final = 4096
+
+
+class _TurnLanguage(NamedTuple):
+    """The language of a turn.
+
+    `code` has a catalogue. `wanted` is the language that was asked for, with a catalogue or not.
+    `is_chosen`: the user chose it, so that it overrides that of their messages.
+    """
+
+    code: str = ENGLISH
+    wanted: str = ENGLISH
+    is_chosen: bool = False
+
+
+_UNKNOWN_LANGUAGE: Final = _TurnLanguage()
+_LANGUAGE: Final = ContextVar("language", default=_UNKNOWN_LANGUAGE)
 _APP_LANGUAGE: Final = ContextVar("app_language", default=("", ""))
 """The language of the user's app and its country, as "pt" and "BR" of "pt-br"; empty if unknown."""
 
@@ -25,20 +49,20 @@ _APP_LANGUAGE: Final = ContextVar("app_language", default=("", ""))
 def translate(name: str, /, **values: str | float) -> str:
     """Return the sentence `name` in the current language, with `values` for its placeholders.
 
-    The value `count` selects singular or plural. Values are not escaped: callers must escape
-    untrusted text for Markdown.
+    The value `count` selects singular or plural. Numbers are written as the language writes them;
+    what is no quantity, such as an id or a year, is passed as a string. Values are not escaped:
+    callers must escape untrusted text for Markdown.
 
     Raises:
         KeyError: no sentence has this name, or a value is missing.
     """
-    language = current_language()
-    sentence: str | Sequence[str] = _sentences(language).get(name) or _sentences(ENGLISH)[name]
-    if not isinstance(sentence, str):
-        from babel import Locale  # noqa: PLC0415 - 25 ms
-
-        is_one = Locale(language).plural_form(int(values["count"])) == "one"
-        sentence = sentence[0 if is_one else 1]
-    return sentence.format_map(values)
+    english = _english_sentences()[name]
+    translations = _translations_into(current_language())
+    if isinstance(english, str):
+        sentence = translations.pgettext(name, english)
+    else:
+        sentence = translations.npgettext(name, *english, int(values["count"]))
+    return sentence.format_map({key: _write(value) for key, value in values.items()})
 
 
 def translate_into(language: str, name: str, /, **values: str | float) -> str:
@@ -47,9 +71,46 @@ def translate_into(language: str, name: str, /, **values: str | float) -> str:
         return translate(name, **values)
 
 
+def format_number(value: float) -> str:
+    """Return a number as users read it in the current language: `1,234.5`, in German `1.234,5`."""
+    return _format_number(value, current_locale())
+
+
+def _write(value: str | float) -> str:
+    return value if isinstance(value, str) else format_number(value)
+
+
+@lru_cache(maxsize=MAX_CACHED_NUMBERS)
+def _format_number(value: float, locale: str) -> str:
+    from babel.numbers import format_decimal  # noqa: PLC0415 - 25 ms
+
+    return format_decimal(value, locale=locale)
+
+
 def current_language() -> str:
-    """Return the code of the current language, such as "de"."""
-    return _LANGUAGE.get()[0]
+    """Return the code of the current language, such as "de"; it has a catalogue."""
+    return _LANGUAGE.get().code
+
+
+def current_locale() -> str:
+    """Return how numbers and names of countries are written in this turn, as a CLDR locale.
+
+    It is the language that was asked for, even without a catalogue ("ja"), and its country if the
+    user's app names one ("pt_BR").
+    """
+    app_language, region = _APP_LANGUAGE.get()
+    wanted = _LANGUAGE.get().wanted
+    return _find_locale(wanted, region if app_language == wanted else "")
+
+
+@lru_cache(maxsize=1024)
+def _find_locale(language: str, region: str) -> str:
+    """Return the locale of CLDR for a language and perhaps a country; English if it has none."""
+    from babel.localedata import exists  # noqa: PLC0415 - 25 ms
+
+    known = load_languages().get(language)
+    candidates = (f"{language}_{region}", known.locale if known else "", language)
+    return next((locale for locale in candidates if exists(locale)), ENGLISH)
 
 
 def app_language() -> str:
@@ -64,15 +125,15 @@ def current_region() -> str:
 
 def set_app_language(code: str | None) -> None:
     """Set the language of the user's app, for this task and the tasks it starts, by its code."""
-    language, _, rest = (code or "").replace("_", "-").partition("-")
+    _, _, rest = (code or "").replace("_", "-").partition("-")
     region = "".join(takewhile(str.isalpha, rest)).upper()
-    known = language if language in languages() else ""
-    _APP_LANGUAGE.set((known, region if len(region) == REGION_CHARS else ""))
+    is_region = len(region) == REGION_CHARS and region.isascii()
+    _APP_LANGUAGE.set((_read_code(code), region if is_region else ""))
 
 
 def is_language_chosen() -> bool:
     """Return whether the user chose the language, so that it overrides that of their messages."""
-    return _LANGUAGE.get()[1]
+    return _LANGUAGE.get().is_chosen
 
 
 def set_language(language: str | None, *, is_chosen: bool = False) -> None:
@@ -82,8 +143,15 @@ def set_language(language: str | None, *, is_chosen: bool = False) -> None:
     Accept-Language header ("fr, en;q=0.7"), whose first language counts. A language without a
     catalogue falls back to English.
     """
-    code = "".join(takewhile(str.isalpha, (language or "").lower()))
-    _LANGUAGE.set((code if code in languages() else ENGLISH, is_chosen))
+    wanted = _read_code(language) or ENGLISH
+    code = wanted if wanted in languages() else ENGLISH
+    _LANGUAGE.set(_TurnLanguage(code, wanted, is_chosen))
+
+
+def _read_code(text: str | None) -> str:
+    """Return the code at the beginning of a language code, a locale or a header, or ""."""
+    code = "".join(takewhile(str.isalpha, (text or "").lower()))
+    return code if len(code) <= MAX_CODE_CHARS and code.isascii() else ""
 
 
 @contextmanager
@@ -100,21 +168,62 @@ def use_language(language: str | None) -> Iterator[None]:
 @cache
 def languages() -> tuple[str, ...]:
     """Return the codes of the languages with a catalogue, English first."""
-    return ENGLISH, *sorted(folder.name for folder in LOCALES.iterdir() if folder.is_dir())
+    others = (code for code in language_codes() if _catalogue_file(code).exists())
+    return ENGLISH, *(code for code in others if code != ENGLISH)
+
+
+def _catalogue_file(language: str) -> Path:
+    return LANGUAGES_FOLDER / language / CATALOGUE_FILE
 
 
 @cache
-def _sentences(language: str) -> Mapping[str, Any]:
-    """Return the sentences of a language by name: a string, or a pair of singular and plural."""
+def _english_sentences() -> Mapping[str, str | tuple[str, str]]:
+    """Return the English of each sentence by its name: a string, or its singular and plural."""
+    sentences: dict[str, str | tuple[str, str]] = {}
+    for message in _read_catalogue(TEMPLATE_FILE):
+        if not message.context:  # the header
+            continue
+        if isinstance(message.id, str):
+            sentences[message.context] = message.id
+        else:
+            singular, plural = message.id
+            sentences[message.context] = singular, plural
+    return sentences
+
+
+@cache
+def _translations_into(language: str) -> GNUTranslations:
+    return read_translations(TEMPLATE_FILE if language == ENGLISH else _catalogue_file(language))
+
+
+def read_translations(file: Path) -> GNUTranslations:
+    """Return the translations of a catalogue; a sentence that it lacks in any form stays English.
+
+    Raises:
+        OSError: the file cannot be read.
+        PoFileError: it is not a catalogue.
+    """
+    from babel.messages.mofile import write_mo  # noqa: PLC0415 - 25 ms
+
+    catalogue = _read_catalogue(file)
+    for message in list(catalogue):
+        if message.id and not _is_translated(message):
+            catalogue.delete(message.id, message.context)
+    compiled = BytesIO()
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    return GNUTranslations(compiled)
+
+
+def _read_catalogue(file: Path) -> "Catalog":
     from babel.messages.pofile import read_po  # noqa: PLC0415 - 25 ms
 
-    file = LOCALES / "messages.pot"
-    if language != ENGLISH:
-        file = LOCALES / language / "LC_MESSAGES" / "messages.po"
     with file.open("rb") as opened:
-        messages = read_po(opened, abort_invalid=True)
-    return {
-        message.context: message.id if language == ENGLISH else message.string
-        for message in messages
-        if message.context
-    }
+        return read_po(opened, abort_invalid=True)
+
+
+def _is_translated(message: "Message") -> bool:
+    """Return whether a message has its text, in every form if it has a plural."""
+    if isinstance(message.string, tuple | list):
+        return all(message.string)
+    return bool(message.string)

@@ -8,6 +8,7 @@ from math import inf
 from typing import Final
 
 from agent.engine.run import NOTHING_BILLED, BilledUsage, Limits
+from agent.formatting import format_duration
 from agent.i18n import translate
 from db.engine import BRIEF_TRIES, call_or_default
 from db.repositories.turns import TurnRepository
@@ -95,8 +96,8 @@ class Budgets:
             return ()
         now = self.now()
         minutes = (midnight(now) + timedelta(days=1) - now) // timedelta(minutes=1)
-        time_left = f"{minutes // 60} h {minutes % 60} min"
-        return (f"{translate(message)} {translate('budget_resets', left=time_left)}",)
+        resets = translate("budget_resets", left=format_duration(minutes))
+        return (f"{translate(message)} {resets}",)
 
 
 def midnight(moment: datetime) -> datetime:

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from agent.i18n import current_language, translate
+from agent.formatting import format_money
+from agent.i18n import current_language, format_number, translate
 from agent.query_reading.request import LIST_FIELDS, Request
 from agent.query_reading.words import get_display_name, get_food_name, load_display_names
 from agent.sommelier.answer import translate_country
-from agent.sommelier.wine import Currency, Style, Wine, format_money
+from agent.sommelier.wine import Currency, Style, Wine
 
 MAX_FOODS: Final = 3
 COLOUR_VALUES: Final = frozenset({"red", "white", "rose", "orange"})
@@ -30,7 +31,7 @@ def describe_request(request: Request) -> str:
             *(_join_or(_name(name, value) for value in values(name)) for name in NAME_FIELDS),
             ", ".join(request.dishes),
             _describe_price(filters),
-            f"≤ {filters['max_abv']:g} % vol" if "max_abv" in filters else "",
+            f"≤ {format_number(filters['max_abv'])} % vol" if "max_abv" in filters else "",
             request.name,
             translate(f"fallback_{filters['order']}") if "order" in filters else "",
             translate("fallback_other") if "other" in request.cues else "",

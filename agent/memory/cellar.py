@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Literal
 
+from agent.formatting import format_money
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.queries import wine_from_name
@@ -12,7 +13,6 @@ from agent.sommelier.wine import (
     Style,
     Wine,
     drinking_years,
-    format_money,
     normalize,
     parse_currency,
 )
@@ -151,7 +151,7 @@ def format_items(items: Iterable[CellarItem], year: int, heading: str) -> str:
     listed = list(items)
     lines = [_format_item(item, year) for item in listed[:MAX_SHOWN_ITEMS]]
     if len(listed) > MAX_SHOWN_ITEMS:
-        lines.append(translate("cellar_more", count=str(len(listed) - MAX_SHOWN_ITEMS)))
+        lines.append(translate("cellar_more", count=len(listed) - MAX_SHOWN_ITEMS))
     return "\n".join([heading, *lines])
 
 
@@ -166,7 +166,7 @@ def format_cellar(items: Iterable[CellarItem], year: int) -> str:
     if not in_stock:
         return translate("cellar_none")
     count = sum(item.count for item in in_stock)
-    return format_items(in_stock, year, translate("cellar_all", count=str(count)))
+    return format_items(in_stock, year, translate("cellar_all", count=count))
 
 
 def _format_item(item: CellarItem, year: int) -> str:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from agent.formatting import format_money
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.query_reading.request import read_request
 from agent.safety.filters import EXCLUDABLE_FILTERS, format_taste, parse_budget, parse_taste
 from agent.safety.state import ALLERGIES
 from agent.sommelier.queries import parse_query
-from agent.sommelier.wine import SOFT_FILTERS, WineQuery, format_money
+from agent.sommelier.wine import SOFT_FILTERS, WineQuery
 from agent.turn import Fact
 
 MAX_NOTE_CHARS: Final = 200

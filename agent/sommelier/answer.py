@@ -18,13 +18,15 @@ from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import quoted
 from agent.engine.messages import Message
-from agent.i18n import current_language, translate
+from agent.formatting import country_names, format_country, format_money
+from agent.i18n import current_locale, translate
 from agent.language import split_sentences
+from agent.languages import ENGLISH
 from agent.markdown import escape, format_link, unescape
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker
 from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
-from agent.sommelier.wine import VEGAN_WORD, Wine, canonical_name, format_money
+from agent.sommelier.wine import VEGAN_WORD, Wine, canonical_name
 from agent.sommelier.wine_fields import CardFact, wine_fields
 from agent.text import Match, compose_compatible, pattern, split_words
 from agent.turn import StoredMessage
@@ -153,22 +155,18 @@ def format_price(wine: Wine) -> str:
 
 def translate_country(country: str) -> str:
     """Return the name of a country in the current language, or unchanged if it is unknown."""
-    if current_language() == "en":
+    if current_locale().startswith(ENGLISH):  # as the catalogue writes it
         return country
-    return _countries(current_language()).get(canonical_name("countries", country), country)
+    code = _country_codes().get(canonical_name("countries", country))
+    return format_country(code) if code else country
 
 
 @cache
-def _countries(language: str) -> Mapping[str, str]:
-    """Return country names in a language, by canonical name."""
-    from babel import Locale  # noqa: PLC0415 - the import takes 70 ms
-
-    english, translated = (Locale.parse(code).territories for code in ("en", language))
-    names = {
-        canonical_name("countries", name): translated.get(code, name)
-        for code, name in english.items()
-    }
-    return names | {"england": translated["GB"]}
+def _country_codes() -> Mapping[str, str]:
+    """Return the codes of countries (ISO 3166) by their canonical names."""
+    names = country_names(ENGLISH).items()
+    codes = {canonical_name("countries", name): code for code, name in names}
+    return codes | {"england": "GB"}
 
 
 def wine_ids(response: SommelierResponse) -> list[str]:

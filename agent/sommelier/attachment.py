@@ -27,7 +27,7 @@ from agent.sommelier.wine import (
     Wine,
     WineQuery,
     canonicalize,
-    format_money,
+    format_money_for_model,
     parse_currency,
     synonyms,
     wine_record,
@@ -242,7 +242,7 @@ def _describe_wine(wine: ReadWine) -> dict[str, Any]:
     row: dict[str, Any] = {"wine_id": wine.id, "read": wine.label or wine.line}
     for name, price in (("bottle", wine.price), ("glass", wine.glass_price)):
         if price is not None:
-            row[name] = format_money(price, wine.currency)
+            row[name] = format_money_for_model(price, wine.currency)
     details = {"region": wine.region, "style": wine.style}
     row |= {name: value for name, value in details.items() if value}
     if wine.sure != "certain":

@@ -102,8 +102,11 @@ def to_euros(amount: float, currency: Currency) -> float:
     return round(amount * _currencies().euros[currency], 2)
 
 
-def format_money(amount: float, currency: Currency | None) -> str:
-    """Format an amount: `€18`, `£17.50`, `CHF 20`, or `18` if the currency is unknown."""
+def format_money_for_model(amount: float, currency: Currency | None) -> str:
+    """Return an amount in the form in which models read it: `€18`, `£17.50`, `CHF 20`.
+
+    Without a currency it is `18`. Users read `format_money` of `agent.formatting`.
+    """
     number = f"{amount:.2f}".removesuffix(".00")
     if currency is None:
         return number
@@ -368,7 +371,7 @@ def wine_record(wine: Wine) -> dict[str, Any]:
         "from": ", ".join(dict.fromkeys(filter(None, places))),
         "grapes": ", ".join(wine.grapes),
         "colour": wine.colour if str(wine.colour) != wine.style else None,
-        "price": None if wine.price is None else format_money(wine.price, wine.currency),
+        "price": None if wine.price is None else format_money_for_model(wine.price, wine.currency),
         "foods": ", ".join(wine.foods),
         "allergens": ", ".join(declared) if wine.allergens else "unknown",
     }

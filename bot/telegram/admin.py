@@ -111,10 +111,10 @@ async def _manage_user(
         turn.change(ForgetConcerns(user_id))
         names = ", ".join(concern.replace("_", " ") for concern in sorted(cleared))
         text = translate(
-            "concerns_cleared" if cleared else "no_concerns_stored", id=user_id, told=names
+            "concerns_cleared" if cleared else "no_concerns_stored", id=str(user_id), told=names
         )
     elif command == "block" and user_id in admin_ids:
-        text = translate("admin_stays", id=user_id)
+        text = translate("admin_stays", id=str(user_id))
     else:
         text = await _set_access(turn, user_id, command)
     turn.reply(text)
@@ -145,7 +145,7 @@ async def _set_access(turn: ChatTurn, user_id: int, command: str) -> str:
     if access == "allowed" and previous_access != "allowed":
         with use_language(await load_language(turn.repositories.memory, user_id)):
             turn.send(Destination(user_id), translate("let_in"))
-    return translate(access, id=user_id)
+    return translate(access, id=str(user_id))
 
 
 async def _draft_broadcast(only_allowed: bool, update: Update, turn: ChatTurn) -> None:

@@ -148,7 +148,7 @@ class Dispatcher:
 
     async def _turn_away(self, update: Update, turn: ChatTurn, user: User) -> None:
         """Tell a user that they have no access; if they write to the bot, ask the admins."""
-        text = translate("not_let_in", id=user.id)
+        text = translate("not_let_in", id=str(user.id))
         message = written_message(update)
         if update.inline_query:
             await answer_inline_query(update.inline_query)
@@ -165,7 +165,7 @@ class Dispatcher:
         messages = list[OutboxRow]()
         for admin_id in sorted(self.admin_ids):
             with use_language(await load_language(turn.repositories.memory, admin_id)):
-                text = translate("asks_to_be_let_in", id=user.id, name=_name_as_code(user))
+                text = translate("asks_to_be_let_in", id=str(user.id), name=_name_as_code(user))
                 allow = Button(translate("allow_button"), f"a:{user.id}:allow")
                 block = Button(translate("block_button"), f"a:{user.id}:block")
             buttons = ((allow, block),)

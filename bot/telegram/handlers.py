@@ -7,7 +7,8 @@ from typing import Final, get_args
 from telegram import BotCommand, Update
 from telegram.ext import filters
 
-from agent.i18n import ENGLISH, languages, translate, use_language
+from agent.i18n import languages, translate, use_language
+from agent.languages import ENGLISH
 from agent.safety.state import SafetyState
 from agent.turn import UNDER_AGE_SETTING, Fact, get_chosen_settings
 from bot import look_ups

@@ -5,7 +5,8 @@ from typing import Final
 
 from telegram import Update
 
-from agent.i18n import ENGLISH, current_language, set_app_language, set_language
+from agent.i18n import current_language, set_app_language, set_language
+from agent.languages import ENGLISH
 from agent.turn import Fact, get_chosen_settings
 from bot.telegram.chat import ChatTurn
 from bot.telegram.messages import is_overheard, language_written
@@ -28,9 +29,12 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
         return
     settings = get_chosen_settings(await turn.load_facts())
     stored = settings.get(WRITTEN_LANGUAGE_KEY)
-    written = language_written(update) or stored or current_language()
-    is_chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN) != AS_WRITTEN
-    set_language(settings[CHOSEN_LANGUAGE_KEY] if is_chosen else written, is_chosen=is_chosen)
+    known = language_written(update) or stored
+    written = known or current_language()
+    if settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN) != AS_WRITTEN:
+        set_language(settings[CHOSEN_LANGUAGE_KEY], is_chosen=True)
+    elif known:  # otherwise that of the app stays, which may have no catalogue
+        set_language(known)
     if written != (stored or ENGLISH):  # without a setting, the default is English anyway
         store_setting(turn, settings, WRITTEN_LANGUAGE_KEY, written)
 

@@ -162,7 +162,7 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
     transcript, voice = Transcript(), message.voice.to_dict()
     if transcriber is None or voice["duration"] > MAX_SECONDS:
         problem = "too_long_to_hear" if transcriber else "text_only"
-        turn.reply(translate(problem, seconds=str(MAX_SECONDS)))
+        turn.reply(translate(problem, seconds=MAX_SECONDS))
         return
     history = await load_history(turn, id_of_replied_answer(message))
     download = partial(fetch_file, message.get_bot(), voice)

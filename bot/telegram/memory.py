@@ -190,9 +190,9 @@ async def _import_cellar(update: Update, turn: ChatTurn) -> None:
     stored = await turn.repositories.memory.list_bottles(turn.user_id)
     fitting = find_items_with_room(items, stored)
     count, wines = sum(item.count for item in fitting), len(fitting)
-    text = translate("cellar_imported", count=str(count), wines=str(wines), left=str(skipped_count))
+    text = translate("cellar_imported", count=count, wines=wines, left=skipped_count)
     if left_out := len(items) - len(fitting):
-        full = translate("cellar_full", limit=str(MAX_CELLAR_ITEMS), left=str(left_out))
+        full = translate("cellar_full", limit=MAX_CELLAR_ITEMS, left=left_out)
         text = f"{text}\n\n{full}"
     turn.reply(text, undo_button(turn.id))
     turn.change_memory(bottles=tuple(fitting), undo_id=turn.id)

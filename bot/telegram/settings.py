@@ -120,8 +120,7 @@ async def _show_privacy(privacy: Privacy, update: Update, turn: ChatTurn) -> Non
     """Answer /privacy: say what is stored, for how long, and how to delete it."""
     server = privacy.trace_server
     elsewhere = translate("privacy_elsewhere", where=server) if server else ""
-    days = {name: f"{count:g}" for name, count in privacy.days.items()}
-    turn.reply(translate("privacy", **days, elsewhere=elsewhere))
+    turn.reply(translate("privacy", **privacy.days, elsewhere=elsewhere))
 
 
 async def _export(update: Update, turn: ChatTurn) -> None:

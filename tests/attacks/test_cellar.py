@@ -33,7 +33,7 @@ async def test_a_cellar_holds_so_many_wines_and_a_message_lists_some(sessions: S
     assert find_items_with_room(again, stored) == [*items(1)]
     text = format_cellar(stored, datetime.now(UTC).year)
     assert len(text.splitlines()) == 1 + MAX_SHOWN_ITEMS + 1
-    more = str(MAX_CELLAR_ITEMS - MAX_SHOWN_ITEMS)
+    more = MAX_CELLAR_ITEMS - MAX_SHOWN_ITEMS
     assert text.endswith(translate("cellar_more", count=more))
 
 

@@ -36,7 +36,7 @@ R = TypeVar("R")
 ADMIN, BEA = 7001, 7002
 GROUP = -500
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
-RESETS = "It resets in 5 h 20 min, at 00:00 UTC"
+RESETS = "It resets in 5 hr 20 min, at 00:00 UTC"
 UNKNOWN = translate("unknown_command")
 ASKED = "Someone asks for access: user 7002. They call themselves:\nAda"
 
@@ -132,7 +132,7 @@ async def test_without_access_a_user_is_refused_and_an_admin_is_asked_once_to_al
             bot_api.say(QUESTION, BEA)
             away = await bot_api.wait_for_message(number, BEA)
             (asked,) = await bot_api.wait_for_message(1, ADMIN)
-    assert away == [translate("not_let_in", id=BEA)] * 2
+    assert away == [translate("not_let_in", id=str(BEA))] * 2
     assert away[0].endswith("whoever runs me: 7002.")
     assert asked == ASKED
     (message,) = bot_api.messages(ADMIN)
@@ -183,7 +183,7 @@ async def test_in_a_group_a_user_without_access_is_refused_only_when_they_addres
         bot_api.say("/new@sommelier_test_bot", GROUP, BEA)
         await bot_api.wait_for_message(1, GROUP)
         await bot_api.wait_for_message(1, ADMIN)
-    assert bot_api.sent(GROUP) == [translate("not_let_in", id=BEA)]
+    assert bot_api.sent(GROUP) == [translate("not_let_in", id=str(BEA))]
     assert bot_api.sent(ADMIN) == [ASKED]
 
 

@@ -13,7 +13,7 @@ from bot.budgets import UNLIMITED, Budgets, RemainingBudget
 from db.repositories.turns import TurnRepository
 
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
-TIME_LEFT = "5 h 20 min"
+TIME_LEFT = "5 hr 20 min"
 RESETS = translate("budget_resets", left=TIME_LEFT)
 
 

@@ -145,18 +145,18 @@ def test_salvage_keeps_the_grounded_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "country"),
+    ("language", "country", "price"),
     [
-        ("en", "France"),
-        ("de", "Frankreich"),
-        ("pt", "França"),
+        ("en", "France", "€16.50"),
+        ("de", "Frankreich", "16,50\u00a0€"),
+        ("pt", "França", "16,50\u00a0€"),
     ],
 )
-def test_a_card_is_in_the_language_of_the_answer(language: str, country: str) -> None:
+def test_a_card_is_in_the_language_of_the_answer(language: str, country: str, price: str) -> None:
     gone = CHINON.model_copy(update={"offers": (Offer(price=16.5, in_stock=False),)})
     with use_language(language):
         shown = format_facts(CHINON)
-        assert shown == f"Chinon, {country} · ≈ €16.50"
+        assert shown == f"Chinon, {country} · ≈ {price}"
         assert format_facts(gone).startswith(f"{shown} · ")
     own = CHINON.model_copy(update={"id": "own:1", "country": ""})
     assert format_facts(own) == "Chinon · your own cellar"

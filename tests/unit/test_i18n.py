@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Sequence
+from contextvars import copy_context
 from pathlib import Path
 from string import Formatter
 
@@ -10,12 +11,18 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po
 
 from agent.i18n import (
-    LOCALES,
+    CATALOGUE_FILE,
+    TEMPLATE_FILE,
     languages,
+    read_translations,
+    set_app_language,
+    set_language,
+    translate,
     translate_into,
 )
+from agent.languages import LANGUAGES_FOLDER
 
-ROOT = LOCALES.parents[1]
+ROOT = LANGUAGES_FOLDER.parent
 NAME_ARGUMENT = {"translate": 0, "translate_into": 1}
 """The index of the argument with the name of the sentence, by function."""
 COMPOSED_NAME_PREFIXES = (
@@ -31,7 +38,7 @@ def read_catalogue(file: Path) -> Catalog:
         return read_po(opened, abort_invalid=True)
 
 
-TEMPLATE = read_catalogue(LOCALES / "messages.pot")
+TEMPLATE = read_catalogue(TEMPLATE_FILE)
 NAMES = {message.context: message for message in TEMPLATE if message.context}
 SOURCES = [path for folder in ("agent", "bot") for path in (ROOT / folder).rglob("*.py")]
 
@@ -53,7 +60,7 @@ def placeholders_of(message: Message) -> set[str]:
 
 @pytest.mark.parametrize("language", languages()[1:])
 def test_a_catalogue_is_complete(language: str) -> None:
-    translated = read_catalogue(LOCALES / language / "LC_MESSAGES" / "messages.po")
+    translated = read_catalogue(LANGUAGES_FOLDER / language / CATALOGUE_FILE)
     by_name = {message.context: message for message in translated if message.context}
     assert by_name.keys() == NAMES.keys(), "run `make texts`"
     for name, message in by_name.items():
@@ -115,4 +122,61 @@ def test_every_progress_text_of_a_tool_is_a_sentence() -> None:
 def test_values_are_inserted_literally() -> None:
     hostile = "{id.__class__} {0} %(id)s {{x}}"
     for language in languages():
-        assert hostile in translate_into(language, "asks_to_be_let_in", id=1, name=hostile)
+        assert hostile in translate_into(language, "asks_to_be_let_in", id="1", name=hostile)
+
+
+POLISH = r"""
+msgid ""
+msgstr ""
+"Language: pl\n"
+"Content-Type: text/plain; charset=utf-8\n"
+"Plural-Forms: nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4"
+" && (n%100<12 || n%100>14) ? 1 : 2);\n"
+
+msgctxt "bottles"
+msgid "{count} bottle"
+msgid_plural "{count} bottles"
+msgstr[0] "{count} butelka"
+msgstr[1] "{count} butelki"
+msgstr[2] "{count} butelek"
+
+msgctxt "glasses"
+msgid "{count} glass"
+msgid_plural "{count} glasses"
+msgstr[0] "{count} kieliszek"
+msgstr[1] ""
+msgstr[2] ""
+
+msgctxt "yes"
+msgid "Yes"
+msgstr ""
+"""
+
+
+def test_what_a_catalogue_lacks_is_english_and_every_plural_form_is_chosen(tmp_path: Path) -> None:
+    file = tmp_path / CATALOGUE_FILE
+    file.write_text(POLISH, "utf-8")
+    polish = read_translations(file)
+
+    def count(name: str, singular: str, number: int) -> str:
+        return polish.npgettext(name, f"{{count}} {singular}", f"{{count}} {singular}s", number)
+
+    bottles = [count("bottles", "bottle", number).split()[1] for number in (1, 2, 5, 22, 112)]
+    assert bottles == ["butelka", "butelki", "butelek", "butelki", "butelek"]
+    # A plural that lacks a form is English in all of them.
+    glasses = [polish.npgettext("glasses", "glass", "glasses", number) for number in (1, 2, 5)]
+    assert glasses == ["glass", "glasses", "glasses"]
+    assert polish.pgettext("yes", "Yes") == "Yes"
+
+
+def test_numbers_in_sentences_are_written_as_in_the_language_and_country() -> None:
+    assert "1.234" in translate_into("de", "broadcast_done", count=1234, failed=0)
+    assert "1234" in translate_into("de", "admin_stays", id="1234")
+    assert "1\u202f234" in translate_into("fr", "broadcast_done", count=1234, failed=0)
+
+    def in_switzerland() -> str:
+        set_app_language("de-CH")
+        set_language("de")
+        return translate("broadcast_done", count=1234, failed=0)
+
+    assert "1’234" in copy_context().run(in_switzerland)

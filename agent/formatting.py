@@ -1,0 +1,71 @@
+"""Money, countries and durations as users read them: in the way of their language, by Babel.
+
+`format_number` is in `agent.i18n`. A model reads money in one plain form that never changes:
+`format_money_for_model` in `agent.sommelier.wine`.
+"""
+
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Final
+
+from agent.i18n import current_locale
+
+MAX_CACHED_AMOUNTS: Final = 4096
+CENTS: Final = 100
+
+
+def format_money(amount: float, currency: str | None) -> str:
+    """Return an amount as users read it: `€18`, `CHF 17.50`, in German `16,50 €`.
+
+    `currency` is an ISO 4217 code; None if it is unknown. A whole amount has no decimals.
+    """
+    return _format_money(amount, currency, current_locale())
+
+
+@lru_cache(maxsize=MAX_CACHED_AMOUNTS)
+def _format_money(amount: float, currency: str | None, locale: str) -> str:
+    from babel.numbers import format_currency, format_decimal  # noqa: PLC0415 - 25 ms
+
+    is_whole = round(amount * CENTS) % CENTS == 0
+    if currency is None:
+        return format_decimal(amount, "#,##0" if is_whole else "#,##0.00", locale)
+    pattern = _money_pattern(currency, locale)
+    if is_whole:
+        pattern = pattern.replace("0.00", "0")
+    return format_currency(amount, currency, pattern, locale, currency_digits=False)
+
+
+def _money_pattern(currency: str, locale: str) -> str:
+    """Return CLDR's pattern of an amount with two decimals; `¤` stands for the currency."""
+    from babel import Locale  # noqa: PLC0415 - 25 ms
+
+    known = Locale.parse(locale)
+    pattern: str = known.currency_formats["standard"].pattern
+    symbol = known.currency_symbols.get(currency, currency)
+    # CLDR's rule "currencySpacing", which Babel does not apply: `CHF 20` beside `€20`.
+    return pattern.replace("¤#", "¤\u00a0#") if symbol[-1:].isalpha() else pattern
+
+
+def format_duration(minutes: int) -> str:
+    """Return hours and minutes: `3 hr 20 min`, in German `3 Std. 20 Min.`."""
+    from babel.units import format_unit  # noqa: PLC0415 - 25 ms
+
+    locale = current_locale()
+    hours, rest = divmod(minutes, 60)
+    parts = [format_unit(rest, "duration-minute", "short", locale=locale)]
+    if hours:
+        parts.insert(0, format_unit(hours, "duration-hour", "short", locale=locale))
+    return " ".join(parts)
+
+
+def format_country(code: str) -> str:
+    """Return the name of a country (ISO 3166), or the code if CLDR does not know it."""
+    return country_names(current_locale()).get(code, code)
+
+
+@cache
+def country_names(locale: str) -> Mapping[str, str]:
+    """Return the names of all countries in a locale of CLDR, by their ISO 3166 codes."""
+    from babel import Locale  # noqa: PLC0415 - 25 ms
+
+    return dict(Locale.parse(locale).territories)
