@@ -213,6 +213,7 @@ def _find_end(word: str, start: int, end: int) -> int:
 
 def _find_numbers(text: str) -> Iterator[AutoLink]:
     """Yield the numbers to call or to pay with."""
+    text = text.replace("\t", " ")  # as the reference does
     for match in _PHONE_NUMBER.finditer(text):
         has_plus = match[0].startswith("+")
         min_digits = MIN_PHONE_DIGITS if has_plus else MIN_PHONE_DIGITS_WITHOUT_PLUS

@@ -19,6 +19,9 @@ from weakref import WeakValueDictionary
 
 from pydantic import TypeAdapter, ValidationError
 
+if sys.platform != "win32":
+    import resource
+
 R = TypeVar("R")
 
 PARSE_SECONDS: Final = 10
@@ -158,15 +161,23 @@ def parse_in_this_process() -> None:
 
 def _limit_this_process(seconds: int) -> None:
     """Limit the memory and the time of this process."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource  # noqa: PLC0415 - not on every platform
-
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-        signal.alarm(2 * seconds + 2)  # needed if the parent process dies
-        os.nice(NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     logging.disable()
+    if sys.platform == "win32":  # it has no such limits
+        return
+    signal.alarm(2 * seconds + 2)  # needed if the parent process dies
+    os.nice(NICENESS)
+    _lower_limit(resource.RLIMIT_CPU, seconds, seconds + 1)
+    if sys.platform != "darwin":  # it does not keep to a limit of the address space
+        _lower_limit(resource.RLIMIT_AS, MEMORY_BYTES, MEMORY_BYTES)
+
+
+def _lower_limit(kind: int, soft: int, hard: int) -> None:
+    """Set a limit of this process, unless a lower one was set for it before."""
+    _, present = resource.getrlimit(kind)
+    if present != resource.RLIM_INFINITY:  # which is a negative number
+        hard = min(hard, present)
+    resource.setrlimit(kind, (min(soft, hard), hard))
 
 
 def _parse_to_bytes(name: str, arguments: Sequence[str]) -> bytes:

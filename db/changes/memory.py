@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, delete, select
@@ -30,14 +30,14 @@ class ChangeMemory(StoredChange):
     change: Change
 
     async def apply(self, transaction: Transaction) -> None:
-        """Make the change; if it reverts one that was reverted before, do nothing."""
-        session, change = transaction.session, self.change
+        """Make the change; if it reverts one that was reverted before or expired, do nothing."""
+        change = self.change
         if change.reverts_id:
-            undoable = await _pop_undoable(session, change.user_id, change.reverts_id)
+            undoable = await _pop_undoable(transaction, change.user_id, change.reverts_id)
             if undoable is None:
                 return
             change = undoable.inverse
-        await _apply(session, change, transaction.now)
+        await _apply(transaction.session, change, transaction.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TakeBackTurn(StoredChange):
         """Delete the messages of the turn, and revert what it changed."""
         session = transaction.session
         await session.execute(delete(MessageRow).where(MessageRow.turn_id == self.turn_id))
-        change = await _pop_undoable(session, self.user_id, self.turn_id)
+        change = await _pop_undoable(transaction, self.user_id, self.turn_id)
         if change is not None:
             inverse = without_added_allergies(change).inverse
             await _apply(session, inverse, transaction.now)
@@ -116,10 +116,10 @@ class ForgetMemory(StoredChange):
             await transaction.session.execute(rows)
 
 
-def is_undo(user_id: int, undo_id: int) -> ColumnElement[bool]:
-    """Return the condition for the stored change of a user that has this undo id."""
+def is_undo(user_id: int, undo_id: int, now: datetime) -> ColumnElement[bool]:
+    """Return the condition for a user's stored change with this undo id that has not expired."""
     is_undoable = (FactRow.kind == UNDO) & (FactRow.value == str(undo_id))
-    return (FactRow.user_id == user_id) & is_undoable
+    return (FactRow.user_id == user_id) & is_undoable & (FactRow.until > now)
 
 
 def without_added_allergies(change: Change) -> Change:
@@ -128,17 +128,43 @@ def without_added_allergies(change: Change) -> Change:
     return replace(change, added_facts=added)
 
 
+def _to_storable(change: Change) -> Change:
+    """Return a change without characters that cannot be stored.
+
+    Its texts must be the same in the undo as in the rows that the undo is to find.
+    """
+    fields = _strip_texts(CHANGE_ADAPTER.dump_python(change))
+    return CHANGE_ADAPTER.validate_python(fields)
+
+
+def _strip_texts(value: Any) -> Any:
+    """Return nested data with `strip_unstorable` applied to every text."""
+    if isinstance(value, str):
+        return strip_unstorable(value)
+    if isinstance(value, Mapping):
+        return {_strip_texts(key): _strip_texts(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strip_texts(item) for item in value]
+    return value
+
+
 async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
+    change = _to_storable(change)
     for fact in change.removed_facts:
         await _remove_fact(session, change.user_id, fact)
     for fact in change.added_facts:
-        value, said = strip_unstorable(fact.value), strip_unstorable(fact.original_text)
-        row = FactRow(user_id=change.user_id, kind=fact.kind, value=value, said=said, at=now)
+        row = FactRow(
+            user_id=change.user_id,
+            kind=fact.kind,
+            value=fact.value,
+            said=fact.original_text,
+            at=now,
+        )
         await upsert(session, row)
     await _add_bottles(session, change.user_id, change.bottles, now)
     if change.undo_id:
         undo = FactRow(user_id=change.user_id, kind=UNDO, value=str(change.undo_id), at=now)
-        undo.said = strip_unstorable(CHANGE_ADAPTER.dump_json(change).decode())
+        undo.said = CHANGE_ADAPTER.dump_json(change).decode()
         undo.until = now + UNDOABLE_FOR
         await upsert(session, undo)
 
@@ -151,10 +177,11 @@ async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
     await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_fact))
 
 
-async def _pop_undoable(session: AsyncSession, user_id: int, undo_id: int) -> Change | None:
-    """Delete a stored change, and return it; None if it was undone before."""
-    pop = delete(FactRow).where(is_undo(user_id, undo_id)).returning(FactRow.said)
-    stored = await session.scalar(pop)
+async def _pop_undoable(transaction: Transaction, user_id: int, undo_id: int) -> Change | None:
+    """Delete a stored change, and return it; None if it was undone before, or expired."""
+    is_theirs = is_undo(user_id, undo_id, transaction.now)
+    pop = delete(FactRow).where(is_theirs).returning(FactRow.said)
+    stored = await transaction.session.scalar(pop)
     return None if stored is None else CHANGE_ADAPTER.validate_json(stored)
 
 
@@ -170,13 +197,12 @@ async def _add_bottles(
     owned = await session.scalars(select(BottleRow).where(BottleRow.user_id == user_id))
     rows = {row.key: row for row in owned}
     for item in items:
-        key = strip_unstorable(item.key)
-        if key not in rows:
+        if item.key not in rows:
             if len(rows) >= MAX_CELLAR_ITEMS:
                 continue
-            rows[key] = BottleRow(user_id=user_id, key=key, count=0, wine={}, note="")
-            session.add(rows[key])
-        _change_bottles(rows[key], item, now)
+            rows[item.key] = BottleRow(user_id=user_id, key=item.key, count=0, wine={}, note="")
+            session.add(rows[item.key])
+        _change_bottles(rows[item.key], item, now)
     await session.flush()
 
 
@@ -188,6 +214,6 @@ def _change_bottles(row: BottleRow, item: CellarItem, now: datetime) -> None:
     row.wine = wine
     row.drink_from = item.drink_from or row.drink_from
     row.drink_until = item.drink_until or row.drink_until
-    row.note = strip_unstorable(item.note) or row.note
+    row.note = item.note or row.note
     row.count = max(0, row.count + item.count)
     row.at = now

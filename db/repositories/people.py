@@ -104,7 +104,8 @@ class MemoryRepository(SqlRepository):
 
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it expired or is another user's."""
-        change = await self._first_value(select(FactRow.said).where(is_undo(user_id, undo_id)))
+        is_theirs = is_undo(user_id, undo_id, self.now())
+        change = await self._first_value(select(FactRow.said).where(is_theirs))
         return None if change is None else CHANGE_ADAPTER.validate_json(change)
 
     async def list_bottles(self, user_id: int) -> list[CellarItem]:

@@ -1,5 +1,6 @@
 """Run code in a process with limits of work and memory, so that a test can ask what it takes."""
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -23,3 +24,11 @@ def run_with_limits(code: str, *, cpu_seconds: int = 10, megabytes: int = 1_000)
     )
     assert ran.returncode == 0, f"ended with {ran.returncode}: {ran.stderr[-2000:]}"
     return ran.stdout.strip()
+
+
+def read_own_limits(data: bytes) -> dict[str, int]:
+    """Return the limits of this process, which a parser is shown."""
+    return {
+        "processor seconds": resource.getrlimit(resource.RLIMIT_CPU)[0],
+        "bytes of memory": resource.getrlimit(resource.RLIMIT_AS)[1],
+    }

@@ -24,6 +24,7 @@ from tests.attacks.hostile_files import (
     swelling_pdf,
     swelling_workbook,
 )
+from tests.attacks.limits import run_with_limits
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer
 from tests.files import xlsx
@@ -91,6 +92,16 @@ async def test_a_hostile_file_is_refused_within_limits(
 ) -> None:
     with pytest.raises(Unreadable):
         await parse_in_process(parse, data(), *arguments, seconds=3)
+
+
+def test_a_parser_keeps_a_lower_limit_that_it_inherits_and_gets_the_others() -> None:
+    shown = run_with_limits(
+        "import asyncio; from agent.files import parse_in_process;"
+        "from tests.attacks.limits import read_own_limits;"
+        "resource.setrlimit(resource.RLIMIT_AS, (900_000_000, 900_000_000));"
+        "print(asyncio.run(parse_in_process(read_own_limits, b'', seconds=3)))"
+    )
+    assert shown == str({"processor seconds": 3, "bytes of memory": 900_000_000})
 
 
 async def test_a_document_of_combining_marks_is_read() -> None:

@@ -17,6 +17,7 @@ LIVE_IN_PLAIN_TEXT = [
     *("evil.भारत/pay", "evil.भारतम्", "ワイン・.com", "🍷.com", "a_.evil.com", "x\u0301.evil.de"),
     *("2015 2016 2017+evil.com/pay", "0664 1234567:evil.com", "+@evil_bot", "(@_evil_bot)"),
     *("100 €/5", "2019·/start", "#1evil", "#·evil", "$1INCH", "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"),
+    "4111 1111 1\t111 1111",
     *("tonsite://evil.example", "a,b@evil.com", "1.2.3.4:80/pay", "xn--e1a4c.xn--p1ai"),
 ]
 
