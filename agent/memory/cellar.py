@@ -7,12 +7,12 @@ from agent.formatting import format_money
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.queries import wine_from_name
+from agent.sommelier.serving import drinking_years
 from agent.sommelier.wine import (
     CELLAR_PREFIX,
     Currency,
     Style,
     Wine,
-    drinking_years,
     normalize,
     parse_currency,
 )

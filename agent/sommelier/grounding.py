@@ -19,7 +19,8 @@ from agent.engine.contract import Evidence, texts_of
 from agent.language import split_sentences
 from agent.numerals import find_numbers, parse_number, replace_number_words
 from agent.sommelier.attachment import AnyWine
-from agent.sommelier.wine import Currency, currencies_by_word, drinking_years
+from agent.sommelier.serving import drinking_years
+from agent.sommelier.wine import Currency, currencies_by_word
 from agent.tables import WordSet, read_toml
 from agent.text import Pattern, compose_compatible, escape_pattern, fold, pattern
 

@@ -24,7 +24,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from agent.sommelier.wine_fields import wine_fields
-from agent.tables import StrictModel, WordSet, read_toml
+from agent.tables import StrictModel, read_toml
 from agent.text import fold, split_words
 
 NameKind = Literal["grapes", "countries", "regions"]
@@ -152,9 +152,6 @@ Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
 """The allergens that a label must declare, fining agents included."""
 NON_VEGAN_ALLERGENS: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
 VEGAN_WORD: Final = "vegan"
-AGED_BY_STYLE: Final = frozenset({Style.ROSE, Style.SWEET, Style.FORTIFIED})
-"""Styles that age the same whatever the grape."""
-FULL_BODIES: Final = frozenset({Body.MEDIUM_FULL, Body.FULL})
 CELLAR_PREFIX: Final = "own:"
 """The prefix of wine ids in a guest's own cellar; no id in the catalogue has it."""
 OfferKind = StrEnum("OfferKind", "BOTTLE HALF MAGNUM LARGE PICCOLO BOX CASE GLASS CARAFE")
@@ -307,59 +304,6 @@ class Wine(BaseModel):
     def price_in_euros(self) -> float | None:
         """Return the price in euros at rounded rates, or None if it is unknown."""
         return self.offers[0].price_in_euros
-
-
-Range = tuple[int, int]
-
-
-class _Serving(StrictModel):
-    """The content of `serving.toml`.
-
-    The ranges of `names`, `grapes` and `styles` are years after the vintage at which a wine is at
-    its best, the others degrees Celsius. `reds` are names whose ranges do not apply to white wines.
-    """
-
-    sources: list[str]
-    reds: WordSet
-    names: dict[str, Range]
-    grapes: dict[str, Range]
-    styles: dict[Style, Range]
-    degrees: dict[Style, Range]
-    degrees_if_full: dict[Style, Range]
-
-
-@cache
-def _serving() -> _Serving:
-    return read_toml(_Serving, Path(__file__).with_name("serving.toml"))
-
-
-def drinking_years(wine: Wine) -> Range | None:
-    """Return the first and last year in which a wine is at its best.
-
-    Return None if the vintage is unknown, or the style of a wine that was read from a picture.
-    """
-    if not (wine.vintage and wine.style):
-        return None
-    tables, style = _serving(), wine.style
-    by_name = {} if style is Style.ROSE else tables.names  # rosé is drunk young
-    by_grape = {} if style in AGED_BY_STYLE else tables.grapes
-    skipped = tables.reds if style is Style.WHITE else ()
-    facts = f"{wine.label} {wine.region} {wine.appellation} {' '.join(wine.grapes[:1])}"
-    text = f" {normalize(facts)} "
-    ranges = (by_name | by_grape).items()
-    matching = (years for name, years in ranges if f" {name} " in text and name not in skipped)
-    first, last = next(matching, tables.styles[style])
-    return wine.vintage + first, wine.vintage + last
-
-
-def serving_advice(wine: Wine) -> dict[str, str]:
-    """Return how warm to serve a wine and when to drink it, as guests often ask that next."""
-    tables = _serving()
-    full = tables.degrees_if_full if wine.body in FULL_BODIES else {}
-    low, high = full.get(wine.style) or tables.degrees[wine.style]
-    years = drinking_years(wine)
-    best = {"usually_best": f"{years[0]}-{years[1]}"} if years else {}
-    return {"serve": f"{low}-{high} °C"} | best
 
 
 def wine_record(wine: Wine) -> dict[str, Any]:

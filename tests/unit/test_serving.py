@@ -1,0 +1,136 @@
+"""Drinking windows and temperatures: as the field says, as the articles say, and sane for all."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.sommelier.serving import drinking_years, serving_degrees
+from agent.sommelier.wine import Colour, Currency, Style, Wine
+
+ARTICLES = Path(__file__).parents[2] / "db" / "starter" / "documents"
+
+
+def wine(name: str, style: str = "red", price: float | None = 30, **fields: object) -> Wine:
+    facts = {"id": "x", "producer": "", "country": "", "vintage": 2000} | fields
+    return Wine.model_validate(facts | {"name": name, "style": style, "price": price})
+
+
+def ages(
+    name: str, style: str = "red", price: float | None = 30, **fields: object
+) -> tuple[int, int]:
+    years = drinking_years(wine(name, style, price, **fields))
+    assert years is not None
+    return years[0] - 2000, years[1] - 2000
+
+
+@pytest.mark.parametrize(
+    ("rule", "long", "short"),
+    [
+        ("the whole appellation", ages("Hermitage"), ages("Crozes-Hermitage")),
+        (
+            "the appellation, not the region",
+            ages("x", appellation="Pauillac", region="Bordeaux"),
+            ages("x", region="Bordeaux"),
+        ),
+        ("the colour", ages("Pessac-Léognan"), ages("Pessac-Léognan", "white")),
+        (
+            "the subtype",
+            ages("Aszú", "sweet", region="Tokaj"),
+            ages("Furmint", "white", region="Tokaj"),
+        ),
+        (
+            "a term where it counts",
+            ages("Gran Reserva", region="Rioja"),
+            ages("Gran Reserva", region="Maipo"),
+        ),
+        ("a grape that ages", ages("x", grapes=("Xinomavro",)), ages("x", grapes=("Dolcetto",))),
+        ("the price", ages("Cabernet", grapes=("Cabernet Sauvignon",)), ages("Cabernet", price=7)),
+    ],
+)
+def test_a_window_follows(rule: str, long: tuple[int, int], short: tuple[int, int]) -> None:
+    assert long[1] > short[1], rule
+
+
+def test_a_producer_is_no_appellation() -> None:
+    assert ages("Pinot Noir", producer="Lucy Margaux", price=20) == ages("Pinot Noir", price=20)
+
+
+@given(
+    name=st.sampled_from(["Gran Reserva", "Barolo Riserva", "Pauillac", "Grand Cru", "Muscat", ""]),
+    style=st.sampled_from(["red", "white", "rose", "orange"]),
+    region=st.sampled_from(["Rioja", "Bordeaux", "Burgundy", "Mosel", "Maipo", ""]),
+    grape=st.sampled_from(["Nebbiolo", "Riesling", "Tannat", "Gamay", "Pinot Noir"]),
+    price=st.floats(1, 11.99),
+)
+def test_no_cheap_wine_waits_longer_than_two_years_or_is_past_when_it_is_sold(
+    name: str, style: str, region: str, grape: str, price: float
+) -> None:
+    first, last = ages(name, style, price, region=region, grapes=(grape,))
+    assert first <= 2
+    assert last >= 2
+
+
+SAYS = [
+    ("regions/burgundy.md", "Regional reds taste best", wine("Bourgogne")),
+    ("regions/burgundy.md", "village reds", wine("Volnay")),
+    ("regions/burgundy.md", "great crus", wine("Grand Cru", region="Burgundy")),
+    ("regions/chablis.md", "village Chablis", wine("Chablis", "white")),
+    ("regions/chablis.md", "Premier Cru is at its best", wine("Chablis Premier Cru", "white")),
+    ("regions/chablis.md", "and Grand Cru from", wine("Chablis Grand Cru", "white")),
+    ("regions/rhone.md", "Côtes du Rhône tastes best", wine("Côtes du Rhône")),
+    ("regions/rhone.md", "good Châteauneuf", wine("Châteauneuf-du-Pape")),
+    ("regions/rhone.md", "and Hermitage", wine("Hermitage")),
+    ("regions/rioja.md", "Crianza shows best", wine("Crianza", region="Rioja")),
+    ("regions/rioja.md", "Reserva from", wine("Reserva", region="Rioja")),
+    ("regions/rioja.md", "and Gran Reserva", wine("Gran Reserva", region="Rioja")),
+    ("regions/tokaj.md", "It is at its best", wine("Dry", "white", region="Tokaj")),
+    ("grapes/nebbiolo.md", "Good Barolo is at its best", wine("Barolo")),
+    (
+        "grapes/tempranillo.md",
+        "A Crianza is typically at its best",
+        wine("Crianza", region="Rioja"),
+    ),
+    ("grapes/tempranillo.md", "a Gran Reserva", wine("Gran Reserva", region="Rioja")),
+    ("grapes/pinot-noir.md", "Simple bottles are best", wine("x", grapes=("Pinot Noir",))),
+    ("grapes/pinot-noir.md", "village Burgundy", wine("Volnay")),
+]
+
+
+@pytest.mark.parametrize(("article", "words", "meant"), SAYS)
+def test_articles_and_windows_say_the_same(article: str, words: str, meant: Wine) -> None:
+    said = re.search(rf"{words}\D{{0,40}}?(\d+) to (\d+)", (ARTICLES / article).read_text("utf-8"))
+    assert said, "the article says it in other words"
+    years = drinking_years(meant)
+    assert years == (2000 + int(said[1]), 2000 + int(said[2]))
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("Light, aromatic whites and dry rosés", wine("x", "white", body="light")),
+        ("Full or barrel-aged whites", wine("x", "white", body="full")),
+        ("orange wines", wine("x", "orange")),
+        ("Light reds", wine("x", body="light")),
+        ("other medium reds", wine("x", body="medium")),
+        ("tannic, full reds", wine("x", body="full")),
+        ("Sweet white wines", wine("x", "sweet")),
+        ("Fino Sherry", wine("Fino", "fortified", region="Jerez", colour="white")),
+        ("tawny Port", wine("10 Year Old Tawny", "fortified", appellation="Port", colour="red")),
+        ("good Champagne", wine("Brut", "sparkling", appellation="Champagne")),
+        ("Simple sparkling wine", wine("Brut", "sparkling")),
+    ],
+)
+def test_the_article_on_temperature_and_the_table_say_the_same(words: str, meant: Wine) -> None:
+    article = (ARTICLES / "serving/temperature.md").read_text("utf-8")
+    said = re.search(rf"{words}\D{{0,70}}(\d+) to (\d+) °C", article)
+    assert said
+    assert serving_degrees(meant) == (int(said[1]), int(said[2]))
+
+
+def test_a_wine_without_alcohol_is_served_as_its_colour() -> None:
+    red = wine("Zero", "alcohol_free", colour=Colour.RED, currency=Currency.EUR)
+    assert serving_degrees(red)[0] >= 12
+    assert red.style is Style.ALCOHOL_FREE
