@@ -26,10 +26,6 @@ Counter = Annotated[
 
 WAITING: Final = sa.text("state = 'waiting'")
 
-FULL_TEXT: Final = "wines_fts"
-"""The full-text index of wines: a virtual table in SQLite, a generated column in Postgres. Only
-migrations create it, so comparisons of the schema with the models skip this prefix."""
-
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
     """An aware datetime in UTC, even on SQLite, which stores no time zone."""
@@ -68,13 +64,11 @@ class Base(DeclarativeBase):
 
 
 class WineRow(Base):
-    """A wine of the catalogue. The last six columns are derived, for search and ranking."""
+    """A wine of the catalogue. `source` is the wine list that it came from."""
 
     __tablename__ = "wines"
 
-    # SQLite's full-text index refers to wines by an integer that survives VACUUM.
-    number: Mapped[int] = mapped_column(primary_key=True)
-    id: Mapped[str] = mapped_column(unique=True)
+    id: Mapped[TextKey]
     producer: Mapped[str]
     name: Mapped[str]
     vintage: Mapped[int | None]
@@ -82,7 +76,7 @@ class WineRow(Base):
     region: Mapped[str]
     appellation: Mapped[str]
     grapes: Mapped[list[str]]
-    style: Mapped[str] = mapped_column(index=True)
+    style: Mapped[str]
     colour: Mapped[str | None]
     sweetness: Mapped[str | None]
     body: Mapped[str | None]
@@ -92,15 +86,16 @@ class WineRow(Base):
     foods: Mapped[list[str]]
     allergens: Mapped[list[str]]
     notes: Mapped[str]
-    in_stock: Mapped[bool]
     source: Mapped[str]
 
-    price_in_euros: Mapped[float | None] = mapped_column(index=True)
-    country_key: Mapped[str] = mapped_column(index=True)
-    grape_keys: Mapped[list[str]]
-    places: Mapped[str]
-    shuffle: Mapped[BigInt]
-    search_text: Mapped[str]
+
+class CatalogueRow(Base):
+    """A single row that counts the imports of wines."""
+
+    __tablename__ = "catalogue"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    version: Mapped[int]
 
 
 class OfferRow(Base):
@@ -468,16 +463,13 @@ async def insert_new(session: AsyncSession, *rows: Base) -> int:
     return cast("sa.CursorResult[Any]", result).rowcount
 
 
-async def upsert(session: AsyncSession, *rows: Base, key: str = "") -> None:
-    """Insert rows, or update stored ones; a stored row keeps the columns that are not set.
-
-    Stored rows are identified by the column `key`, or by default by the primary key.
-    """
+async def upsert(session: AsyncSession, *rows: Base) -> None:
+    """Insert rows, or update those with the same primary key, which keep columns not set here."""
     if not rows:
         return
     statement = _insert(session, type(rows[0]))
     values = [_set_columns(row) for row in rows]
-    keys = [key] if key else rows[0].__table__.primary_key.columns.keys()
+    keys = rows[0].__table__.primary_key.columns.keys()
     changed = {name: statement.excluded[name] for name in values[0] if name not in keys}
     await session.execute(
         statement.on_conflict_do_update(index_elements=keys, set_=changed), values

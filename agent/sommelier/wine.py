@@ -238,6 +238,16 @@ class Wine(BaseModel):
         facts = {name: data[name] for name in OFFER_FACTS if name in data}
         return {**data, "offers": [facts]} if facts else data
 
+    def with_first_offer(self, kind: OfferKind) -> "Wine | None":
+        """Return the wine with an offer of this kind first, one in stock; None without one."""
+        first = next(
+            (offer for offer in self.offers if offer.kind is kind and offer.in_stock), None
+        )
+        if first is None:
+            return None
+        others = (offer for offer in self.offers if offer is not first)
+        return self.model_copy(update={"offers": (first, *others)})
+
     @property
     def price(self) -> float | None:
         """Return the price of the first offer; None if it is unknown."""
@@ -394,6 +404,7 @@ class WineQuery(BaseModel):
     without_regions: NameList = ()
     not_ids: ListOf[ShortText] = Field((), max_length=100, description="To leave out.")
     in_stock_only: SkipJsonSchema[bool] = True
+    offer: Canonical[OfferKind] | None = Field(None, description="Other than a bottle.")
     text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
     order: Canonical[SearchOrder] = Field("match", description="With `text`: its matches first.")
     like: ShortText = ""

@@ -5,104 +5,20 @@ import, so import this module only where it is needed.
 """
 
 import asyncio
-import logging
-from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
-import bm25s
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import case, select
 
-from agent.language import stem, stop_words
-from agent.text import CACHE_SIZE, UNSPACED_SCRIPTS, split_words
 from db.engine import Sessions
 from db.models import ChunkRow, DocumentRow, LibraryRow
+from db.word_index import WordIndex, choose_best
 
-logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG itself
-
-MAX_QUERY_TERMS: Final = 64
-MAX_STEM_LETTERS: Final = 7
-"""Stems are truncated, so that "recommend" and "recommandation" match."""
-MAX_NON_LATIN_LETTERS: Final = 5
-"""Words of other alphabets, which have no stemmer, are truncated instead."""
-HEADING_WEIGHT: Final = 2
-"""How often a word of the title or a heading counts."""
-SATURATION: Final = 1.2  # k1 of BM25
-MIN_WORD_SCORE: Final = 1e-6
-"""The score of a word that half of the chunks contain, for which BM25 gives 0."""
 RANK_CONSTANT: Final = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
 ROWS_PER_PARTITION: Final = 1000
-
-
-def extract_terms(text: str) -> list[str]:
-    """Return the index terms of `text`: stems without stop words, accents or case, in order.
-
-    Scripts without spaces become overlapping pairs of characters.
-    """
-    return [term for word in split_words(text) for term in _terms_of_word(word)]
-
-
-@lru_cache(CACHE_SIZE)
-def _terms_of_word(word: str) -> tuple[str, ...]:
-    if word.isascii():
-        if word in stop_words():
-            return ()
-        stemmed = stem(word)
-        return (stemmed[:MAX_STEM_LETTERS] if stemmed.isalpha() else stemmed,)
-    word_terms: list[str] = []
-    end = 0
-    for run in UNSPACED_SCRIPTS.finditer(word):
-        pairs = [run[0][start : start + 2] for start in range(max(len(run[0]) - 1, 1))]
-        word_terms += [word[end : run.start()][:MAX_NON_LATIN_LETTERS], *pairs]
-        end = run.end()
-    return tuple(filter(None, [*word_terms, word[end:][:MAX_NON_LATIN_LETTERS]]))
-
-
-class WordIndex:
-    """An index of chunks by words. Add all chunks, then build it, then search."""
-
-    def __init__(self) -> None:
-        self._numbers = array("q")
-        self._terms: list[list[str]] = []
-        self._bm25: bm25s.BM25 | None = None
-
-    def add(self, number: int, title: str, headings: Sequence[str], text: str) -> None:
-        """Add a chunk, to be indexed by `build`."""
-        self._numbers.append(number)
-        heading_terms = extract_terms(" ".join([title, *headings]))
-        self._terms.append(heading_terms * HEADING_WEIGHT + extract_terms(text))
-
-    def build(self) -> None:
-        """Index the chunks, which takes 10 s for 100,000."""
-        if any(self._terms):
-            self._bm25 = bm25s.BM25(k1=SATURATION, method="robertson")
-            self._bm25.index(self._terms, show_progress=False)
-            scores = self._bm25.scores["data"]
-            np.maximum(scores, MIN_WORD_SCORE, out=scores)
-        self._terms = []
-
-    def search(self, query: str, limit: int) -> dict[int, float]:
-        """Return the chunks that contain words of `query`, the best first, with their scores.
-
-        Scores are relative to the best one. Common words only count if `query` has no others.
-        """
-        if self._bm25 is None:
-            return {}
-        query_terms = list(dict.fromkeys(extract_terms(query)))[:MAX_QUERY_TERMS]
-        token_ids = self._bm25.get_tokens_ids(query_terms)
-        if not token_ids:
-            return {}
-        scores = self._bm25.get_scores_from_ids(token_ids)
-        best_score = scores.max()
-        max_common_score = MIN_WORD_SCORE * MAX_QUERY_TERMS
-        threshold = max_common_score if best_score > max_common_score else 0.0
-        numbers = np.asarray(self._numbers)
-        return _best(numbers, scores / best_score, limit, above=threshold / best_score)
 
 
 class VectorIndex:
@@ -122,20 +38,7 @@ class VectorIndex:
             return {}
         # Not `@`: on matrices this small, the threads of a BLAS library waste time on spinning.
         cosines = np.einsum("ij,j", self._matrix, np.asarray(vector, np.float32))
-        return _best(self._numbers, cosines, limit)
-
-
-def _best(
-    numbers: NDArray[np.int64], scores: NDArray[np.float32], limit: int, above: float = -np.inf
-) -> dict[int, float]:
-    """Return at most `limit` chunks with scores over `above`, best first, equals in order."""
-    indices = np.flatnonzero(scores > above)
-    if limit < len(indices):
-        # Find the score at `limit` first, so that only the best need sorting.
-        eligible = scores[indices]
-        indices = indices[eligible >= np.partition(eligible, len(eligible) - limit)[-limit]]
-    best = indices[np.argsort(-scores[indices], kind="stable")][:limit]
-    return dict(zip(numbers[best].tolist(), scores[best].tolist(), strict=True))
+        return choose_best(self._numbers, cosines, limit)
 
 
 def _fuse(rankings: Iterable[Mapping[int, float]], limit: int) -> dict[int, float]:

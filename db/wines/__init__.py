@@ -1,1 +1,1 @@
-"""The wine catalogue in SQL: search and import."""
+"""The wine catalogue: its wines in memory, their search, and the import of wine lists."""

@@ -21,19 +21,14 @@ from db.engine import (
     find_revision,
     upgrade_schema,
 )
-from db.models import FULL_TEXT, Base, FactRow, TurnRow, UpdateRow
+from db.models import Base, FactRow, TurnRow, UpdateRow
 from db.repositories.outbox import Outbox
 from db.wines.catalogue import SqlCatalogue
 from tests.databases import Databases, migrated_sqlite
 
 
 def differences(connection: Connection) -> list[object]:
-    def is_compared(name: str | None, kind: str, _parents: object) -> bool:
-        is_ours = kind in {"table", "column", "index"}
-        return not (is_ours and (name or "").startswith(FULL_TEXT))  # only migrations make those
-
-    options = {"include_name": is_compared, "compare_type": True}
-    context = MigrationContext.configure(connection, opts=options)
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
     return list(compare_metadata(context, Base.metadata))
 
 

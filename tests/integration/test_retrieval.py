@@ -11,10 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.documents.embedding import Embedder, EmbeddingError
 from db.documents.chunking import Section
-from db.documents.finding import extract_terms
 from db.documents.reading import Document
 from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
+from db.word_index import extract_terms
 
 _hashes = count()
 

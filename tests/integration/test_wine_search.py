@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.safety.filters import find_wines
 from agent.safety.state import SafetyState
-from agent.sommelier.wine import Colour, Style, Wine, WineQuery
+from agent.sommelier.wine import Colour, Offer, OfferKind, Style, Wine, WineQuery
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue, import_wines
@@ -184,6 +185,32 @@ async def test_an_empty_result_counts_the_wines_without_each_filter(
     assert result.relax == relax
 
 
+async def test_what_another_process_imports_is_found_at_the_next_search(
+    engine: AsyncEngine, cellar: dict[str, Wine]
+) -> None:
+    here, there = SqlCatalogue(Sessions(engine)), Sessions(engine)
+    assert await found(here, styles=["sparkling"]) == []
+    await import_wines(there, CatalogueFile((*cellar.values(),), source="list"))
+    assert await found(here, styles=["sparkling"], countries=["Spain"]) == ["raventos"]
+    await import_wines(there, CatalogueFile((), source="list"))
+    assert await found(here, styles=["sparkling"]) == []
+
+
+async def test_a_search_for_another_offer_looks_at_its_price_and_stock(sessions: Sessions) -> None:
+    bottle, half = Offer(price=49.9), Offer(kind=OfferKind.HALF, price=26.95)
+    glass = Offer(kind=OfferKind.GLASS, price=9, in_stock=False)
+    wines = [
+        sparkling("a", "Brut", 0, offers=(bottle, half)),
+        sparkling("b", "Brut", 0, offers=(bottle, glass)),
+    ]
+    await import_wines(sessions, CatalogueFile(tuple(wines)))
+    catalogue = SqlCatalogue(sessions)
+    assert await found(catalogue, max_price=30) == []
+    assert await found(catalogue, offer="glass") == []
+    (wine,) = (await catalogue.search(WineQuery(offer=OfferKind.HALF, max_price=30))).wines
+    assert (wine.id, wine.offers) == ("a", (half, bottle))
+
+
 NASTY = st.one_of(
     st.text(max_size=60),
     st.text(alphabet="\"'*():&|!<>-^~\\%_;{}[] abNOTANDORNEAR\x00", max_size=60),
@@ -281,7 +308,7 @@ async def test_alcohol_free_results_list_unmet_filters(bubbles: SqlCatalogue) ->
     result = await find_wines(bubbles, query, minor)
     assert [wine.id for wine in result.wines] == ["f", "g", "i"]
     assert result.total == 3
-    assert result.unmet_filters == {"g": ("styles",), "i": ("styles", "colours")}
+    assert result.unmet_filters == {"g": ("styles",), "i": ("colours", "styles")}
 
 
 async def similar(catalogue: SqlCatalogue, wine_id: str, **query: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from db.documents.finding import extract_terms
+from db.word_index import extract_terms
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.sommelier import wine
 from agent.sommelier.wine import NameKind, canonical_name, normalize
-from db.wines.search import MAX_TERMS, extract_terms
+from db.wines.ranking import MAX_WORDS, extract_words
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_normalization_removes_case_accents_and_punctuation(text: str, one: str)
 
 @given(st.text(max_size=400))
 def test_terms_have_no_query_syntax(text: str) -> None:
-    found = extract_terms(text)
-    assert len(found) <= MAX_TERMS
+    found = extract_words(text)
+    assert len(found) <= MAX_WORDS
     assert not [term for term in found if re.search(r"[\s_!-/:-@\[-`{-~\x00]", term)]
 
 

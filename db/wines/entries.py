@@ -1,0 +1,65 @@
+"""The wines of the catalogue in memory, with the normalised forms that a search compares."""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agent.sommelier.wine import OfferKind, Wine, canonical_name, normalize, synonyms
+from agent.sommelier.wine_fields import wine_fields
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A wine, and what a search compares of it.
+
+    `number` is its position in the catalogue. `price` is that of its first offer in euros. `origin`
+    (region and appellation), `name` and `text` are normalised, and begin and end with a space, so
+    that a search can find whole words such as ` rhone `.
+    """
+
+    number: int
+    wine: Wine
+    price: float | None
+    in_stock: bool
+    country: str
+    grapes: tuple[str, ...]
+    origin: str
+    name: str
+    text: str
+    shuffle: int
+
+
+def make_entry(number: int, wine: Wine) -> Entry:
+    """Return the entry of a wine."""
+    return Entry(
+        number=number,
+        wine=wine,
+        price=wine.price_in_euros,
+        in_stock=wine.in_stock,
+        country=canonical_name("countries", wine.country),
+        grapes=tuple(canonical_name("grapes", grape) for grape in wine.grapes),
+        origin=f" {normalize(wine.region)} | {normalize(wine.appellation)} ",
+        name=f" {normalize(wine.name)} ",
+        text=f" {searched_text(wine)} ",
+        shuffle=zlib.crc32(wine.id.encode()),
+    )
+
+
+def searched_text(wine: Wine) -> str:
+    """Return the words that a text search matches, including synonyms of the grapes."""
+    words = [wine.field_text(name) for name, field in wine_fields().items() if field.is_searched]
+    if wine.vintage is None:
+        words.append("NV")
+    for grape in wine.grapes:
+        names = synonyms("grapes", grape)
+        words += names if len(names) > 1 else ()
+    return normalize(" ".join(words))
+
+
+def select_offered(entries: Iterable[Entry], kind: OfferKind) -> list[Entry]:
+    """Return the wines with an offer of this kind in stock, with that offer first."""
+    return [
+        make_entry(entry.number, wine)
+        for entry in entries
+        if (wine := entry.wine.with_first_offer(kind))
+    ]

@@ -1,0 +1,328 @@
+"""The order of the wines of a search, and variety among those that are equally good.
+
+Wines are ranked by, in this order:
+
+1. the points for soft filters;
+2. the words of the text that are in the wine's name, producer or origin; then wines that are not
+   expensive compared with the others, unless the query limits prices;
+3. the points for requested foods that a wine suits, and for the position of a requested grape in
+   its blend; pairings are data, so they outweigh words;
+4. how well the text matches (BM25);
+5. low strength if the query is alcohol-free; the distance from a price or from a wine to resemble;
+6. variety: few repeated producers, regions and price bands; alcohol-free wines last;
+7. a shuffle by wine and query, since alphabetical order would favour a few producers.
+
+With `cheapest` or `dearest` the price in euros comes first (wines without a price last), and the
+text only puts matching wines before others.
+"""
+
+import heapq
+import zlib
+from bisect import bisect
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from math import inf
+from statistics import median
+from typing import Final, NamedTuple
+
+from agent.language import stop_words
+from agent.sommelier.wine import (
+    VEGAN_WORD,
+    Body,
+    Colour,
+    Food,
+    Level,
+    Style,
+    Sweetness,
+    Wine,
+    WineQuery,
+    canonical_name,
+    known_names,
+    normalize,
+    to_euros,
+)
+from agent.text import split_words
+from db.wines.entries import Entry
+from db.wines.filters import FIELDS_BY_FILTER, Filters, Predicate, mentions
+
+Key = Callable[[Entry], float]
+"""A number by which wines are ordered, the lowest first."""
+Ranks = tuple[float, ...]
+
+CANDIDATES: Final = 96
+"""The number of best wines from which a varied selection is chosen."""
+MAX_WORDS: Final = 32
+FILLER_WORDS: Final = frozenset(
+    "something anything wine wines bottle bottles please want like would could find show give need "
+    "good nice best great get got let us".split()
+)
+"""Words that do not narrow a search for wine, in addition to English stop words."""
+POINTS: Final[Mapping[str, int]] = {
+    "foods": 60,
+    "styles": 60,
+    "colours": 50,
+    "sweetness": 40,
+    "grapes": 40,
+    "regions": 40,
+    "countries": 30,
+    "bodies": 20,
+    "tannins": 20,
+    "acidities": 20,
+    "min_abv": 20,
+    "max_abv": 20,
+}
+"""The points for meeting a soft filter, which ranks wines but excludes none."""
+EXTRA_FOOD_POINTS: Final = 10
+"""The points for each requested food, after the first, that a wine suits."""
+UNKNOWN_DISTANCE: Final = 0.5
+"""The distance to an unknown value, halfway between equal and different."""
+SCALES: Final[Mapping[str, Sequence[str]]] = {
+    "sweetness": [*Sweetness],
+    "bodies": [*Body],
+    "tannins": [*Level],
+    "acidities": [*Level],
+}
+"""Filters on ordered values: a neighbour of a requested value gets half of the points."""
+PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
+EXPENSIVE_FACTOR: Final = 2
+"""Unless the query limits prices, wines above this multiple of their median price come last."""
+SHUFFLE_PRIME: Final = 2**31 - 1
+UNSHUFFLED: Final = {"text", "not_ids", "order", "limit", "soft", "vegan", "name", "offer"}
+"""The fields of a query that do not change the shuffle."""
+FILTER_WORDS: Final = frozenset(
+    word
+    for values in (Style, Colour, Sweetness, Food)
+    for value in values
+    for word in split_words(value)
+)
+"""Words like "red" that a filter already covers; they do not identify a wine by its name."""
+
+
+class Candidate(NamedTuple):
+    """A wine that passed the filters, with its ranks (the lowest first)."""
+
+    ranks: Ranks
+    shuffle: int
+    entry: Entry
+
+
+def extract_words(text: str) -> tuple[str, ...]:
+    """Return the normalised words of `text`, each once, without stop words and filler words."""
+    ignored = stop_words() | FILLER_WORDS
+    terms = dict.fromkeys(word for word in split_words(text) if word not in ignored)
+    return tuple(terms)[:MAX_WORDS]
+
+
+def find_best(
+    entries: Sequence[Entry],
+    query: WineQuery,
+    soft: Filters,
+    matches: Mapping[int, float],
+    like: Wine | None,
+) -> list[Candidate]:
+    """Return the best candidates in order. `matches` are the numbers of wines that match the text.
+
+    Their values say how well.
+    """
+    keys = [*_keys(query, soft, matches, like)]
+    seed = query.model_dump_json(exclude=UNSHUFFLED)
+    factor = (zlib.crc32(seed.encode()) >> 2) | 1  # at most 30 bits, and never 0
+    candidates = (
+        Candidate(
+            tuple([key(entry) for key in keys]), (entry.shuffle * factor) % SHUFFLE_PRIME, entry
+        )
+        for entry in entries
+    )
+    return heapq.nsmallest(
+        CANDIDATES, candidates, key=lambda found: (found.ranks, found.shuffle, found.entry.wine.id)
+    )
+
+
+def _keys(
+    query: WineQuery, soft: Filters, matches: Mapping[int, float], like: Wine | None
+) -> Iterator[Key]:
+    """Yield what orders the wines, most important first."""
+    has_text = bool(extract_words(query.text))
+    if query.order != "match":
+        sign = 1 if query.order == "cheapest" else -1
+        yield lambda entry: entry.price is None
+        if has_text:
+            yield lambda entry: entry.number not in matches
+        yield lambda entry: sign * (entry.price or 0.0)
+    if query.vegan:
+        yield lambda entry: not mentions(entry.text, (VEGAN_WORD,))
+    if counts := [*_points(query, soft)]:
+        yield lambda entry: -sum([count(entry) for count in counts])
+    if has_text:
+        yield lambda entry: -matches.get(entry.number, 0.0)
+    if query.alcohol_free:
+        yield lambda entry: entry.wine.abv or 0.0
+    if query.around is not None:
+        around = to_euros(query.around, query.currency)
+        yield lambda entry: abs((entry.price or 0.0) - around)
+    if like:
+        yield _distance_from(like)
+
+
+def _points(query: WineQuery, soft: Filters) -> Iterator[Key]:
+    """Yield the points for soft filters, and for foods and grapes even if they are hard filters."""
+    for name, is_met in soft.items():
+        if name in SCALES:
+            yield _scale_points(name, getattr(query, name))
+        elif name not in ("foods", "grapes"):
+            yield _points_if(is_met, POINTS[name])
+    if query.foods:
+        yield _food_points(frozenset(query.foods))
+    if query.grapes:
+        yield _grape_points({canonical_name("grapes", name) for name in query.grapes})
+
+
+def _points_if(is_met: Predicate, points: int) -> Key:
+    return lambda entry: points if is_met(entry) else 0
+
+
+def _scale_points(name: str, requested: Sequence[str]) -> Key:
+    """Return the points for a value on a scale: half of them for the neighbours of a requested."""
+    field, scale = FIELDS_BY_FILTER[name], SCALES[name]
+    points_by_value: dict[str | None, int] = {}
+    for index, value in enumerate(scale):
+        steps = min(abs(index - scale.index(other)) for other in requested)
+        points_by_value[value] = POINTS[name] // 2**steps if steps < 2 else 0
+    return lambda entry: points_by_value.get(getattr(entry.wine, field), 0)
+
+
+def _food_points(foods: frozenset[Food]) -> Key:
+    def points(entry: Entry) -> int:
+        count = len(foods.intersection(entry.wine.foods))
+        return POINTS["foods"] + EXTRA_FOOD_POINTS * (count - 1) if count else 0
+
+    return points
+
+
+def _grape_points(grapes: set[str]) -> Key:
+    """Return the points for a grape: half of them if it is not the first of the blend."""
+
+    def points(entry: Entry) -> int:
+        if grapes.isdisjoint(entry.grapes):
+            return 0
+        return POINTS["grapes"] if entry.grapes[0] in grapes else POINTS["grapes"] // 2
+
+    return points
+
+
+def rank_by_preference(
+    candidates: Sequence[Candidate], query: WineQuery
+) -> list[tuple[Ranks, Candidate]]:
+    """Return candidates with sort keys, in order: named in the text first, expensive ones last.
+
+    With soft filters, the first rank of a candidate outweighs both.
+    """
+    if query.order != "match":
+        return [((), candidate) for candidate in candidates]
+    counts = _count_named_words(query.text, candidates)
+    max_price = inf
+    prices = [found.entry.price for found in candidates if found.entry.price is not None]
+    if prices and all(limit is None for limit in query.price_limits):
+        max_price = EXPENSIVE_FACTOR * median(prices)
+    has_points = any(getattr(query, name) for name in query.soft)
+    ranked: list[tuple[Ranks, Candidate]] = []
+    for candidate, count in zip(candidates, counts, strict=True):
+        points = candidate.ranks[0] if has_points else 0
+        is_expensive = (candidate.entry.price or 0) > max_price
+        ranked.append(((points, -count, is_expensive), candidate))
+    return sorted(ranked, key=lambda item: item[0])
+
+
+def _count_named_words(text: str, candidates: Sequence[Candidate]) -> list[int]:
+    """Return how many words of each wine's name, producer and origin are in `text`.
+
+    Grapes and filter words do not count: they do not identify a wine.
+    """
+    text = f" {normalize(text)} "
+    for name in sorted(known_names("grapes"), key=len, reverse=True):
+        text = text.replace(f" {name} ", " ")
+    terms = {*extract_words(text)} - FILTER_WORDS
+    if not terms:
+        return [0] * len(candidates)
+    counts: list[int] = []
+    for _, _, entry in candidates:
+        words = split_words(f"{entry.name} {entry.wine.producer} {entry.origin}")
+        counts.append(len(terms.intersection(words)))
+    return counts
+
+
+def choose_varied(ranked: Sequence[tuple[Ranks, Candidate]], limit: int) -> list[Entry]:
+    """Return the first `limit` wines; among equally ranked ones, prefer those that add variety."""
+    chosen: list[Entry] = []
+    trait_counts: Counter[tuple[str, object]] = Counter()
+
+    def count_repeats(entry: Entry) -> tuple[int, ...]:
+        producer, place, band = (trait_counts[trait] for trait in _traits(entry))
+        # Place and band weigh the same; of equal sums, the smaller band count wins.
+        is_alcohol_free = entry.wine.style is Style.ALCOHOL_FREE  # rarely wanted
+        return producer, place + band, band, is_alcohol_free
+
+    for _, equals in groupby(ranked, key=lambda item: (item[0], item[1].ranks)):
+        remaining = [candidate.entry for _, candidate in equals]
+        while remaining and len(chosen) < limit:
+            entry = min(remaining, key=count_repeats)
+            remaining.remove(entry)
+            chosen.append(entry)
+            trait_counts.update(_traits(entry))
+        if len(chosen) == limit:
+            break
+    return chosen
+
+
+def _traits(entry: Entry) -> Sequence[tuple[str, object]]:
+    """Return what should vary between the chosen wines."""
+    band = entry.price and bisect(PRICE_BANDS_EUR, entry.price)
+    return ("producer", entry.wine.producer), ("place", entry.origin), ("band", band)
+
+
+def _distance_from(wine: Wine) -> Key:
+    """Return the distance of a wine from `wine`, a weighted sum; 0 means equal."""
+    country = canonical_name("countries", wine.country)
+    grapes = {canonical_name("grapes", grape) for grape in wine.grapes}
+    region = f" {normalize(wine.region)} "
+    price = wine.price_in_euros
+
+    def distance(entry: Entry) -> float:
+        other = entry.wine
+        total = 4.0 * _value_distance(wine.style, other.style)  # a port never resembles a Chablis
+        total += 3.0 * _value_distance(wine.colour, other.colour)
+        total += 2.0 * _scale_distance("sweetness", wine.sweetness, other.sweetness)
+        total += 2.0 * _scale_distance("bodies", wine.body, other.body)
+        total += 1.0 * _scale_distance("tannins", wine.tannin, other.tannin)
+        total += 1.0 * _scale_distance("acidities", wine.acidity, other.acidity)
+        total += 0.5 * _value_distance(country, entry.country)
+        if grapes:  # the Jaccard distance
+            total += 3.0 * (
+                1 - len(grapes.intersection(entry.grapes)) / len(grapes.union(entry.grapes))
+            )
+        if region.strip():
+            total += 1.5 * (region not in entry.origin)
+        if price:
+            total += 1.0 * _price_distance(price, entry.price)
+        return total
+
+    return distance
+
+
+def _value_distance(value: str | None, other: str | None) -> float:
+    if not value or other is None:
+        return UNKNOWN_DISTANCE
+    return float(value != other)
+
+
+def _scale_distance(name: str, value: str | None, other: str | None) -> float:
+    """Return the distance on an ordered scale whose ends are 1 apart."""
+    if value is None or other is None:
+        return UNKNOWN_DISTANCE
+    scale = SCALES[name]
+    return abs(scale.index(value) - scale.index(other)) / (len(scale) - 1)
+
+
+def _price_distance(price: float, other: float | None) -> float:
+    return UNKNOWN_DISTANCE if other is None else abs(other - price) / (other + price)
