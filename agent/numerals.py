@@ -1,6 +1,11 @@
-"""Find numbers in prose, in digits and in the words of seven languages. No I/O."""
+"""Find numbers in prose, in digits and in the words of seven languages. No I/O.
 
-from collections.abc import Mapping
+The words of a number make a value one after the other: "twenty-four" is 20 + 4, "vierundzwanzig"
+4 + 20, "quatre-vingt-dix" 4 * 20 + 10, "two hundred" 2 * 100, and "fünfzehn" 5 + 10.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -10,6 +15,13 @@ from agent.text import Match, Pattern, compose_compatible, fold, pattern
 
 NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
 SEPARATORS_TO_STOPS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", "."))
+THOUSANDS_DIGITS: Final = 3
+MULTIPLIERS: Final = frozenset({100, 1000})
+ROUND_NUMBER: Final = 10
+"""From here on a smaller number may follow: "twenty-four", "hundred and ten"."""
+FOUR: Final = 4
+FRENCH_SCORES: Final = frozenset({60, 80})
+"""The French numbers to which 10 to 19 are added: "soixante-quinze" is 75."""
 
 
 def parse_number(number: str) -> float:
@@ -19,8 +31,10 @@ def parse_number(number: str) -> float:
     """
     whole, separator, last_part = number.translate(SEPARATORS_TO_STOPS).rpartition(".")
     digits = whole.replace(".", "")
-    is_whole = not separator or (len(last_part) == 3 and whole != "0")
-    return float(f"{digits}{last_part}" if is_whole else f"{digits}.{last_part}")
+    has_thousands = len(last_part) == THOUSANDS_DIGITS and whole != "0"
+    if not separator or has_thousands:
+        return float(f"{digits}{last_part}")
+    return float(f"{digits}.{last_part}")
 
 
 def find_numbers(text: str) -> frozenset[float]:
@@ -37,24 +51,72 @@ def replace_number_words(text: str) -> str:
 
 def _to_digits(match: Match) -> str:
     """Return the numbers in a run of number words, in digits and separated by spaces."""
+    return " ".join(str(number.value) for number in _read_numbers(match[0]))
+
+
+class NumberInWords(NamedTuple):
+    """A number in a text of several words: the words from index `start` up to `end`, exclusive."""
+
+    value: int
+    start: int
+    end: int
+
+
+def find_number_words(words: Sequence[str]) -> list[NumberInWords]:
+    """Return the numbers that folded words express: 24 for "twenty", "four"."""
+    text = " ".join(words)
+    numbers: list[NumberInWords] = []
+    for match in _numerals().number.finditer(text):
+        for number in _read_numbers(match[0]):
+            words_before = text.count(" ", 0, match.start() + number.start)
+            word_count = 1 + match[0].count(" ", number.start, number.end)
+            numbers.append(NumberInWords(number.value, words_before, words_before + word_count))
+    return numbers
+
+
+@dataclass(slots=True)
+class _Number:
+    """A number that is read from `run[start:end]`."""
+
+    value: int
+    start: int
+    end: int
+
+
+def _read_numbers(run: str) -> list[_Number]:
+    """Return the numbers in a run of number words."""
     numerals = _numerals()
-    numbers, end = [0], 0
-    for part in numerals.word.finditer(match[0]):
-        word, joint = part[0], match[0][end : part.start()]
-        end = part.end()
-        number, last = numerals.values[word], numbers[-1]
-        # "vierundzwanzig" is one number, "between four and twenty" has two.
-        unit_before_ten = 0 < last < 10 and 20 <= number < 100 and joint == joint.strip()
-        adds = last % 100 == 0 or (last % 10 == 0 and number < 10) or unit_before_ten
-        if number in (100, 1000):
-            numbers[-1] = max(last, 1) * number
-        elif last == 4 and word.startswith("vingt"):  # quatre-vingt is 80
-            numbers[-1] = 80
-        elif adds or (last in (60, 80) and number < 20):  # soixante-quinze is 75
-            numbers[-1] += number
+    numbers: list[_Number] = []
+    for match in numerals.word.finditer(run):
+        word = match[0]
+        value = numerals.values[word]
+        last = numbers[-1] if numbers else None
+        joint = run[last.end : match.start()] if last else ""
+        joined = _join(last.value, value, word, joint) if last else value
+        if last is None or joined is None:
+            numbers.append(_Number(value, *match.span()))
         else:
-            numbers.append(number)
-    return " ".join(map(str, numbers))
+            last.value = joined
+            last.end = match.end()
+    return numbers
+
+
+def _join(last: int, value: int, word: str, joint: str) -> int | None:
+    """Return the number that two parts make, or None if a new number begins with the second."""
+    if value in MULTIPLIERS:
+        return last * value
+    if last == FOUR and word.startswith("vingt"):  # quatre-vingt
+        return FOUR * value
+    # "Vierundzwanzig" is one number, "between four and twenty" has two.
+    is_one_word = joint == joint.strip()
+    is_unit_before_ten = last < ROUND_NUMBER and 20 <= value < 100 and is_one_word
+    is_german_teen = last < ROUND_NUMBER and value == ROUND_NUMBER and not joint
+    is_ten_and_unit = last % ROUND_NUMBER == 0 and value < ROUND_NUMBER
+    is_french_teen = last in FRENCH_SCORES and value < 20
+    is_teen = is_german_teen or is_french_teen
+    if last % 100 == 0 or is_unit_before_ten or is_ten_and_unit or is_teen:
+        return last + value
+    return None
 
 
 class _Numerals(NamedTuple):

@@ -17,10 +17,9 @@ from agent.engine.messages import LLMRequest, LLMResponse, Message, ResponseMode
 from agent.engine.run import Run
 from agent.engine.wire import Dialect
 from agent.memory.tools import memory_tools
-from agent.sommelier.service import Sommelier
 from bot.resources import research_tools
 from tests.doubles.server import JsonObject
-from tests.fakes import FakeCatalogue
+from tests.fakes import fake_sommelier
 from tests.library import FakeLibrary
 
 QUESTION: Final = "A red for lamb, under 25 euros"
@@ -57,9 +56,7 @@ async def first_request(profile: str) -> JsonObject:
     """Return the first request of a turn in this profile."""
     listener = Listener(MODES[profile])
     tools = [*research_tools(FakeLibrary()), *memory_tools()]
-    sommelier = Sommelier(
-        catalogue=FakeCatalogue(), research_tools=tools, uses_small_model=profile == "small"
-    )
+    sommelier = fake_sommelier(research_tools=tools, uses_small_model=profile == "small")
     await sommelier.answer(QUESTION, Run([listener]))
     return listener.request
 

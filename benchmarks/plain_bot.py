@@ -7,15 +7,14 @@ from telegram.ext import Application, ContextTypes, MessageHandler, filters
 
 from agent.engine.llm import LLMService
 from agent.engine.run import Run
-from agent.sommelier.service import Sommelier
 from bot.telegram.render import split_messages
-from tests.fakes import FakeCatalogue
+from tests.fakes import fake_sommelier
 
 
 def main() -> None:
     """Poll TELEGRAM_BASE_URL and answer each text, all chats side by side."""
     model = LLMService(model="gpt-4o", api_key="bench", base_url=os.environ["OPENAI_BASE_URL"])
-    sommelier = Sommelier(catalogue=FakeCatalogue())
+    sommelier = fake_sommelier()
 
     async def answer(update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
         if update.message is None or not update.message.text:

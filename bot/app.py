@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from agent.engine.llm import load_client
 from agent.mcp import McpServers, open_servers
-from agent.query_reading.words import load_lexicon
+from agent.query_reading.tables import load_lexicon
 from agent.tracing.records import keyed_hash
 from bot import tasks
 from bot.budgets import Budgets

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from agent.engine.run import Run
-from agent.sommelier.service import Answerer
+from agent.fallback.answering import Fallback
+from agent.sommelier.service import Answerer, Sommelier
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
 from agent.tracing.records import SpanRecord, TraceRecord
 from agent.turn import Reply, answer_turn
@@ -84,6 +86,12 @@ class FakeCatalogue:
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         return [wine for wanted in wine_ids for wine in self.wines if wine.id == wanted]
+
+
+def fake_sommelier(**parts: Any) -> Sommelier:
+    """Return a sommelier with the wines of `FakeCatalogue`; `parts` are its further arguments."""
+    catalogue = FakeCatalogue()
+    return Sommelier(catalogue=catalogue, fallback=Fallback(catalogue=catalogue), **parts)
 
 
 def root_span() -> SpanRecord:

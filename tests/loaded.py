@@ -21,7 +21,7 @@ import bot.http.server
 import db.documents.reading
 from agent.i18n import languages, translate_into
 from agent.query_reading.request import read_request
-from agent.query_reading.words import load_lexicon
+from agent.query_reading.tables import load_lexicon
 from agent.safety.concerns import read_safety_state
 
 load_lexicon()

@@ -1,44 +1,43 @@
-"""Merging a message with earlier ones, and resolving its references to wines shown before."""
+"""The wish of a conversation: its last message, merged with what earlier messages still say."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent.engine.messages import Message
-from agent.query_reading.request import PRICE_FIELDS, SCALES, Request, drop_empty, read_request
+from agent.fallback.follow_ups import FollowUp, apply_follow_up, find_follow_up
+from agent.query_reading.prices import PRICE_FIELDS
+from agent.query_reading.request import Request, drop_empty, read_request
 from agent.sommelier.wine import Wine
 
 MAX_EARLIER_MESSAGES: Final = 6
-CENT: Final = 0.01
 EXCLUSION_PREFIX: Final = "without_"
-COMPARISONS: Final = {
-    "lighter": ("bodies", "body", False),
-    "fuller": ("bodies", "body", True),
-    "drier": ("sweetness", "sweetness", False),
-    "sweeter": ("sweetness", "sweetness", True),
-}
-"""For each cue: the filter, the attribute of a wine, and whether the cue asks for more of it."""
-KIND_OR_PLACE_FIELDS: Final = frozenset({"styles", "colours", "grapes", "countries", "regions"})
+KIND_FIELDS: Final = frozenset({"styles", "colours", "grapes"})
+PLACE_FIELDS: Final = frozenset({"countries", "regions"})
 
 Exchange = tuple[str, tuple[str, ...]]
 """A message of the user, and the ids of the wines that its answer showed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """The wines that a message can refer to.
+class Wish:
+    """What a conversation asks for."""
 
-    `last_shown` are those of the last answer with wines, `shown_ids` those of all answers.
-    """
-
+    request: Request
+    """The request of the last message, merged with those of earlier messages."""
+    own_request: Request = field(default_factory=Request)
+    """The request of the last message by itself."""
+    follow_up: FollowUp | None = None
+    """The button that the user pressed, if wines are shown to which it refers."""
     last_shown: tuple[Wine, ...] = ()
+    """The wines of the last answer that shows any."""
     shown_ids: tuple[str, ...] = ()
+    """The ids of the wines of all answers."""
 
-    def find_referenced(self, request: Request) -> tuple[Wine, ...]:
-        """Return the wines that the ordinals of a request refer to."""
-        count = len(self.last_shown)
-        indices = (number - 1 if number > 0 else count + number for number in request.ordinals)
-        return tuple(self.last_shown[index] for index in indices if 0 <= index < count)
+    @property
+    def excluded_ids(self) -> tuple[str, ...]:
+        """Return the ids of the wines that are not to be shown again."""
+        return self.shown_ids if self.follow_up or self.own_request.wants_others else ()
 
 
 def get_exchanges(messages: Sequence[Message]) -> list[Exchange]:
@@ -52,45 +51,64 @@ def get_exchanges(messages: Sequence[Message]) -> list[Exchange]:
     return exchanges
 
 
-def merge_exchanges(
+def read_wish(
     exchanges: Sequence[Exchange], wines: Mapping[str, Wine], default_language: str
-) -> tuple[Request, Context]:
-    """Return the request of the last message, merged with earlier ones, and its context."""
-    merged = Request(language=default_language)
-    # The context of a message lacks the wines shown in reply to it, hence two variables.
-    context = next_context = Context()
+) -> Wish:
+    """Return the wish of a conversation; `wines` are those that it shows, by id."""
+    wish = Wish(request=Request(language=default_language))
+    shown_in_reply: tuple[str, ...] = ()
     for text, wine_ids in exchanges[-MAX_EARLIER_MESSAGES - 1 :]:
-        new, context = read_request(text, merged.language), next_context
-        if not new.is_question:
-            merged = merge(merged, new, context)
-        merged = replace(merged, text=text, language=new.language, is_question=new.is_question)
-        if wine_ids:
-            next_context = Context(
-                last_shown=tuple(wines[wine_id] for wine_id in wine_ids if wine_id in wines),
-                shown_ids=tuple(dict.fromkeys((*context.shown_ids, *wine_ids))),
-            )
-    return merged, context
+        if shown_in_reply:
+            wish = _add_shown_wines(wish, shown_in_reply, wines)
+        wish = _add_message(wish, text)
+        shown_in_reply = wine_ids
+    return wish
 
 
-def merge(before: Request, new: Request, context: Context) -> Request:
+def _add_shown_wines(wish: Wish, ids: Sequence[str], wines: Mapping[str, Wine]) -> Wish:
+    """Return the wish after a reply that shows wines."""
+    shown = tuple(wines[wine_id] for wine_id in ids if wine_id in wines)
+    shown_ids = tuple(dict.fromkeys((*wish.shown_ids, *ids)))
+    return replace(wish, last_shown=shown, shown_ids=shown_ids)
+
+
+def _add_message(wish: Wish, text: str) -> Wish:
+    """Return the wish after a further message."""
+    before = wish.request
+    follow_up = find_follow_up(text) if wish.last_shown else None
+    if follow_up is not None:
+        request = apply_follow_up(before, follow_up, wish.last_shown)
+        own_request = Request(text=text, language=before.language)
+        request = replace(request, text=text, is_question=False)
+        return replace(wish, request=request, own_request=own_request, follow_up=follow_up)
+    own_request = read_request(text, before.language)
+    request = before if own_request.is_question else merge(before, own_request)
+    request = replace(
+        request,
+        text=text,
+        language=own_request.language,
+        is_question=own_request.is_question,
+    )
+    return replace(wish, request=request, own_request=own_request, follow_up=None)
+
+
+def merge(before: Request, new: Request) -> Request:
     """Return `new`, completed with the filters and dishes of `before` that still apply.
 
     A new dish starts a new request: only excluded allergens are kept.
     """
-    is_new_meal = bool(new.dishes) and not new.ordinals
-    filters = dict(new.filters)
+    filters: dict[str, Any] = dict(new.filters)
     for name, values in before.filters.items():
-        field = name.removeprefix(EXCLUSION_PREFIX)
-        is_exclusion = field != name
-        if is_new_meal and field != "allergens":
+        field_name = name.removeprefix(EXCLUSION_PREFIX)
+        if new.dishes and field_name != "allergens":
             continue
-        if is_exclusion:
-            remaining = [value for value in values if value not in new.values(field)]
+        if name.startswith(EXCLUSION_PREFIX):
+            # "A Merlot after all" ends the exclusion of Merlot.
+            remaining = [value for value in values if value not in new.values(field_name)]
             filters |= drop_empty({name: [*remaining, *new.values(name)]})
         elif not _is_replaced(name, new):
             filters[name] = values
-    merged = replace(new, filters=filters, dishes=new.dishes or before.dishes)
-    return resolve_comparisons(merged, context)
+    return replace(new, filters=filters, dishes=new.dishes or before.dishes)
 
 
 def _is_replaced(name: str, new: Request) -> bool:
@@ -98,40 +116,11 @@ def _is_replaced(name: str, new: Request) -> bool:
 
     Another kind of wine replaces the grape and the place; another place replaces only the place.
     """
-    new_fields = new.inclusions.keys() & KIND_OR_PLACE_FIELDS
-    if name in ("countries", "regions"):
-        return bool(new_fields - {"colours"})
-    if name in ("grapes", "styles", "colours"):
-        return bool(new_fields - {"countries", "regions"})
-    has_new_price = bool(PRICE_FIELDS & new.filters.keys())
-    return name in new.filters or (has_new_price and name in {*PRICE_FIELDS, "order"})
-
-
-def resolve_comparisons(request: Request, context: Context) -> Request:
-    """Return a request with filters for its comparisons ("cheaper") with the wines shown last."""
-    wines = context.find_referenced(request) or context.last_shown
-    priced = [wine for wine in wines if wine.price is not None]
-    priced.sort(key=lambda wine: wine.price_in_euros or 0)
-    if priced and "cheaper" in request.cues:
-        max_price = max(round((priced[0].price or 0) - CENT, 2), 0)
-        request = _with_price(request, max_price=max_price, currency=priced[0].currency)
-    if priced and "dearer" in request.cues:
-        min_price = round((priced[-1].price or 0) + CENT, 2)
-        request = _with_price(request, min_price=min_price, currency=priced[-1].currency)
-    for cue in sorted(request.cues & COMPARISONS.keys()):
-        field, attribute, is_more = COMPARISONS[cue]
-        scale = SCALES[field]
-        known = [step for wine in wines if (step := getattr(wine, attribute)) is not None]
-        indices = [scale.index(step) for step in known] or [len(scale) // 2]
-        steps = scale[max(indices) + 1 :] if is_more else scale[: min(indices)]
-        # At the end of the scale there are no further steps.
-        last_step = scale[-1:] if is_more else scale[:1]
-        filters = {**request.filters, field: tuple(steps or last_step)}
-        request = replace(request, filters=filters)
-    return request
-
-
-def _with_price(request: Request, **price: Any) -> Request:
-    """Return a request with this price instead of its earlier price and order."""
-    others = request.filters.keys() - PRICE_FIELDS - {"order"}
-    return replace(request, filters={name: request.filters[name] for name in others} | price)
+    new_fields = new.inclusions.keys()
+    if name in PLACE_FIELDS:
+        return not new_fields.isdisjoint({"styles", "grapes", *PLACE_FIELDS})
+    if name in KIND_FIELDS:
+        return not new_fields.isdisjoint(KIND_FIELDS)
+    if name in {*PRICE_FIELDS, "order"} and not PRICE_FIELDS.isdisjoint(new.filters):
+        return True
+    return name in new.filters

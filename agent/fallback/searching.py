@@ -1,20 +1,21 @@
-"""Search wines for a request, with fewer hard filters if nothing matches.
+"""Search wines for a wish, with fewer hard filters if nothing matches.
 
 A hard filter excludes wines, a soft one only ranks them. Prices, allergens and exclusions are
 always hard. Kind, sweetness, grape and place become soft if no wine matches. Body, tannin, acidity
-and the pairing of a dish are always soft.
+and the pairing of a dish are always soft, but for the body that a button asks for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.fallback.merging import Context
+from agent.fallback.follow_ups import FollowUp
+from agent.fallback.merging import Wish
 from agent.query_reading.request import Request
 from agent.safety.filters import find_wines, matches
 from agent.sommelier.queries import OAKY, build_query
 from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery, normalize
-from agent.turn import NOBODY, Person
+from agent.turn import Person
 
 BEST_WINES: Final = 3
 """The number of wines that decide which requested fields are unmet."""
@@ -28,7 +29,7 @@ RELAXATION_STEPS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundWines:
-    """The wines found for a request."""
+    """The wines found for a wish."""
 
     wines: tuple[Wine, ...] = ()
     unmet_fields: tuple[str, ...] = ()
@@ -37,27 +38,47 @@ class FoundWines:
     """The wine to which similar ones were requested."""
 
 
-async def search_wines(
-    catalogue: Catalogue, request: Request, context: Context, person: Person = NOBODY
-) -> FoundWines:
-    """Return the wines that match a request; while none does, relax the search step by step."""
-    query = build_query(request, context.shown_ids)
-    candidates = context.find_referenced(request) or context.last_shown
-    similar_to = candidates[0] if candidates and "like" in request.cues else None
-    if similar_to:
-        query = query.model_copy(update={"like": similar_to.id})
-    result = await find_wines(catalogue, query, person)
-    wines = _select_wines(result.wines, request, query)
-    for fields in () if similar_to else RELAXATION_STEPS:
+def build_wish_query(wish: Wish) -> WineQuery:
+    """Return the query for a wish, before any of its filters is relaxed."""
+    asks_for_body = wish.follow_up in (FollowUp.LIGHTER, FollowUp.FULLER)
+    query = build_query(
+        wish.request,
+        excluded_ids=wish.excluded_ids,
+        hard_fields=("bodies",) if asks_for_body else (),
+    )
+    if wish.follow_up is FollowUp.LIKE:
+        return query.model_copy(update={"like": wish.last_shown[0].id})
+    return query
+
+
+async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> FoundWines:
+    """Return the wines that match a wish; while none does, relax the search step by step."""
+    request = wish.request
+    query = build_wish_query(wish)
+    similar_to = wish.last_shown[0] if query.like else None
+    steps = ((), *RELAXATION_STEPS) if similar_to is None else ((),)
+    for fields in steps:
         hard = [name for name in fields if getattr(query, name) and name not in query.soft]
-        if hard and not wines:
-            query = query.model_copy(update={"soft": (*query.soft, *hard)})
-            result = await find_wines(catalogue, query, person)
-            wines = _select_wines(result.wines, request, query)
-    requested = [*request.inclusions, *(["foods"] if request.dishes else [])]
-    best = [result.unmet_filters.get(wine.id, ()) for wine in wines[:BEST_WINES]]
-    unmet = tuple(name for name in requested if best and all(name in fields for fields in best))
-    return FoundWines(wines=wines, unmet_fields=unmet, similar_to=similar_to)
+        if fields and not hard:
+            continue
+        query = query.model_copy(update={"soft": (*query.soft, *hard)})
+        result = await find_wines(catalogue, query, person)
+        wines = _select_wines(result.wines, request, query)
+        if wines:
+            unmet = _unmet_fields(request, wines, result.unmet_filters)
+            return FoundWines(wines=wines, unmet_fields=unmet, similar_to=similar_to)
+    return FoundWines(similar_to=similar_to)
+
+
+def _unmet_fields(
+    request: Request, wines: Sequence[Wine], unmet_filters: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    """Return the requested fields that none of the best wines meets."""
+    requested = [*request.inclusions]
+    if request.dishes:
+        requested.append("foods")
+    best = [unmet_filters.get(wine.id, ()) for wine in wines[:BEST_WINES]]
+    return tuple(name for name in requested if all(name in unmet for unmet in best))
 
 
 def _select_wines(found: Sequence[Wine], request: Request, query: WineQuery) -> tuple[Wine, ...]:
@@ -65,16 +86,18 @@ def _select_wines(found: Sequence[Wine], request: Request, query: WineQuery) -> 
 
     Alcohol-free wines are only returned if requested, or if there are no others.
     """
-    excluded = {"text": tuple(taste for taste in request.values("without_text") if taste != OAKY)}
-    wines = [wine for wine in found if not matches(wine, excluded)]
+    unwanted = tuple(taste for taste in request.values("without_text") if taste != OAKY)
+    wines = [wine for wine in found if not matches(wine, {"text": unwanted})]
     if request.name:
         wines = [wine for wine in wines if _has_name(wine, request.name)]
-    if Style.ALCOHOL_FREE not in query.styles:
-        wines = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE] or wines
-    return tuple(wines)
+    if Style.ALCOHOL_FREE in query.styles:
+        return tuple(wines)
+    with_alcohol = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
+    return tuple(with_alcohol or wines)
 
 
 def _has_name(wine: Wine, name: str) -> bool:
     """Return whether most words of a name are in the label or the region of a wine."""
-    words, label = normalize(name).split(), normalize(f"{wine.label} {wine.region}").split()
-    return 2 * len(set(words) & set(label)) > len(words)
+    words = set(normalize(name).split())
+    label = set(normalize(f"{wine.label} {wine.region}").split())
+    return 2 * len(words & label) > len(words)

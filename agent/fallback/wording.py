@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from agent.formatting import format_money
 from agent.i18n import current_language, format_number, translate
+from agent.query_reading.names import get_display_name, get_food_name, load_display_names
 from agent.query_reading.request import LIST_FIELDS, Request
-from agent.query_reading.words import get_display_name, get_food_name, load_display_names
+from agent.query_reading.tables import Dish
 from agent.sommelier.answer import translate_country
 from agent.sommelier.wine import Currency, Style, Wine
 
@@ -19,25 +20,40 @@ NAME_FIELDS: Final = ("grapes", "regions", "countries")
 
 def describe_request(request: Request) -> str:
     """Return a description such as `Red · lamb · up to €20 · without Merlot`."""
-    filters, values = request.filters, request.values
-    styles = _join_or(_name("styles", style) for style in values("styles"))
-    colours = (_name("styles", name) for name in values("colours") if name not in values("styles"))
-    excluded = [_name(name, value) for name in LIST_FIELDS for value in values(f"without_{name}")]
-    excluded += [_name("allergen", allergen) for allergen in values("without_allergens")]
-    return _join_parts(
-        [
-            " ".join(filter(None, (styles, *colours))),
-            *_describe_tastes(request),
-            *(_join_or(_name(name, value) for value in values(name)) for name in NAME_FIELDS),
-            ", ".join(request.dishes),
-            _describe_price(filters),
-            f"≤ {format_number(filters['max_abv'])} % vol" if "max_abv" in filters else "",
-            request.name,
-            translate(f"fallback_{filters['order']}") if "order" in filters else "",
-            translate("fallback_other") if "other" in request.cues else "",
-            translate("fallback_without", names=_join_or(excluded)) if excluded else "",
-        ]
-    )
+    filters = request.filters
+    parts = [_describe_kind(request), *_describe_tastes(request)]
+    parts += [_names_joined(field, request.values(field)) for field in NAME_FIELDS]
+    parts += [", ".join(request.dishes), _describe_price(filters)]
+    if "max_abv" in filters:
+        parts.append(f"≤ {format_number(filters['max_abv'])} % vol")
+    parts.append(request.name)
+    if "order" in filters:
+        parts.append(translate(f"fallback_{filters['order']}"))
+    if request.wants_others:
+        parts.append(translate("fallback_other"))
+    parts.append(_describe_exclusions(request))
+    return _join_parts(parts)
+
+
+def _describe_kind(request: Request) -> str:
+    """Return the styles and the colours that are no styles: "sparkling rosé"."""
+    styles = request.values("styles")
+    colours = [colour for colour in request.values("colours") if colour not in styles]
+    names = [_names_joined("styles", styles), *(_name("styles", colour) for colour in colours)]
+    return " ".join(filter(None, names))
+
+
+def _describe_exclusions(request: Request) -> str:
+    excluded: list[str] = []
+    for field in LIST_FIELDS:
+        excluded += [_name(field, value) for value in request.values(f"without_{field}")]
+    allergens = request.values("without_allergens")
+    excluded += [_name("allergen", allergen) for allergen in allergens]
+    return translate("fallback_without", names=_join_or(excluded)) if excluded else ""
+
+
+def _names_joined(field: str, values: Sequence[str]) -> str:
+    return _join_or(_name(field, value) for value in values)
 
 
 def _join_parts(parts: Iterable[str]) -> str:
@@ -89,16 +105,15 @@ def _describe_steps(field: str, values: Sequence[str]) -> str:
 
 def _describe_price(filters: Mapping[str, Any]) -> str:
     """Return the price limits, or an empty string without limits."""
-    limits = (filters.get("min_price"), filters.get("max_price"))
+    low, high = filters.get("min_price"), filters.get("max_price")
     currency = filters.get("currency", Currency.EUR)
-    low, high = (
-        None if limit is None else format_money(limit, Currency(currency)) for limit in limits
-    )
-    if low and high:
-        return f"{low}–{high}"
-    if high:
-        return translate("fallback_up_to", price=high)
-    return translate("fallback_from", price=low) if low else ""
+    lowest = "" if low is None else format_money(low, Currency(currency))
+    highest = "" if high is None else format_money(high, Currency(currency))
+    if lowest and highest:
+        return f"{lowest}–{highest}"
+    if highest:
+        return translate("fallback_up_to", price=highest)
+    return translate("fallback_from", price=lowest) if lowest else ""
 
 
 def describe_field(name: str, request: Request) -> str:
@@ -109,19 +124,22 @@ def describe_field(name: str, request: Request) -> str:
     return description if name in NAME_FIELDS else description.lower()
 
 
-def describe_wine(wine: Wine, request: Request) -> str:
-    """Return the kind of a wine and the foods it suits: the requested ones, or else all."""
-    requested = {food for dish in request.dishes.values() for food in dish.foods}
-    foods = [food for food in wine.foods if food in requested] or wine.foods
-    food_names = ", ".join(get_food_name(food, current_language()) for food in foods[:MAX_FOODS])
+def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
+    """Return the kind of a wine and the foods it suits: those of the dishes, or else all."""
+    parts = [_name("styles", wine.style)]
     body = next((group for group in BODY_GROUPS if wine.body in group), ())
-    is_off_dry = wine.sweetness and wine.sweetness not in DRY_STEPS and wine.style != Style.SWEET
-    return _join_parts(
-        [
-            _name("styles", wine.style),
-            _describe_steps("bodies", body),
-            _describe_steps("sweetness", (str(wine.sweetness),)) if is_off_dry else "",
-            ", ".join(wine.grapes),
-            translate("fallback_suits", foods=food_names) if food_names else "",
-        ]
-    )
+    parts.append(_describe_steps("bodies", body))
+    is_dry = wine.sweetness is None or wine.sweetness in DRY_STEPS
+    if not is_dry and wine.style != Style.SWEET:
+        parts.append(_describe_steps("sweetness", (str(wine.sweetness),)))
+    parts.append(", ".join(wine.grapes))
+    if foods := _suitable_foods(wine, dishes):
+        language = current_language()
+        names = [get_food_name(food, language) for food in foods[:MAX_FOODS]]
+        parts.append(translate("fallback_suits", foods=", ".join(names)))
+    return _join_parts(parts)
+
+
+def _suitable_foods(wine: Wine, dishes: Mapping[str, Dish]) -> Sequence[str]:
+    requested = {food for dish in dishes.values() for food in dish.foods}
+    return [food for food in wine.foods if food in requested] or wine.foods

@@ -17,7 +17,7 @@ from agent.memory.cellar import (
     items_in_stock,
     to_wine,
 )
-from agent.query_reading.words import strip_plural
+from agent.query_reading.tokens import strip_plural
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import pattern, split_words
 from agent.turn import CellarItem

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.query_reading.words import (
-    CLAUSE_ENDS,
-    DISH_PREPOSITIONS,
-    LINK_WORDS,
-    OR_NOR_WORDS,
-    Phrase,
-    Token,
-)
+from agent.query_reading.exclusions import CLAUSE_ENDS, LINK_WORDS, OR_NOR_WORDS
+from agent.query_reading.phrases import Phrase
+from agent.query_reading.tokens import Token
 
+DISH_PREPOSITIONS: Final = frozenset(
+    "with for zu zum zur für fur mit bei beim pour avec au aux para con a per con col alla al voor "
+    "bij met com".split()
+)
 PREPOSITIONS: Final = frozenset(
     "to gegen auf au aux al alla alle all allo ai agli ao aos a voor tegen aan".split()
 )

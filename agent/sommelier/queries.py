@@ -4,17 +4,17 @@ A hard filter excludes wines, a soft one only ranks them. Prices, allergens and 
 always hard; body, tannin, acidity and the pairing of a dish are always soft.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent import size_limits
-from agent.query_reading.request import UNKNOWN_CURRENCY, Request, read_request
-from agent.query_reading.words import find_profile, load_pairings, load_profiles
+from agent.query_reading.prices import UNKNOWN_CURRENCY
+from agent.query_reading.request import Request, read_request
+from agent.query_reading.tables import Profile, find_profile, load_pairings, load_profiles
 from agent.sommelier.wine import Body, Style, Wine, WineQuery, normalize
 
 MAX_RESULTS: Final = 12
-MAX_UNKNOWN_WORDS: Final = 2
+MAX_UNKNOWN_WORDS: Final = 3
 """The maximum number of unknown words in an unambiguous request."""
 MAX_QUERY_CHARS: Final = 290
 MAX_EXCLUDED_IDS: Final = 100
@@ -28,28 +28,34 @@ DESSERT_STYLES: Final = (Style.SWEET, Style.FORTIFIED)
 """Styles that a dish excludes unless its pairing contains them."""
 
 
-def build_query(request: Request, shown_ids: Sequence[str] = ()) -> WineQuery:
+def build_query(
+    request: Request, *, excluded_ids: Sequence[str] = (), hard_fields: Sequence[str] = ()
+) -> WineQuery:
     """Return the query for a request, with its hard and soft filters.
 
-    A request that refers to wines shown before does not find these again.
+    The query finds none of the wines `excluded_ids`. `hard_fields` are never soft.
     """
+    filters = _own_filters(request)
+    filters["not_ids"] = tuple(excluded_ids[:MAX_EXCLUDED_IDS])
+    soft = SOFT_FIELDS & filters.keys()
+    soft |= _add_pairing(filters, request)
+    soft |= _add_profile(filters)
+    soft -= set(hard_fields)
+    return WineQuery.model_validate(filters | {"soft": sorted(soft)})
+
+
+def _own_filters(request: Request) -> dict[str, Any]:
+    """Return the filters that a request states, as a query has them."""
     filters = dict(request.filters)
     tastes, excluded_tastes = filters.pop("text", ()), filters.pop("without_text", ())
     if OAKY in tastes or OAKY in excluded_tastes:
         filters["oak"] = OAKY not in excluded_tastes
     if filters.get("currency") == UNKNOWN_CURRENCY:
         del filters["currency"]
-    texts = (request.name, *(taste for taste in tastes if taste != OAKY))
+    texts = [request.name, *(taste for taste in tastes if taste != OAKY)]
     filters["text"] = " ".join(filter(None, texts))[:MAX_QUERY_CHARS]
     filters["limit"] = MAX_RESULTS
-    if request.cues:
-        filters["not_ids"] = tuple(shown_ids[:MAX_EXCLUDED_IDS])
-    soft = SOFT_FIELDS & filters.keys()
-    if request.cues & {"lighter", "fuller"}:
-        soft -= {"bodies"}
-    soft |= _add_pairing(filters, request)
-    soft |= _add_profile(filters)
-    return WineQuery.model_validate(filters | {"soft": sorted(soft)})
+    return filters
 
 
 def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
@@ -59,22 +65,29 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     foods = dict.fromkeys(food for dish in request.dishes.values() for food in dish.foods)
     filters["foods"] = tuple(foods)[:MAX_FOODS]
     soft = {"foods"}
-    has_grape_or_region = bool({"grapes", "regions"} & filters.keys())
+    has_grape_or_region = not filters.keys().isdisjoint({"grapes", "regions"})
     pairing = load_pairings().get(get_pairing(request), {})
-    if pairing and not ("styles" in filters or has_grape_or_region):
-        dessert = [style for style in DESSERT_STYLES if style not in pairing.get("styles", ())]
-        excluded = (*dessert, *filters.get("without_styles", ()))
-        filters["without_styles"] = tuple(dict.fromkeys(excluded))
+    if pairing and "styles" not in filters and not has_grape_or_region:
+        filters["without_styles"] = _without_dessert(filters, pairing)
     for name, values in pairing.items():
-        if name not in filters and not (has_grape_or_region and name == "styles"):
+        has_style = has_grape_or_region and name == "styles"
+        if name not in filters and not has_style:
             filters[name] = values
             soft.add(name)
     return soft
 
 
+def _without_dessert(
+    filters: Mapping[str, Any], pairing: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    """Return the excluded styles: those of the request, and those of desserts without one."""
+    dessert = [style for style in DESSERT_STYLES if style not in pairing.get("styles", ())]
+    return tuple(dict.fromkeys((*dessert, *filters.get("without_styles", ()))))
+
+
 def get_pairing(request: Request) -> str:
     """Return the name of the pairing of the first dish that has one, or an empty string."""
-    names = (dish.pairing for dish in request.dishes.values())
+    names = [dish.pairing for dish in request.dishes.values()]
     return next((name for name in names if name in load_pairings()), "")
 
 
@@ -86,36 +99,37 @@ def _add_profile(filters: dict[str, Any]) -> set[str]:
     profile = find_profile((*filters.get("grapes", ()), *filters.get("regions", ())))
     if profile is None or not SWEET_STEPS.isdisjoint(filters.get("sweetness", ())):
         return set()
-    if not {"styles", "colours"} & filters.keys():
+    if filters.keys().isdisjoint({"styles", "colours"}):
         filters["styles"] = (profile.style,)
     if "bodies" in filters:
         return set()
-    index = [*map(str, Body)].index(profile.body)
-    filters["bodies"] = tuple([*Body][max(0, index - 1) : index + 2])
+    bodies = list(Body)
+    index = bodies.index(Body(profile.body))
+    filters["bodies"] = tuple(bodies[max(0, index - 1) : index + 2])
     return {"bodies"}
 
 
 def parse_query(text: str, language: str = "en") -> WineQuery:
     """Return the query for a single message; a text search if no filter was recognised."""
     request = read_request(text, language)
-    query = build_query(replace(request, cues=frozenset()))
+    query = build_query(request)
     if request.describes_wine:
         return query
     return query.model_copy(update={"text": text[: size_limits.PICTURE_NAME_CHARS]})
 
 
 def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
-    """Return the query for a message that was understood almost completely, or None."""
+    """Return the query for a first message that was understood almost completely, or None."""
     request = read_request(text, language)
     if request.unknown_words or request.unknown_count > MAX_UNKNOWN_WORDS or request.is_question:
         return None
-    # A query can express neither references to wines shown before, nor excluded tastes, nor prices
-    # in an unknown currency.
-    is_unknown_currency = request.filters.get("currency") == UNKNOWN_CURRENCY
-    excludes_taste = "without_text" in request.filters
-    if request.cues or request.ordinals or excludes_taste or is_unknown_currency:
+    if not request.inclusions and not request.dishes:
         return None
-    return build_query(request) if request.inclusions or request.dishes else None
+    # A query can express neither excluded tastes nor prices in an unknown currency.
+    is_unknown_currency = request.filters.get("currency") == UNKNOWN_CURRENCY
+    if "without_text" in request.filters or is_unknown_currency:
+        return None
+    return build_query(request)
 
 
 def wine_from_name(
@@ -125,10 +139,10 @@ def wine_from_name(
 
     `style` and `attributes` override what the name implies.
     """
-    request, label = read_request(name), f" {normalize(name)} "
-    in_label = [known for known in load_profiles() if f" {normalize(known)} " in label]
-    profile = find_profile((*request.values("regions"), *request.values("grapes"), *in_label))
-    style_value = style or next(iter(request.values("styles")), profile.style if profile else None)
+    request = read_request(name)
+    profile = _find_profile_in(name, request)
+    implied_style = next(iter(request.values("styles")), profile.style if profile else None)
+    style_value = style or implied_style
     if style_value is None:
         return None
     implied: dict[str, Any] = {
@@ -144,3 +158,10 @@ def wine_from_name(
     if profile and profile.style == style_value:
         implied |= {"body": profile.body, "tannin": profile.tannin, "acidity": profile.acidity}
     return Wine(**{**implied, **attributes})
+
+
+def _find_profile_in(name: str, request: Request) -> Profile | None:
+    """Return the profile of the region or the grape that a wine's name has, or None."""
+    label = f" {normalize(name)} "
+    in_label = [known for known in load_profiles() if f" {normalize(known)} " in label]
+    return find_profile((*request.values("regions"), *request.values("grapes"), *in_label))

@@ -11,13 +11,12 @@ from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_respon
 from agent.engine.messages import ToolCall
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
-from agent.fallback.answering import Fallback, SearchOutcome, make_reply
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, render
+from agent.query_reading.phrases import detect_message_language
 from agent.query_reading.request import is_clear_request
-from agent.query_reading.words import detect_message_language
 from agent.safety.concerns import read_conversation_safety
 from agent.safety.filters import (
     get_safety_state,
@@ -31,6 +30,7 @@ from agent.safety.replies import add_line, safety_reply
 from agent.sommelier.answer import SOMMELIER, format_facts, to_model_message, wine_ids
 from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
 from agent.sommelier.queries import parse_unambiguous_query
+from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, Wine
@@ -84,17 +84,17 @@ class Sommelier:
         self,
         *,
         catalogue: Catalogue,
+        fallback: RuleAnswerer,
         research_tools: Sequence[Tool] = (),
         help_texts: Help | None = None,
         uses_small_model: bool = False,
-        fallback: Fallback | None = None,
         servers: McpServers | None = None,
     ) -> None:
         self._tools = [*wine_tools(catalogue), *research_tools]
         self._servers = servers or McpServers()
         self._is_small = uses_small_model
         self._catalogue = catalogue
-        self._fallback = fallback or Fallback(catalogue=catalogue)
+        self._fallback = fallback
         self._help = help_texts or Help()
 
     async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
@@ -180,7 +180,7 @@ class Sommelier:
         if self._is_small:
             if attachment is not None and attachment.is_new:
                 return None
-            return await ask_small_model(message, run, await self._search_by_rules(message, run))
+            return await ask_small_model(message, run, await self._answer_by_rules(message, run))
         tools = self._list_tools(run, attachment)
         offered = [tool for tool in tools if tool.is_offered(run)]
         lines = [f"- {tool.prompt_line}" for tool in offered if tool.prompt_line]
@@ -263,20 +263,16 @@ class Sommelier:
         """Return the wines read from this message's pictures, or the answer of the fallback."""
         if attachment and attachment.is_new and attachment.wines:
             return await self._describe_pictures(attachment, get_person(run))
-        reply = make_reply(await self._search_by_rules(message, run))
+        reply = (await self._answer_by_rules(message, run)).reply
         safety = get_safety_state(run)
         notice = self._help.notice_for(safety)
         if reply.wine_ids and notice:
             return replace(reply, text=f"{notice}\n\n{reply.text}")
         return reply
 
-    async def _search_by_rules(self, message: str, run: Run) -> SearchOutcome:
-        return await self._fallback.search(
-            [*run.history, {"role": "user", "content": message}],
-            person=get_person(run),
-            language=current_language(),
-            span=run.span,
-        )
+    async def _answer_by_rules(self, message: str, run: Run) -> RuleAnswer:
+        messages = [*run.history, {"role": "user", "content": message}]
+        return await self._fallback.answer(messages, person=get_person(run), span=run.span)
 
     async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
         """Return a reply with the wines that were read, and for labels our closest wines."""

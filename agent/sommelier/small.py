@@ -16,11 +16,10 @@ from agent.engine.contract import Evidence, OutputContract, Source, strict_schem
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
-from agent.fallback.answering import SearchOutcome
-from agent.fallback.wording import describe_request, describe_wine
 from agent.i18n import translate
 from agent.prompts import get_prompt, with_instructions
 from agent.sommelier.answer import SOMMELIER
+from agent.sommelier.rule_answer import RuleAnswer
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse
 from agent.sommelier.wine import Wine
 
@@ -83,28 +82,24 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
 
 
 async def ask_small_model(
-    message: str, run: Run, outcome: SearchOutcome
+    message: str, run: Run, found: RuleAnswer
 ) -> AgenticResponse[SommelierResponse] | None:
-    """Return the model's answer from search results, or None if nothing was found."""
-    passage = outcome.passage
+    """Return the model's answer from what the rules found, or None if they found nothing."""
+    passage = found.passage
     if passage is not None:
         lines = [message, "", "Passage:", passage.text]
         response = await _ask(lines, run, PASSAGE_PROMPT, {passage.id: passage})
         source = source_line(1, passage.title, passage.location)
         text = f"{response.text}\n\n{source}" if response.has_text else ""
         return replace(response, text=text)
-    # "Why the first one?" finds nothing new: it is about wines that were shown.
-    context = outcome.context
-    shown = context.find_referenced(outcome.own_request) or context.last_shown
-    found = outcome.found_wines
-    wines = (found.wines if found else shown)[:MAX_WINES]
+    wines = found.wines[:MAX_WINES]
     if not wines:
         return None
-    request = outcome.request
-    wish = describe_request(request)
-    lines = [message, f"({wish})\n" if wish else "", "Wines:"]
-    lines += [f"{wine.id}: {describe_wine(wine, request)}. {wine.notes}".strip() for wine in wines]
-    return await _ask(lines, run, WINES_PROMPT, {wine.id: wine for wine in wines})
+    wish = f"({found.wish})\n" if found.wish else ""
+    lines = [message, wish, "Wines:"]
+    for wine, description in wines:
+        lines.append(f"{wine.id}: {description}. {wine.notes}".strip())
+    return await _ask(lines, run, WINES_PROMPT, {wine.id: wine for wine, _ in wines})
 
 
 async def _ask(

@@ -13,6 +13,7 @@ from typing import Final
 from telegram import CallbackQuery, Message, MessageEntity, Update
 
 from agent.engine.run import Run
+from agent.fallback.follow_ups import FollowUp
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
@@ -44,7 +45,6 @@ UNDO, REMEMBER, CONCERN, NUMBERS, RUN = "u:", "r:", "c:", "h:", "x:"
 """The prefixes of button data: `n:FOLLOW_UP`, `u:CHANGE`, `r:KIND:VALUE`, `c:CONCERN`, `h:`,
 `x:DIGEST`."""
 
-FOLLOW_UPS: Final = ("cheaper", "lighter", "fuller", "drier", "like", "why")
 MISUNDERSTOOD: Final = "off"
 """In place of a concern: the user says that there is none."""
 NUMBERS_PARAMETER: Final = "numbers"
@@ -88,7 +88,7 @@ def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
     if question.kind not in ("chat", "label") or not wines or len(wines) < len(reply.wines):
         return ()
-    buttons = [Button(translate(f"next_{name}"), f"{NEXT}{name}") for name in FOLLOW_UPS]
+    buttons = [Button(translate(f"next_{name}"), f"{NEXT}{name}") for name in FollowUp]
     return in_rows(buttons, 3)
 
 
@@ -96,7 +96,7 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
     """Answer the question of a button, if the conversation history still has its message."""
     query = press_of(update)
     (name,) = split_data(query, 1)
-    if name not in FOLLOW_UPS or not await _is_in_history(query, turn):
+    if name not in FollowUp.__members__.values() or not await _is_in_history(query, turn):
         await acknowledge(query, translate("button_too_old"))
         return
     # One of these may be pressed; after an explanation the others still make sense.

@@ -11,7 +11,6 @@ import pytest
 from agent.engine.llm import LLMService
 from agent.engine.run import BilledUsage, Run
 from agent.i18n import translate
-from agent.sommelier.service import Sommelier
 from bot.budgets import Budgets
 from bot.resources import Repositories
 from bot.telegram.admin import admin_handlers
@@ -24,7 +23,7 @@ from db.repositories.turns import TurnRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, error
 from tests.doubles.server import JsonObject, eventually
-from tests.fakes import FakeCatalogue
+from tests.fakes import fake_sommelier
 from tests.faults.turns import QUESTION, search, valid
 from tests.integration.test_look_ups import buttons
 from tests.library import open_model
@@ -65,7 +64,7 @@ class AdminBot:
         """Run the bot."""
         return running(
             bot_api,
-            Sommelier(catalogue=FakeCatalogue()),
+            fake_sommelier(),
             self.repositories.messages,
             further=admin_handlers({ADMIN}, only_allowed=self.allow_list),
             admins={ADMIN},

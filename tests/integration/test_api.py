@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from agent.documents.passages import Chunk
 from agent.engine.messages import LLM
 from agent.engine.run import Run
-from agent.sommelier.service import Answerer, Sommelier
+from agent.sommelier.service import Answerer
 from agent.turn import Reply
 from bot.budgets import Budgets
 from bot.http.api import Api
@@ -26,7 +26,7 @@ from db.models import MessageRow, TurnRow
 from db.repositories.commits import Commits
 from db.repositories.turns import TurnRepository
 from tests.doubles.model_server import ModelServer, answer, answer_json
-from tests.fakes import CHINON, FakeCatalogue
+from tests.fakes import CHINON, fake_sommelier
 from tests.faults.turns import INFORMATIONAL, search, valid
 from tests.library import REFINED, SUR_LIE, FakeLibrary, open_model, sent, snippet
 from tests.running import RecordingTracer, Sources
@@ -64,7 +64,7 @@ async def serving(
     sources = Sources(documents=parts.pop("documents", FakeLibrary()), models=models, **parts)
     api = Api(
         runner=replace(runner or TurnRunner(), base_run=sources.run),
-        answerer=answerer or Sommelier(catalogue=FakeCatalogue()),
+        answerer=answerer or fake_sommelier(),
         resources=sources.resources(),
         client_hash="ab12",
     )

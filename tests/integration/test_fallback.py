@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from agent.engine.messages import Message
-from agent.fallback.answering import Fallback, make_reply
+from agent.fallback.answering import Fallback
+from agent.fallback.follow_ups import FollowUp
 from agent.formatting import format_money
 from agent.i18n import languages, translate, translate_into, use_language
+from agent.query_reading.phrases import detect_message_language
 from agent.safety.state import SafetyState
 from agent.sommelier.answer import translate_country
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
 from agent.turn import NOBODY, Fact, Person, Reply
-from bot.telegram.answer_buttons import FOLLOW_UPS
 from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
 from db.wines.catalogue import SqlCatalogue
@@ -26,17 +27,19 @@ class Conversation:
     def __init__(self, fallback: Fallback, person: Person = NOBODY) -> None:
         self.fallback, self.person = fallback, person
         self.messages: list[Message] = []
+        self.language = "en"
 
     async def say(self, *texts: str) -> Reply:
         """Send messages one after the other; return the reply to the last."""
         reply = Reply(text="")
         for text in texts:
             self.messages.append({"role": "user", "content": text})
-            outcome = await self.fallback.search(self.messages, person=self.person)
-            with use_language(outcome.request.language):
-                reply = make_reply(outcome)
-            answer = {"role": "assistant", "content": reply.text, "wine_ids": reply.wine_ids}
-            self.messages.append(answer)
+            self.language = detect_message_language(text, self.language)
+            with use_language(self.language):
+                answer = await self.fallback.answer(self.messages, person=self.person)
+            reply = answer.reply
+            shown = {"role": "assistant", "content": reply.text, "wine_ids": reply.wine_ids}
+            self.messages.append(shown)
         return reply
 
 
@@ -60,22 +63,21 @@ def country_in(language: str, country: str) -> str:
         return translate_country(country)
 
 
-CONVERSATIONS = {
-    "en": ("a red for lamb up to 20 euros, no Merlot", "cheaper", "the second one"),
-    "de": ("ein Rotwein zu Lamm bis 20 Euro, kein Merlot", "günstiger", "der zweite"),
-    "fr": ("un rouge pour un gigot, jusqu'à 20 euros, pas de Merlot", "moins cher", "le deuxième"),
-    "es": ("un tinto para cordero hasta 20 euros, sin Merlot", "más barato", "el segundo"),
-    "it": ("un rosso per l'agnello fino a 20 euro, niente Merlot", "meno caro", "il secondo"),
-    "nl": ("een rode wijn bij lamsvlees tot 20 euro, geen Merlot", "goedkoper", "de tweede"),
-    "pt": ("um tinto para cordeiro até 20 euros, sem Merlot", "mais barato", "o segundo"),
+REQUESTS = {
+    "en": "a red for lamb up to 20 euros, no Merlot",
+    "de": "ein Rotwein zu Lamm bis 20 Euro, kein Merlot",
+    "fr": "un rouge pour un gigot, jusqu'à 20 euros, pas de Merlot",
+    "es": "un tinto para cordero hasta 20 euros, sin Merlot",
+    "it": "un rosso per l'agnello fino a 20 euro, niente Merlot",
+    "nl": "een rode wijn bij lamsvlees tot 20 euro, geen Merlot",
+    "pt": "um tinto para cordeiro até 20 euros, sem Merlot",
 }
 
 
-@pytest.mark.parametrize("language", CONVERSATIONS)
+@pytest.mark.parametrize("language", REQUESTS)
 async def test_a_conversation_in_every_language(language: str, fallback: Fallback) -> None:
-    request, cheaper, second = CONVERSATIONS[language]
     conversation = Conversation(fallback)
-    first = await conversation.say(request)
+    first = await conversation.say(REQUESTS[language])
     interpretation = first.text.split("\n\n")[0]
     assert interpretation.startswith("*")
     with use_language(language):
@@ -90,25 +92,43 @@ async def test_a_conversation_in_every_language(language: str, fallback: Fallbac
         assert wine.price <= 20
         assert country_in(language, wine.country) in first.text
     cheapest = min(wine.price or 0 for wine in wines_of(first))
-    cheaper_reply = await conversation.say(cheaper)
-    assert all((wine.price or 0) < cheapest for wine in wines_of(cheaper_reply))
-    details = await conversation.say(second)
-    assert details.wine_ids == cheaper_reply.wine_ids[1:2]
-    assert details.text.startswith(translate_into(language, "fallback_details"))
+    cheaper = await conversation.say(translate_into(language, "wish_cheaper"))
+    assert all((wine.price or 0) < cheapest for wine in wines_of(cheaper))
 
 
 @pytest.mark.parametrize("language", languages())
 async def test_every_follow_up_button_is_understood(language: str, fallback: Fallback) -> None:
-    for name in FOLLOW_UPS:
+    for follow_up in FollowUp:
         conversation = Conversation(fallback)
-        first = await conversation.say(CONVERSATIONS[language][0])
-        words = translate_into(language, f"wish_{name}")
+        first = await conversation.say(REQUESTS[language])
+        words = translate_into(language, f"wish_{follow_up}")
         reply = await conversation.say(words)
         assert reply.wine_ids, words
-        if name == "why":
+        if follow_up is FollowUp.WHY:
             assert reply.wine_ids == first.wine_ids
         else:
             assert not set(reply.wine_ids) & set(first.wine_ids)
+
+
+NO_WISHES = {
+    "en": ("Good Evening", "thank you, that was lovely", "you are useless", "asdf qwer zxcv"),
+    "de": ("Guten Abend", "Danke schön", "Du bist echt dumm", "der zweite"),
+    "fr": ("Bonne Nuit", "merci beaucoup", "tu es nul", "moins cher"),
+    "es": ("buenas tardes", "gracias", "eres tonto", "cuéntame más del primero"),
+    "it": ("Buona Serata", "grazie mille", "sei inutile", "bla bla gnè gnè 99"),
+    "nl": ("Goede Avond", "dank je wel", "wat een onzin", "en de tweede?"),
+    "pt": ("Boa Tarde", "obrigado", "que disparate", "mais caro"),
+}
+
+
+@pytest.mark.parametrize("language", NO_WISHES)
+async def test_a_message_without_a_wish_is_told_what_can_be_asked(
+    language: str, fallback: Fallback
+) -> None:
+    for text in NO_WISHES[language]:
+        with use_language(language):
+            answer = await fallback.answer([{"role": "user", "content": text}])
+        assert answer.reply.text == translate_into(language, "fallback_help"), text
 
 
 @pytest.mark.parametrize(
@@ -150,12 +170,21 @@ async def test_references_to_wines_shown_before(fallback: Fallback) -> None:
     others = await conversation.say("others, please")
     assert not set(first.wine_ids) & set(others.wine_ids)
     assert {wine.colour or Colour.ROSE for wine in wines_of(others)} == {Colour.ROSE}
-    like = await conversation.say("something like the second one")
-    assert others.wine_ids[1] not in like.wine_ids
     white = await conversation.say("a red for pizza under 12", "and a white instead?")
     assert {wine.style for wine in wines_of(white)} == {Style.WHITE}
-    lighter = await conversation.say("forget it: a full-bodied red", "lighter")
+    full = await conversation.say("forget it: a full-bodied red")
+    like = await conversation.say(translate_into("en", "wish_like"))
+    assert wines_of(full)[0].label in like.text
+    lighter = await conversation.say(translate_into("en", "wish_lighter"))
     assert Body.FULL not in {wine.body for wine in wines_of(lighter)}
+
+
+async def test_a_question_without_a_passage_that_names_a_wine_is_a_wish(
+    fallback: Fallback,
+) -> None:
+    reply = await Conversation(fallback).say("Why does nobody stock Arinto?")
+    assert reply.text.startswith("*Arinto*")
+    assert all("Arinto" in wine.grapes for wine in wines_of(reply))
 
 
 MINOR = Person(safety=SafetyState(turn_concerns=frozenset({"under_age"})))
@@ -164,7 +193,8 @@ PATRIOT = Person(facts=(Fact("hate", "countries=France", "French"),))
 
 
 async def test_every_search_respects_the_person(fallback: Fallback) -> None:
-    for text in ("a red for lamb", "something with bubbles", "like the first", "cheaper", "others"):
+    buttons = [translate_into("en", f"wish_{follow_up}") for follow_up in FollowUp]
+    for text in ("a red for lamb", "something with bubbles", "others", *buttons):
         shown = {
             person: wines_of(await Conversation(fallback, person).say("a white", text))
             for person in (MINOR, ALLERGIC, PATRIOT)

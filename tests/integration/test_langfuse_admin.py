@@ -18,7 +18,6 @@ from agent.engine.run import Limits, Run
 from agent.engine.tools import Toolbox
 from agent.engine.wire import Dialect
 from agent.places.find import find_places, find_places_tool
-from agent.sommelier.service import Sommelier
 from agent.tracing.masking import Masking
 from agent.tracing.records import TraceRecord
 from agent.turn import Reply, record_turn
@@ -42,7 +41,7 @@ from tests.doubles.model_server import (
 )
 from tests.doubles.otlp import OtlpReceiver, Span
 from tests.doubles.server import eventually
-from tests.fakes import FakeCatalogue, asked
+from tests.fakes import asked, fake_sommelier
 from tests.faults.turns import INVENTED, VALID, search, valid
 from tests.library import OYSTERS, SUR_LIE, FakeLibrary
 from tests.traces import deliver, retried_trace, save_traces
@@ -64,7 +63,7 @@ async def ask(
     known["dialect"] = Dialect.of_openai()
     made = [LLMService(model=name, **known) for name in models]
     trace = TraceRecord("", "5e55", "0f0f")
-    sommelier = Sommelier(catalogue=FakeCatalogue())
+    sommelier = fake_sommelier()
     with trace.open_root(message) as root:
         turn = Run(made, span=root, **{"limits": Limits(model_tries=1), **run})
         await asked(sommelier, message, turn)

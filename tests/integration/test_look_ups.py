@@ -10,13 +10,12 @@ import pytest
 from agent.engine.run import Limits
 from agent.i18n import translate
 from agent.markdown import NOTE_SYMBOL
-from agent.sommelier.service import Sommelier
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json
 from tests.doubles.server import JsonObject
-from tests.fakes import FakeCatalogue, names
+from tests.fakes import fake_sommelier, names
 from tests.library import (
     MUSCADET,
     OYSTERS,
@@ -46,7 +45,7 @@ class LookUpBot:
         self, *steps: Step, library: FakeLibrary | None = None, **sources: Any
     ) -> AsyncIterator[RunningBot]:
         self.model_server.script(*steps)
-        sommelier = Sommelier(catalogue=FakeCatalogue())
+        sommelier = fake_sommelier()
         async with open_model(self.model_server) as model:
             models = [model] if steps else []
             all_sources = Sources(

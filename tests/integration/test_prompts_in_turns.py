@@ -3,11 +3,10 @@
 from agent.documents.answer import answer_question
 from agent.engine.run import Limits, Prompt, PromptRef, Run
 from agent.prompts import built_in_prompts
-from agent.sommelier.service import Sommelier
 from agent.tracing.records import SpanRecord
 from agent.turn import Deps
 from tests.doubles.model_server import ModelServer, answer, answer_json
-from tests.fakes import FakeCatalogue, asked, children, root_span
+from tests.fakes import asked, children, fake_sommelier, root_span
 from tests.faults.turns import QUESTION, search, valid
 from tests.library import REFINED, SUR_LIE, FakeLibrary, open_model, sent
 
@@ -33,7 +32,7 @@ async def test_every_generation_of_a_turn_carries_its_one_prompt(model_server: M
     model_server.script(search(), answer("no"), valid())
     async with open_model(model_server) as model:
         run = Run([model], limits=Limits(seconds=10), span=root, deps=Deps(prompts=prompts))
-        sommelier = Sommelier(catalogue=FakeCatalogue())
+        sommelier = fake_sommelier()
         await asked(sommelier, f"{QUESTION} Quote a definition.", run)
     ref = PromptRef("sommelier", 7, "production", is_fallback=False)
     assert [span.prompt for span in generations(root)] == [ref] * 3

@@ -11,11 +11,10 @@ from agent.i18n import translate
 from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.memory.tools import memory_tools
 from agent.safety.state import SafetyState
-from agent.sommelier.service import Sommelier
 from agent.turn import Deps, Fact, Person
 from bot.resources import research_tools
 from tests.doubles.model_server import ModelServer, answer, answer_json, error, tool_call
-from tests.fakes import CHINON, RIOJA, FakeCatalogue, names
+from tests.fakes import CHINON, RIOJA, fake_sommelier, names
 from tests.faults.turns import (
     INFORMATIONAL,
     INVENTED,
@@ -77,7 +76,7 @@ async def first_request(message: str, person: Person, server: ModelServer) -> di
     """Return the first request of a turn with every tool."""
     server.script(answer_json(INFORMATIONAL))
     tools = [*research_tools(FakeLibrary()), *memory_tools()]
-    sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=tools)
+    sommelier = fake_sommelier(research_tools=tools)
     model, asked = service(server), len(server.requests)
     await sommelier.answer(message, Run([model], deps=Deps(person=person)))
     await model.close()
@@ -139,7 +138,7 @@ async def test_a_crisis_reported_by_the_model_ends_with_help_only(
         tool_call("remember", {"kind": "note", "value": "a last bottle"}),
         answer_json({"response_type": "informational", "intro": "", "concern": "crisis"}),
     )
-    sommelier = Sommelier(catalogue=FakeCatalogue(), research_tools=memory_tools())
+    sommelier = fake_sommelier(research_tools=memory_tools())
     model = service(model_server)
     run = Run([model], deps=Deps(person=Person(user_id=1)))
     reply = await sommelier.answer("nie chcę już żyć, remember that", run)

@@ -8,7 +8,6 @@ import pytest
 from agent.engine.llm import LLMService
 from agent.engine.run import Limits, Run
 from agent.i18n import translate
-from agent.sommelier.service import Sommelier
 from agent.turn import Reply
 from bot.telegram.sender import ButtonRows
 from bot.turn import Question, Turn
@@ -25,7 +24,7 @@ from tests.doubles.model_server import (
 )
 from tests.doubles.otlp import OtlpReceiver, Span, Tree
 from tests.doubles.server import eventually
-from tests.fakes import CHINON, FakeCatalogue
+from tests.fakes import CHINON, fake_sommelier
 from tests.running import at_rest, running
 
 QUESTION = "a red for lamb with Gugelhupf"
@@ -60,7 +59,7 @@ class World:
         base_url = self.model_server.base_url
         made = [LLMService(model=name, api_key="sk-test", base_url=base_url) for name in models]
         run = Run(made, limits=Limits(seconds=seconds))
-        sommelier = Sommelier(catalogue=FakeCatalogue())
+        sommelier = fake_sommelier()
         given |= {"run": run, "langfuse": self.langfuse}
         async with running(self.bot_api, sommelier, self.messages, **given) as bot:
             self.bot_api.say(QUESTION)

@@ -1,0 +1,95 @@
+"""The buttons below an answer, and what each changes in the search that made the answer.
+
+A button sends its sentence as if the user had written it, which is what a model answers. Without a
+model the sentence stands for filters. It is found again in the stored conversation, so that later
+messages build on it; any other wording of it is not understood.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import cache
+from typing import Any, Final
+
+from agent.i18n import languages, translate_into
+from agent.query_reading.prices import PRICE_FIELDS
+from agent.query_reading.request import SCALES, Request
+from agent.sommelier.wine import Wine
+
+CENT: Final = 0.01
+
+
+class FollowUp(StrEnum):
+    """What a button below an answer asks for: `wish_…` are their sentences."""
+
+    CHEAPER = "cheaper"
+    LIGHTER = "lighter"
+    FULLER = "fuller"
+    DRIER = "drier"
+    LIKE = "like"
+    WHY = "why"
+
+
+def find_follow_up(text: str) -> FollowUp | None:
+    """Return the follow-up whose sentence, in any language, is the text."""
+    return _follow_ups_by_sentence().get(text.strip())
+
+
+@cache
+def _follow_ups_by_sentence() -> Mapping[str, FollowUp]:
+    return {
+        translate_into(language, f"wish_{follow_up}"): follow_up
+        for language in languages()
+        for follow_up in FollowUp
+    }
+
+
+def apply_follow_up(request: Request, follow_up: FollowUp, shown: Sequence[Wine]) -> Request:
+    """Return the request with filters that compare with the wines shown last."""
+    match follow_up:
+        case FollowUp.CHEAPER:
+            return _cheaper(request, shown)
+        case FollowUp.LIGHTER:
+            return _with_filters(request, bodies=_lower_steps("bodies", _bodies(shown)))
+        case FollowUp.FULLER:
+            return _with_filters(request, bodies=_higher_steps("bodies", _bodies(shown)))
+        case FollowUp.DRIER:
+            sweetness = [wine.sweetness for wine in shown if wine.sweetness]
+            return _with_filters(request, sweetness=_lower_steps("sweetness", sweetness))
+        case FollowUp.LIKE | FollowUp.WHY:
+            return request
+
+
+def _bodies(wines: Sequence[Wine]) -> list[str]:
+    return [wine.body for wine in wines if wine.body]
+
+
+def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
+    """Return the request with a price below that of all wines shown, instead of its own price."""
+    priced = [wine for wine in shown if wine.price is not None]
+    if not priced:
+        return request
+    cheapest = min(priced, key=lambda wine: wine.price_in_euros or 0)
+    max_price = max(round((cheapest.price or 0) - CENT, 2), 0)
+    replaced = {*PRICE_FIELDS, "order"}
+    kept = {name: value for name, value in request.filters.items() if name not in replaced}
+    price = {"max_price": max_price, "currency": cheapest.currency}
+    return replace(request, filters=kept | price)
+
+
+def _lower_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
+    """Return the steps of a scale below all shown ones, or its lowest one."""
+    scale = SCALES[scale_name]
+    indices = [scale.index(step) for step in shown] or [len(scale) // 2]
+    return tuple(scale[: min(indices)] or scale[:1])
+
+
+def _higher_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
+    """Return the steps of a scale above all shown ones, or its highest one."""
+    scale = SCALES[scale_name]
+    indices = [scale.index(step) for step in shown] or [len(scale) // 2]
+    return tuple(scale[max(indices) + 1 :] or scale[-1:])
+
+
+def _with_filters(request: Request, **filters: Any) -> Request:
+    return replace(request, filters={**request.filters, **filters})

@@ -1,0 +1,116 @@
+"""Find the passage of the documents that answers a question.
+
+The topics of a question are its content words. `terms.toml` translates wine terms for English
+documents.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from agent.documents.passages import Chunk, DocumentStore, best_passage
+from agent.language import common_words, stem, stop_words
+from agent.query_reading.phrases import Phrase, find_phrases
+from agent.query_reading.tokens import Token, tokenize
+from agent.tables import read_toml
+from agent.text import split_words
+
+MAX_CHUNKS: Final = 8
+MAX_PASSAGE_CHARS: Final = 700
+MIN_TOPIC_LETTERS: Final = 3
+MIN_TOPIC_SHARE: Final = 0.5
+"""The minimum share of a question's topics that a passage must mention."""
+MIN_STEM_LETTERS: Final = 3
+"""The minimum length of a word's beginning that `terms.toml` may have: "reif*"."""
+PROPER_NAME_FIELDS: Final = ("regions", "grapes", "countries")
+
+Synonyms = tuple[str, ...]
+"""Synonyms for a topic of a question; a text that contains one of them mentions the topic."""
+
+
+async def find_passage(question: str, language: str, documents: DocumentStore) -> Chunk | None:
+    """Return the passage that answers a question best, or None if none mentions its topics.
+
+    The chunk is cut to the part that answers.
+    """
+    topics, word_topics = _find_topics(question, language)
+    all_topics = [*topics, *word_topics]
+    if not all_topics:
+        return None
+    topic_words = " ".join(word for topic in topics for word in topic)
+    chunks = await documents.search([question, topic_words or question], limit=MAX_CHUNKS)
+
+    def relevance(chunk: Chunk) -> tuple[float, float]:
+        headings = f"{chunk.title} {chunk.location}"
+        return _topic_share(all_topics, headings), _topic_share(all_topics, chunk.title)
+
+    # Without a topic in English, the passage must contain every word of the question.
+    min_share = MIN_TOPIC_SHARE if topics else 1
+    for chunk in sorted(chunks, key=relevance, reverse=True):
+        if _topic_share(topics or word_topics, chunk.source_text) >= min_share:
+            text = best_passage(chunk.text, f"{question} {topic_words}", MAX_PASSAGE_CHARS)
+            return replace(chunk, text=text)
+    return None
+
+
+def _find_topics(question: str, language: str) -> tuple[list[Synonyms], list[Synonyms]]:
+    """Return the English topics of a question, and a topic for each of its content words."""
+    tokens = tokenize(question)
+    phrases = find_phrases(tokens, language)
+    topics: list[Synonyms] = []
+    for phrase in phrases:
+        for field in PROPER_NAME_FIELDS:
+            topics += [tuple(split_words(name)) for name in phrase.values(field)]
+    word_topics: list[Synonyms] = []
+    for word in _content_words(tokens, phrases, language):
+        if term := _find_term(word):
+            topics.append(term)
+        word_topics.append((word,))
+    return list(dict.fromkeys(topics)), list(dict.fromkeys(word_topics))
+
+
+def _find_term(word: str) -> Synonyms | None:
+    """Return the English words for a wine term by the longest key that fits it, or None."""
+    terms = _load_terms()
+    if word in terms:
+        return terms[word]
+    for length in range(len(word), MIN_STEM_LETTERS - 1, -1):
+        if term := terms.get(f"{word[:length]}*"):
+            return term
+    return None
+
+
+def _content_words(
+    tokens: Sequence[Token], phrases: Sequence[Phrase], language: str
+) -> Iterator[str]:
+    """Yield the words in the form of `split_words`, without common and grammatical ones."""
+    grammar: set[int] = set()
+    for phrase in phrases:
+        if phrase.values("role"):
+            grammar.update(phrase.indices)
+    common = common_words(language) | stop_words()
+    for index, token in enumerate(tokens):
+        word = next(iter(split_words(token.written)), "")
+        if index not in grammar and len(word) >= MIN_TOPIC_LETTERS and word not in common:
+            yield word
+
+
+def _topic_share(topics: Sequence[Synonyms], text: str) -> float:
+    """Return the share of the topics that a text mentions."""
+    stems = {stem(word) for word in split_words(text)}
+    mentioned = [topic for topic in topics if not stems.isdisjoint(map(stem, topic))]
+    return len(mentioned) / len(topics)
+
+
+@cache
+def _load_terms() -> Mapping[str, Synonyms]:
+    """Return the English words for each wine term, in any language."""
+    terms: dict[str, Synonyms] = {}
+    table = read_toml(dict[str, str], Path(__file__).with_name("terms.toml"))
+    for english, others in table.items():
+        topic = tuple(english.split())
+        for word in (*topic, *others.split()):
+            terms[word] = tuple(dict.fromkeys((*terms.get(word, ()), *topic)))
+    return terms

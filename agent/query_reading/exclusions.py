@@ -1,0 +1,104 @@
+"""Find what a message excludes: "no Merlot or Syrah", "Chardonnay lieber nicht"."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from agent.query_reading.phrases import Phrase
+from agent.query_reading.tokens import Token
+
+EXCLUDABLE_FIELDS: Final = frozenset(
+    {
+        *("styles", "colours", "colour", "sweetness", "bodies", "tannins", "acidities"),
+        *("grapes", "countries", "regions", "text", "max_abv", "dish", "allergen"),
+    }
+)
+"""The fields of phrases that name a property of a wine, a dish or an allergen."""
+MAX_DISTANCE: Final = 5
+"""The maximum number of tokens between a negation and what it excludes."""
+CLAUSE_ENDS: Final = frozenset(".;!?\n()")
+OR_WORDS: Final = frozenset("or oder ou o of u".split())
+OR_NOR_WORDS: Final = OR_WORDS | frozenset("nor noch ni".split())
+LINK_WORDS: Final = OR_NOR_WORDS | frozenset(
+    "and und et y e en ne nem neither , / a an the le la les l un une de du des d der "
+    "die das den el los las il lo gli i een het uma um os as any auch also other andere anderen "
+    "autre altri altre otro outro vin wine wein vino vinho wijn".split()
+)
+"""The tokens that may stand between two things excluded by one negation."""
+
+
+def split_clauses(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> list[range]:
+    """Return the indices of the tokens of each clause; "but" begins a new one."""
+    ends = {index + 1 for index, token in enumerate(tokens) if token.stem in CLAUSE_ENDS}
+    buts = {phrase.start for phrase in phrases if phrase.has_role("but")}
+    boundaries = sorted({0, len(tokens), *ends, *buts})
+    return [range(start, end) for start, end in pairwise(boundaries)]
+
+
+@dataclass(frozen=True, slots=True)
+class ExclusionReader:
+    """Reads the exclusions of a message."""
+
+    tokens: Sequence[Token]
+    phrases: Sequence[Phrase]
+    """The known phrases of the message, from left to right."""
+    clauses: Sequence[range]
+    """The indices of the tokens of each clause, from left to right."""
+
+    def find_excluded(self) -> list[Phrase]:
+        """Return the excluded phrases: those after a negation, or else those before it."""
+        if not any(phrase.has_role("not") for phrase in self.phrases):
+            return []
+        return [phrase for clause in self.clauses for phrase in self._find_in_clause(clause)]
+
+    def _find_in_clause(self, clause: range) -> Iterator[Phrase]:
+        phrases = [phrase for phrase in self.phrases if phrase.start in clause]
+        for index, phrase in enumerate(phrases):
+            if not phrase.has_role("not"):
+                continue
+            following = phrases[index + 1 :]
+            preceding = phrases[:index][::-1]
+            excluded = self._excluded_by(phrase, following)
+            yield from excluded or self._excluded_by(phrase, preceding)
+
+    def _excluded_by(self, negation: Phrase, candidates: Sequence[Phrase]) -> list[Phrase]:
+        """Return the nearest candidate that can be excluded, and those that are joined to it.
+
+        The candidates are the other phrases on one side of the negation, the nearest first.
+        """
+        excluded: list[Phrase] = []
+        for phrase in candidates:
+            if not _excludable_fields(phrase):
+                if phrase.has_role("not") or phrase.has_role("wish"):
+                    break
+                continue
+            if excluded:
+                is_excluded = self._are_joined(excluded[-1], phrase)
+            else:
+                is_excluded = self._is_near(negation, phrase)
+            if not is_excluded:
+                break
+            excluded.append(phrase)
+        return excluded
+
+    def _is_near(self, negation: Phrase, phrase: Phrase) -> bool:
+        between = self._stems_between(negation, phrase)
+        return len(between) <= MAX_DISTANCE and "," not in between
+
+    def _are_joined(self, first: Phrase, second: Phrase) -> bool:
+        """Return whether two phrases are one list: "Merlot or Syrah", "Merlot, Syrah"."""
+        between = set(self._stems_between(first, second))
+        has_or = not OR_NOR_WORDS.isdisjoint(between)
+        shares_field = not _excludable_fields(first).isdisjoint(_excludable_fields(second))
+        return (has_or or shares_field) and between <= LINK_WORDS
+
+    def _stems_between(self, first: Phrase, second: Phrase) -> list[str]:
+        left, right = sorted((first, second), key=lambda phrase: phrase.start)
+        return [token.stem for token in self.tokens[left.end : right.start]]
+
+
+def _excludable_fields(phrase: Phrase) -> frozenset[str]:
+    """Return the fields by which a phrase can be excluded; a colour alone is a style, too."""
+    fields = EXCLUDABLE_FIELDS & phrase.meanings.keys()
+    return fields | {"styles"} if "colour" in fields else fields

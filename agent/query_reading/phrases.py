@@ -1,0 +1,160 @@
+"""The known phrases of a message, and the language that they tell.
+
+Phrases are compared by the stems of their words, and the longest match wins. Names of dishes,
+grapes, places and kinds of wine are understood in every language, other words only in the language
+of the message.
+"""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Final
+
+from agent.language import DETECTED_LANGUAGES, score_languages
+from agent.query_reading.tables import ANY_LANGUAGE, Meanings, PhraseKey, load_lexicon
+from agent.query_reading.tokens import Token, tokenize
+
+MIN_FOREIGN_LETTERS: Final = 4
+"""The minimum length of a phrase that is understood in languages other than its own."""
+OWN_LANGUAGE_FIELDS: Final = frozenset({"role", "order", "usual_max_price", "number", "allergen"})
+"""Fields of phrases that are understood only in messages in their language."""
+COMPOUND_LANGUAGES: Final = ("de", "nl")
+COMPOUND_FIELDS: Final = ("dish", "colour", "styles", "countries", "regions", "grapes")
+"""Fields of phrases that occur in compounds, such as "Braten" in "Zwiebelrostbraten"."""
+MIN_PART_LETTERS: Final = 4
+"""The minimum length of the known part of a compound word."""
+MIN_REST_CHARS: Final = 2
+"""The minimum length of the rest of a compound word."""
+MIN_SCORE: Final = 0.4
+"""The minimum score of a detected language."""
+MIN_SCORE_RATIO: Final = 1.3
+"""A detected language must beat the user's language by this factor."""
+CACHED_LANGUAGES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A known phrase in a message: the tokens from index `start` up to `end`, exclusive."""
+
+    start: int
+    end: int
+    meanings: Meanings
+
+    @property
+    def indices(self) -> range:
+        """Return the indices of its tokens."""
+        return range(self.start, self.end)
+
+    def values(self, field: str) -> tuple[str, ...]:
+        """Return the phrase's values for a field, empty if it has none."""
+        return self.meanings.get(field, ())
+
+    def has_role(self, role: str) -> bool:
+        """Return whether the phrase has this role."""
+        return role in self.meanings.get("role", ())
+
+
+def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
+    """Return the known phrases of a message from left to right, without overlaps."""
+    known = _known_phrases(language)
+    phrases: list[Phrase] = []
+    for index, key in _match_phrases(tokens, known):
+        if key:
+            phrases.append(Phrase(index, index + len(key), known[key]))
+        elif language in COMPOUND_LANGUAGES:
+            meanings = _compound_meanings(tokens[index].stem)
+            if meanings:
+                phrases.append(Phrase(index, index + 1, meanings))
+    return phrases
+
+
+@lru_cache(CACHED_LANGUAGES)
+def detect_message_language(text: str, default: str) -> str:
+    """Return a message's language: the user's `default`, unless another one clearly wins."""
+    lexicon = load_lexicon()
+    scores = score_languages(text)
+    for _, key in _match_phrases(tokenize(text), lexicon):
+        if sum(map(len, key)) < MIN_FOREIGN_LETTERS:
+            continue
+        languages = [language for language in DETECTED_LANGUAGES if language in lexicon[key]]
+        for language in languages:
+            scores[language] += len(key) / len(languages)
+    best = max(scores, key=lambda language: scores[language])
+    default_score = sum(score for language, score in scores.items() if language == default)
+    is_clear = scores[best] > max(MIN_SCORE, MIN_SCORE_RATIO * default_score)
+    return best if is_clear else default
+
+
+def _match_phrases(
+    tokens: Sequence[Token], known: Container[PhraseKey]
+) -> Iterator[tuple[int, PhraseKey]]:
+    """Yield each longest phrase's start and key; tokens starting no phrase get an empty key."""
+    stems = tuple(token.stem for token in tokens)
+    longest_by_start = _load_longest_phrases()
+    index = 0
+    while index < len(stems):
+        longest = longest_by_start.get(stems[index], 0)
+        key = _longest_key(stems[index : index + longest], known)
+        yield index, key
+        index += max(len(key), 1)
+
+
+def _longest_key(stems: PhraseKey, known: Container[PhraseKey]) -> PhraseKey:
+    """Return the longest known key that these stems begin with; empty if there is none."""
+    for length in range(len(stems), 0, -1):
+        key = stems[:length]
+        if key in known:
+            return key
+    return ()
+
+
+@cache
+def _load_longest_phrases() -> Mapping[str, int]:
+    """Return the length in words of the longest phrase that begins with each stem."""
+    longest: dict[str, int] = {}
+    for key in load_lexicon():
+        longest[key[0]] = max(len(key), longest.get(key[0], 0))
+    return longest
+
+
+@cache
+def _known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
+    """Return the phrases that are understood in a language, its own and foreign ones."""
+    known: dict[PhraseKey, Meanings] = {}
+    for key, by_language in load_lexicon().items():
+        meanings: Meanings = {**by_language.get(ANY_LANGUAGE, {}), **by_language.get(language, {})}
+        if not meanings and sum(map(len, key)) >= MIN_FOREIGN_LETTERS:
+            # If several foreign languages have the phrase, the first one in the table counts.
+            foreign = next(iter(by_language.values()))
+            meanings = {field: foreign[field] for field in foreign.keys() - OWN_LANGUAGE_FIELDS}
+        if meanings:
+            known[key] = meanings
+    return known
+
+
+def _compound_meanings(word: str) -> Meanings:
+    """Return the meanings of the longest known ending of a word, or else of its beginning."""
+    parts = _load_compound_parts()
+    last_start = len(word) - MIN_PART_LETTERS
+    for start in range(MIN_REST_CHARS, last_start + 1):
+        if word[start:] in parts:
+            return parts[word[start:]]
+    for end in range(len(word) - MIN_REST_CHARS, MIN_PART_LETTERS - 1, -1):
+        if word[:end] in parts:
+            return parts[word[:end]]
+    return {}
+
+
+@cache
+def _load_compound_parts() -> Mapping[str, Meanings]:
+    """Return the single words that are understood within compound words."""
+    parts: dict[str, Meanings] = {}
+    for key, by_language in load_lexicon().items():
+        if len(key) > 1 or len(key[0]) < MIN_PART_LETTERS:
+            continue
+        for language in (ANY_LANGUAGE, *COMPOUND_LANGUAGES):
+            meanings = by_language.get(language, {})
+            fields = [field for field in COMPOUND_FIELDS if field in meanings]
+            if fields:
+                parts.setdefault(key[0], {field: meanings[field] for field in fields})
+    return parts

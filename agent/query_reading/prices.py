@@ -1,0 +1,172 @@
+"""Read the price that a message names: "up to £15", "20-30 €", "um die zwanzig Euro"."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from agent.numerals import find_number_words, parse_number
+from agent.query_reading.phrases import Phrase
+from agent.query_reading.tokens import Token
+from agent.text import fold, pattern
+
+PRICE_FIELDS: Final = frozenset({"min_price", "max_price", "currency"})
+UNKNOWN_CURRENCY: Final = "?"
+"""Stands for every currency that cannot be converted."""
+MAX_AMOUNT: Final = 100_000
+YEARS: Final = range(1900, 2101)
+APPROXIMATE_FACTORS: Final = 0.7, 1.3
+"""A price of "about 20" ranges from 0.7 * 20 to 1.3 * 20."""
+FILLER_WORDS: Final = frozenset(
+    "d de di of van the a an i ai le la les l los las der die den das dem il lo is my o um uns so "
+    "como tipo ist est es e c ma mein meine mi mio mijn het non mehr als que than".split()
+)
+"""The words that may stand between an amount and its limit or its currency."""
+LIMIT_ROLES: Final = ("max", "min", "about", "between")
+RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
+AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
+"""Patterns of prices like "from 20 to 30 euros" (`LNJNC`), after one symbol replaces each part:
+
+- `N` a number, `C` a currency, `K` a unit other than money (so the number is not a price)
+- `L` a limit of the number after it, `A` of the number before it, `B` of either
+- `J` joins two numbers to a range, `T` ("till") also limits the number after it
+- `_` a filler word, `.` anything else
+"""
+
+
+class Price(NamedTuple):
+    """The price filters of a message, and the indices of the tokens that express them.
+
+    If the currency cannot be converted, the only filter is `currency: UNKNOWN_CURRENCY`.
+    """
+
+    filters: dict[str, Any]
+    indices: frozenset[int]
+
+
+class PricePart(NamedTuple):
+    """A phrase, or a token outside of phrases, with its symbol in a price pattern."""
+
+    symbol: str
+    indices: range
+    number: float = 0
+    currency: str = ""
+    limit: str = ""
+
+
+def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Price:
+    """Return the price of a message. Of several ones, the last counts.
+
+    Single amounts are only considered if there is no range.
+    """
+    parts = list(_split_parts(tokens, phrases))
+    symbols = "".join(part.symbol for part in parts)
+    for price_pattern in (RANGE, AMOUNT):
+        filters: dict[str, Any] = {}
+        used: set[int] = set()
+        for match in price_pattern.finditer(symbols):
+            matched = parts[match.start() : match.end()]
+            if found := _price_filters(matched):
+                filters |= found
+                used.update(*(part.indices for part in matched))
+        if filters:
+            return Price(_consistent(filters), frozenset(used))
+    return Price({}, frozenset())
+
+
+def _consistent(filters: dict[str, Any]) -> dict[str, Any]:
+    """Return the filters with the lower limit below the upper one."""
+    if filters.get("currency") == UNKNOWN_CURRENCY:
+        return {"currency": UNKNOWN_CURRENCY}
+    if {"min_price", "max_price"} <= filters.keys():
+        low, high = sorted((filters["min_price"], filters["max_price"]))
+        return filters | {"min_price": low, "max_price": high}
+    return filters
+
+
+def _split_parts(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Iterator[PricePart]:
+    """Yield the phrases of a message and the tokens outside of them, in order."""
+    numbers = find_number_words([fold(token.written) for token in tokens])
+    # "A bottle" is "une bouteille", and no price of one euro.
+    parts = {
+        number.start: PricePart("N", range(number.start, number.end), number.value)
+        for number in numbers
+        if number.value > 1
+    }
+    parts |= {phrase.start: _read_phrase(phrase) for phrase in phrases}
+    index = 0
+    while index < len(tokens):
+        part = parts.get(index) or _read_token(tokens[index], index)
+        yield part
+        index = part.indices.stop
+
+
+def _read_token(token: Token, index: int) -> PricePart:
+    indices = range(index, index + 1)
+    if token.written[0].isdecimal():
+        number = parse_number(token.written)
+        if number <= MAX_AMOUNT:
+            return PricePart("N", indices, number)
+    is_filler = token.stem in FILLER_WORDS
+    return PricePart("_" if is_filler else ".", indices)
+
+
+def _read_phrase(phrase: Phrase) -> PricePart:
+    if numbers := phrase.values("number"):
+        number, _, currency = numbers[0].partition(" ")  # "20", or "20 EUR" for "Zwanziger"
+        return PricePart("N", phrase.indices, float(number), currency)
+    if currencies := phrase.values("currency"):
+        return PricePart("C", phrase.indices, currency=currencies[0])
+    if phrase.has_role("unknown_currency"):
+        return PricePart("C", phrase.indices, currency=UNKNOWN_CURRENCY)
+    if phrase.has_role("other_unit") or phrase.has_role("percent"):
+        return PricePart("K", phrase.indices)
+    return _read_limit(phrase)
+
+
+def _read_limit(phrase: Phrase) -> PricePart:
+    """Return a phrase as a limit of the number beside it, or as anything else."""
+    of_next = next((role for role in LIMIT_ROLES if phrase.has_role(role)), "")
+    of_previous = next((role for role in LIMIT_ROLES if phrase.has_role(f"{role}_after")), "")
+    limit = of_next or of_previous
+    if phrase.has_role("range_joint"):
+        return PricePart("T" if of_next else "J", phrase.indices, limit=limit)
+    if of_next and of_previous:
+        return PricePart("B", phrase.indices, limit=limit)
+    if of_next:
+        return PricePart("L", phrase.indices, limit=limit)
+    if of_previous:
+        return PricePart("A", phrase.indices, limit=limit)
+    return PricePart(".", phrase.indices)
+
+
+def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
+    """Return the filters of one or two amounts; empty if they do not seem to be prices."""
+    low, *higher = sorted(part.number for part in parts if part.symbol == "N")
+    currency = next((part.currency for part in parts if part.currency), "")
+    # The last limit counts: "around 120 at most".
+    limit = next((part.limit for part in reversed(parts) if part.limit), "")
+    if not currency and not (limit and _may_be_price(parts)):
+        return {}
+    if higher and currency == UNKNOWN_CURRENCY:
+        return {}  # AMOUNT finds it
+    filters = _limits(low, higher, limit)
+    if currency:
+        filters["currency"] = currency
+    return filters
+
+
+def _may_be_price(parts: Sequence[PricePart]) -> bool:
+    """Return whether amounts without a currency may be a price: no year, no number of guests."""
+    numbers = [part.number for part in parts if part.symbol == "N"]
+    return len(numbers) > 1 or (numbers[0] not in YEARS and parts[-1].symbol != "K")
+
+
+def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
+    """Return the limits of a price; an amount without a limit is a maximum."""
+    if higher:
+        return {"min_price": low, "max_price": higher[-1]}
+    if limit == "about":
+        lower, upper = (round(low * factor, 2) for factor in APPROXIMATE_FACTORS)
+        return {"min_price": lower, "max_price": upper}
+    if limit == "min":
+        return {"min_price": low}
+    return {"max_price": low}

@@ -1,0 +1,146 @@
+"""The tables of what is read in messages: dishes, words, places and grapes, and their pairings.
+
+A phrase of a table is known by its key, the stems of its words, and has meanings: the fields of a
+request with their values. The field `role` says what a phrase does, such as `not` or `max`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from agent.language import DETECTED_LANGUAGES
+from agent.query_reading.tokens import tokenize
+from agent.tables import read_toml
+
+DATA_FOLDER: Final = Path(__file__).parent / "data"
+ANY_LANGUAGE: Final = "any"
+"""The key of phrases that belong to every language."""
+PHRASE_LANGUAGES: Final = (*DETECTED_LANGUAGES, ANY_LANGUAGE)
+"""The keys of phrases in the rows of a table; all other keys are meanings."""
+
+PhraseKey = tuple[str, ...]
+"""The stems of the words of a phrase."""
+Meanings = Mapping[str, tuple[str, ...]]
+"""The values of a phrase by field of the request."""
+
+
+class Dish(NamedTuple):
+    """The foods in a dish and the name of its pairing; a side counts only without a main dish."""
+
+    foods: tuple[str, ...]
+    pairing: str = ""
+    is_side: bool = False
+
+
+class Profile(NamedTuple):
+    """The typical wine of a grape or a region; `grapes` are those of the region."""
+
+    grapes: tuple[str, ...]
+    style: str
+    body: str
+    tannin: str
+    acidity: str
+
+
+class TableRow(NamedTuple):
+    """A row of a table: its meanings, and its phrases by language."""
+
+    meanings: Meanings
+    phrases: Mapping[str, tuple[str, ...]]
+
+
+@cache
+def load_dishes() -> tuple[Dish, ...]:
+    """Return all dishes; phrases refer to them by their index."""
+    dishes: list[Dish] = []
+    for row in _load_table("dishes")["dish"]:
+        foods = tuple(row["foods"])
+        dishes.append(Dish(foods, row.get("pairing", foods[0]), row.get("side", False)))
+    return tuple(dishes)
+
+
+def load_pairings() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """Return wine filters by name of a pairing, preferred values first."""
+    return _load_table("pairings")
+
+
+@cache
+def load_profiles() -> Mapping[str, Profile]:
+    """Return the profiles of grapes and regions by name."""
+    profiles: dict[str, Profile] = {}
+    for table in _load_table("grapes").values():
+        for name, row in table.items():
+            grapes = _split_phrases(row.get("grapes", ""))
+            profiles[name] = Profile(grapes, *row["profile"].split())
+    return profiles
+
+
+def find_profile(names: Sequence[str]) -> Profile | None:
+    """Return the profile of the first of these grapes and regions that has one, or None."""
+    profiles = load_profiles()
+    return next((profiles[name] for name in names if name in profiles), None)
+
+
+@cache
+def load_rows() -> tuple[TableRow, ...]:
+    """Return the rows of the tables of dishes, words, places and grapes."""
+    return (*_dish_rows(), *_word_rows("words"), *_word_rows("places"), *_grape_rows())
+
+
+@cache
+def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
+    """Return the meanings of all phrases by key and language."""
+    lexicon: dict[PhraseKey, dict[str, dict[str, tuple[str, ...]]]] = {}
+    for row in load_rows():
+        for language, phrases in row.phrases.items():
+            for phrase in phrases:
+                by_language = lexicon.setdefault(_phrase_key(phrase), {})
+                _add_meanings(by_language.setdefault(language, {}), row.meanings)
+    return lexicon
+
+
+def _add_meanings(known: dict[str, tuple[str, ...]], new: Meanings) -> None:
+    """Add the meanings of a further row to a phrase: roles add up, others are replaced."""
+    roles = (*known.get("role", ()), *new.get("role", ()))
+    known.update(new)
+    if roles:
+        known["role"] = roles
+
+
+def _phrase_key(phrase: str) -> PhraseKey:
+    """Return the key of a phrase; punctuation is part of it only if there are no words."""
+    tokens = tokenize(phrase)
+    words = [token for token in tokens if token.is_alphanumeric]
+    return tuple(token.stem for token in words or tokens)
+
+
+def _dish_rows() -> Iterator[TableRow]:
+    for index, row in enumerate(_load_table("dishes")["dish"]):
+        yield TableRow({"dish": (str(index),)}, _phrases_by_language(row))
+
+
+def _word_rows(table: str) -> Iterator[TableRow]:
+    for row in _load_table(table)["word"]:
+        fields = [field for field in row if field not in PHRASE_LANGUAGES]
+        meanings = {field: tuple(row[field]) for field in fields}
+        yield TableRow(meanings, _phrases_by_language(row))
+
+
+def _grape_rows() -> Iterator[TableRow]:
+    for name, row in _load_table("grapes")["grape"].items():
+        names = (name, *_split_phrases(row.get("any", "")))
+        yield TableRow({"grapes": (name,)}, {ANY_LANGUAGE: names})
+
+
+def _phrases_by_language(row: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    return {code: _split_phrases(row[code]) for code in PHRASE_LANGUAGES if code in row}
+
+
+def _split_phrases(text: str) -> tuple[str, ...]:
+    return tuple(phrase.strip() for phrase in text.split(",") if phrase.strip())
+
+
+@cache
+def _load_table(name: str) -> Mapping[str, Any]:
+    return read_toml(dict[str, Any], DATA_FOLDER / f"{name}.toml")

@@ -1,0 +1,64 @@
+"""The tokens of a message: its words, numbers and punctuation marks. No I/O."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from agent.text import fold, pattern
+
+MAX_TEXT_CHARS: Final = 2000
+"""The rest of a message is ignored."""
+MIN_PLURAL_LETTERS: Final = 4
+"""Shorter words are not taken for plurals."""
+TOKEN: Final = pattern(
+    r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{M}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
+)
+DASHES: Final = frozenset("-–—")
+AMOUNT_STARTS: Final = frozenset("0123456789€$£")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The word, number or punctuation mark `text[start:end]`; `stem` is its folded singular."""
+
+    written: str
+    stem: str
+    start: int
+    end: int
+
+    @property
+    def is_alphanumeric(self) -> bool:
+        """Return whether this is a word or a number."""
+        return self.written[0].isalnum()
+
+    @property
+    def is_capitalised(self) -> bool:
+        """Return whether this begins with a capital letter."""
+        return self.written[0].isupper()
+
+
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens of a text, without the dashes that join words.
+
+    A dash before an amount ("20-30 €") or at the end of the text is a token.
+    """
+    text = text[:MAX_TEXT_CHARS]
+    tokens: list[Token] = []
+    for match in TOKEN.finditer(text):
+        written = match[0]
+        start, end = match.span()
+        joins_words = end < len(text) and text[end] not in AMOUNT_STARTS
+        if written in DASHES and joins_words:
+            continue
+        tokens.append(Token(written, strip_plural(fold(written)), start, end))
+    return tokens
+
+
+def strip_plural(word: str) -> str:
+    """Return a folded word without the most common plural endings."""
+    if len(word) < MIN_PLURAL_LETTERS or not word.endswith("s") or word.endswith("ss"):
+        return word
+    if word.endswith("ies") and len(word) > MIN_PLURAL_LETTERS:
+        return word[:-3] + "y"
+    if word.endswith(("shes", "ches", "xes", "zes", "oes")):
+        return word[:-2]
+    return word[:-1]

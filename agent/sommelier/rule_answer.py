@@ -1,0 +1,44 @@
+"""What the sommelier needs of the rules that answer without a model: `agent.fallback`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from agent.documents.passages import Chunk
+from agent.engine.messages import Message
+from agent.engine.run import NO_SPAN, Span
+from agent.sommelier.wine import Wine
+from agent.turn import NOBODY, Person, Reply
+
+
+class DescribedWine(NamedTuple):
+    """A wine with a description of its kind and of what it suits."""
+
+    wine: Wine
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleAnswer:
+    """The answer of the rules to a message, and what they found for it."""
+
+    reply: Reply
+    wish: str = ""
+    """The wish as it was understood: "Red · lamb · up to €20"."""
+    wines: tuple[DescribedWine, ...] = ()
+    """The wines that were found, the best first; for a question about them, those shown before."""
+    passage: Chunk | None = None
+    """The chunk of a document that answers the question, cut to the part that does."""
+
+
+class RuleAnswerer(Protocol):
+    """Answers by rules, in the current language."""
+
+    async def answer(
+        self,
+        messages: Sequence[Message],
+        *,
+        person: Person = NOBODY,
+        span: Span = NO_SPAN,
+    ) -> RuleAnswer:
+        """Answer the last of these messages with what `person` may be shown."""
