@@ -1,7 +1,7 @@
 """Size limits for input from outside: characters, bytes or numbers of items.
 
-Longer text is cut, or refused with a message. Two limits are elsewhere: a tool's result
-(`Limits.result_chars`) and a message in the stored history (`bot.turn.MAX_STORED_CHARS`).
+Longer text is cut, or refused with a message. The limit of a tool's result is elsewhere
+(`Limits.result_chars`).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,6 +15,8 @@ MESSAGE_CHARS: Final = 8_000
 NAME_CHARS: Final = 64
 """The name of a person or a tool. Telegram allows 64 for a person."""
 
+STORED_CHARS: Final = 2_000
+"""A message in the stored history; users get the full text."""
 ANSWER_CHARS: Final = 32_000
 """A model's answer; 6,000 tokens are some 24,000 characters."""
 ARGUMENT_CHARS: Final = 32_000

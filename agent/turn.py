@@ -159,7 +159,7 @@ class Reply:
     """The reply of a turn. Its texts are Markdown."""
 
     text: str
-    """The text to be stored in the conversation."""
+    """The text to be shown, and to be stored in the conversation."""
     outcome: TurnOutcome = "answered"
     notes: tuple[str, ...] = ()
     """Shown below the text: why no model answered, how much of a budget remains."""
@@ -171,6 +171,8 @@ class Reply:
     error_types: tuple[str, ...] = ()
     structured_answer: Any = None
     """The object from which the text was rendered."""
+    stored_answer: str = ""
+    """The answer as JSON, to be stored in the conversation; empty for a text."""
     prompt: PromptRef | None = None
     concerns: frozenset[Concern] = frozenset()
     """Concerns detected in this turn, which the user may confirm or retract."""
@@ -218,7 +220,9 @@ class Reply:
 class StoredMessage:
     """A stored message of a conversation, with the ids of the wines that it recommends.
 
-    `thread_id` is the chat's topic, or 0. `attachment` is the content of its pictures, as JSON.
+    `content` is the text that was read. `answer` is the typed answer as JSON, empty if there is
+    only a text. `thread_id` is the chat's topic, or 0. `attachment` is the content of the message's
+    pictures, as JSON.
     """
 
     role: Literal["user", "assistant"]
@@ -228,6 +232,7 @@ class StoredMessage:
     thread_id: int = 0
     user_id: int | None = None
     attachment: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

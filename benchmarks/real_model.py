@@ -26,7 +26,6 @@ from agent.engine.run import Run
 from agent.mcp import McpServers
 from agent.senses.pictures import read_pictures
 from agent.senses.sent_files import to_data_url
-from agent.sommelier.answer import to_history
 from agent.turn import Person, Reply, StoredMessage, answer_turn, apply_change, with_person
 from benchmarks.pictures import sketched
 from bot.resources import Resources, open_resources, sommelier_of
@@ -67,7 +66,9 @@ class Message:
         if self.picture:
             attached = await read_pictures([self._shown], run, resources.repositories.wines)
             read = attached.model_dump_json()
-        reply = await sommelier_of(resources, McpServers()).answer(self.text, run, attached)
+        reply = await sommelier_of(resources, McpServers()).answer(
+            self.text, run, attached, history=history
+        )
         return replace(reply, attachment=read)
 
     async def _shown(self) -> str:
@@ -88,7 +89,7 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
             conversation, history = json.loads(line), list[StoredMessage]()
             guest = Person(user_id=1)
             for message in map(message_of, conversation["messages"]):
-                run = replace(resources.run.for_turn(), history=to_history(history))
+                run = resources.run.for_turn()
                 run = with_person(run, guest)
                 began = time.monotonic()
                 answer = partial(message.answer, resources=resources, history=history)
@@ -102,7 +103,9 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
                 yield Turn(language, asked, reply, spent.requests, spent.tokens, seconds)
                 history += [
                     StoredMessage("user", message.text, attachment=reply.attachment),
-                    StoredMessage("assistant", reply.text, reply.wine_ids),
+                    StoredMessage(
+                        "assistant", reply.text, reply.wine_ids, answer=reply.stored_answer
+                    ),
                 ]
 
 

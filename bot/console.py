@@ -25,7 +25,6 @@ from agent.engine.parsing import CurrentDraft
 from agent.i18n import current_language, set_app_language, translate, use_language
 from agent.language import detect_language
 from agent.mcp import McpServers, Proposal, open_servers
-from agent.sommelier.answer import to_history
 from agent.turn import ReplyFunction, describe_progress
 from bot import look_ups
 from bot.resources import Resources, delete_old_data, open_resources, sommelier_of, stores_of
@@ -182,10 +181,10 @@ class TerminalConversation:
 
     async def _answer_message(self, message: str) -> None:
         """Print the answer, which lists proposed tool calls, and run those the user agrees to."""
-        history = to_history(await self.repositories.messages.list_recent(self.id))
+        history = await self.repositories.messages.list_recent(self.id)
         proposals = await self._run_turn(
             Question(text=message),
-            lambda run: self.sommelier.answer(message, replace(run, history=history)),
+            lambda run: self.sommelier.answer(message, run, history=history),
         )
         if self.console is None:
             return  # nobody can be asked

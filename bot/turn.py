@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from agent.engine.parsing import CurrentDraft
 from agent.engine.run import NOTHING_BILLED, BilledUsage, Run, Span, Stop, Usage
 from agent.language import truncate_at_boundary
+from agent.size_limits import STORED_CHARS
 from agent.tracing.records import TraceRecord
 from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
 from agent.writing_calls import WritingCalls
@@ -29,8 +30,6 @@ TurnKind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
 OpenRoot = Callable[[TraceRecord, str, int], Span]
 """Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
 Transcribe = Callable[[Run], Awaitable[str]]
-MAX_STORED_CHARS: Final = 2000
-"""Maximum characters of a message that are stored; users get the full text."""
 DeliveryError = Literal[
     "unreachable",  # the user blocked the bot, or the chat does not exist
     "rejected",  # Telegram rejected the message itself
@@ -295,13 +294,19 @@ class Turn:
         return self.commit
 
     def _history(self, question: Question, reply: Reply) -> tuple[StoredMessage, ...]:
-        """Return the question and its answer, cut at `MAX_STORED_CHARS`."""
-        asked = truncate_at_boundary(question.text, MAX_STORED_CHARS)
-        answered = truncate_at_boundary(reply.text, MAX_STORED_CHARS)
+        """Return the question and its answer, cut at `STORED_CHARS`."""
+        asked = truncate_at_boundary(question.text, STORED_CHARS)
+        answered = truncate_at_boundary(reply.text, STORED_CHARS)
         thread_id = self.thread_id
         return (
             StoredMessage("user", asked, thread_id=thread_id, attachment=reply.attachment),
-            StoredMessage("assistant", answered, reply.wine_ids, thread_id=thread_id),
+            StoredMessage(
+                "assistant",
+                answered,
+                reply.wine_ids,
+                thread_id=thread_id,
+                answer=reply.stored_answer,
+            ),
         )
 
     def _fence(self) -> Fence:

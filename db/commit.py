@@ -113,6 +113,7 @@ class Commit:
                 turn_id=record.turn_id,
                 thread_id=message.thread_id,
                 attachment=strip_unstorable(message.attachment),
+                answer=strip_unstorable(message.answer),
             )
             for message in self.history
         ]

@@ -118,7 +118,8 @@ class OfferRow(Base):
 class MessageRow(Base):
     """A message of a chat. `thread_id` is its forum topic, 0 without topics.
 
-    `attachment` is the text read from its pictures, as JSON.
+    `attachment` is the text read from its pictures, as JSON. `answer` is the typed answer, as
+    JSON, whose text is `content`; empty for a mere text.
     """
 
     __tablename__ = "messages"
@@ -136,6 +137,7 @@ class MessageRow(Base):
     turn_id: Mapped[BigInt | None]
     thread_id: Mapped[BigInt]
     attachment: Mapped[str]
+    answer: Mapped[str]
 
 
 class UpdateRow(Base):

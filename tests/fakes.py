@@ -10,7 +10,7 @@ from agent.fallback.answering import Fallback
 from agent.sommelier.service import Answerer, Sommelier
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
 from agent.tracing.records import SpanRecord, TraceRecord
-from agent.turn import Reply, answer_turn
+from agent.turn import Reply, StoredMessage, answer_turn
 
 CHINON = Wine(
     id="baudry-chinon-2020",
@@ -107,6 +107,8 @@ def names(span: SpanRecord) -> list[str]:
     return [child.name for child in children(span)]
 
 
-async def asked(answerer: Answerer, message: str, run: Run) -> Reply:
+async def asked(
+    answerer: Answerer, message: str, run: Run, history: Sequence[StoredMessage] = ()
+) -> Reply:
     """What a turn with this message comes to, as everyone who asks lives it."""
-    return await answer_turn(run, partial(answerer.answer, message))
+    return await answer_turn(run, partial(answerer.answer, message, history=history))

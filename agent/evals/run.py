@@ -16,7 +16,6 @@ from agent.engine.errors import log_failure
 from agent.engine.run import NOTHING_BILLED, Run
 from agent.evals.dataset import EvalCase
 from agent.evals.evaluators import METRICS, Mark, Observation, compute_marks
-from agent.sommelier.answer import to_history
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Catalogue
 from agent.text import clip
@@ -101,7 +100,7 @@ class Variant:
             spent += reply.billed
             history += [
                 StoredMessage("user", message),
-                StoredMessage("assistant", reply.text, reply.wine_ids),
+                StoredMessage("assistant", reply.text, reply.wine_ids, answer=reply.stored_answer),
             ]
         observation = await self._observe(case, replies)
         by_model = [
@@ -126,8 +125,9 @@ class Variant:
         with trace.open_root(message) as span:
             span.update(metadata={"case": result.case.id, "variant": self.label})
             result.traces.append(trace)
-            turn = replace(self.run.for_turn(), span=span, history=to_history(history))
-            reply = await answer_turn(turn, partial(self.answerer.answer, message))
+            turn = replace(self.run.for_turn(), span=span)
+            answer = partial(self.answerer.answer, message, history=history)
+            reply = await answer_turn(turn, answer)
         return replace(reply, billed=turn.usage.billed)
 
     async def _observe(self, case: EvalCase, replies: Sequence[Reply]) -> Observation:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from agent.documents.passages import Chunk, DocumentStore, describe_chunks, source_line
-from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish, get_exchanges, read_wish
@@ -17,7 +16,7 @@ from agent.fallback.passages import find_passage
 from agent.fallback.searching import FoundWines, build_wish_query, search_wines
 from agent.fallback.wording import describe_field, describe_request, describe_wine
 from agent.i18n import current_language, translate
-from agent.markdown import escape
+from agent.markdown import escape, unescape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
 from agent.safety.filters import get_wines
@@ -26,7 +25,7 @@ from agent.sommelier.queries import get_pairing
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Catalogue, Wine
-from agent.turn import NOBODY, Person, Reply
+from agent.turn import NOBODY, Person, Reply, StoredMessage
 
 MAX_WINES: Final = 3
 
@@ -49,7 +48,7 @@ class Fallback:
 
     async def answer(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[StoredMessage],
         *,
         person: Person = NOBODY,
         span: Span = NO_SPAN,
@@ -75,7 +74,7 @@ class Fallback:
             passage=passage,
         )
 
-    async def _read_wish(self, messages: Sequence[Message], person: Person) -> Wish:
+    async def _read_wish(self, messages: Sequence[StoredMessage], person: Person) -> Wish:
         """Return the wish of a conversation; without alcohol for a person who must not drink it."""
         exchanges = get_exchanges(messages)
         shown_ids = [wine_id for _, wine_ids in exchanges for wine_id in wine_ids]
@@ -207,7 +206,10 @@ def _wine_reply(intro: str, wines: Sequence[Wine], request: Request, closing: st
         notes = f"\n{wine.notes}" if wine.notes and current_language() == "en" else ""
         cards.append(render_wine(wine, escape(text + notes), f"{number}. ", user_text=request.text))
     answer = SommelierResponse(
-        response_type="recommendation", intro=intro, wines=recommendations, closing=closing
+        response_type="recommendation",
+        intro=unescape(intro),
+        wines=recommendations,
+        closing=unescape(closing),
     )
     return Reply(
         text=_join(intro, *cards, closing),

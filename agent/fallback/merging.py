@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from agent.engine.messages import Message
 from agent.fallback.follow_ups import FollowUp, apply_follow_up, find_follow_up
 from agent.query_reading.prices import PRICE_FIELDS
 from agent.query_reading.request import Request, drop_empty, read_request
 from agent.sommelier.wine import Wine
+from agent.turn import StoredMessage
 
 MAX_EARLIER_MESSAGES: Final = 6
 EXCLUSION_PREFIX: Final = "without_"
@@ -40,14 +40,15 @@ class Wish:
         return self.shown_ids if self.follow_up or self.own_request.wants_others else ()
 
 
-def get_exchanges(messages: Sequence[Message]) -> list[Exchange]:
+def get_exchanges(messages: Sequence[StoredMessage]) -> list[Exchange]:
     """Return the user's messages of a conversation, each with the wines shown in reply."""
     exchanges: list[Exchange] = []
     for message in messages:
-        if message.get("role") == "user":
-            exchanges.append((str(message.get("content") or ""), ()))
-        elif exchanges and (wine_ids := message.get("wine_ids")):
-            exchanges[-1] = (exchanges[-1][0], wine_ids)
+        if message.role == "user":
+            exchanges.append((message.content, ()))
+        elif exchanges and message.wine_ids:
+            text, _ = exchanges[-1]
+            exchanges[-1] = (text, message.wine_ids)
     return exchanges
 
 

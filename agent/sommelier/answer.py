@@ -5,8 +5,7 @@ catalogue, in the language of the turn. Links and the paths of cited documents m
 and figures in prose must be in the evidence (`grounding.py`).
 """
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Final
 
@@ -20,13 +19,19 @@ from agent.engine.errors import quoted
 from agent.engine.messages import Message
 from agent.formatting import country_names, format_country, format_money
 from agent.i18n import current_locale, translate
-from agent.language import split_sentences
+from agent.language import split_sentences, truncate_at_boundary
 from agent.languages import ENGLISH
 from agent.markdown import escape, format_link, unescape
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker
-from agent.sommelier.sommelier_prompts import SommelierResponse, validate_semantic_content
-from agent.sommelier.wine import VEGAN_WORD, Wine, canonical_name
+from agent.sommelier.sommelier_prompts import (
+    SommelierResponse,
+    StoredAnswer,
+    StoredWine,
+    read_prose,
+    validate_semantic_content,
+)
+from agent.sommelier.wine import VEGAN_WORD, Wine, canonical_name, format_money_for_model
 from agent.sommelier.wine_fields import CardFact, wine_fields
 from agent.text import Match, compose_compatible, pattern, split_words
 from agent.turn import StoredMessage
@@ -39,8 +44,6 @@ NOT_AN_ADDRESS: Final = pattern(
 """Text that only looks like an address: `dry.It` lacks a space, `U.S.A` is an abbreviation."""
 MAX_NAMED_IDS: Final = 12
 """How many allowed ids the feedback to a model lists at most."""
-CARD_TITLE: Final = pattern(r"\A\*\*[0-9]{1,2}\. .+\*\*\n")
-"""The title of a card, with its number."""
 
 
 def render(response: SommelierResponse, evidence: Evidence) -> str:
@@ -194,7 +197,7 @@ class _AnswerChecker(FigureChecker):
         """The addresses that stand in a source or an earlier answer, and the paths of documents."""
         evidence = self.evidence
         paths = (source.path for source in evidence.sources.values() if isinstance(source, Chunk))
-        texts = (*evidence.texts, *paths, *map(unescape, evidence.assistant_texts))
+        texts = (*evidence.texts, *paths, *map(read_prose, evidence.assistant_texts))
         return evidence.links.union(*map(_find_addresses, texts))
 
 
@@ -335,37 +338,63 @@ SOMMELIER: Final = OutputContract(
 )
 
 
+def to_stored(answer: SommelierResponse, wines: Iterable[AnyWine]) -> StoredAnswer:
+    """Return an answer as it is stored: each of its wines with its name and price."""
+    known = {wine.id: wine for wine in wines}
+    stored_wines = []
+    for item in answer.wines:
+        wine = known[item.wine_id]
+        price = "" if wine.price is None else format_money_for_model(wine.price, wine.currency)
+        stored_wines.append(
+            StoredWine(wine_id=wine.id, name=wine.label, price=price, description=item.description)
+        )
+    return StoredAnswer(
+        response_type=answer.response_type,
+        intro=answer.intro,
+        wines=tuple(stored_wines),
+        closing=answer.closing,
+    )
+
+
+def cut_stored(answer: StoredAnswer, max_chars: int) -> StoredAnswer:
+    """Return an answer whose prose has at most so many characters, cut where a sentence ends."""
+    remaining = max_chars
+
+    def cut(text: str) -> str:
+        nonlocal remaining
+        kept = truncate_at_boundary(text, remaining)
+        remaining -= len(kept)
+        return kept
+
+    intro = cut(answer.intro)
+    wines = [
+        wine.model_copy(update={"description": cut(wine.description)}) for wine in answer.wines
+    ]
+    return answer.model_copy(
+        update={"intro": intro, "wines": tuple(wines), "closing": cut(answer.closing)}
+    )
+
+
+def to_model_message(message: StoredMessage) -> Message:
+    """Return a stored message as a model reads it: answers are JSON, as the model writes them.
+
+    An answer that was stored as a text, as by earlier releases, is the intro of its JSON.
+    """
+    if message.role == "user":
+        return {"role": "user", "content": message.content}
+    if message.answer:
+        return {"role": "assistant", "content": message.answer}
+    answer = StoredAnswer(
+        response_type="recommendation" if message.wine_ids else "informational",
+        intro=unescape(message.content).replace("**", "").strip(),
+        wines=tuple(StoredWine(wine_id=wine_id) for wine_id in message.wine_ids),
+    )
+    return {"role": "assistant", "content": answer.to_json()}
+
+
 def to_history(stored: Sequence[StoredMessage]) -> list[Message]:
-    """Return stored messages as the history of a run, with the ids of the wines that answers show.
+    """Return stored messages as the history of a run.
 
     Blank messages are left out, because some servers respond to them with an error.
     """
-    return [
-        {"role": message.role, "content": message.content}
-        | ({"wine_ids": message.wine_ids} if message.wine_ids else {})
-        for message in stored
-        if message.content.strip()
-    ]
-
-
-def to_model_message(message: Message) -> Message:
-    """Convert a message of the history for a model: answers become JSON, as the model writes them.
-
-    Cards are reduced to wine ids, but remain if all are of wines read from a list or label.
-    """
-    if message["role"] != "assistant":
-        return message
-    shown_ids = message.get("wine_ids", ())
-    # The parts of a rendered answer: the intro, cards, and the closing with footnotes.
-    parts = str(message["content"]).split("\n\n")
-    cards = [number for number, part in enumerate(parts) if shown_ids and CARD_TITLE.search(part)]
-    start, end = (cards[0], cards[-1] + 1) if cards else (len(parts), len(parts))
-    texts = (unescape("\n\n".join(part)) for part in (parts[:start], parts[end:]))
-    intro, closing = (text.replace("**", "").strip() for text in texts)
-    answer: dict[str, object] = {"response_type": "informational", "intro": intro}
-    if shown_ids:
-        wines = [{"wine_id": wine_id} for wine_id in shown_ids]
-        answer |= {"response_type": "recommendation", "wines": wines}
-    if closing:
-        answer["closing"] = closing
-    return {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)}
+    return [to_model_message(message) for message in stored if message.content.strip()]

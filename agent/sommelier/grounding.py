@@ -20,6 +20,7 @@ from agent.language import split_sentences
 from agent.numerals import find_numbers, parse_number, replace_number_words
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.serving import drinking_years
+from agent.sommelier.sommelier_prompts import read_prose
 from agent.sommelier.wine import Currency, currencies_by_word
 from agent.tables import WordSet, read_toml
 from agent.text import Pattern, compose_compatible, escape_pattern, fold, pattern
@@ -74,13 +75,14 @@ class FigureChecker:
 
     def __init__(self, evidence: Evidence, shown_ids: Collection[str] = ()) -> None:
         sources = evidence.sources.values()
-        answers = "\n".join(evidence.assistant_texts)  # earlier ones, with the ids of their wines
+        earlier_answers = [read_prose(text) for text in evidence.assistant_texts]
+        named_ids = "\n".join(earlier_answers)
         others = texts_of(source for source in sources if not isinstance(source, AnyWine))
         self.evidence = evidence
         self.wines = [source for source in sources if isinstance(source, AnyWine)]
-        self.shown = [wine for wine in self.wines if wine.id in shown_ids or wine.id in answers]
+        self.shown = [wine for wine in self.wines if wine.id in shown_ids or wine.id in named_ids]
         self.user_numbers = frozenset[float]().union(*map(find_numbers, evidence.user_texts))
-        self.texts = [*others, *evidence.assistant_texts]
+        self.texts = [*others, *earlier_answers]
         self.amounts = {amount.value for text in self.texts for amount in _find_amounts(text)}
         self.amounts |= self.user_numbers
         self.user_factors = _few(self.user_numbers)

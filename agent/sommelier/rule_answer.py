@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from agent.documents.passages import Chunk
-from agent.engine.messages import Message
 from agent.engine.run import NO_SPAN, Span
 from agent.sommelier.wine import Wine
-from agent.turn import NOBODY, Person, Reply
+from agent.turn import NOBODY, Person, Reply, StoredMessage
 
 
 class DescribedWine(NamedTuple):
@@ -36,7 +35,7 @@ class RuleAnswerer(Protocol):
 
     async def answer(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[StoredMessage],
         *,
         person: Person = NOBODY,
         span: Span = NO_SPAN,

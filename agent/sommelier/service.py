@@ -1,11 +1,11 @@
 """Answer a message: safety first, then a model with tools, otherwise the rule-based fallback."""
 
 import json
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from agent import size_limits
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.messages import ToolCall
@@ -27,7 +27,15 @@ from agent.safety.filters import (
 from agent.safety.help_texts import Help
 from agent.safety.policy import SafetyAction, decide
 from agent.safety.replies import add_line, safety_reply
-from agent.sommelier.answer import SOMMELIER, format_facts, to_model_message, wine_ids
+from agent.safety.state import SafetyState
+from agent.sommelier.answer import (
+    SOMMELIER,
+    cut_stored,
+    format_facts,
+    to_history,
+    to_stored,
+    wine_ids,
+)
 from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
 from agent.sommelier.queries import parse_unambiguous_query
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
@@ -39,6 +47,7 @@ from agent.turn import (
     Change,
     Person,
     Reply,
+    StoredMessage,
     clean_and_flag,
     get_deps,
     get_person,
@@ -67,8 +76,42 @@ Response = AgenticResponse[SommelierResponse]
 class Answerer(Protocol):
     """The interface of the agent for message handlers."""
 
-    async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
-        """Answer `message` within the limits of `run`."""
+    async def answer(
+        self,
+        message: str,
+        run: Run,
+        attachment: Attachment | None = None,
+        *,
+        history: Sequence[StoredMessage] = (),
+    ) -> Reply:
+        """Answer `message` within the limits of `run`; `history` is the conversation before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """What is to be answered: a message, the conversation before it, and its pictures."""
+
+    message: str
+    history: Sequence[StoredMessage] = ()
+    attachment: Attachment | None = None
+    """The pictures of the message, or the last pictures of the conversation."""
+
+    @property
+    def new_attachment(self) -> Attachment | None:
+        """Return the pictures if they were sent with this message."""
+        return self.attachment if self.attachment and self.attachment.is_new else None
+
+    @property
+    def last_shown_ids(self) -> tuple[str, ...]:
+        """Return the ids of the wines that the last answer with wines has shown."""
+        for earlier in reversed(self.history):
+            if earlier.wine_ids:
+                return earlier.wine_ids
+        return ()
+
+    def texts_by(self, role: str) -> list[str]:
+        """Return the earlier texts of the user or of the assistant."""
+        return [earlier.content for earlier in self.history if earlier.role == role]
 
 
 class Sommelier:
@@ -97,35 +140,41 @@ class Sommelier:
         self._fallback = fallback
         self._help = help_texts or Help()
 
-    async def answer(self, message: str, run: Run, attachment: Attachment | None = None) -> Reply:
+    async def answer(
+        self,
+        message: str,
+        run: Run,
+        attachment: Attachment | None = None,
+        *,
+        history: Sequence[StoredMessage] = (),
+    ) -> Reply:
         """Answer `message` with the current prompt.
 
         If the run has no person, the user's concerns are read from the conversation. If the message
         has a wine list, only its wines are recommended. If the message is empty, the reply lists
         what was read from the pictures, without a model.
         """
+        earlier = [said for said in history if said.content.strip()]
+        inquiry = Inquiry(message, earlier, attachment)
         person = get_deps(run).person
         if person is None:
-            texts = [*_texts_by("user", run), message]
-            person = Person(read_conversation_safety(texts, self._help.drinking_age))
-            return await self._answer_stranger(message, run, attachment, person)
-        return await self._answer_person(message, run, attachment, person)
+            return await self._answer_stranger(inquiry, run)
+        return await self._answer_person(inquiry, run, person)
 
-    async def _answer_stranger(
-        self, message: str, run: Run, attachment: Attachment | None, person: Person
-    ) -> Reply:
-        """Answer a user whose concerns were read from the conversation, as the policy says."""
-        safety, texts = person.safety, self._help
-        asks_for_wine = is_clear_request(message, current_language())
+    async def _answer_stranger(self, inquiry: Inquiry, run: Run) -> Reply:
+        """Answer a user whose concerns are read from the conversation, as the policy says."""
+        texts = [*inquiry.texts_by("user"), inquiry.message]
+        safety = read_conversation_safety(texts, self._help.drinking_age)
+        asks_for_wine = is_clear_request(inquiry.message, current_language())
         action = decide(safety, asks_for_wine=asks_for_wine)
         if action is not SafetyAction.ANSWER:  # no model reads the message
-            return safety_reply(action, safety, texts)
-        return add_line(await self._answer_person(message, run, attachment, person), safety, texts)
+            return safety_reply(action, safety, self._help)
+        reply = await self._answer_person(inquiry, run, Person(safety))
+        return add_line(reply, safety, self._help)
 
-    async def _answer_person(
-        self, message: str, run: Run, attachment: Attachment | None, person: Person
-    ) -> Reply:
+    async def _answer_person(self, inquiry: Inquiry, run: Run, person: Person) -> Reply:
         """Answer with the wines that `person` may be shown."""
+        attachment = inquiry.attachment
         deps = replace(
             get_deps(run),
             person=person,
@@ -133,75 +182,94 @@ class Sommelier:
             answers_from_list=attachment is not None and attachment.is_new_list,
         )
         run = replace(run, deps=deps)
-        message = clean_and_flag(message, run.span)
-        new_attachment = attachment if attachment and attachment.is_new else None
-        with nullcontext() if is_language_chosen() else use_language(_find_language(message, run)):
-            if new_attachment and not message:
-                reply = await self._describe_pictures(new_attachment, person)
-            else:
-                reply = await self._generate_reply(message, run, attachment)
-            notes = new_attachment.notes if new_attachment else ()
-            return replace(reply, notes=(*reply.notes, *notes))
+        inquiry = replace(inquiry, message=clean_and_flag(inquiry.message, run.span))
+        if is_language_chosen():
+            return await self._reply_in_language(inquiry, run)
+        with use_language(_find_language(inquiry)):
+            return await self._reply_in_language(inquiry, run)
 
-    async def _generate_reply(self, message: str, run: Run, attachment: Attachment | None) -> Reply:
+    async def _reply_in_language(self, inquiry: Inquiry, run: Run) -> Reply:
+        """Reply in the current language; say what of new pictures could not be read."""
+        pictures = inquiry.new_attachment
+        if pictures is None:
+            return await self._generate_reply(inquiry, run)
+        if inquiry.message:
+            reply = await self._generate_reply(inquiry, run)
+        else:
+            reply = await self._describe_pictures(pictures, get_person(run))
+        return replace(reply, notes=(*reply.notes, *pictures.notes))
+
+    async def _generate_reply(self, inquiry: Inquiry, run: Run) -> Reply:
         """Ask a model and convert its response to a reply, or answer by rules."""
         prompt = get_prompt(run, WINES_PROMPT if self._is_small else "sommelier")
-        response = await self._ask_model(message, run, attachment, prompt) if run.models else None
+        response = await self._ask_model(inquiry, run, prompt) if run.models else None
         if response is None:
-            reply = await self._reply_without_model(message, run, attachment)
-            if run.models or run.history:  # only the first message gets the note
+            reply = await self._reply_without_model(inquiry, run)
+            if run.models or inquiry.history:  # only the first message gets the note
                 return reply
             return replace(reply, notes=(translate("no_model"),))
-        person = get_person(run)
-        # Small models report concerns at random.
-        concern = "none" if self._is_small or not response.answer else response.answer.concern
-        safety = person.safety if concern == "none" else person.safety.with_concern(concern)
-        if safety != person.safety:
-            with run.span.child("guard.concerns", "guardrail", input=message) as guard:
-                guard.update(output=[concern], metadata={"detected_by": "model"})
-        # The message states no crisis, or no model would have read it: the model detected one.
+        before = get_person(run).safety
+        safety = self._hear_concern(inquiry, run, response)
         if safety.is_crisis:  # no answer, proposals or changes
+            # The message states no crisis, or no model would have read it: the model detected one.
             reply = safety_reply(SafetyAction.CRISIS_HELP, safety, self._help)
         else:
-            run = with_person(run, replace(person, safety=safety))
-            reply = await self._convert_response(message, run, response, attachment)
+            run = with_person(run, replace(get_person(run), safety=safety))
+            reply = await self._convert_response(inquiry, run, response)
         return replace(
             reply,
-            concerns=safety.turn_concerns - person.safety.turn_concerns,
+            concerns=safety.turn_concerns - before.turn_concerns,
             retries=response.retry_count,
             error_types=list_error_types(response),
             prompt=prompt.ref,
         )
 
-    async def _ask_model(
-        self, message: str, run: Run, attachment: Attachment | None, prompt: Prompt
-    ) -> Response | None:
+    def _hear_concern(self, inquiry: Inquiry, run: Run, response: Response) -> SafetyState:
+        """Return the safety of the user with the concern that the model has heard, if any."""
+        safety = get_person(run).safety
+        if self._is_small or response.answer is None:  # small models report concerns at random
+            return safety
+        concern = response.answer.concern
+        if concern == "none":
+            return safety
+        heard = safety.with_concern(concern)
+        if heard != safety:
+            with run.span.child("guard.concerns", "guardrail", input=inquiry.message) as guard:
+                guard.update(output=[concern], metadata={"detected_by": "model"})
+        return heard
+
+    async def _ask_model(self, inquiry: Inquiry, run: Run, prompt: Prompt) -> Response | None:
         """Return the response; None if a small model has no search results or gets pictures."""
+        message = inquiry.message
         if self._is_small:
-            if attachment is not None and attachment.is_new:
+            if inquiry.new_attachment:
                 return None
-            return await ask_small_model(message, run, await self._answer_by_rules(message, run))
-        tools = self._list_tools(run, attachment)
-        offered = [tool for tool in tools if tool.is_offered(run)]
-        lines = [f"- {tool.prompt_line}" for tool in offered if tool.prompt_line]
-        lines.append(safety_rules(get_person(run)))
-        if notice := self._concern_notice(run):
-            lines.append(NOTICE_RULE.format(notice=notice))
-        if is_language_chosen():
-            lines.append(LANGUAGE_RULE.format(language=translate("language_name")))
-        rules = "\n".join(filter(None, lines))
+            return await ask_small_model(message, run, await self._answer_by_rules(inquiry, run))
+        tools = self._list_tools(run, inquiry.attachment)
+        rules = self._rules_for(inquiry, run, tools)
         schema = SOMMELIER.output.schema_text
         return await generate_agentic_response(
             message,
             run=replace(
                 run,
                 instructions=render(prompt, research_rules=rules, schema=schema),
-                history=[*map(to_model_message, run.history)],
+                history=to_history(inquiry.history),
             ),
             contract=SOMMELIER,
             tools=tools,
-            prefetch=Prefetch(_calls_to_prefetch(message, run, attachment)),
+            prefetch=Prefetch(_calls_to_prefetch(inquiry, run)),
         )
+
+    def _rules_for(self, inquiry: Inquiry, run: Run, tools: Sequence[Tool]) -> str:
+        """Return the lines of the prompt for this turn: its tools, safety, notice and language."""
+        offered = [tool for tool in tools if tool.is_offered(run)]
+        lines = [f"- {tool.prompt_line}" for tool in offered if tool.prompt_line]
+        lines.append(safety_rules(get_person(run)))
+        if notice := self._concern_notice(inquiry, run):
+            lines.append(NOTICE_RULE.format(notice=notice))
+        if is_language_chosen():
+            lines.append(LANGUAGE_RULE.format(language=translate("language_name")))
+        return "\n".join(filter(None, lines))
 
     def _list_tools(self, run: Run, attachment: Attachment | None) -> list[Tool]:
         """Return all tools; each says whether it is offered in this turn."""
@@ -223,55 +291,60 @@ class Sommelier:
                 tools.append(tool)
         return tools
 
-    async def _convert_response(
-        self, message: str, run: Run, response: Response, attachment: Attachment | None
-    ) -> Reply:
+    async def _convert_response(self, inquiry: Inquiry, run: Run, response: Response) -> Reply:
         """Convert a response to a reply; answer by rules if the model gave no usable answer.
 
         Changes are made even if the answer failed: the user requested them, and can undo them.
         """
         answer = _allowed_part(response, get_person(run))
         if answer is not None:
-            reply = self._format_answer(run, response, answer)
+            reply = self._format_answer(inquiry, run, response, answer)
         elif response.outcome == "stopped":
             reply = Reply(text=translate("stopped"), outcome="stopped")
         elif response.outcome in {"refusal", "content_filter"}:
             reply = Reply(text=translate("declined"), outcome="refused")
         else:
-            reply = await self._reply_without_model(message, run, attachment)
+            reply = await self._reply_without_model(inquiry, run)
             reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
         return _add_effects(reply, response)
 
-    def _format_answer(self, run: Run, response: Response, answer: SommelierResponse) -> Reply:
-        sources, shown_ids, text = response.sources, wine_ids(answer), response.text
+    def _format_answer(
+        self, inquiry: Inquiry, run: Run, response: Response, answer: SommelierResponse
+    ) -> Reply:
+        sources, text = response.sources, response.text
         if answer != response.answer:
             text = SOMMELIER.render(answer, Evidence(sources=dict(sources)))
-        notice = self._concern_notice(run)  # also of a concern that the model reported
+        notice = self._concern_notice(inquiry, run)  # also of a concern that the model reported
         outcome = response.outcome
+        shown = [sources[id] for id in wine_ids(answer)]  # also those read from pictures
+        wines = [wine for wine in shown if isinstance(wine, AnyWine)]
         return Reply(
             text="\n\n".join(filter(None, (notice, text))),
             outcome=outcome if outcome in ("stopped", "salvaged") else "answered",
             notes=(translate("stopped_here"),) if outcome == "stopped" else (),
-            wine_ids=tuple(id for id in shown_ids if isinstance(sources[id], Wine)),
-            wines=tuple(sources[id] for id in shown_ids),  # also those read from pictures
+            wine_ids=tuple(wine.id for wine in wines if isinstance(wine, Wine)),
+            wines=tuple(wines),
             structured_answer=answer,
+            stored_answer=_store_form(answer, wines),
         )
 
-    async def _reply_without_model(
-        self, message: str, run: Run, attachment: Attachment | None
-    ) -> Reply:
+    async def _reply_without_model(self, inquiry: Inquiry, run: Run) -> Reply:
         """Return the wines read from this message's pictures, or the answer of the fallback."""
-        if attachment and attachment.is_new and attachment.wines:
-            return await self._describe_pictures(attachment, get_person(run))
-        reply = (await self._answer_by_rules(message, run)).reply
+        pictures = inquiry.new_attachment
+        if pictures and pictures.wines:
+            return await self._describe_pictures(pictures, get_person(run))
+        reply = (await self._answer_by_rules(inquiry, run)).reply
+        if reply.wines:
+            stored = _store_form(reply.structured_answer, reply.wines)
+            reply = replace(reply, stored_answer=stored)
         safety = get_safety_state(run)
         notice = self._help.notice_for(safety)
         if reply.wine_ids and notice:
             return replace(reply, text=f"{notice}\n\n{reply.text}")
         return reply
 
-    async def _answer_by_rules(self, message: str, run: Run) -> RuleAnswer:
-        messages = [*run.history, {"role": "user", "content": message}]
+    async def _answer_by_rules(self, inquiry: Inquiry, run: Run) -> RuleAnswer:
+        messages = [*inquiry.history, StoredMessage("user", inquiry.message)]
         return await self._fallback.answer(messages, person=get_person(run), span=run.span)
 
     async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
@@ -296,13 +369,13 @@ class Sommelier:
             ids += [our.id for our in ours]
         return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))
 
-    def _concern_notice(self, run: Run) -> str:
+    def _concern_notice(self, inquiry: Inquiry, run: Run) -> str:
         """Return the notice of a new concern, or an empty text if it was shown before."""
         safety = get_safety_state(run)
         if not safety.new_concern:
             return ""
         notice = self._help.notice_for(safety)
-        return "" if any(notice in text for text in _texts_by("assistant", run)) else notice
+        return "" if any(notice in text for text in inquiry.texts_by("assistant")) else notice
 
 
 def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
@@ -319,24 +392,26 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
     return answer.model_copy(update={"wines": wines})
 
 
-def _calls_to_prefetch(
-    message: str, run: Run, attachment: Attachment | None
-) -> tuple[ToolCall, ...]:
+def _calls_to_prefetch(inquiry: Inquiry, run: Run) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before the first request, as if the model had made them."""
-    answers = (earlier for earlier in reversed(run.history) if "wine_ids" in earlier)
-    shown_ids = next(answers, {}).get("wine_ids", ())
-    if attachment and (attachment.is_new or not shown_ids):
+    shown_ids = inquiry.last_shown_ids
+    if inquiry.attachment and (inquiry.new_attachment or not shown_ids):
         return (ToolCall("", READ_PICTURES, "{}"),)
     if shown_ids and not get_safety_state(run).forbids_alcohol:
         arguments = json.dumps({"wine_ids": shown_ids[:MAX_PREFETCHED_WINES]})
         return (ToolCall("", "get_wine", arguments),)
-    if attachment or run.history:  # earlier messages may limit the search
+    if inquiry.attachment or inquiry.history:  # earlier messages may limit the search
         return ()
-    query = parse_unambiguous_query(message, current_language())
+    query = parse_unambiguous_query(inquiry.message, current_language())
     if query is None:
         return ()
     filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
     return (ToolCall("", "search_wines", filters),)
+
+
+def _store_form(answer: SommelierResponse, wines: Iterable[AnyWine]) -> str:
+    """Return an answer as it is stored: JSON, with at most `STORED_CHARS` of prose."""
+    return cut_stored(to_stored(answer, wines), size_limits.STORED_CHARS).to_json()
 
 
 def _add_effects(reply: Reply, response: Response) -> Reply:
@@ -364,13 +439,9 @@ def _proposal_note(proposal: Proposal) -> str:
     return f"{translate('tool_proposed')}\n```\n{proposal.tool_name} {proposal.arguments}\n```"
 
 
-def _find_language(message: str, run: Run) -> str:
+def _find_language(inquiry: Inquiry) -> str:
     """Return the language of a message, or of earlier messages if it is unclear."""
     language = current_language()
-    for text in [*_texts_by("user", run), message]:  # an unclear text keeps the language before it
-        language = detect_message_language(text, language)
+    for text in [*inquiry.texts_by("user"), inquiry.message]:
+        language = detect_message_language(text, language)  # an unclear text changes nothing
     return language
-
-
-def _texts_by(role: str, run: Run) -> list[str]:
-    return [str(message["content"]) for message in run.history if message["role"] == role]

@@ -1,8 +1,17 @@
-"""The type of the sommelier's answer, and the rules that its schema cannot express."""
+"""The types of the sommelier's answer, and the rules that a schema cannot express."""
 
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from agent.language import truncate_at_boundary
 from agent.markdown import strip_invisible
@@ -104,6 +113,41 @@ class SommelierResponse(BaseModel):
             self.wines = [*{wine.wine_id: wine for wine in self.wines}.values()]
             self.intro = truncate_at_boundary(self.intro, MAX_INTRO_CHARS_WITH_WINES)
         return self
+
+
+class StoredWine(BaseModel):
+    """A wine of a stored answer, as the user saw it."""
+
+    wine_id: str
+    name: str = ""
+    price: str = ""
+    description: str = ""
+
+
+class StoredAnswer(BaseModel):
+    """An answer as it is stored, and as a model reads it later, in JSON."""
+
+    response_type: ResponseType
+    intro: str = ""
+    wines: tuple[StoredWine, ...] = ()
+    closing: str = ""
+
+    def to_json(self) -> str:
+        """Return the answer as JSON without empty fields."""
+        return self.model_dump_json(exclude_defaults=True)
+
+
+@lru_cache(64)  # the drafts of an answer read the same earlier answers
+def read_prose(content: str) -> str:
+    """Return the text around the wines of an answer in the history, and the ids of its wines.
+
+    The names, prices and descriptions of wines are left out: they ground no other wine.
+    """
+    try:
+        answer = StoredAnswer.model_validate_json(content)
+    except ValidationError:  # a text
+        return content
+    return "\n".join([answer.intro, *(wine.wine_id for wine in answer.wines), answer.closing])
 
 
 def validate_semantic_content(response: SommelierResponse) -> str | None:

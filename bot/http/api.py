@@ -22,7 +22,14 @@ from agent.i18n import set_app_language, set_language
 from agent.markdown import strip_invisible
 from agent.sommelier.service import Answerer
 from agent.tables import StrictModel
-from agent.turn import Reply, ReplyFunction, TurnOutcome, clean_and_flag, get_deps
+from agent.turn import (
+    Reply,
+    ReplyFunction,
+    StoredMessage,
+    TurnOutcome,
+    clean_and_flag,
+    get_deps,
+)
 from bot import look_ups
 from bot.http.server import UNAVAILABLE
 from bot.resources import Resources
@@ -102,13 +109,13 @@ class Api:
         history: Annotated[list[ChatMessage], Body(max_length=MAX_HISTORY)] = [],  # noqa: B006
     ) -> ChatResponse:
         """Ask the sommelier. `history` is the conversation so far, oldest message first."""
-        earlier_messages = [earlier.model_dump() for earlier in history]
+        earlier_messages = [StoredMessage(earlier.role, earlier.content) for earlier in history]
 
         async def make_reply(run: Run) -> Reply:
             # Without a stored person, the sommelier reads safety concerns from the history.
             deps = replace(get_deps(run), person=None)
-            run = replace(run, history=earlier_messages, deps=deps)
-            return await self.answerer.answer(message, run)
+            run = replace(run, deps=deps)
+            return await self.answerer.answer(message, run, history=earlier_messages)
 
         reply = await self._run_turn("chat", message, make_reply)
         if reply.outcome == "failed":

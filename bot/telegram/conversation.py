@@ -11,7 +11,6 @@ from telegram.ext.filters import BaseFilter
 
 from agent.engine.run import Run
 from agent.i18n import translate
-from agent.sommelier.answer import to_history
 from agent.sommelier.attachment import Attachment
 from agent.turn import Reply, StoredMessage
 from bot.telegram.chat import ChatTurn
@@ -56,8 +55,7 @@ async def ask_agent(
 ) -> Reply:
     """Return the answer to a text; it may refer to new pictures or the latest earlier ones."""
     attachment = new_attachment or attachment_in(history)
-    run = replace(run, history=to_history(history))
-    return await turn.services.answerer.answer(text, run, attachment)
+    return await turn.services.answerer.answer(text, run, attachment, history=history)
 
 
 async def load_history(

@@ -12,7 +12,7 @@ from agent.engine.tools import Tool
 from agent.engine.wire import Dialect
 from agent.fallback.answering import Fallback
 from agent.prompts import built_in_prompts, render
-from agent.sommelier.answer import SOMMELIER, to_history, wine_ids
+from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
@@ -113,12 +113,11 @@ async def reply_to(
     run = Run(
         models,
         limits=limits or Limits(),
-        history=to_history(earlier),
         span=root,
         deps=Deps(**deps),
     )
     with root:
-        reply = await asked(sommelier, said[-1], run)
+        reply = await asked(sommelier, said[-1], run, earlier)
     for model in models:
         await model.close()
     return reply, root

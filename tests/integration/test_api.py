@@ -17,7 +17,7 @@ from agent.documents.passages import Chunk
 from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.sommelier.service import Answerer
-from agent.turn import Reply
+from agent.turn import Reply, StoredMessage
 from bot.budgets import Budgets
 from bot.http.api import Api
 from bot.runner import TurnRunner
@@ -52,7 +52,14 @@ class BrokenLibrary(FakeLibrary):
 
 
 class BrokenAnswerer:
-    async def answer(self, message: str, run: Run, attachment: object = None) -> Reply:
+    async def answer(
+        self,
+        message: str,
+        run: Run,
+        attachment: object = None,
+        *,
+        history: Sequence[StoredMessage] = (),
+    ) -> Reply:
         raise DatabaseGone(message)
 
 

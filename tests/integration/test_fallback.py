@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.messages import Message
 from agent.fallback.answering import Fallback
 from agent.fallback.follow_ups import FollowUp
 from agent.formatting import format_money
@@ -14,7 +13,7 @@ from agent.query_reading.phrases import detect_message_language
 from agent.safety.state import SafetyState
 from agent.sommelier.answer import translate_country
 from agent.sommelier.wine import Allergen, Body, Colour, Style, Wine
-from agent.turn import NOBODY, Fact, Person, Reply
+from agent.turn import NOBODY, Fact, Person, Reply, StoredMessage
 from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
 from db.wines.catalogue import SqlCatalogue
@@ -26,20 +25,19 @@ class Conversation:
 
     def __init__(self, fallback: Fallback, person: Person = NOBODY) -> None:
         self.fallback, self.person = fallback, person
-        self.messages: list[Message] = []
+        self.messages: list[StoredMessage] = []
         self.language = "en"
 
     async def say(self, *texts: str) -> Reply:
         """Send messages one after the other; return the reply to the last."""
         reply = Reply(text="")
         for text in texts:
-            self.messages.append({"role": "user", "content": text})
+            self.messages.append(StoredMessage("user", text))
             self.language = detect_message_language(text, self.language)
             with use_language(self.language):
                 answer = await self.fallback.answer(self.messages, person=self.person)
             reply = answer.reply
-            shown = {"role": "assistant", "content": reply.text, "wine_ids": reply.wine_ids}
-            self.messages.append(shown)
+            self.messages.append(StoredMessage("assistant", reply.text, reply.wine_ids))
         return reply
 
 
@@ -127,7 +125,7 @@ async def test_a_message_without_a_wish_is_told_what_can_be_asked(
 ) -> None:
     for text in NO_WISHES[language]:
         with use_language(language):
-            answer = await fallback.answer([{"role": "user", "content": text}])
+            answer = await fallback.answer([StoredMessage("user", text)])
         assert answer.reply.text == translate_into(language, "fallback_help"), text
 
 

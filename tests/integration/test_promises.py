@@ -325,9 +325,16 @@ async def test_the_model_of_a_group_saw_what_a_user_had_said_in_private(
     people = list[object]()
 
     class Watching(FakeAnswerer):
-        async def answer(self, message: str, run: Run, attachment: object = None) -> Reply:
+        async def answer(
+            self,
+            message: str,
+            run: Run,
+            attachment: object = None,
+            *,
+            history: Sequence[StoredMessage] = (),
+        ) -> Reply:
             people.append(get_person(run))
-            return await super().answer(message, run, attachment)
+            return await super().answer(message, run, attachment, history=history)
 
     messages = MessageRepository(sqlite_sessions)
     safety = SafetyService(memory=MemoryRepository(sqlite_sessions))

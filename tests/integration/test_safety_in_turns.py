@@ -1,5 +1,6 @@
 """Safety in whole turns: no model can show users wines that they must not drink."""
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +18,7 @@ from agent.safety.filters import get_safety_state
 from agent.safety.help_texts import Help
 from agent.safety.state import Concern, SafetyState
 from agent.sommelier.wine import Wine
-from agent.turn import Deps, Person, Reply
+from agent.turn import Deps, Person, Reply, StoredMessage
 from bot.safety import SafetyService
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from db.engine import Sessions
@@ -117,7 +118,14 @@ class Chat:
     tracer: RecordingTracer = field(default_factory=RecordingTracer)
     button: str = ""
 
-    async def answer(self, message: str, run: Run, attachment: object = None) -> Reply:
+    async def answer(
+        self,
+        message: str,
+        run: Run,
+        attachment: object = None,
+        *,
+        history: Sequence[StoredMessage] = (),
+    ) -> Reply:
         self.states.append(get_safety_state(run))
         return Reply(text="Well.", concerns=self.notices.pop() if self.notices else frozenset())
 

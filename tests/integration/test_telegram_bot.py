@@ -2,16 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from agent.engine.messages import Message
 from agent.engine.run import Run
 from agent.i18n import translate
-from agent.turn import Reply
+from agent.turn import Reply, StoredMessage
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
@@ -31,11 +30,18 @@ class FakeAnswerer:
 
     reply: Callable[[str], Awaitable[Reply]]
     asked: list[str] = field(default_factory=list)
-    histories: list[list[Message]] = field(default_factory=list)
+    histories: list[Sequence[StoredMessage]] = field(default_factory=list)
 
-    async def answer(self, message: str, run: Run, attachment: object = None) -> Reply:
+    async def answer(
+        self,
+        message: str,
+        run: Run,
+        attachment: object = None,
+        *,
+        history: Sequence[StoredMessage] = (),
+    ) -> Reply:
         self.asked.append(message)
-        self.histories.append(list(run.history))
+        self.histories.append(history)
         return await self.reply(message)
 
 
@@ -79,9 +85,9 @@ async def test_a_turn_is_remembered_with_its_wines_until_it_is_forgotten(
     assert (seen[0], seen[3]) == (translate("nothing_to_forget"), translate("forgotten"))
     first, second, third = answerer.histories
     question, answer = second
-    assert question == {"role": "user", "content": "a red"}
+    assert (question.role, question.content) == ("user", "a red")
     kept = ("Chinon. " * 250).strip()
-    assert answer == {"role": "assistant", "content": kept, "wine_ids": ("chinon-2020",)}
+    assert (answer.role, answer.content, answer.wine_ids) == ("assistant", kept, ("chinon-2020",))
     assert first == third == []
 
 

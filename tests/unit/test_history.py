@@ -3,30 +3,71 @@
 import json
 from dataclasses import replace
 
-from agent.sommelier.answer import to_model_message
+from agent.engine.contract import Evidence
+from agent.sommelier.answer import cut_stored, to_model_message
 from agent.sommelier.attachment import Attachment
+from agent.sommelier.grounding import FigureChecker
+from agent.sommelier.sommelier_prompts import StoredAnswer, StoredWine
+from agent.sommelier.wine import format_money_for_model
 from agent.turn import StoredMessage
 from bot.telegram.conversation import as_visible_to, attachment_in
+from tests.doubles.model_server import ModelServer
+from tests.fakes import CHINON
+from tests.faults.turns import QUESTION, VALID, reply_to, search, valid
 
 
-def test_a_model_reads_its_answers_as_it_wrote_them() -> None:
-    cards = "**1. Pinot 2019**\nBaden\nRipe.\n\n**2. Merlot 2018**\nItaly"
-    answer = f"Two reds:\n\n{cards}\n\nFor a roast?"
-    assert said_by_model(answer, "pinot", "merlot") == {
+def test_a_model_reads_an_answer_of_an_earlier_release_as_its_intro() -> None:
+    answer = "Two reds:\n\n**1. Pinot 2019**\nBaden\n\nUnder 20 \\* 2?"
+    assert read_by_model(StoredMessage("assistant", answer, ("pinot",))) == {
         "response_type": "recommendation",
-        "intro": "Two reds:",
-        "wines": [{"wine_id": "pinot"}, {"wine_id": "merlot"}],
-        "closing": "For a roast?",
+        "intro": "Two reds:\n\n1. Pinot 2019\nBaden\n\nUnder 20 * 2?",
+        "wines": [{"wine_id": "pinot"}],
     }
-    assert said_by_model(f"On your list:\n\n{cards}") == {
+    assert read_by_model(StoredMessage("assistant", "Wine from Jerez.")) == {
         "response_type": "informational",
-        "intro": "On your list:\n\n1. Pinot 2019\nBaden\nRipe.\n\n2. Merlot 2018\nItaly",
+        "intro": "Wine from Jerez.",
     }
-    assert said_by_model("Wine from Jerez.")["intro"] == "Wine from Jerez."
 
 
-def said_by_model(content: str, *wine_ids: str) -> dict[str, object]:
-    message = {"role": "assistant", "content": content, "wine_ids": wine_ids}
+async def test_a_model_reads_its_last_answer_with_the_names_and_prices_of_the_wines(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), valid(), search(), valid())
+    first, _ = await reply_to(QUESTION, server=model_server)
+    shown = StoredMessage("assistant", first.text, first.wine_ids, answer=first.stored_answer)
+    await reply_to(
+        "now write that again in Japanese",
+        server=model_server,
+        history=[StoredMessage("user", QUESTION), shown],
+    )
+    *_, earlier = [
+        message
+        for message in model_server.requests[-1].json["messages"]
+        if message["role"] == "assistant" and not message.get("tool_calls")
+    ]
+    (wine,) = json.loads(earlier["content"])["wines"]
+    assert (wine["name"], wine["description"]) == (CHINON.label, VALID["wines"][0]["description"])
+    assert format_money_for_model(CHINON.price or 0, CHINON.currency) == wine["price"]
+
+
+def test_the_price_of_a_wine_shown_before_grounds_no_other_wine() -> None:
+    wines = (StoredWine(wine_id="pinot", name="Pinot 2011", price="€14"),)
+    answer = StoredAnswer(response_type="recommendation", intro="At 12 °C.", wines=wines)
+    checker = FigureChecker(Evidence({}, [], [answer.to_json()]))
+    assert checker.find_wrong_figures("At 12 °C, for €14, a 2011.", None)
+    assert not checker.find_wrong_figures("At 12 °C.", None)
+
+
+def test_a_stored_answer_is_cut_where_a_sentence_ends() -> None:
+    wines = (StoredWine(wine_id="pinot", description="It is red. " * 20),)
+    answer = StoredAnswer(response_type="recommendation", intro="One red. " * 10, wines=wines)
+    cut = cut_stored(answer, 120)
+    assert cut.intro == answer.intro
+    assert cut.wines[0].description == "It is red. It is red."
+    assert len(cut.intro + cut.wines[0].description) <= 120
+
+
+def read_by_model(message: StoredMessage) -> dict[str, object]:
     answer: dict[str, object] = json.loads(to_model_message(message)["content"])
     return answer
 

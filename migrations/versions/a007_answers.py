@@ -1,0 +1,11 @@
+"""Store the typed answer of a message beside its text; those of before have only their text."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "a007"
+down_revision = "a006"
+
+
+def upgrade() -> None:
+    op.add_column("messages", sa.Column("answer", sa.String, nullable=False, server_default=""))
