@@ -85,10 +85,11 @@ def model_answers(body: JsonObject) -> Step:
 
 def _remember(done: set[str]) -> Step:
     if "change_cellar" not in done:
-        bought = {"action": "add", "wine": "Barolo 2016", "count": 6, "price": 45}
+        bought = {"action": "add", "name": "Barolo", "vintage": 2016, "count": 6, "price": 45}
         return tool_call("change_cellar", bought)
     if "remember" not in done:
-        return tool_call("remember", {"kind": "hate", "value": "Chardonnay"})
+        disliked = {"kind": "hate", "value": "Chardonnay", "grapes": "Chardonnay"}
+        return tool_call("remember", disliked)
     return _say("Six fine bottles; they can wait, too. And no more Chardonnay from me.")
 
 

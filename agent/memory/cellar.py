@@ -68,14 +68,23 @@ def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
     return CellarItem(key=normalize(label), wine=fields, count=count, **facts)
 
 
-def guess_wine(name: str, price: float | None = None, currency: Currency = Currency.EUR) -> Wine:
-    """Return a wine with the facts that its name implies; a red wine if it implies no style."""
+def guess_wine(
+    name: str,
+    price: float | None = None,
+    currency: Currency = Currency.EUR,
+    style: Style | None = None,
+    **stated: Any,
+) -> Wine:
+    """Return a wine with the facts that its name implies, but for those that are stated.
+
+    It is a red wine if no style is stated or implied.
+    """
     words = name.split()
     year = next((int(word) for word in words if _is_year(word)), None)
     title = " ".join(word for word in words if not _is_year(word)) or name
     title = title[:1].upper() + title[1:]
-    facts: dict[str, Any] = {"vintage": year, "price": price, "currency": currency}
-    wine = wine_from_name(title, CELLAR_PREFIX, **facts)
+    facts = {"vintage": year, "price": price, "currency": currency, **stated}
+    wine = wine_from_name(title, CELLAR_PREFIX, style, **facts)
     wine = wine or wine_from_name(title, CELLAR_PREFIX, Style.RED, **facts)
     assert wine is not None  # noqa: S101 - it is None only without a style
     return wine

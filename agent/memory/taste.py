@@ -10,7 +10,7 @@ from agent.query_reading.request import read_request
 from agent.safety.filters import EXCLUDABLE_FILTERS, format_taste, parse_budget, parse_taste
 from agent.safety.state import ALLERGIES
 from agent.sommelier.queries import parse_query
-from agent.sommelier.wine import SOFT_FILTERS, WineQuery
+from agent.sommelier.wine import SOFT_FILTERS, Currency, WineQuery
 from agent.turn import Fact
 
 MAX_NOTE_CHARS: Final = 200
@@ -58,11 +58,19 @@ def _likes(text: str) -> Iterator[Fact]:
 
 
 def _budget(query: WineQuery) -> Iterator[Fact]:
-    low, high = query.min_price, query.max_price
+    if budget := format_budget(query.min_price, query.max_price, query.currency):
+        yield Fact("budget", budget)
+
+
+def format_budget(low: float | None, high: float | None, currency: Currency) -> str:
+    """Return the value of a budget: `40 EUR`, `15-30 EUR` or `60- EUR`; empty without limits."""
     if low is None and high is None:
-        return
-    limits = f"{high:g}" if low is None else f"{low:g}-" if high is None else f"{low:g}-{high:g}"
-    yield Fact("budget", f"{limits} {query.currency}")
+        return ""
+    if low is None:
+        return f"{high:g} {currency}"
+    if high is None:
+        return f"{low:g}- {currency}"
+    return f"{min(low, high):g}-{max(low, high):g} {currency}"
 
 
 def _plain(value: object) -> str:

@@ -5,12 +5,13 @@ lists the change below its text, with a button that undoes it. In texts for the 
 "the guest".
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
@@ -19,6 +20,7 @@ from agent.i18n import translate
 from agent.memory.cellar import (
     MAX_BOTTLES,
     MAX_NAME_CHARS,
+    YEARS,
     find_drinking_window,
     find_item_by_id,
     format_items,
@@ -34,13 +36,25 @@ from agent.memory.taste import (
     find_excluded_facts,
     find_new_facts,
     format_added_facts,
+    format_budget,
     format_removed_facts,
-    parse_facts,
 )
-from agent.safety.filters import may_be_shown
-from agent.safety.state import ALLERGIES
+from agent.safety.filters import format_taste, may_be_shown
+from agent.safety.state import Allergy
 from agent.sommelier.queries import parse_query
-from agent.sommelier.wine import CELLAR_PREFIX, Currency, wine_record
+from agent.sommelier.wine import (
+    Body,
+    Canonical,
+    Currency,
+    Level,
+    ListOf,
+    NameList,
+    ShortText,
+    Style,
+    Sweetness,
+    Wine,
+    wine_record,
+)
 from agent.sommelier.wine_tools import NoArguments, wines_by_id
 from agent.tables import StrictModel
 from agent.text import split_words
@@ -58,9 +72,10 @@ from agent.turn import (
 )
 
 REMEMBER: Final = (
-    "Keep a lasting fact about the guest: hate (a wine they never drink), like, allergy, budget "
-    "('up to 25 EUR' a bottle), or note (anything else, or about others: 'my wife: no eggs'). "
-    "Short, in the guest's words. Do not keep what is known already or only wanted now."
+    "Keep a lasting fact about the guest: hate or like (with the styles, grapes and so on of these "
+    "wines), allergy (with allergens), budget (with the price of a bottle), or note (anything "
+    "else, or about others: 'my wife: no eggs'). `value` tells it shortly in the guest's words. Do "
+    "not keep what is known already or only wanted now."
 )
 REMEMBER_LINE: Final = (
     "When guests tell a lasting fact of themselves or ask you to note something, call remember "
@@ -72,8 +87,8 @@ FORGET: Final = (
 )
 CHANGE_CELLAR: Final = (
     "Change the guest's own cellar: add bottles that they say they bought, remove those that they "
-    "drank or gave away. `wine` is its producer and name with the vintage, as the guest says them, "
-    "or the wine_id that own_cellar returned; `price` is that of one bottle."
+    "drank or gave away. Name the wine by the wine_id that own_cellar returned, or else by `name`, "
+    "its producer and name as the guest says them. `price` is that of one bottle."
 )
 OWN_CELLAR: Final = (
     "List the bottles that the guest owns at home. Call it when the guest asks what to drink of "
@@ -83,19 +98,48 @@ OWN_CELLAR_LINE: Final = (
     'What guests own themselves ("what of mine goes with duck?") stands in own_cellar, not in '
     "search_wines. Never mix the two: what own_cellar returns is theirs, at home."
 )
+TASTE_FIELDS: Final = (
+    *("styles", "sweetness", "bodies", "tannins", "acidities"),
+    *("grapes", "countries", "regions"),
+)
+"""The arguments of remember that describe a wine, named as in `WineQuery`."""
+MIN_NAME_CHARS: Final = 2
 MAX_LISTED_ITEMS: Final = 60
 MAX_PARSED_CHARS: Final = 300
 """Longer messages are not searched for dislikes that could be suggested as facts."""
 
 
 FactValue = Annotated[str, Field(min_length=2, max_length=MAX_NOTE_CHARS)]
+BottlePrice = Annotated[float, Field(gt=0, le=100_000)]
+
+
+def _check_names(names: Sequence[str]) -> Sequence[str]:
+    """Reject the characters that separate the filters in the value of a fact."""
+    if any(separator in name for name in names for separator in ";|="):
+        raise ValueError("a name has none of the characters ; | =")
+    return names
+
+
+TasteNames = Annotated[NameList, AfterValidator(_check_names)]
 
 
 class RememberArguments(StrictModel):
-    """Arguments of remember."""
+    """Arguments of remember: the fact in the guest's words, and what these words mean."""
 
     kind: Literal["hate", "like", "allergy", "budget", "note"]
     value: FactValue
+    styles: ListOf[Canonical[Style]] = Field((), max_length=8)
+    sweetness: ListOf[Canonical[Sweetness]] = Field((), max_length=6)
+    bodies: ListOf[Canonical[Body]] = Field((), max_length=5)
+    tannins: ListOf[Canonical[Level]] = Field((), max_length=4)
+    acidities: ListOf[Canonical[Level]] = Field((), max_length=4)
+    grapes: TasteNames = ()
+    countries: TasteNames = ()
+    regions: TasteNames = ()
+    allergens: ListOf[Canonical[Allergy]] = Field((), max_length=5)
+    min_price: BottlePrice | None = None
+    max_price: BottlePrice | None = None
+    currency: Currency = Currency.EUR
 
 
 class ForgetArguments(StrictModel):
@@ -106,13 +150,30 @@ class ForgetArguments(StrictModel):
 
 
 class CellarArguments(StrictModel):
-    """Arguments of change_cellar."""
+    """Arguments of change_cellar; the name of a wine to add implies what is not stated."""
 
     action: Literal["add", "remove"]
-    wine: Annotated[str, Field(min_length=2, max_length=MAX_NAME_CHARS)]
+    wine_id: ShortText = ""
+    name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
+    vintage: Annotated[int | None, Field(ge=YEARS.start, lt=YEARS.stop)] = None
+    style: Canonical[Style] | None = None
+    grapes: NameList = ()
+    region: ShortText = ""
+    country: ShortText = ""
     count: Annotated[int, Field(ge=1, le=MAX_BOTTLES)] = 1
-    price: Annotated[float | None, Field(gt=0, le=100_000)] = None
+    price: BottlePrice | None = None
     currency: Currency = Currency.EUR
+
+    @model_validator(mode="after")
+    def _check_wine(self) -> Self:
+        if not self.wine_id and len(self.name) < MIN_NAME_CHARS:
+            raise ValueError("a wine_id or a name must say which wine it is")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Return the name and the vintage as they stand on the bottle."""
+        return self.name if self.vintage is None else f"{self.name} {self.vintage}"
 
 
 def memory_tools() -> list[Tool]:
@@ -198,7 +259,8 @@ def _find_removal(arguments: CellarArguments, person: Person) -> CellarItem:
     Raises:
         ToolError: no wine is clearly meant, or it has fewer bottles.
     """
-    match find_item_to_remove(person.bottles, arguments.wine, arguments.count):
+    wine = arguments.wine_id or arguments.label
+    match find_item_to_remove(person.bottles, wine, arguments.count):
         case Found(item):
             return item
         case TooFew(item):
@@ -219,16 +281,23 @@ def _find_addition(arguments: CellarArguments, person: Person) -> CellarItem:
     Raises:
         ToolError: the wine is named by an id that is not in the cellar.
     """
-    owned = find_item_by_id(person.bottles, arguments.wine)
-    if owned is None and arguments.wine.startswith(CELLAR_PREFIX):
-        raise ToolError("the guest owns no wine with this wine_id; add it by its name")
+    if not arguments.wine_id:
+        return to_cellar_item(_named_wine(arguments), arguments.count)
+    owned = find_item_by_id(person.bottles, arguments.wine_id)
     if owned is None:
-        wine = guess_wine(arguments.wine, arguments.price, arguments.currency)
-        return to_cellar_item(wine, arguments.count)
+        raise ToolError("the guest owns no wine with this wine_id; add it by its name")
     fields = dict(owned.wine)
     if arguments.price is not None:
         fields |= {"price": arguments.price, "currency": arguments.currency.value}
     return replace(owned, count=arguments.count, wine=fields)
+
+
+def _named_wine(arguments: CellarArguments) -> Wine:
+    """Return the wine that the arguments name and describe."""
+    stated = arguments.model_dump(include={"grapes", "region", "country"}, exclude_defaults=True)
+    return guess_wine(
+        arguments.label, arguments.price, arguments.currency, arguments.style, **stated
+    )
 
 
 def _describe_for_model(item: CellarItem) -> str:
@@ -256,35 +325,45 @@ async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     return ToolOutput({"owned_by_the_guest": records}, sources)
 
 
-def _facts_from_arguments(arguments: RememberArguments) -> tuple[Fact, ...]:
-    """Return the facts that a value states, one for each grape, region, allergen and so on.
+def _facts_from_arguments(arguments: RememberArguments) -> list[Fact]:
+    """Return the facts that the arguments state: one for each grape, region, allergen and so on.
 
     Raises:
-        ToolError: it states none of this kind.
+        ToolError: they state none of this kind.
     """
     value = arguments.value.strip()
     match arguments.kind:
         case "note":
-            return (Fact("note", value, value),)
-        case "hate":
-            # A grape's name parses as 'like'; use 'hate' instead.
-            parsed = (fact for fact in parse_facts(value) if fact.kind in ("like", "hate"))
-            facts = tuple(Fact("hate", fact.value, fact.original_text) for fact in parsed)
+            return [Fact("note", value, value)]
         case "allergy":
-            # Words are parsed as allergens only in a text that mentions an allergy.
-            allergens = {str(name) for name in parse_query(f"allergy {value}").without_allergens}
-            words = split_words(value)
-            allergens |= {name for name in ALLERGIES if name in words or f"{name}s" in words}
-            facts = tuple(Fact("allergy", allergen, value) for allergen in sorted(allergens))
-        case "like" | "budget":
-            if arguments.kind == "budget" and value.isdecimal():
-                value = f"up to {value}"
-            facts = tuple(fact for fact in parse_facts(value) if fact.kind == arguments.kind)
+            facts = [Fact("allergy", allergen, value) for allergen in arguments.allergens]
+            needed = "allergens"
+        case "budget":
+            facts = _budget_facts(arguments)
+            needed = "min_price or max_price"
+        case "hate" | "like" as kind:
+            facts = [Fact(kind, taste, value) for taste in _tastes(arguments)]
+            needed = "styles, grapes, countries, regions or another taste"
     if not facts:
-        expected = {"allergy": "known allergen", "budget": "amount of money"}
-        missing = expected.get(arguments.kind, "known grape, region, country, style or taste")
-        raise ToolError(f"this value names no {missing}; use kind note")
+        raise ToolError(f"kind {arguments.kind} needs {needed}; use kind note for anything else")
     return facts
+
+
+def _budget_facts(arguments: RememberArguments) -> list[Fact]:
+    budget = format_budget(arguments.min_price, arguments.max_price, arguments.currency)
+    return [Fact("budget", budget)] if budget else []
+
+
+def _tastes(arguments: RememberArguments) -> list[str]:
+    """Return the tastes as facts have them: "Merlot, Syrah" are two, "full-bodied red" is one."""
+    taste: dict[str, tuple[str, ...]] = {}
+    for name in TASTE_FIELDS:
+        if values := getattr(arguments, name):
+            taste[name] = tuple(map(str, values))
+    if len(taste) != 1:
+        return [format_taste(taste)] if taste else []
+    ((name, values),) = taste.items()
+    return [format_taste({name: (value,)}) for value in values]
 
 
 def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:

@@ -14,6 +14,7 @@ from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import JsonObject, eventually
 
 ADA, BEA = 7100471, 8200482
+BAROLO = {"name": "Barolo", "vintage": 2016}
 HELLO = {"response_type": "informational", "intro": "Gladly.", "wines": [], "closing": ""}
 
 
@@ -65,8 +66,8 @@ async def test_a_fact_that_a_model_stores_is_shown_and_undone_by_a_press(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.script(
-        tool_call("remember", {"kind": "hate", "value": "Pinotage"}),
-        tool_call("change_cellar", {"action": "add", "wine": "Barolo 2016", "count": 6}),
+        tool_call("remember", {"kind": "hate", "value": "Pinotage", "grapes": "Pinotage"}),
+        tool_call("change_cellar", {"action": "add", "count": 6, **BAROLO}),
         answer_json(HELLO),
         tool_call("search_wines", {"grapes": ["Pinotage", "Malbec"]}),
         answer_json(HELLO),

@@ -197,9 +197,9 @@ async def settle_allergies(arguments: NoArguments, run: Run) -> ToolOutput:
         ("forget", {"kind": "allergy", "value": "egg"}),
         ("forget", {"kind": "note", "value": "allergic to egg"}),
         ("forget", {"kind": "setting", "value": UNDER_AGE_SETTING}),
-        ("remember", {"kind": "like", "value": "egg"}),
-        ("remember", {"kind": "allergy", "value": "no egg allergy any more"}),
-        ("change_cellar", {"action": "remove", "wine": "egg allergy"}),
+        ("remember", {"kind": "like", "value": "egg", "allergens": ["egg"]}),
+        ("remember", {"kind": "allergy", "value": "no egg any more", "allergens": []}),
+        ("change_cellar", {"action": "remove", "name": "egg allergy"}),
         ("settle_allergies", {}),
     ],
 )

@@ -55,38 +55,45 @@ def test_the_drinking_window_is_usual_or_stated_by_the_user() -> None:
     assert to_wine(CHABLIS).style is Style.WHITE
 
 
-async def called(name: str, person: Person = ADA, **arguments: Any) -> ToolResult:
+async def called(name: str, person: Person = ADA, /, **arguments: Any) -> ToolResult:
     call = ToolCall("call_1", name, json.dumps(arguments))
     return await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=person)))
 
 
-async def change_from_tool(name: str, **arguments: Any) -> Change:
+async def change_from_tool(name: str, /, **arguments: Any) -> Change:
     (change,) = (await called(name, **arguments)).effects
     assert isinstance(change, Change)
     return change
 
 
 async def test_tools_change_the_facts_and_the_cellar() -> None:
-    hate = await change_from_tool("remember", kind="hate", value="Merlot")
+    hate = await change_from_tool("remember", kind="hate", value="no Merlot", grapes=["Merlot"])
     assert [fact.value for fact in hate.added_facts] == ["grapes=Merlot"]
-    budget = await change_from_tool("remember", kind="budget", value="up to 30 EUR")
+    budget = await change_from_tool("remember", kind="budget", value="up to 30", max_price=30)
     assert [fact.value for fact in (*budget.added_facts, *budget.removed_facts)] == [
         "30 EUR",
         "20 EUR",
     ]
-    allergy = await change_from_tool("remember", kind="allergy", value="eggs")
+    allergy = await change_from_tool("remember", kind="allergy", value="eggs", allergens="egg")
     assert [fact.value for fact in allergy.added_facts] == ["egg"]
+    taste = {"styles": ["red", "white"], "bodies": ["full"]}
+    like = await change_from_tool("remember", kind="like", value="big ones", **taste)
+    assert [fact.value for fact in like.added_facts] == ["bodies=full;styles=red|white"]
     gone = await change_from_tool("forget", kind="hate", value="Chardonnay")
     assert gone.removed_facts == (HATE,)
     bought = await change_from_tool(
-        "change_cellar", action="add", wine="Barolo 2016", count=3, price=40
+        "change_cellar", action="add", name="Barolo", vintage=2016, count=3, price=40
     )
     assert [(item.key, item.count) for item in bought.bottles] == [(BAROLO.key, 3)]
-    more = await change_from_tool("change_cellar", action="add", wine="own:1", count=2)
+    stated = {"style": "White", "grapes": "Nebbiolo", "country": "Italy"}
+    odd = await change_from_tool("change_cellar", action="add", name="Bianco di Casa", **stated)
+    (wine,) = map(to_wine, odd.bottles)
+    assert (wine.style, wine.grapes, wine.country) == (Style.WHITE, ("Nebbiolo",), "Italy")
+    more = await change_from_tool("change_cellar", action="add", wine_id="own:1", count=2)
     assert more.bottles == (replace(BAROLO, count=2),)
-    dearer = await change_from_tool("change_cellar", action="add", wine="own:1", price=50)
+    dearer = await change_from_tool("change_cellar", action="add", wine_id="own:1", price=50)
     assert [to_wine(item).price for item in dearer.bottles] == [50]
-    drunk = await change_from_tool("change_cellar", action="remove", wine="own:1", count=2)
+    drunk = await change_from_tool("change_cellar", action="remove", wine_id="own:1", count=2)
     assert [item.count for item in drunk.bottles] == [-2]
 
 
@@ -104,7 +111,8 @@ async def test_tools_change_the_facts_and_the_cellar() -> None:
 async def test_a_model_removed_bottles_of_another_wine_and_was_told_done(
     wine: str, count: int, told: str
 ) -> None:
-    result = await called("change_cellar", action="remove", wine=wine, count=count)
+    which = {"wine_id": wine} if wine.startswith("own:") else {"name": wine}
+    result = await called("change_cellar", action="remove", count=count, **which)
     assert told in result.text
     assert "nothing was removed" in result.text
     assert result.effects == ()
@@ -129,7 +137,7 @@ async def test_a_model_lifted_an_allergy_with_the_tool_forget() -> None:
 
 
 async def test_a_known_fact_is_not_a_change() -> None:
-    known = await called("remember", kind="hate", value="Chardonnay")
+    known = await called("remember", kind="hate", value="Chardonnay", grapes="Chardonnay")
     assert (known.error_type, known.effects) == (None, ())
 
 
@@ -137,8 +145,13 @@ async def test_a_known_fact_is_not_a_change() -> None:
     ("name", "arguments"),
     [
         ("remember", {"kind": "note", "value": "x" * 201}),
-        ("change_cellar", {"action": "add", "wine": "own:9"}),
-        ("change_cellar", {"action": "add", "wine": "Barolo", "count": 10_000}),
+        ("change_cellar", {"action": "add", "wine_id": "own:9"}),
+        ("change_cellar", {"action": "add", "name": "Barolo", "count": 10_000}),
+        ("change_cellar", {"action": "add", "count": 2}),
+        ("remember", {"kind": "hate", "value": "no Merlot"}),
+        ("remember", {"kind": "budget", "value": "up to 30"}),
+        ("remember", {"kind": "allergy", "value": "eggs"}),
+        ("remember", {"kind": "hate", "value": "odd", "grapes": ["Merlot;styles=red"]}),
     ],
 )
 async def test_an_invalid_change_is_an_error(name: str, arguments: dict[str, Any]) -> None:
