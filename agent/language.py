@@ -1,33 +1,24 @@
-"""Language detection, stemming and sentence splitting. No I/O besides `language.toml`.
-
-That file lists the common words by which a language is detected.
-"""
+"""Language detection, stemming and sentence splitting, by what `languages/` says of languages."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
-from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final
 
-from agent.tables import StrictModel, WordSet, read_toml
+from agent.languages import ENGLISH, load_languages
 from agent.text import CACHE_SIZE, fold, pattern
 
-Language = Literal["en", "de", "fr", "es", "it", "nl"]
-"""The languages that can be stemmed."""
-DetectedLanguage = Literal["en", "de", "fr", "es", "it", "nl", "pt"]
-DETECTED_LANGUAGES: Final[tuple[DetectedLanguage, ...]] = get_args(DetectedLanguage)
-
-_STEMMERS: Final[Mapping[Language, str]] = {
-    "en": "porter", "de": "german", "fr": "french",
-    "es": "spanish", "it": "italian", "nl": "dutch",
-}  # fmt: skip
 MAX_STEMMED_CHARS: Final = 64
 
 
-def stem(word: str, language: Language = "en") -> str:
-    """Return the stem of a folded word; words of over 64 letters are returned unchanged."""
-    return _stem(word, _STEMMERS[language]) if len(word) <= MAX_STEMMED_CHARS else word
+def stem(word: str, language: str = ENGLISH) -> str:
+    """Return the stem of a folded word, unchanged if it has over 64 letters.
+
+    The words of a language without a stemmer are unchanged too.
+    """
+    algorithm = load_languages()[language].stemmer
+    return _stem(word, algorithm) if algorithm and len(word) <= MAX_STEMMED_CHARS else word
 
 
 @lru_cache(maxsize=CACHE_SIZE)
@@ -97,7 +88,7 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
     is_list_number = word.isdigit() and not "".join(before).strip("*#>-")
     is_initial = len(word) == 1 and word.isalpha()
     continues = text[end : end + _CONTEXT_CHARS].lstrip()[:1].islower()
-    return not (word in _data().abbreviations or is_list_number or is_initial or continues)
+    return not (word in _abbreviations() or is_list_number or is_initial or continues)
 
 
 MIN_SCORE_RATIO: Final = 1.4
@@ -108,7 +99,7 @@ MIN_COMMON_SHARE: Final = 0.2
 """The minimum share of common words among all words of a text."""
 
 
-def detect_language(text: str) -> DetectedLanguage | None:
+def detect_language(text: str) -> str | None:
     """Return the language of `text` by its common words, or None if it is too short or unclear."""
     scores, words = score_languages(text), _tokenize(text)
     best, second = sorted(scores, key=scores.__getitem__, reverse=True)[:2]
@@ -119,7 +110,7 @@ def detect_language(text: str) -> DetectedLanguage | None:
     return best if is_clear and is_long_enough else None
 
 
-def score_languages(text: str) -> dict[DetectedLanguage, float]:
+def score_languages(text: str) -> dict[str, float]:
     """Return a score for each language: the sum of the weights of its common words in `text`."""
     words = _tokenize(text)
     return {
@@ -129,40 +120,46 @@ def score_languages(text: str) -> dict[DetectedLanguage, float]:
 
 
 def _tokenize(text: str) -> list[str]:
-    """Return the words of a text, with the apostrophe if `language.toml` has one, as in "l'"."""
+    """Return the words of a text, with the apostrophe if a common word has one, as in "l'"."""
     common = frozenset().union(*_weights().values())
     words = _WORD.findall(text.casefold().replace("’", "'"))
     return [word if word in common else word.rstrip("'") for word in words]
 
 
+@cache
+def detected_languages() -> tuple[str, ...]:
+    """Return the codes of the languages that can be recognised, English first."""
+    return tuple(code for code, language in load_languages().items() if language.common_words)
+
+
 def stop_words() -> frozenset[str]:
     """Return the folded English words that a search ignores."""
-    return _data().stop_words
+    return load_languages()[ENGLISH].stop_words
 
 
+@cache
 def common_words(language: str) -> frozenset[str]:
-    """Return the folded common words of a language; empty if it is not a detected language."""
-    common = _data().common.items()
-    return frozenset(fold(word) for code, words in common if code == language for word in words)
-
-
-class _Data(StrictModel):
-    """The content of `language.toml`."""
-
-    stop_words: WordSet
-    abbreviations: WordSet
-    common: dict[DetectedLanguage, WordSet]
+    """Return the folded common words of a language; empty if it has none."""
+    known = load_languages().get(language)
+    return frozenset(map(fold, known.common_words)) if known else frozenset()
 
 
 @cache
-def _data() -> _Data:
-    return read_toml(_Data, Path(__file__).with_suffix(".toml"))
+def all_common_words() -> frozenset[str]:
+    """Return the folded common words of all languages."""
+    return frozenset[str]().union(*map(common_words, detected_languages()))
 
 
 @cache
-def _weights() -> Mapping[DetectedLanguage, Mapping[str, float]]:
+def _abbreviations() -> frozenset[str]:
+    languages = load_languages().values()
+    return frozenset[str]().union(*(language.abbreviations for language in languages))
+
+
+@cache
+def _weights() -> Mapping[str, Mapping[str, float]]:
     """Return the weights of the common words by language: 1, or less if languages share a word."""
-    common = _data().common
+    common = {code: load_languages()[code].common_words for code in detected_languages()}
     language_counts = Counter(word for words in common.values() for word in words)
     return {
         language: {word: 1 / language_counts[word] ** 2 for word in words}

@@ -1,7 +1,8 @@
 """The languages that the project knows: each is a folder of `languages/`, named by its code.
 
-A code is that of ISO 639-1, such as "de". Every file in a folder may be missing: what a language
-lacks is said in English, or is not understood in it. `CONTRIBUTING.md` lists the files.
+A code is that of ISO 639-1, such as "de". Every file in a folder may be missing, and so may every
+entry of a file: what a language lacks is said in English, or is not understood in it.
+`CONTRIBUTING.md` lists the files.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from agent.tables import StrictModel, read_toml
+from agent.tables import StrictModel, WordSet, read_toml
 
 LANGUAGES_FOLDER: Final = Path(__file__).parents[1] / "languages"
 ENGLISH: Final = "en"
@@ -17,14 +18,58 @@ ENGLISH: Final = "en"
 LANGUAGE_FILE: Final = "language.toml"
 
 
+class Injections(StrictModel):
+    """Prompt injections in lower case, as parts of regular expressions.
+
+    `ignore` shortly before `instructions` is an order to forget them, `prompt` asks for them, and
+    `role` gives the model another role.
+    """
+
+    ignore: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ()
+    prompt: tuple[str, ...] = ()
+    role: tuple[str, ...] = ()
+
+
 class Language(StrictModel):
     """What is known of a language: the content of its `language.toml`.
 
-    `locale` is the locale of CLDR in which its numbers are written for users whose app names no
-    country; by default the code of the language.
+    Words are written as the language writes them, in lower case, separated by spaces.
     """
 
     locale: str = ""
+    """The locale of CLDR in which numbers are written for users whose app names no country; by
+    default the code of the language."""
+    has_partial_catalogue: bool = False
+    """Whether sentences may be missing in its `messages.po`."""
+    stemmer: str = ""
+    """The algorithm of snowballstemmer that stems its words."""
+    has_compounds: bool = False
+    """Whether words are written together, such as "Zwiebelrostbraten"."""
+    common_words: WordSet = frozenset()
+    """The most common words, by which the language is recognised; without them it never is."""
+    stop_words: WordSet = frozenset()
+    """The words that a search of the documents ignores."""
+    abbreviations: WordSet = frozenset()
+    """Abbreviations without their last full stop, which does not end a sentence."""
+    search_fillers: WordSet = frozenset()
+    """Words that do not narrow a search for places, such as "best"."""
+    numerals: Mapping[int, WordSet] = {}
+    """The number words of which numbers such as "twenty-four" are composed, by their values."""
+    numeral_joint: str = ""
+    """The word that may stand between two number words: "and"."""
+    money: Mapping[str, str] = {}
+    """The words for a currency, or for several, whose codes (ISO 4217) are separated by spaces."""
+    score_units: WordSet = frozenset()
+    """The units of scores, such as "points"."""
+    score_of: tuple[str, ...] = ()
+    """What stands between a score and the highest one: "92 out of 100 points"."""
+    event_words: WordSet = frozenset()
+    """Words before a year that is the date of an event, not a vintage: "since"."""
+    places: Mapping[str, str] = {}
+    """The names of each category of `agent/places/categories.toml`, separated by commas: first as
+    they are searched for; all are understood."""
+    injections: Injections = Injections()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Find numbers in prose, in digits and in the words of seven languages. No I/O.
+"""Find numbers in prose, in digits and in the words of all languages of `languages/`.
 
 The words of a number make a value one after the other: "twenty-four" is 20 + 4, "vierundzwanzig"
 4 + 20, "quatre-vingt-dix" 4 * 20 + 10, "two hundred" 2 * 100, and "fünfzehn" 5 + 10.
@@ -7,10 +7,9 @@ The words of a number make a value one after the other: "twenty-four" is 20 + 4,
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent.tables import read_toml
+from agent.languages import load_languages
 from agent.text import Match, Pattern, compose_compatible, fold, pattern
 
 NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
@@ -129,8 +128,14 @@ class _Numerals(NamedTuple):
 
 @cache
 def _numerals() -> _Numerals:
-    table = read_toml(dict[int, str], Path(__file__).with_suffix(".toml"))
-    values = {word: number for number, words in table.items() for word in words.split()}
+    languages = load_languages().values()
+    values = {
+        fold(word): number
+        for language in languages
+        for number, words in language.numerals.items()
+        for word in words
+    }
+    joints = sorted({fold(language.numeral_joint) for language in languages} - {""}, key=len)
     word = "|".join(sorted(values, key=len, reverse=True))
-    joint = r"(?:[\s-]?(?:und|and|et|y|e|en)?[\s-]?)"
+    joint = rf"(?:[\s-]?(?:{'|'.join(reversed(joints))})?[\s-]?)"
     return _Numerals(values, pattern(word), pattern(rf"\b(?:(?:{word}){joint})*(?:{word})\b"))

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from agent import size_limits
@@ -12,12 +11,11 @@ from agent.engine.loop import AgenticResponse
 from agent.engine.messages import LLM
 from agent.engine.run import NOTHING_BILLED, BilledUsage, Prompt, PromptRef, Run, Span, SpanLevel
 from agent.i18n import translate
-from agent.language import Language
+from agent.languages import Injections, load_languages
 from agent.markdown import NOTE_SYMBOL, strip_invisible
 from agent.mcp import Proposal
 from agent.safety.policy import SafetyAction
 from agent.safety.state import EMPTY_SAFETY_STATE, Concern, SafetyState
-from agent.tables import read_toml
 from agent.text import Pattern, compose_compatible, cut, pattern
 from agent.writing_calls import WritingCalls
 
@@ -339,10 +337,11 @@ def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
 @cache
 def _injection_patterns() -> Mapping[str, Pattern]:
     """Return patterns of prompt injections in lower case, by the flag that they set."""
-    file = Path(__file__).with_name("guard.toml")
-    languages = read_toml(dict[Language, dict[str, list[str]]], file).values()
-    kinds = ("ignore", "instructions", "prompt", "role")
-    any_of = {kind: "|".join("|".join(words[kind]) for words in languages) for kind in kinds}
+    injections = [language.injections for language in load_languages().values()]
+    any_of = {
+        kind: "|".join(part for injection in injections for part in getattr(injection, kind))
+        for kind in Injections.model_fields
+    }
     gap = rf"\W(?:.{{0,{MAX_OVERRIDE_GAP}}}\W)?"
     override = rf"(?s)\b(?:{any_of['ignore']}){gap}(?:{any_of['instructions']})\b"
     speaker = r"^[ \t]*(?:system|assistant)\s*:"

@@ -7,10 +7,17 @@ unknown expectation is an error, because a misspelt one would never fail.
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from agent.engine.errors import AgentError
-from agent.language import Language
+from agent.language import detected_languages
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.wine import Allergen, Body, Currency, Food, Style, Sweetness
 from agent.tables import StrictModel
@@ -25,6 +32,12 @@ Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 class DatasetError(AgentError):
     """A dataset cannot be read. The message names the location and the problem."""
+
+
+def _require_detected_language(code: str) -> str:
+    if code not in detected_languages():
+        raise ValueError(f"{code} is not one of {', '.join(detected_languages())}")
+    return code
 
 
 class Expectation(StrictModel):
@@ -81,7 +94,7 @@ class EvalCase(BaseModel):
 
     id: Text
     messages: tuple[Text, ...] = Field(min_length=1)
-    language: Language | None = None
+    language: Annotated[str, AfterValidator(_require_detected_language)] | None = None
     kind: str = "other"
     item_id: str = ""
     history: tuple[StoredMessage, ...] = ()

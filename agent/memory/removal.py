@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from agent.language import DETECTED_LANGUAGES, common_words
+from agent.language import all_common_words
 from agent.memory.cellar import (
     MAX_NAME_CHARS,
     YEARS,
@@ -150,5 +150,5 @@ def _is_year(word: str) -> bool:
 
 @cache
 def _ignored_words() -> frozenset[str]:
-    common = (word for language in DETECTED_LANGUAGES for word in common_words(language))
-    return GENERIC_WORDS.union(strip_plural(part) for word in common for part in split_words(word))
+    words = (part for word in all_common_words() for part in split_words(word))
+    return GENERIC_WORDS.union(map(strip_plural, words))

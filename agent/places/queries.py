@@ -21,7 +21,8 @@ from agent.engine.errors import AgentError, quoted
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import PromptRef, Run
 from agent.i18n import current_language
-from agent.language import DETECTED_LANGUAGES, common_words
+from agent.language import all_common_words
+from agent.languages import load_languages
 from agent.markdown import strip_invisible
 from agent.prompts import get_prompt, with_instructions
 from agent.tables import StrictModel, read_toml
@@ -37,12 +38,6 @@ MIN_STEM_CHARS: Final = 3
 MIN_SHARED_WORD_RATIO: Final = 0.7
 """Queries that share this part of their words, without the place, are duplicates. With 0.6,
 "wine shop" and "natural wine shop" would be."""
-FILLER_WORDS: Final = """
-best top good great near nearby around local find list guide a bei beste bester besten bestes nella
-mejor mejores meilleur meilleure meilleurs meilleures migliore migliori melhor melhores w の で に
-"""
-"""Words that do not narrow a search, in addition to the commonest words of our languages."""
-
 PROMPT: Final = "Category: {name}. Place: {place}."
 WISH: Final = " Wish: {wish}."
 CORRECTION: Final = CORRECTION_INTRO + (
@@ -83,15 +78,10 @@ def categories() -> Mapping[str, Category]:
     return read_toml(dict[str, Category], Path(__file__).with_name("categories.toml"))
 
 
-@cache
-def _names_by_language() -> Mapping[str, Mapping[str, str]]:
-    """Return the comma-separated names of each category in languages other than English."""
-    return read_toml(dict[str, dict[str, str]], Path(__file__).with_name("languages.toml"))
-
-
 def get_category_name(language: str, category: str) -> str:
     """Return the name of a category in a language, which defaults to English."""
-    names = _names_by_language().get(language, {}).get(category)
+    known = load_languages().get(language)
+    names = known.places.get(category) if known else None
     return names.partition(",")[0] if names else categories()[category].label
 
 
@@ -115,7 +105,8 @@ def find_category(name: str) -> str:
 def _list_names(key: str) -> tuple[list[str], ...]:
     category = categories()[key]
     synonyms = category.hint.rpartition(":")[2].split(",")
-    foreign = (name for names in _names_by_language().values() for name in names[key].split(","))
+    named = (language.places.get(key, "") for language in load_languages().values())
+    foreign = [name for names in named for name in names.split(",") if name]
     return tuple(map(stem_words, (key, category.label, *category.phrases, *synonyms, *foreign)))
 
 
@@ -205,8 +196,8 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
 def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queries:
     """Return ten phrases with the place, the category's name in the user's language first."""
     phrases = list(categories()[category].phrases)
-    if current_language() in _names_by_language():
-        name = get_category_name(current_language(), category)
+    name = get_category_name(current_language(), category)
+    if name != categories()[category].label:
         others = [phrase for phrase in phrases if stem_words(phrase) != stem_words(name)]
         phrases = [name, *others[:9]]
     suffix = f"{wish} {place}".strip()
@@ -301,8 +292,8 @@ def find_duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]
 
 @cache
 def _list_filler_words() -> frozenset[str]:
-    common = (word for language in DETECTED_LANGUAGES for word in common_words(language))
-    return frozenset(stem_words(" ".join([FILLER_WORDS, *common])))
+    fillers = (word for language in load_languages().values() for word in language.search_fillers)
+    return frozenset(stem_words(" ".join([*fillers, *all_common_words()])))
 
 
 def mentions_place(query: str, place: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
-from agent.language import DETECTED_LANGUAGES, score_languages
+from agent.language import detected_languages, score_languages
 from agent.query_reading.tables import ANY_LANGUAGE, Meanings, PhraseKey, load_lexicon
 from agent.query_reading.tokens import Token, tokenize
 
@@ -76,7 +76,7 @@ def detect_message_language(text: str, default: str) -> str:
     for _, key in _match_phrases(tokenize(text), lexicon):
         if sum(map(len, key)) < MIN_FOREIGN_LETTERS:
             continue
-        languages = [language for language in DETECTED_LANGUAGES if language in lexicon[key]]
+        languages = [language for language in detected_languages() if language in lexicon[key]]
         for language in languages:
             scores[language] += len(key) / len(languages)
     best = max(scores, key=lambda language: scores[language])

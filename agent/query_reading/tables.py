@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agent.language import DETECTED_LANGUAGES
+from agent.language import detected_languages
 from agent.query_reading.tokens import tokenize
 from agent.tables import read_toml
 
 DATA_FOLDER: Final = Path(__file__).parent / "data"
 ANY_LANGUAGE: Final = "any"
 """The key of phrases that belong to every language."""
-PHRASE_LANGUAGES: Final = (*DETECTED_LANGUAGES, ANY_LANGUAGE)
+PHRASE_LANGUAGES: Final = (*detected_languages(), ANY_LANGUAGE)
 """The keys of phrases in the rows of a table; all other keys are meanings."""
 
 PhraseKey = tuple[str, ...]

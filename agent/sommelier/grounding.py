@@ -3,8 +3,8 @@
 Each figure must be a fact of a found wine, or in another source, an earlier answer or a message of
 the user. Strengths are only checked in texts that name wines. Amounts may also be sums, differences
 or multiples of prices. A year may also be a vintage plus a number of years. Questions are not
-checked. Figures are read in seven languages, using the word lists in `figures.toml`,
-`currencies.toml` and `agent.numerals`.
+checked. Figures are read in all languages of `languages/`, by their words for numbers, currencies,
+scores and events.
 """
 
 from bisect import bisect_left
@@ -12,17 +12,16 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from itertools import combinations, combinations_with_replacement
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.engine.contract import Evidence, texts_of
 from agent.language import split_sentences
-from agent.numerals import find_numbers, parse_number, replace_number_words
+from agent.languages import load_languages
+from agent.numerals import NUMBER, find_numbers, parse_number, replace_number_words
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.sommelier_prompts import read_prose
 from agent.sommelier.wine import Currency, currencies_by_word
-from agent.tables import WordSet, read_toml
 from agent.text import Pattern, compose_compatible, escape_pattern, fold, pattern
 
 WINE_PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
@@ -31,13 +30,8 @@ YEAR: Final = pattern(
     r"(?:(?P<before>\p{L}+)[\s(]+|\A|[^\p{L}\d.,])(?P<year>(?:18|19|20)\d\d)(?P<ending>\p{L}*)(?:\D|\Z)"
 )
 """A year, with the word before it and the letters after it: `Barolo 2016`, `the 1990s`."""
-SCORE: Final = pattern(
-    r"(?P<over>\d+(?:[.,]\d)?)\s?/\s?(?:20|100)"
-    r"|(?P<of>\d+(?:[.,]\d)?)\s(?:von|of|out of|sur|su|de|van)\s(?:20|100)[\s-](?P<of_unit>\p{L}+)"
-    r"|(?P<number>\d+(?:[.,]\d)?)\+?[\s-]?(?:\p{L}+[\s-])??(?P<unit>\p{L}+)"
-)
-"""A number that may be a score: `17/20`, `92 of 100 points`, `92+ Parker points`."""
 STRENGTH: Final = pattern(r"(\d{1,2}(?:[.,]\d)?)\s?%\s?(?:d\p{L}*\s)?(?:vol|alc|alk|abv)")
+WITHOUT_FIXED_SPACES: Final = str.maketrans(dict.fromkeys("\u00a0\u202f"))
 UNITS: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
 """If one of these follows a number like 12.50, the number is not a price."""
 MIN_VINTAGE: Final = 1950
@@ -235,7 +229,9 @@ def _prices(wines: Sequence[AnyWine], currencies: frozenset[Currency]) -> list[f
 
 
 def _find_amounts(text: str) -> Iterator[_Amount]:
-    for match in _amount_pattern().finditer(replace_number_words(text)):
+    # "1 234 €" has a space that must not break; folded, it would be one between two numbers.
+    joined = NUMBER.sub(lambda number: number[0].translate(WITHOUT_FIXED_SPACES), text)
+    for match in _amount_pattern().finditer(replace_number_words(joined)):
         if match["unit"]:  # 12.50 % is not a price
             continue
         groups = map(match.__getitem__, ("number_after", "number_before", "decimal", "whole"))
@@ -250,7 +246,7 @@ def _amount_pattern() -> Pattern:
     """Return a pattern of amounts: with a currency (€18, 18 euros), or decimals (18.50, 18,-)."""
     signs = "|".join(escape_pattern(word) for word in currencies_by_word() if not word.isalpha())
     names = "|".join(word for word in currencies_by_word() if word.isalpha())
-    number, word_end = r"\d+(?:[.,]\d+)*", r"(?:[^\p{L}]|\Z)"
+    number, word_end = r"\d+(?:[.,’']\d+)*", r"(?:[^\p{L}]|\Z)"
     return pattern(
         rf"(?i)(?:{signs}|\p{{Sc}}|(?:\A|[^\p{{L}}])(?:{names})\s)\s?(?P<number_after>{number})"
         rf"|(?P<number_before>{number})(?:[.,]?[-–—])?[\s-]?(?:{signs}|\p{{Sc}}|(?:{names}){word_end})"
@@ -265,7 +261,7 @@ def _find_years(text: str, *, is_description: bool) -> Iterator[int]:
     for match in YEAR.finditer(prose):
         year, word_before = int(match["year"]), match["before"] or ""
         is_decade = year % 10 == 0 and match["ending"] in ("s", "er")
-        is_event = fold(word_before) in _read_word_list("when") and not is_description
+        is_event = fold(word_before) in _event_words() and not is_description
         may_be_vintage = year >= MIN_VINTAGE or word_before[:1].isupper()
         if may_be_vintage and not (is_decade or is_event):
             yield year
@@ -273,9 +269,9 @@ def _find_years(text: str, *, is_description: bool) -> Iterator[int]:
 
 def _find_scores(text: str) -> Iterator[float]:
     """Yield the scores in a text: 92 points, 17.5/20, 92 of 100 points."""
-    for match in SCORE.finditer(replace_number_words(text)):
+    for match in _score_pattern().finditer(replace_number_words(text)):
         score = parse_number(match["over"] or match["of"] or match["number"])
-        has_unit = (match["of_unit"] or match["unit"]) in _read_word_list("points")
+        has_unit = (match["of_unit"] or match["unit"]) in _score_units()
         is_high_enough = match["of"] or score >= MIN_SCORE
         if match["over"] or (has_unit and is_high_enough):
             yield score
@@ -287,6 +283,24 @@ def _find_strengths(text: str) -> set[float]:
 
 
 @cache
-def _read_word_list(name: str) -> frozenset[str]:
-    file = Path(__file__).with_name("figures.toml")
-    return read_toml(dict[str, WordSet], file)[name]
+def _score_pattern() -> Pattern:
+    """Return a pattern of possible scores: `17/20`, `92 of 100 points`, `92+ Parker points`."""
+    languages = load_languages().values()
+    of = "|".join(sorted({fold(words) for language in languages for words in language.score_of}))
+    return pattern(
+        r"(?P<over>\d+(?:[.,]\d)?)\s?/\s?(?:20|100)"
+        rf"|(?P<of>\d+(?:[.,]\d)?)\s(?:{of})\s(?:20|100)[\s-](?P<of_unit>\p{{L}}+)"
+        r"|(?P<number>\d+(?:[.,]\d)?)\+?[\s-]?(?:\p{L}+[\s-])??(?P<unit>\p{L}+)"
+    )
+
+
+@cache
+def _score_units() -> frozenset[str]:
+    languages = load_languages().values()
+    return frozenset(fold(word) for language in languages for word in language.score_units)
+
+
+@cache
+def _event_words() -> frozenset[str]:
+    languages = load_languages().values()
+    return frozenset(fold(word) for language in languages for word in language.event_words)

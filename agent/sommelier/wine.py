@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
+from agent.languages import load_languages
 from agent.sommelier.wine_fields import wine_fields
 from agent.tables import StrictModel, read_toml
 from agent.text import fold, split_words
@@ -121,13 +122,15 @@ def parse_currency(text: str) -> Currency | None:
 
 @cache
 def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
-    """Return the currencies that a word, sign or code in prose may mean, by the word."""
-    by_word = {
-        word: frozenset(map(Currency, codes.split()))
-        for codes, words in _currencies().words.items()
-        for word in words.split()
-    }
-    return by_word | {currency.lower(): frozenset({currency}) for currency in Currency}
+    """Return the currencies that a folded word, sign or code in prose may mean, by the word."""
+    by_word = {currency.lower(): frozenset({currency}) for currency in Currency}
+    tables = [_currencies().words, *(language.money for language in load_languages().values())]
+    for table in tables:
+        for codes, words in table.items():
+            currencies = frozenset(map(Currency, codes.split()))
+            for word in map(fold, words.split()):
+                by_word[word] = by_word.get(word, frozenset()) | currencies
+    return by_word
 
 
 Style = StrEnum("Style", "RED WHITE ROSE ORANGE SPARKLING SWEET FORTIFIED ALCOHOL_FREE")

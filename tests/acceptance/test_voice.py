@@ -32,7 +32,7 @@ async def test_a_voice_message_is_transcribed_shown_and_answered_in_its_language
     lead, answer = said.split("\n\n", 1)
     assert lead.endswith(": Ein Rotwein zu Lamm, bis 25 Euro.")
     assert "Lamm" in answer
-    assert "bis €25" in answer
+    assert "bis 25\u00a0€" in answer
     (recording,) = model_server.recordings
     assert (recording.params["model"], recording.file.data) == ("whisper-1", SOUND)
     assert recording.file.filename == "voice.ogg"

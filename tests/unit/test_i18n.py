@@ -20,7 +20,7 @@ from agent.i18n import (
     translate,
     translate_into,
 )
-from agent.languages import LANGUAGES_FOLDER
+from agent.languages import LANGUAGES_FOLDER, load_languages
 
 ROOT = LANGUAGES_FOLDER.parent
 NAME_ARGUMENT = {"translate": 0, "translate_into": 1}
@@ -59,14 +59,19 @@ def placeholders_of(message: Message) -> set[str]:
 
 
 @pytest.mark.parametrize("language", languages()[1:])
-def test_a_catalogue_is_complete(language: str) -> None:
+def test_a_catalogue_is_complete_or_says_that_it_is_not(language: str) -> None:
     translated = read_catalogue(LANGUAGES_FOLDER / language / CATALOGUE_FILE)
     by_name = {message.context: message for message in translated if message.context}
-    assert by_name.keys() == NAMES.keys(), "run `make texts`"
+    is_partial = load_languages()[language].has_partial_catalogue
+    assert by_name.keys() <= NAMES.keys(), "run `make texts`"
+    assert is_partial or by_name.keys() == NAMES.keys(), "run `make texts`"
     for name, message in by_name.items():
         assert message.id == NAMES[name].id, f"the English of {name} changed: run `make texts`"
         assert not message.fuzzy, f"{name} is marked as fuzzy"
-        assert all(form.strip() for form in forms(message.string)), f"{name} is not translated"
+        is_translated = all(form.strip() for form in forms(message.string))
+        assert is_translated or is_partial, f"{name} is not translated"
+        if not is_translated:
+            continue
         for form in forms(message.string):
             assert placeholders(form) == placeholders_of(message), f"{name}: {form}"
         count = translated.num_plurals if message.pluralizable else 1
