@@ -27,7 +27,7 @@ from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.tracing.masking import Masking
 from agent.turn import clean_and_flag
 from bot.telegram.render import split_messages
-from db.wines.lists import read_cellar
+from db.wines.lists.cellar import read_cellar
 from tests.attacks.hostile_files import (
     commas,
     large_picture,

@@ -24,7 +24,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "admin": ("maintenance", "admin", "Show usage, cost and failures in a browser."),
     "doctor": ("doctor", "doctor", "Check the settings and everything they name."),
     "db": ("maintenance", "db_app", "Create and upgrade the database."),
-    "wines": ("library", "wines_app", "Fill the catalogue."),
+    "wines": ("wines", "wines_app", "Fill the catalogue."),
     "documents": ("library", "documents_app", "Fill the library and search it."),
     "people": ("maintenance", "people_app", "See and delete the data of a user."),
     "updates": ("maintenance", "updates_app", "See messages that could not be answered."),
@@ -92,7 +92,7 @@ def _exit_status(error: Exception) -> int | None:
     from bot.updates.locks import AlreadyRunning
     from config import SettingsError
     from db.engine import DatabaseUnusable
-    from db.wines.lists import CatalogueFileError
+    from db.wines.lists.problems import CatalogueFileError
 
     if isinstance(error, SettingsError | TokenRejected):
         return 2

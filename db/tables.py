@@ -11,6 +11,13 @@ from agent.files import Unreadable
 Row = TypeVar("Row", bound=Sequence[Any])
 
 BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+DEFAULT_ENCODING: Final = "cp1252"
+ENCODINGS: Final = (
+    *(DEFAULT_ENCODING, "cp1250", "cp1251", "cp1253", "cp1254", "cp850"),
+    *("koi8_r", "mac_roman"),
+)
+"""What spreadsheets and older programs write, besides Unicode."""
+MAX_DETECTED_BYTES: Final = 50_000
 MAX_ROWS: Final = 100_000
 MAX_COLUMNS: Final = 1_000
 MAX_CELLS: Final = 3_000_000
@@ -21,7 +28,7 @@ MAX_UNPACKED_BYTES: Final = 200_000_000
 def decode(data: bytes) -> tuple[str, str]:
     r"""Return the text of a file with `\n` line endings, and the name of its encoding.
 
-    The encoding is UTF-8, or UTF-16 with a byte order mark, or else assumed to be Windows-1252.
+    The encoding is UTF-8, or UTF-16 with a byte order mark, or else the likeliest of `ENCODINGS`.
 
     Raises:
         Unreadable: the file is binary.
@@ -32,9 +39,29 @@ def decode(data: bytes) -> tuple[str, str]:
     text = data.decode(encoding, "replace")
     non_ascii_count = sum(not character.isascii() for character in text)
     if 2 * text.count("\ufffd") > non_ascii_count:  # too many replacements for damaged UTF-8
-        encoding = "cp1252"
+        encoding = _detect_encoding(data)
         text = data.decode(encoding, "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n"), encoding.removesuffix("-sig")
+
+
+def _detect_encoding(data: bytes) -> str:
+    """Return the likeliest encoding of a text that is not UTF-8.
+
+    Texts in Western languages are often possible in several encodings: then it is Windows-1252.
+    """
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - slow
+
+    lines = (line for line in data.splitlines() if not line.isascii())
+    sample = b"\n".join(lines)[:MAX_DETECTED_BYTES]
+    matches = list(from_bytes(sample, cp_isolation=[*ENCODINGS]))
+    if not matches:
+        return DEFAULT_ENCODING
+    best = matches[0]
+    for match in matches:
+        is_as_likely = (match.chaos, match.coherence) == (best.chaos, best.coherence)
+        if is_as_likely and DEFAULT_ENCODING in match.could_be_from_charset:
+            return DEFAULT_ENCODING
+    return best.encoding
 
 
 def read_sheets(data: bytes) -> dict[str, list[list[str]]]:

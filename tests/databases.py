@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agent.sommelier.wine import Wine
 from db.engine import Sessions, create_engine, upgrade_schema
 from db.wines.catalogue import import_catalogue
-from db.wines.lists import read_catalogue
+from db.wines.lists.importing import read_catalogue
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")
 CELLAR = Path(__file__).parent / "cellar.csv"

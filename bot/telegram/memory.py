@@ -67,7 +67,7 @@ from bot.turn import Destination
 from db.changes.forgetting import Fence
 from db.models import OutboxRow
 from db.repositories.people import MemoryRepository, MemoryUpkeep
-from db.wines.lists import read_cellar
+from db.wines.lists.cellar import read_cellar
 
 FORGET_FACT: Final = "t:"
 """The prefix of the data of the buttons of /taste, `t:HASH_OF_FACT`."""

@@ -17,7 +17,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.sommelier.wine import Offer, Wine, WineQuery, WineSearchResult
 from db.engine import Sessions, SqlRepository
 from db.models import CatalogueRow, OfferRow, WineRow, upsert
-from db.wines.lists import CatalogueFile, CatalogueFileError, read_catalogue
+from db.wines.lists.importing import CatalogueFile, read_catalogue
+from db.wines.lists.problems import CatalogueFileError
+from db.wines.shrinkage import ListShrinks, find_shrinkage
 
 if TYPE_CHECKING:
     from db.wines.search import WineIndex
@@ -135,16 +137,23 @@ async def import_wines(
     *,
     without_samples: bool = False,
     dry_run: bool = False,
+    may_shrink: bool = True,
 ) -> ImportReport:
     """Add or replace the wines of a file in one transaction; if `dry_run`, only count them.
 
     Wines that are only in an earlier file from this source become out of stock. With
     `without_samples`, so do the wines of the starter catalogue.
+
+    Raises:
+        ListShrinks: suspiciously much of the list would change, and it may not shrink.
     """
     sources = {file.source, *([STARTER_SOURCE] if without_samples else [])} - {""}
     added = updated = 0
     async with sessions.begin() as session:
         await session.execute(_COUNT_VERSION)
+        shrinkage = await find_shrinkage(session, file.source, file.wines)
+        if shrinkage.is_suspicious and not may_shrink:
+            raise ListShrinks(shrinkage)
         file_ids = {wine.id for wine in file.wines}
         in_stock = await session.scalars(_select_in_stock(sources))
         gone = [wine_id for wine_id in in_stock if wine_id not in file_ids]

@@ -12,7 +12,9 @@ from agent.senses.sent_files import render_pages, to_data_url
 from db.documents.reading import read_document
 from db.documents.store import SqlDocumentStore, add_documents
 from db.engine import Sessions
-from db.wines.lists import CatalogueFileError, read_catalogue_safely, read_cellar
+from db.wines.lists.cellar import read_cellar
+from db.wines.lists.importing import read_catalogue_safely
+from db.wines.lists.problems import CatalogueFileError
 from tests.acceptance.test_end_to_end import running_here
 from tests.acceptance.test_pictures import recommending, seeing
 from tests.attacks.hostile_files import (

@@ -15,7 +15,7 @@ from agent.sommelier.wine import Colour, Offer, OfferKind, Style, Wine, WineQuer
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue, import_wines
-from db.wines.lists import CatalogueFile
+from db.wines.lists.importing import CatalogueFile
 
 FOR_LAMB = "borsao guigal jamet muga penfolds"
 """The red wines for lamb, by the first words of their ids, which are unique in the cellar."""

@@ -7,7 +7,7 @@ import pytest
 
 from agent.sommelier.wine import Body, Colour, Food, Level, Style, Sweetness, Wine, normalize
 from db.wines.catalogue import STARTER
-from db.wines.lists import read_catalogue
+from db.wines.lists.importing import read_catalogue
 
 WINES = read_catalogue(STARTER).wines
 SWEET = (Sweetness.SWEET, Sweetness.LUSCIOUS)

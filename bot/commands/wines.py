@@ -1,0 +1,252 @@
+"""`sommelier wines import`: show how a list is understood, and take it into the catalogue."""
+
+import asyncio
+import csv
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Final, NoReturn
+
+import typer
+from rich.table import Column, Table
+
+from agent.sommelier.answer import format_price
+from agent.sommelier.wine import Currency, Wine
+from bot.commands.output import (
+    build_table,
+    fail,
+    open_settings,
+    print_table,
+    print_text,
+    run_with_database,
+    write_file,
+)
+from db.engine import Sessions
+from db.wines.catalogue import ImportReport, count_samples
+from db.wines.catalogue import import_wines as add_wines
+from db.wines.lists.importing import CatalogueFile, read_catalogue_safely
+from db.wines.lists.listed import LeftOut
+from db.wines.lists.problems import CatalogueFileError, Problem
+from db.wines.shrinkage import ListShrinks
+
+PREVIEW_WINES: Final = 8
+EXAMPLES: Final = 3
+"""The number of rows that are shown of each kind of problem."""
+SHRINKS_STATUS: Final = 3
+"""The exit status if too much of a list would change."""
+
+wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+@wines_app.callback()
+def wines() -> None:
+    """Fill the catalogue."""
+
+
+@wines_app.command("import")
+def import_wines(
+    file: Annotated[
+        Path, typer.Argument(help="A CSV file or workbook of your shop or cellar program.")
+    ],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Import what can be, without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
+    without_samples: Annotated[
+        bool, typer.Option("--without-samples", help="Take the starter wines out of stock.")
+    ] = False,
+    allow_shrink: Annotated[
+        bool, typer.Option("--allow-shrink", help="Import a list of which much is gone.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write all that was not imported to a file.")
+    ] = None,
+    currency: Annotated[
+        Currency | None, typer.Option("--currency", help="The currency of prices without one.")
+    ] = None,
+) -> None:
+    """Add or update the wines of a file; wines that left the file are out of stock.
+
+    On a terminal you first see how the file was understood. In a pipe a file with bad rows is not
+    imported, unless with --yes. Exit status 3: more than 30 % of the list would be out of stock or
+    change its price by more than half, and nothing was imported.
+    """
+    settings = open_settings()
+    is_interactive = sys.stdin.isatty() and not yes
+    try:
+        catalogue = asyncio.run(read_catalogue_safely(file, currency or ""))
+    except CatalogueFileError as error:
+        _refuse(file, error.problems)
+    if report:
+        write_file(report, _format_csv(catalogue))
+    if catalogue.problems and not (yes or dry_run or is_interactive):
+        _refuse(file, catalogue.problems)
+
+    async def add(sessions: Sessions) -> ImportReport:
+        return await add_wines(
+            sessions, catalogue, without_samples=without_samples, may_shrink=allow_shrink
+        )
+
+    async def plan(sessions: Sessions) -> ImportReport:
+        return await add_wines(sessions, catalogue, without_samples=without_samples, dry_run=True)
+
+    if dry_run or is_interactive:
+        _show(catalogue)
+        typer.echo(f"Would be: {_format_report(run_with_database(settings, plan))}")
+        if dry_run or not _confirm(catalogue):
+            typer.echo("Nothing was imported.")
+            return
+    try:
+        typer.echo(_format_report(run_with_database(settings, add)))
+    except ListShrinks as error:
+        reason = f"nothing was imported from {file}: {error}. Is the file whole?"
+        fail(f"{reason} If it is right, import it with --allow-shrink.", SHRINKS_STATUS)
+    _show_rest(catalogue)
+    samples = run_with_database(settings, count_samples)
+    if samples and not without_samples:
+        typer.echo(f"{samples} starter wines are offered too; --without-samples takes them away.")
+
+
+def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
+    print_text(f"sommelier: nothing was imported from {file}", error=True)
+    print_table(_problem_table(problems), error=True)
+    raise typer.Exit(1)
+
+
+def _confirm(catalogue: CatalogueFile) -> bool:
+    """Ask whether to import a list that was shown."""
+    bad_rows = len({problem.line for problem in catalogue.problems})
+    warning = f" {bad_rows} need attention." if bad_rows else ""
+    total = len(catalogue.wines) + bad_rows
+    return typer.confirm(f"Import {len(catalogue.wines)} of {total}?{warning}")
+
+
+def _show(catalogue: CatalogueFile) -> None:
+    """Show how a file was understood."""
+    print_text(f"{catalogue.source}: {catalogue.profile}, read as {catalogue.read_as}")
+    print_table(build_table(["Column", "Is"], _describe_columns(catalogue)))
+    if catalogue.headings:
+        print_text(f"Headings and sheets: {', '.join(catalogue.headings)}")
+    if "allergens" not in dict(catalogue.columns).values():
+        typer.echo(
+            "No column tells allergens: sulphites are assumed, egg, milk and fish are not known."
+        )
+    if not catalogue.has_currency:
+        typer.echo("No column tells the currency: prices are in EUR; --currency names another.")
+    print_table(_wine_table(catalogue))
+    _show_derived(catalogue)
+    _show_rest(catalogue)
+
+
+def _describe_columns(catalogue: CatalogueFile) -> Iterable[tuple[str, str]]:
+    """Yield each column with what it is read as; those that are empty or unknown to all last."""
+    unused: list[str] = []
+    for title, field in catalogue.columns:
+        suggestion = catalogue.suggestions.get(title)
+        if field:
+            yield title, field
+        elif suggestion:
+            yield title, f"not used; looks like {suggestion}: call the column so to use it"
+        else:
+            unused.append(title)
+    if unused:
+        yield ", ".join(unused), "not used"
+
+
+def _show_derived(catalogue: CatalogueFile) -> None:
+    """Show how often each field was derived, and how many wines have no style."""
+    counts = Counter(field for fields in catalogue.derived.values() for field in fields)
+    if counts:
+        listed = ", ".join(f"{field} of {count}" for field, count in counts.most_common())
+        typer.echo(f"Derived from names and tables: {listed}.")
+    unknown = [wine for wine in catalogue.wines if not wine.style]
+    if unknown:
+        names = "; ".join(wine.label for wine in unknown[:EXAMPLES])
+        print_text(f"{len(unknown)} wines have no known style: {names}")
+
+
+def _show_rest(catalogue: CatalogueFile) -> None:
+    """Show what is not imported of a file: what is no wine for sale, and what is wrong."""
+    if catalogue.left_out:
+        typer.echo("Left out:")
+        print_table(_left_out_table(catalogue.left_out))
+    if catalogue.problems:
+        typer.echo("Not imported:")
+        print_table(_problem_table(catalogue.problems))
+
+
+def _format_report(report: ImportReport) -> str:
+    counts = [f"{report.added} added", f"{report.updated} updated", f"{report.unchanged} unchanged"]
+    counts += [f"{report.gone} out of stock (not in the file any more)"] if report.gone else []
+    return f"{', '.join(counts)}."
+
+
+def _problem_table(problems: Sequence[Problem]) -> Table:
+    """Return the number of problems of each kind, with the first rows."""
+    by_kind: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        by_kind.setdefault((problem.column, problem.kind), []).append(problem)
+    rows = [
+        (str(len(group)), column, kind, _name_examples(group))
+        for (column, kind), group in by_kind.items()
+    ]
+    return build_table(
+        [Column("Rows", justify="right"), "Column", "What is wrong", "Such as"], rows
+    )
+
+
+def _name_examples(problems: Sequence[Problem]) -> str:
+    examples = (
+        f"line {problem.line}: {problem.value}" if problem.value else f"line {problem.line}"
+        for problem in problems[:EXAMPLES]
+        if problem.line
+    )
+    return "; ".join(examples)
+
+
+def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
+    """Return the number of products that were left out for each reason, with the first ones."""
+    by_reason: dict[str, list[str]] = {}
+    for product in left_out:
+        by_reason.setdefault(product.reason, []).append(product.name)
+    rows = [
+        (str(len(names)), reason, "; ".join(names[:EXAMPLES]))
+        for reason, names in by_reason.items()
+    ]
+    return build_table([Column("Products", justify="right"), "Because", "Such as"], rows)
+
+
+def _format_csv(catalogue: CatalogueFile) -> str:
+    """Return all that is not imported of a file, as CSV."""
+    output = io.StringIO()
+    writer = csv.writer(output)
+    writer.writerow(["line", "column", "value", "reason"])
+    for problem in catalogue.problems:
+        writer.writerow([problem.line, problem.column, problem.value, problem.kind])
+    for product in catalogue.left_out:
+        writer.writerow([product.line, "", product.name, f"left out: {product.reason}"])
+    return output.getvalue()
+
+
+def _wine_table(catalogue: CatalogueFile) -> Table:
+    """Return the first wines, with what was derived of each."""
+    rows = (
+        (
+            wine.label,
+            wine.style or "unknown",
+            f"{wine.region} {wine.country}",
+            _format_offers(wine),
+            ", ".join(catalogue.derived.get(wine.id, ())),
+            wine.id,
+        )
+        for wine in catalogue.wines[:PREVIEW_WINES]
+    )
+    id_column = Column("Id", overflow="fold", style="dim")
+    return build_table(["Wine", "Style", "From", "Offers", "Derived", id_column], rows)
+
+
+def _format_offers(wine: Wine) -> str:
+    """Return the price of each offer, and whether the wine is in stock."""
+    offers = "; ".join(map(str, wine.offers)) if len(wine.offers) > 1 else format_price(wine)
+    return offers if wine.in_stock else f"{offers} (sold out)"

@@ -1,0 +1,124 @@
+"""Read cells as people write them: numbers, currencies, styles, lists, words of seven languages."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from agent.sommelier.wine import (
+    Colour,
+    Currency,
+    Style,
+    known_names,
+    normalize,
+    parse_currency,
+    synonyms,
+)
+from agent.text import cut, pattern
+from db.wines.lists.words import words
+
+NUMBER: Final = pattern(
+    r"(?i)\A(?:[a-z]{3}|[€$£¥])?\s*"
+    r"([1-9]\d{0,2}(?:[.,'\x{2019}\x{a0} ]\d{3})+|\d+)([.,]\d+)?"
+    r"[.,]?[-\x{2013}]?\s*(?:[a-z]{3}|[€$£¥]|%(?:\s*vol\.?)?)?\z"
+)
+"""A number with its thousands separators, then its decimals: `1.234,50 €`, `CHF 12.-`,
+`13,5 % vol`."""
+MAX_NOTE_CHARS: Final = 5_000
+LIST_SEPARATORS: Final = str.maketrans(dict.fromkeys(",/|&+\n", ";"))
+ABSENT: Final = frozenset({"", "-", "–", "—", "x", "/"})
+"""What a cell holds where a wine is not offered in this way, as by the glass."""
+
+
+def read_number(text: str) -> str:
+    """Return a number in Python's format; return any other text unchanged."""
+    number = NUMBER.match(text)
+    if number is None:
+        return text
+    digits = "".join(filter(str.isdigit, number[1]))
+    decimals = (number[2] or "").replace(",", ".")
+    return digits + decimals
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number, maybe with its currency."""
+    return NUMBER.match(text) is not None
+
+
+def find_currency(text: str) -> Currency | None:
+    """Return the currency in a text like `Preis (CHF)` or `12 €`; None if there is none."""
+    for part in (*normalize(text).split(), *text):
+        if currency := parse_currency(part):
+            return currency
+    return None
+
+
+def read_style(text: str, allowed: Collection[str] = tuple(Style)) -> str:
+    """Return the style in a cell like `Rotwein` or `Red - Fortified`, or else the cell."""
+    padded = f" {normalize(text)} "
+    for name, phrases in words()["styles"].items():
+        if name not in allowed:
+            continue
+        if any(f" {phrase} " in padded for phrase in (*phrases, normalize(name))):
+            return name
+    return text.lower()
+
+
+def read_colour(text: str) -> str:
+    """Return the colour in a cell, or else the cell."""
+    return read_style(text, allowed=tuple(Colour))
+
+
+def read_stock(text: str) -> str:
+    """Return "yes" or "no" for a word or a number of bottles, or else the word."""
+    number = read_number(text)
+    if number.lstrip("-").isdecimal():
+        return "yes" if int(number) > 0 else "no"
+    return translate_word("words", text)
+
+
+def translate_word(table: str, text: str) -> str:
+    """Return the value that a table of `words.toml` gives for a cell, or else the cell."""
+    word = normalize(text)
+    for name, known in words()[table].items():
+        if word in known:
+            return name
+    return text.lower()
+
+
+def read_country(text: str) -> str:
+    """Return the English name of a country, or else the cell."""
+    is_known = normalize(text) in known_names("countries")
+    return synonyms("countries", text)[0].title() if is_known else text
+
+
+def split_list(text: str, read: Callable[[str], str] = str.lower) -> list[str]:
+    """Return the unique items of a list, each converted by `read`."""
+    parts = (part.strip(" .") for part in text.translate(LIST_SEPARATORS).split(";"))
+    return list(dict.fromkeys(filter(None, map(read, parts))))
+
+
+def strip_percentage(grape: str) -> str:
+    """Return the name of a grape without its share: "95% Sangiovese"."""
+    return " ".join(word for word in grape.split() if not word[:1].isdecimal())
+
+
+def make_slug(text: str) -> str:
+    """Return an id in lower-case ASCII, such as `trimbach-riesling-2021`; it may be empty."""
+    return "-".join(word for word in normalize(text).split() if word.isascii())
+
+
+CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "id": make_slug,
+    "country": read_country,
+    "grapes": lambda text: split_list(text, strip_percentage),
+    "style": read_style,
+    "colour": read_colour,
+    "sweetness": lambda text: translate_word("sweetness", text),
+    "body": lambda text: translate_word("body", text),
+    "acidity": lambda text: translate_word("levels", text),
+    "tannin": lambda text: translate_word("levels", text),
+    "abv": read_number,
+    "foods": split_list,
+    "notes": lambda text: cut(text, MAX_NOTE_CHARS),
+    "allergens": lambda text: split_list(text, lambda word: translate_word("allergens", word)),
+}
+"""How the cells of each field are read; those of other fields are used as they are."""

@@ -1,0 +1,164 @@
+"""Read a file as a list of wines for the catalogue."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from agent.files import Unreadable, parse_in_process, read_regular_file
+from agent.sommelier.wine import Currency, Wine, normalize
+from db.wines.lists.cells import find_currency
+from db.wines.lists.derive import complete
+from db.wines.lists.listed import LeftOut, Reading
+from db.wines.lists.problems import CatalogueFileError, Problem
+from db.wines.lists.profiles.plain import read_plain
+from db.wines.lists.profiles.shopify import read_shopify
+from db.wines.lists.profiles.shops import is_export_of, shop_profiles
+from db.wines.lists.profiles.woocommerce import read_woocommerce
+from db.wines.lists.rows import check_listed, find_problems
+from db.wines.lists.suggest import suggest_fields
+from db.wines.lists.tables import Table, read_tables
+
+MAX_LIST_BYTES: Final = 50_000_000
+READ_SECONDS: Final = 120
+"""Processor time for the list of a shop; 20,000 wines need some 40."""
+DEFAULT_ALLERGENS: Final = "sulphites"
+"""What wines contain if no column of the file tells allergens."""
+READ_SHOP: Final = {"shopify": read_shopify, "woocommerce": read_woocommerce}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueFile:
+    """The wines of a file, what was left out of it, and the problems of its other rows.
+
+    `profile` is the program that made it, `read_as` the encoding or "a workbook". `columns` pairs
+    each column name with what it was read as, "" if it is unused. `derived` names the fields of
+    each wine, by its id, that the file does not tell. `suggestions` are the fields that unused
+    columns look like. `source` identifies later versions of the list.
+    """
+
+    wines: tuple[Wine, ...]
+    problems: tuple[Problem, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
+    read_as: str = ""
+    source: str = ""
+    profile: str = ""
+    left_out: tuple[LeftOut, ...] = ()
+    headings: tuple[str, ...] = ()
+    derived: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    suggestions: dict[str, str] = field(default_factory=dict)
+    has_currency: bool = True
+
+
+def read_catalogue(path: Path) -> CatalogueFile:
+    """Return the wines of a CSV file or workbook, and the problems of its other rows.
+
+    Raises:
+        CatalogueFileError: the file cannot be read, or is not a wine list.
+    """
+    return parse_catalogue(_read_bytes(path), _source_of(path))
+
+
+async def read_catalogue_safely(path: Path, currency: str = "") -> CatalogueFile:
+    """Return the wines of a file from outside, which is parsed in a process with limits.
+
+    `currency` is that of prices without one.
+
+    Raises:
+        CatalogueFileError: the file cannot be read, or is not a wine list.
+    """
+    data = await asyncio.to_thread(_read_bytes, path)
+    try:
+        read = await parse_in_process(
+            parse_or_list_problems, data, _source_of(path), currency, seconds=READ_SECONDS
+        )
+    except Unreadable as error:
+        raise CatalogueFileError(Problem(str(error))) from None
+    if isinstance(read, CatalogueFile):
+        return read
+    raise CatalogueFileError(*read)
+
+
+def parse_or_list_problems(
+    data: bytes, source: str, currency: str
+) -> CatalogueFile | list[Problem]:
+    """Return the wines of a file, or why it is not a wine list."""
+    try:
+        return parse_catalogue(data, source, Currency(currency) if currency else None)
+    except CatalogueFileError as error:
+        return list(error.problems)
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return read_regular_file(path, MAX_LIST_BYTES)
+    except Unreadable as error:
+        raise CatalogueFileError(Problem(str(error))) from None
+
+
+def _source_of(path: Path) -> str:
+    """Return the name that versions of a list share: that of "List 2026-10.csv" is "list"."""
+    words = [word for word in normalize(path.stem).split() if not any(map(str.isdigit, word))]
+    return " ".join(words) or path.stem
+
+
+def parse_catalogue(
+    data: bytes, source: str = "", currency: Currency | None = None
+) -> CatalogueFile:
+    """Return the wines of a file with unique ids, and the problems of its other rows.
+
+    Raises:
+        CatalogueFileError: the file cannot be read, or is not a wine list.
+    """
+    tables, read_as = read_tables(data)
+    reading = _read_profile(tables)
+    tells_allergens = "allergens" in dict(reading.columns).values()
+    wines: dict[str, Wine] = {}
+    derived: dict[str, tuple[str, ...]] = {}
+    problems = list(reading.problems)
+    for listed in reading.listed:
+        completed = complete(listed.cells, listed.clues)
+        cells = dict(completed.cells)
+        if not tells_allergens:
+            cells.setdefault("allergens", DEFAULT_ALLERGENS)
+        try:
+            wine = check_listed(listed, cells, currency)
+        except ValidationError as error:
+            problems += find_problems(listed.line, error)
+            continue
+        if wine.id in wines:
+            problems.append(Problem("is in the file twice", listed.line, "id", wine.id))
+            continue
+        wines[wine.id] = wine
+        derived[wine.id] = (*listed.derived, *completed.derived)
+    return CatalogueFile(
+        wines=tuple(wines.values()),
+        problems=tuple(problems),
+        columns=reading.columns,
+        read_as=read_as,
+        source=source,
+        profile=reading.profile,
+        left_out=reading.left_out,
+        headings=reading.headings,
+        derived=derived,
+        suggestions=suggest_fields(tables, reading.columns),
+        has_currency=currency is not None or _tells_currency(reading),
+    )
+
+
+def _tells_currency(reading: Reading) -> bool:
+    """Return whether a price has a currency, or there are no prices."""
+    offers = [offer for listed in reading.listed for offer in listed.offers if offer.price]
+    return not offers or any(offer.currency or find_currency(offer.price) for offer in offers)
+
+
+def _read_profile(tables: Sequence[Table]) -> Reading:
+    """Return what the profile of the program that made the file finds in it."""
+    for name, read in READ_SHOP.items():
+        for table in tables:
+            if is_export_of(table, shop_profiles()[name]):
+                return read(table)
+    return read_plain(tables)

@@ -1,0 +1,103 @@
+"""Read what is sold from texts such as "Magnum 1,5 l", "6 x 0,75 l" and "Glas 0,1l"."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from agent.sommelier.wine import OfferKind, normalize
+from agent.text import Match, pattern
+from db.wines.lists.words import words
+
+SIZE: Final = pattern(
+    r"(?i)(?:\b(\d{1,2})\s*[x×*]\s*|\b)(\d{1,4}(?:[.,]\d{1,3})?)\s?"
+    r"(ml|cl|dl|l|lt|ltr|liters?|litres?|litros?|litri)\b\.?"
+)
+"""A size, after the number of bottles in a case: "6 x 0,75 l", "75cl", "1.5L"."""
+COUNT: Final = pattern(
+    r"(?i)\b(?:([2-9]|[1-9]\d)er\b|(?:case|box|pack|carton|caisse|caja|cassa|cartone|doos|caixa|karton|kiste)"
+    r"\s(?:of|de|da|di|van|mit|à|a)?\s?(\d{1,2})\b|(\d{1,2})[\s-]?(?:bottles?|pack|flaschen|bouteilles|"
+    r"botellas|bottiglie|flessen|garrafas)\b)"
+)
+"""The number of bottles in a case: "6er Karton", "case of 12", "6 bottles"."""
+MILLILITRES: Final = {"ml": 1, "cl": 10, "dl": 100}
+"""Other units are litres."""
+USUAL_SIZES: Final = {OfferKind.BOTTLE: 750, OfferKind.HALF: 375, OfferKind.MAGNUM: 1500}
+LARGEST: Final = (
+    (250, OfferKind.PICCOLO),
+    (400, OfferKind.HALF),
+    (1000, OfferKind.BOTTLE),
+    (1500, OfferKind.MAGNUM),
+)
+"""What is sold in a shop up to a size, in millilitres; beyond, it is a large bottle."""
+LARGEST_SERVED: Final = ((250, OfferKind.GLASS), (500, OfferKind.CARAFE))
+"""What is poured in a restaurant up to a size, except the half bottle."""
+MAX_ML: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """What is sold; `size_ml` is None if it is unknown or the usual one of its kind."""
+
+    kind: OfferKind
+    size_ml: int | None = None
+
+
+def read_packing(text: str, *, is_served: bool = False) -> Packing | None:
+    """Return what a text says is sold, or None. `is_served` is for the columns of restaurants."""
+    kind = _read_kind(text)
+    size = SIZE.search(text)
+    size_ml = _to_millilitres(size) if size else None
+    bottles = _count_bottles(text, size)
+    if bottles > 1:
+        return Packing(OfferKind.CASE, bottles * (size_ml or USUAL_SIZES[OfferKind.BOTTLE]))
+    if kind is None and size_ml is None:
+        return None
+    kind = kind or _kind_of_size(size_ml or 0, is_served=is_served)
+    if kind is OfferKind.BOTTLE and size_ml:
+        kind = _kind_of_size(size_ml, is_served=False)
+    return Packing(kind, None if size_ml == USUAL_SIZES.get(kind) else size_ml)
+
+
+def strip_packing(text: str) -> str:
+    """Return a title without its size, and without a word for what is sold at its end."""
+    bare = COUNT.sub(" ", SIZE.sub(" ", text))
+    tokens = bare.split()
+    while len(tokens) > 1 and _is_packing_word(tokens[-1]):
+        tokens.pop()
+    return " ".join(tokens)
+
+
+def _is_packing_word(token: str) -> bool:
+    return any(normalize(token) in names for names in words()["trailing_kinds"].values())
+
+
+def _read_kind(text: str) -> OfferKind | None:
+    """Return the kind that the words of a text name, or None."""
+    padded = f" {normalize(text)} "
+    for kind, names in words()["kinds"].items():
+        if any(f" {name} " in padded for name in names):
+            return OfferKind(kind)
+    return None
+
+
+def _to_millilitres(size: Match) -> int | None:
+    amount = float(size[2].replace(",", "."))
+    millilitres = round(amount * MILLILITRES.get(size[3].lower(), 1000))
+    return millilitres if 0 < millilitres <= MAX_ML else None
+
+
+def _count_bottles(text: str, size: Match | None) -> int:
+    """Return the number of bottles in a case, 1 if the text names none."""
+    count = COUNT.search(text)
+    numbers = [size[1] if size else None, *(count.groups() if count else ())]
+    return next((int(number) for number in numbers if number), 1)
+
+
+def _kind_of_size(size_ml: int, *, is_served: bool) -> OfferKind:
+    if is_served and size_ml != USUAL_SIZES[OfferKind.HALF]:
+        for largest, kind in LARGEST_SERVED:
+            if size_ml <= largest:
+                return kind
+    for largest, kind in LARGEST:
+        if size_ml <= largest:
+            return kind
+    return OfferKind.LARGE

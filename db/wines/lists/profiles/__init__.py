@@ -1,0 +1,1 @@
+"""How each kind of export is read. A profile lists the wines of tables."""

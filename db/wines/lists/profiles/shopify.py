@@ -1,0 +1,189 @@
+"""Read the export of products of Shopify.
+
+The rows of a product share its handle: the first has the product, and each has a variant, a
+picture, or both. A variant is an offer of the wine, or a vintage of it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from agent.sommelier.wine import OfferKind
+from db.wines.lists.columns import possible_fields
+from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading
+from db.wines.lists.packing import Packing, read_packing
+from db.wines.lists.profiles.shops import (
+    fact_field,
+    find_columns,
+    find_metafields,
+    find_reason_not_wine,
+    find_shop_vendor,
+    html_to_text,
+    make_note,
+    name_columns,
+    read_cells,
+    read_facts,
+    shop_profiles,
+    split_facts,
+)
+from db.wines.lists.tables import Table
+from db.wines.lists.titles import split_title, take_vintage
+
+NOT_FOR_SALE: Final = {
+    "draft": "a draft",
+    "archived": "archived",
+    "unlisted": "not listed in the shop",
+}
+"""What products of these states are called in the list of those left out."""
+DEFAULT_OPTION: Final = "default title"
+TRUE_WORDS: Final = frozenset({"true", "continue", "yes", "1"})
+OPTIONS: Final = (
+    ("option_name", "option_value"),
+    ("option2_name", "option2_value"),
+    ("option3_name", "option3_value"),
+)
+Cells = Mapping[str, str]
+
+
+class Product:
+    """The rows of a product: its own cells, its metafields, and the cells of its variants."""
+
+    def __init__(self, line: int, cells: Cells, metafields: Cells) -> None:
+        self.line = line
+        self.cells = cells
+        self.metafields = metafields
+        self.variants: list[Cells] = []
+
+    def reason_to_leave_out(self) -> str:
+        """Return why the product is no wine for sale, or ""."""
+        status = self.cells.get("status", "").lower()
+        if status in NOT_FOR_SALE:
+            return NOT_FOR_SALE[status]
+        if self.cells.get("published", "true").lower() not in TRUE_WORDS:
+            return "not published"
+        if self.cells.get("is_gift_card", "").lower() in TRUE_WORDS:
+            return "a gift card"
+        kinds = [self.cells.get("type", ""), self.cells.get("category", "").rpartition(">")[2]]
+        others = [self.cells.get("title", ""), *self.tags]
+        return find_reason_not_wine([kind for kind in kinds if kind.strip()], others)
+
+    @property
+    def tags(self) -> list[str]:
+        """Return the tags, without prefixes such as "region:"."""
+        tags = self.cells.get("tags", "").split(",")
+        return [tag.replace("_", " ").strip() for tag in tags if tag.strip()]
+
+
+def read_shopify(table: Table) -> Reading:
+    """Return the wines of an export, and the products that are none."""
+    columns = find_columns(table, shop_profiles()["shopify"])
+    metafields = find_metafields(table)
+    products = _group_rows(table, columns, metafields)
+    vendors = [product.cells.get("vendor", "") for product in products.values()]
+    shop = find_shop_vendor(vendors)
+    listed: list[ListedWine] = []
+    left_out: list[LeftOut] = []
+    for handle, product in products.items():
+        if reason := product.reason_to_leave_out():
+            left_out.append(LeftOut(product.line, product.cells.get("title", handle), reason))
+        else:
+            listed += _list_wines(handle, product, shop)
+    return Reading(
+        profile="Shopify",
+        listed=tuple(listed),
+        left_out=tuple(left_out),
+        columns=name_columns(table, columns, metafields),
+    )
+
+
+def _group_rows(
+    table: Table, columns: Mapping[str, int], metafields: Mapping[int, str]
+) -> dict[str, Product]:
+    """Return the products by handle. A row without a price has no variant but a picture."""
+    products: dict[str, Product] = {}
+    for row in table.rows:
+        cells = read_cells(row, columns)
+        handle = cells.get("handle", "")
+        if not handle:
+            continue
+        if handle not in products:
+            named = {name: row.cells[index] for index, name in metafields.items()}
+            products[handle] = Product(row.line, cells, named)
+        if "tracker" in columns and "tracker" not in cells:
+            cells.pop("stock", None)  # nobody counts it
+        if "price" in cells:
+            products[handle].variants.append(cells)
+    return products
+
+
+def _list_wines(handle: str, product: Product, shop: str) -> Iterator[ListedWine]:
+    """Yield the wine of a product, or one for each vintage if its variants have several."""
+    cells = product.cells
+    facts, prose = split_facts(html_to_text(cells.get("description", "")))
+    facts |= read_facts(product.metafields.items())
+    facts |= _read_tags(product.tags)
+    vendor = cells.get("vendor", "")
+    producer = facts.pop("producer", "") or (vendor if vendor != shop else "")
+    title = split_title(cells.get("title", handle), producer)
+    own = {"name": title.name, "producer": title.producer, "notes": make_note(prose)}
+    if title.vintage:
+        own["vintage"] = title.vintage
+    if image := cells.get("image"):
+        own["image"] = image
+    packing = read_packing(facts.pop("size", "")) or read_packing(cells.get("title", ""))
+    own_cells = facts | {field: cell for field, cell in own.items() if cell}
+    clues = (cells.get("type", ""), cells.get("category", ""), ", ".join(product.tags))
+    for vintage, variants in _group_by_vintage(product).items():
+        is_only = len(variants) == len(product.variants)
+        wine_id = handle if is_only else f"{handle}-{vintage or 'nv'}"
+        yield ListedWine(
+            line=product.line,
+            cells={**own_cells, **({"vintage": vintage} if vintage else {}), "id": wine_id},
+            offers=tuple(_make_offer(variant, product, packing) for variant in variants),
+            clues=tuple(clue for clue in clues if clue),
+            derived=title.derived(producer),
+        )
+
+
+def _read_tags(tags: Sequence[str]) -> dict[str, str]:
+    """Return the facts in tags like "Region: Mosel"."""
+    pairs = (tag.partition(":")[::2] for tag in tags)
+    return read_facts((name, value.strip()) for name, value in pairs if value)
+
+
+def _group_by_vintage(product: Product) -> dict[str, list[Cells]]:
+    """Return the variants by the vintage that an option names, "" if none does."""
+    groups: dict[str, list[Cells]] = {}
+    for variant in product.variants or [product.cells]:
+        groups.setdefault(_find_vintage(variant, product.cells), []).append(variant)
+    return groups
+
+
+def _options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
+    """Yield the options of a variant; only the first row of a product has their names."""
+    for name, value in OPTIONS:
+        if variant.get(value, "").lower() not in ("", DEFAULT_OPTION):
+            yield product.get(name, ""), variant[value]
+
+
+def _find_vintage(variant: Cells, product: Cells) -> str:
+    for name, value in _options(variant, product):
+        if "vintage" in possible_fields(name):
+            return take_vintage(value)[1]
+    return ""
+
+
+def _make_offer(variant: Cells, product: Product, packing: Packing | None) -> OfferCells:
+    """Return the offer of a variant; `packing` is what the product says is sold."""
+    for name, value in _options(variant, product.cells):
+        if fact_field(name) != "vintage":
+            packing = read_packing(value) or packing
+    sells_on = variant.get("sells_on", "").lower() in TRUE_WORDS
+    stock = variant.get("stock", "")
+    is_available = not stock or (stock.isdecimal() and int(stock) > 0)
+    return OfferCells(
+        kind=packing.kind if packing else OfferKind.BOTTLE,
+        size_ml=packing.size_ml if packing else None,
+        price=variant.get("price", ""),
+        stock=stock,
+        in_stock=is_available or sells_on,
+    )

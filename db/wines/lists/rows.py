@@ -1,0 +1,174 @@
+"""Check the cells of a listed wine; say what is wrong with them."""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from agent.sommelier.wine import Colour, Currency, Offer, Wine, normalize
+from agent.text import pattern
+from db.wines.lists.cells import (
+    CELL_READERS,
+    find_currency,
+    make_slug,
+    read_colour,
+    read_number,
+    read_stock,
+)
+from db.wines.lists.listed import ListedWine, OfferCells
+from db.wines.lists.problems import Problem
+from db.wines.lists.titles import OLDEST_VINTAGE, is_year
+from db.wines.lists.words import words
+
+ID: Final = pattern(r"\A[a-z0-9._-]{1,100}\z")
+PLACEHOLDERS: Final = {"name": "a", "producer": "a", "country": "a", "style": "red"}
+"""The other cells of a row of which a single cell is tried."""
+OFFER_FIELDS: Final = frozenset({"price", "currency", "in_stock"})
+
+
+def _check_id(text: str) -> str:
+    if not ID.match(text):
+        raise ValueError("needs an id of the letters a-z, digits, '-', '.' and '_', at most 100")
+    return text
+
+
+def _read_vintage(text: str) -> int | None:
+    if normalize(text) in words()["words"]["no_vintage"]:
+        return None
+    year = text.removesuffix(".0")
+    if not is_year(year):
+        newest = datetime.now(UTC).year
+        raise ValueError(f"is not a year from {OLDEST_VINTAGE} to {newest}, empty or NV")
+    return int(year)
+
+
+class ListedOffer(Offer):
+    """An offer in a wine list, where no wine is free of charge."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    price: float | None = Field(None, ge=0.01, le=1_000_000)
+
+
+class ListRow(Wine):
+    """A row of a wine list, validated from the cells; empty cells get the defaults of `Wine`."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    id: Annotated[str, AfterValidator(_check_id)]
+    vintage: Annotated[int | None, BeforeValidator(_read_vintage)] = None
+    abv: float | None = Field(None, ge=0, le=75)
+    offers: tuple[ListedOffer, ...] = (ListedOffer(),)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, cells: dict[str, Any]) -> dict[str, object]:
+        """Read each cell; derive a missing id, and the colour if the style tells it."""
+        read = {field: cell for field, cell in cells.items() if field not in CELL_READERS}
+        for field in CELL_READERS.keys() & cells.keys():
+            read[field] = CELL_READERS[field](cells[field])
+        if "id" not in read:
+            read["id"] = make_id(cells)
+        colour = read_colour(cells.get("colour") or cells.get("style", ""))
+        if "colour" in cells or colour in set(Colour):
+            read["colour"] = colour
+        return read
+
+
+def make_id(cells: Mapping[str, str]) -> str:
+    """Return an id made of producer, name and vintage, such as `trimbach-riesling-2021`.
+
+    Words in other alphabets are told apart by a checksum.
+    """
+    title = normalize(f"{cells.get('producer', '')} {cells.get('name', '')}")
+    year = cells.get("vintage", "").removesuffix(".0")
+    parts = [make_slug(title), "" if title.isascii() else f"{zlib.crc32(title.encode()):08x}"]
+    parts.append(year if year.isdecimal() else "nv")
+    return "-".join(filter(None, parts)) if title else ""
+
+
+def check_listed(listed: ListedWine, cells: Mapping[str, str], currency: Currency | None) -> Wine:
+    """Return the wine of a row with completed `cells`.
+
+    `currency` is that of prices without one, None if nobody knows.
+
+    Raises:
+        ValidationError: a cell is unreadable, or the name is missing.
+    """
+    offers = [read_offer(offer, currency) for offer in listed.offers]
+    return parse_cells(cells, offers)
+
+
+def parse_cells(cells: Mapping[str, str], offers: list[dict[str, object]] | None = None) -> Wine:
+    """Return the wine of a row, whose cells are given by field.
+
+    Raises:
+        ValidationError: a cell is unreadable, or the name is missing.
+    """
+    defaults: dict[str, object] = {"producer": "", "country": ""}
+    own = {field: cell for field, cell in cells.items() if field not in OFFER_FIELDS}
+    row = ListRow.model_validate(defaults | own | {"offers": offers or [{}]})
+    return Wine.model_validate(row.model_dump())
+
+
+def read_offer(offer: OfferCells, currency: Currency | None = None) -> dict[str, object]:
+    """Return the fields of an offer; those that the file does not tell keep their defaults."""
+    fields: dict[str, object] = {"kind": offer.kind, "size_ml": offer.size_ml}
+    known_currency = find_currency(offer.price) or find_currency(offer.currency) or currency
+    if known_currency:
+        fields["currency"] = known_currency
+    elif offer.currency:
+        fields["currency"] = offer.currency.upper()
+    if offer.price:
+        fields["price"] = read_number(offer.price)
+    if offer.stock:
+        fields["in_stock"] = read_stock(offer.stock)
+        number = read_number(offer.stock)
+        if number.isdecimal():
+            fields["stock"] = int(number)
+    if offer.in_stock is not None:
+        fields["in_stock"] = offer.in_stock
+    return fields
+
+
+def is_readable(field: str, cell: str) -> bool:
+    """Return whether a cell can be read as a field of a wine or of its offer."""
+    try:
+        match field:
+            case "price":
+                parse_cells(PLACEHOLDERS, [read_offer(OfferCells(price=cell))])
+            case "currency":
+                parse_cells(PLACEHOLDERS, [read_offer(OfferCells(currency=cell))])
+            case "in_stock":
+                parse_cells(PLACEHOLDERS, [read_offer(OfferCells(stock=cell))])
+            case _:
+                parse_cells({**PLACEHOLDERS, field: cell})
+    except ValidationError:
+        return False
+    return True
+
+
+def find_problems(line: int, error: ValidationError) -> Iterator[Problem]:
+    """Yield what is wrong with the cells of a row."""
+    for detail in error.errors(include_url=False):
+        names = [part for part in detail["loc"] if isinstance(part, str)]  # others are positions
+        column = names[-1] if names else ""
+        value = "" if detail["type"] == "missing" else str(detail["input"])
+        yield Problem(_kind_of_problem(detail), line, column, value)
+
+
+def _kind_of_problem(detail: Any) -> str:
+    if detail["type"] == "missing":
+        return "is empty"
+    if detail["type"] == "value_error":
+        return str(detail["msg"]).removeprefix("Value error, ")
+    return str(detail["msg"]).removeprefix("Input ")

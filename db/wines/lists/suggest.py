@@ -1,0 +1,57 @@
+"""Suggest what columns could be that are not used, by their cells."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from db.wines.lists.cells import find_currency, is_number
+from db.wines.lists.columns import sample_column
+from db.wines.lists.derive import find_facts
+from db.wines.lists.packing import read_packing
+from db.wines.lists.tables import Table
+from db.wines.lists.titles import OLDEST_IN_TITLE, is_year
+
+MIN_SHARE: Final = 0.6
+"""The share of cells that must look like a field."""
+MIN_CELLS: Final = 3
+
+
+def _is_price(cell: str) -> bool:
+    return is_number(cell) and find_currency(cell) is not None
+
+
+LOOKS: Final[dict[str, Callable[[str], bool]]] = {
+    "vintage": lambda cell: is_year(cell, OLDEST_IN_TITLE),
+    "price": _is_price,
+    "size": lambda cell: read_packing(cell) is not None,
+    "grapes": lambda cell: any(fact.grape for fact in find_facts(cell)),
+    "country": lambda cell: any(fact.country for fact in find_facts(cell)),
+    "region": lambda cell: any(fact.place for fact in find_facts(cell)),
+    "style": lambda cell: any(fact.style for fact in find_facts(cell)),
+}
+"""Whether a cell looks like a field, the surest first."""
+
+
+def suggest_fields(tables: Sequence[Table], columns: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the fields that unused columns look like, by the names of the columns."""
+    used = {field for _, field in columns if field}
+    unused = {title for title, field in columns if not field}
+    suggestions: dict[str, str] = {}
+    for table in tables:
+        rows = [row.cells for row in table.rows]
+        for index, title in enumerate(table.titles):
+            if title not in unused:
+                continue
+            field = _look(sample_column(rows, index))
+            if field and field not in used:
+                suggestions[title] = field
+    return suggestions
+
+
+def _look(cells: Sequence[str]) -> str:
+    """Return the field that most cells look like, or ""."""
+    if len(cells) < MIN_CELLS:
+        return ""
+    for field, looks_like in LOOKS.items():
+        if sum(map(looks_like, cells)) >= MIN_SHARE * len(cells):
+            return field
+    return ""
