@@ -1,6 +1,6 @@
 """Say how warm to serve a wine, and in which years it is at its best."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -11,6 +11,8 @@ from agent.sommelier.wine import Body, Colour, Style, Wine, normalize
 from agent.tables import StrictModel, read_toml
 
 Range = tuple[int, int]
+MAX_PHRASE_WORDS: Final = 5
+"""The words of the longest names in the tables: "Vinho Verde Monção e Melgaço"."""
 STILL_STYLES: Final = frozenset({Style.RED, Style.WHITE, Style.ROSE, Style.ORANGE})
 
 
@@ -85,42 +87,51 @@ def _find_ageing(wine: Wine) -> Range:
     A producer's name is no place: Lucy Margaux does not make Margaux.
     """
     tables, style = _serving(), wine.style
-    title, appellation, region = map(normalize, (wine.name, wine.appellation, wine.region))
-    places = f"{appellation} {title} {region}"
-    grape = normalize(" ".join(wine.grapes[:1]))
+    appellation, title = _phrases(wine.appellation), _phrases(wine.name)
+    region = _phrases(wine.region)
     return (
-        _find_longest(tables.wines, normalize(wine.label), style)
-        or _find_term(tables.terms, places, style)
-        or _find_longest(tables.words, f"{appellation} {title}", style)
+        _find_longest(tables.wines, _phrases(wine.label), style)
+        or _find_term(tables.terms, [*appellation, *title, *region], style)
+        or _find_longest(tables.words, [*appellation, *title], style)
         or _find_longest(tables.places, appellation, style)
         or _find_longest(tables.places, title, style)  # in a cellar, all that a user wrote
         or _find_longest(tables.places, region, style)
-        or _find_longest(tables.grapes, grape, style)
+        or _find_longest(tables.grapes, _phrases("".join(wine.grapes[:1])), style)
         or tables.styles[style]
     )
 
 
-def _find_longest(table: Mapping[str, ByStyle], text: str, style: Style) -> Range | None:
-    """Return the range of the longest name that a text has and that has a range for the style."""
-    matching = [name for name in table if style in table[name] and _has(text, name)]
-    return table[max(matching, key=len)][style] if matching else None
+def _phrases(text: str) -> Sequence[str]:
+    """Return all phrases of a text of up to `MAX_PHRASE_WORDS` words, normalized, longest first."""
+    words = normalize(text).split()
+    phrases: list[str] = []
+    for length in range(min(MAX_PHRASE_WORDS, len(words)), 0, -1):
+        for start in range(len(words) - length + 1):
+            phrases.append(" ".join(words[start : start + length]))
+    return phrases
 
 
-def _find_term(terms: Iterable[_Term], text: str, style: Style) -> Range | None:
-    """Return the range of the longest term in a text that also names a place of the term."""
+def _find_longest(
+    table: Mapping[str, ByStyle], phrases: Iterable[str], style: Style
+) -> Range | None:
+    """Return the range of the first phrase that is in a table with a range for the style."""
+    for phrase in phrases:
+        if phrase in table and style in table[phrase]:
+            return table[phrase][style]
+    return None
+
+
+def _find_term(terms: Iterable[_Term], phrases: Collection[str], style: Style) -> Range | None:
+    """Return the range of the longest term among phrases that also name a place of the term."""
+    said = frozenset(phrases)
     longest, found = "", None
     for term in terms:
-        if style not in term.years or not any(_has(text, place) for place in term.places):
+        if style not in term.years or said.isdisjoint(term.places):
             continue
-        for words in term.words:
-            if _has(text, words) and len(words) > len(longest):
+        for words in said.intersection(term.words):
+            if len(words) > len(longest):
                 longest, found = words, term.years[style]
     return found
-
-
-def _has(text: str, words: str) -> bool:
-    """Return whether a normalized text has whole words, in this order."""
-    return f" {words} " in f" {text} "
 
 
 def _adjust_to_price(years: Range, wine: Wine) -> Range:
@@ -147,7 +158,7 @@ def serving_degrees(wine: Wine) -> Range:
     tables, style = _serving(), wine.style
     # "Fino" in the name says more than the region, Jerez.
     for text in (wine.name, wine.appellation, wine.region, *wine.grapes):
-        by_word = _find_longest(tables.degrees_by_word, normalize(text), style)
+        by_word = _find_longest(tables.degrees_by_word, _phrases(text), style)
         if by_word:
             return by_word
     by_colour = tables.degrees_by_colour.get(style, {})

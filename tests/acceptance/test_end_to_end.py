@@ -15,7 +15,7 @@ from tests.processes import Process
 from tests.running import whole_bot
 
 CHAT = 4711
-WINE = "trimbach-riesling-reserve-2021"
+WINE = "trimbach-riesling-reserve-2024"
 ANSWER = {
     "response_type": "recommendation",
     "intro": "For your trout & almonds:",

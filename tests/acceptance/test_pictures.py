@@ -12,7 +12,7 @@ from tests.doubles.server import JsonObject
 from tests.files import pdf
 from tests.pictures import drawn, opened, read, shown
 
-TRIMBACH = {"producer": "Trimbach", "name": "Riesling Réserve", "vintage": 2021}
+TRIMBACH = {"producer": "Trimbach", "name": "Riesling Réserve", "vintage": 2024}
 UNKNOWN = {"producer": "Weingut Nirgendwo", "name": "Spätburgunder", "vintage": 2019}
 LIST = (
     {**TRIMBACH, "price": "48"},
@@ -60,7 +60,7 @@ async def test_labels_are_read_concurrently_looked_up_and_not_traced(
         (said,) = await bot_api.wait_for_message(1, chat_id=CHAT)
         await otlp_receiver.wait_for_spans(5)
     first, second = said.split("\n\n")
-    known = "Trimbach Riesling Réserve 2021\nread from the label\nWe have it:\n"
+    known = "Trimbach Riesling Réserve 2024\nread from the label\nWe have it:\n"
     other = "Weingut Nirgendwo Spätburgunder 2019\nread from the label\nNot in our cellar. Closest"
     assert first.startswith(known)
     assert "≈ €" in first
@@ -92,7 +92,7 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     model_server.script(
         page_of,
         page_of,
-        recommending("trimbach-riesling-reserve-2021"),
+        recommending("trimbach-riesling-reserve-2024"),
         recommending("list#2", "list#1"),
     )
     for height, words in ((600, "what of this with duck, under 50?"), (700, "")):
@@ -117,7 +117,7 @@ async def test_a_list_is_read_page_by_page_and_only_its_wines_are_recommended(
     (ours,) = [line for line in shown_lines if line.startswith("from the wine list · 48")]
     assert "here ≈ €" in ours
     assert ids_in(fifth) == ["list#1", "list#2", "list#3"]
-    assert "1. Trimbach Riesling Réserve 2021" in then
+    assert "1. Trimbach Riesling Réserve 2024" in then
 
 
 async def test_a_list_without_a_chat_model_and_a_picture_without_a_vision_model(
@@ -163,9 +163,9 @@ async def test_a_reply_to_another_users_picture_is_about_the_picture(
         said = await answered(bot_api, 1, group)  # and not the placeholder of a slow machine
     assert said["text"] == "It goes with trout."
     (told,) = tool_results(model_server.requests[1].json)
-    assert told["wines"][0]["read"] == "Trimbach Riesling Réserve 2021"
+    assert told["wines"][0]["read"] == "Trimbach Riesling Réserve 2024"
     assert told["wines"][0]["here"] == "we have it"
-    assert told["wines"][0]["cellar"][0]["wine_id"] == "trimbach-riesling-reserve-2021"
+    assert told["wines"][0]["cellar"][0]["wine_id"] == "trimbach-riesling-reserve-2024"
 
 
 async def test_the_pages_of_a_file_are_read_as_pictures(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.profile import price_of_a_turn
 
-MOST = {"modules": 72, "functions": 710, "calls": 4400, "statements": 30, "commits": 5}
+MOST = {"modules": 72, "functions": 680, "calls": 3400, "statements": 29, "commits": 5}
 """Of a turn with one tool on SQLite, a few in a hundred more than when this was last lowered.
 
 On a busy machine more of the work beside the turn is counted: some 500 calls, two statements.
@@ -29,4 +29,3 @@ async def test_a_turn_takes_no_more_than_it_did(tmp_path: Path) -> None:
         f"statements: {[each[:60] for each in price.statements]}. Read what is read twice once, "
         "leave out what only passes on; raise MOST only for what people get for it, and say so."
     )
-    assert taken["calls"] > MOST["calls"] * 0.75, f"Lower MOST: a turn takes {taken} now."
