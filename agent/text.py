@@ -215,3 +215,13 @@ UNSPACED_SCRIPTS: Final = pattern(
 def clip(text: str, limit: int) -> str:
     """Shorten `text` to `limit` characters, with an ellipsis if something was cut off."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def strip_control_chars(text: str) -> str:
+    """Return a text without characters that control a terminal."""
+    return "".join(char for char in text if char.isprintable() or char in "\n\t")
+
+
+def to_one_line(text: str) -> str:
+    """Return a text on one line, without characters that control a terminal."""
+    return strip_control_chars(" ".join(text.splitlines())).replace("\t", " ")

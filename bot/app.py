@@ -1,4 +1,4 @@
-"""Assemble the bot and run it until it is stopped; `bot.resources` opens all but Telegram."""
+"""Put the bot together and run it until it is stopped; `bot.core` is all but Telegram."""
 
 import asyncio
 import gc
@@ -12,26 +12,19 @@ from typing import Final
 from pydantic import SecretStr
 
 from agent.engine.llm import load_client
-from agent.mcp import McpServers, open_servers
+from agent.mcp import McpServers
 from agent.query_reading.tables import load_lexicon
 from agent.tracing.records import keyed_hash
 from bot import tasks
-from bot.budgets import Budgets
-from bot.metrics import Metrics
+from bot.core import Core, open_core
 from bot.resources import (
     STATS_RETENTION,
-    Resources,
-    Stores,
     delete_old_data,
     open_resources,
-    sommelier_of,
-    stores_of,
 )
-from bot.runner import TurnRunner
-from bot.safety import SafetyService
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
-from bot.telegram.chat import Services
+from bot.telegram.chat import ButtonsBelow, Services
 from bot.telegram.connection import (
     ALLOWED_UPDATES,
     AnyBot,
@@ -51,7 +44,7 @@ from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.rating import rating_handlers
 from bot.telegram.sender import Sender
 from bot.telegram.settings import Privacy, settings_handlers
-from bot.tracing import forget_people, masking_of, open_exporter, trace_link
+from bot.tracing import forget_people, masking_of, trace_link
 from bot.turn import RunningTurns
 from bot.updates.life import UpdateLife
 from bot.updates.locks import Locks, open_locks, while_leading
@@ -73,10 +66,8 @@ BROADCAST_SECONDS: Final = 2.0
 class App:
     """The parts of the running bot."""
 
-    settings: Settings
+    core: Core
     bot: AnyBot
-    resources: Resources
-    stores: Stores
     services: Services
     sender: Sender
     scheduler: Scheduler
@@ -101,22 +92,24 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     async with (
         open_resources(settings) as resources,
         open_locks(settings.database_url.get_secret_value(), Inbox(resources.sessions)) as locks,
-        open_app(settings, token, resources, locks) as app,
+        open_core(settings, resources, RunningTurns(locks.stop)) as core,
+        open_app(core, token, locks) as app,
     ):
         if not locks.are_shared:  # no other process runs: send the rows that a crash left claimed
-            await app.stores.trace_queue.resume()
-            await app.stores.score_queue.resume()
+            await core.stores.trace_queue.resume()
+            await core.stores.score_queue.resume()
         if settings.server:
             await load_client()
         await asyncio.to_thread(load_lexicon)
         gc.freeze()  # the objects made so far live until the end: exempt them from collection
-        await run_app(app, stop)
+        await run_app(app, stop, tasks.exit_if_loop_hangs)
 
 
-async def run_app(app: App, stop: asyncio.Event) -> None:
+async def run_app(app: App, stop: asyncio.Event, *watchers: tasks.AsyncFunction) -> None:
     """Accept and answer updates until `stop` is set; then wait for the turns that still run.
 
-    While these end, corrections and Stop from other processes are still heard.
+    While these end, corrections and Stop from other processes are still heard. The `watchers` run
+    beside all that.
     """
     ended = asyncio.Event()
 
@@ -125,71 +118,68 @@ async def run_app(app: App, stop: asyncio.Event) -> None:
             partial(start_receiving, app),
             partial(while_leading, app.scheduler.locks, partial(run_leader_tasks, app)),
         ]
-        if app.settings.http_port is not None:
+        if app.core.settings.http_port is not None:
             functions.append(partial(serve, app))
         await tasks.run_until(stop, *functions)
         await app.scheduler.finish(FINISH_SECONDS)
         ended.set()
 
-    await tasks.run_until(
-        ended, app.scheduler.watch, tasks.exit_if_loop_hangs, answer_until_stopped
-    )
+    await tasks.run_until(ended, app.scheduler.watch, *watchers, answer_until_stopped)
 
 
 @asynccontextmanager
-async def open_app(
-    settings: Settings, token: SecretStr, resources: Resources, locks: Locks
-) -> AsyncIterator[App]:
+async def open_app(core: Core, token: SecretStr, locks: Locks) -> AsyncIterator[App]:
+    """Open the bot of Telegram, and put the app together around the core."""
+    rate_limit = rate_limit_of(core.settings)
+    base_url = core.settings.telegram_base_url
+    bot = telegram_bot(token.get_secret_value(), base_url, rate_limit)
+    app = build_app(core, bot, rate_limit, locks)
+    try:
+        yield app
+    finally:
+        await tasks.run_shutdown_step("turns", app.scheduler.finish)
+        await tasks.run_shutdown_step("Telegram", bot.shutdown)
+
+
+def build_app(
+    core: Core,
+    bot: AnyBot,
+    rate_limit: RateLimit,
+    locks: Locks,
+    buttons_below: ButtonsBelow = buttons_below,
+) -> App:
     """Put the parts of the bot together. No turn begins before `Scheduler.ready` is set."""
-    metrics, stores = Metrics(), stores_of(settings, resources.sessions)
-    async with AsyncExitStack() as stack:
-        trace_sender = open_exporter(settings, resources.sessions, metrics.count_dropped_traces)
-        await stack.enter_async_context(trace_sender)
-        rate_limit = rate_limit_of(settings)
-        bot = telegram_bot(token.get_secret_value(), settings.telegram_base_url, rate_limit)
-        stack.push_async_callback(tasks.run_shutdown_step, "Telegram", bot.shutdown)
-        servers = await stack.enter_async_context(open_servers(settings.mcp_servers))
-        admins = frozenset(settings.admin_ids)
-        runner = build_runner(settings, resources, stores, metrics, RunningTurns(locks.stop))
-        services = Services(
-            resources=resources,
-            runner=runner,
-            answerer=sommelier_of(resources, servers),
-            trace_hash=partial(keyed_hash, key=settings.trace_user_key),
-            progress=Progress(bot),
-            buttons_below=buttons_below,
-        )
-        handlers = build_handlers(settings, servers, admins)
-        is_allow_list = settings.access == "allow_list"
-        dispatcher = Dispatcher(bot, services, handlers, admins, is_allow_list)
-        sender = Sender(bot, stores.outbox, rate_limit)
-        life = UpdateLife(
-            inbox=stores.inbox,
-            deliverer=sender,
-            handlers=dispatcher,
-            metrics=metrics,
-            burst_seconds=settings.burst_seconds,
-            max_tries=settings.update_max_tries,
-            are_shared=locks.are_shared,
-        )
-        scheduler = Scheduler(
-            inbox=stores.inbox,
-            life=life,
-            answer_inline=dispatcher.handle_inline,
-            stopped_elsewhere=runner.running,
-            locks=locks,
-            metrics=metrics,
-        )
-        stack.push_async_callback(tasks.run_shutdown_step, "turns", scheduler.finish)
-        yield App(
-            settings=settings,
-            bot=bot,
-            resources=resources,
-            stores=stores,
-            services=services,
-            sender=sender,
-            scheduler=scheduler,
-        )
+    settings, inbox = core.settings, core.stores.inbox
+    services = Services(
+        resources=core.resources,
+        runner=core.runner,
+        answerer=core.answerer,
+        trace_hash=core.trace_hash,
+        progress=Progress(bot),
+        buttons_below=buttons_below,
+    )
+    admins = frozenset(settings.admin_ids)
+    handlers = build_handlers(settings, core.servers, admins)
+    dispatcher = Dispatcher(bot, services, handlers, admins, settings.access == "allow_list")
+    sender = Sender(bot, core.stores.outbox, rate_limit)
+    life = UpdateLife(
+        inbox=inbox,
+        deliverer=sender,
+        handlers=dispatcher,
+        metrics=core.metrics,
+        burst_seconds=settings.burst_seconds,
+        max_tries=settings.update_max_tries,
+        are_shared=locks.are_shared,
+    )
+    scheduler = Scheduler(
+        inbox=inbox,
+        life=life,
+        answer_inline=dispatcher.handle_inline,
+        stopped_elsewhere=core.runner.running,
+        locks=locks,
+        metrics=core.metrics,
+    )
+    return App(core=core, bot=bot, services=services, sender=sender, scheduler=scheduler)
 
 
 def rate_limit_of(settings: Settings) -> RateLimit:
@@ -198,29 +188,6 @@ def rate_limit_of(settings: Settings) -> RateLimit:
     if not per_second:
         return RateLimit((), (), ())
     return RateLimit(overall=(Limit(per_second, 1),))
-
-
-def build_runner(
-    settings: Settings,
-    resources: Resources,
-    stores: Stores,
-    metrics: Metrics,
-    running: RunningTurns,
-) -> TurnRunner:
-    """Return what answers questions; admins have no budget."""
-    return TurnRunner(
-        base_run=resources.run,
-        commits=stores.commits,
-        budgets=Budgets(
-            turns=resources.repositories.turns,
-            person_requests=settings.budget_person_requests,
-            total_cost_usd=settings.budget_total_cost_usd,
-            exempt=frozenset(settings.admin_ids),
-        ),
-        safety=SafetyService(help=resources.help, memory=resources.repositories.memory),
-        metrics=metrics,
-        running=running,
-    )
 
 
 def build_handlers(
@@ -252,7 +219,7 @@ async def start_receiving(app: App) -> None:
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    bot, settings = app.bot, app.settings
+    bot, settings = app.bot, app.core.settings
     await introduce(bot)
     app.scheduler.ready.set()
     await show_commands(bot)
@@ -271,18 +238,18 @@ async def start_receiving(app: App) -> None:
 async def run_leader_tasks(app: App) -> None:
     """Run the tasks of the leader: delete old data, remind, send broadcasts, poll for updates."""
     await app.scheduler.ready.wait()
-    settings, stores = app.settings, app.stores
-    memory = app.resources.repositories.memory
+    settings, stores = app.core.settings, app.core.stores
+    memory = app.core.resources.repositories.memory
 
     async def delete_old() -> None:
         unsent_traces = await delete_old_data(settings, stores.retention)
-        app.scheduler.metrics.count_dropped_traces(unsent_traces)
+        app.core.metrics.count_dropped_traces(unsent_traces)
 
     async def forget() -> None:
         await forget_people(settings, stores.upkeep)
 
     async def remind() -> None:
-        await send_reminders(memory, stores.upkeep, app.services.trace_hash)
+        await send_reminders(memory, stores.upkeep, app.core.trace_hash)
 
     async def broadcast() -> None:
         await send_broadcasts(stores.broadcasts, memory, app.sender)
@@ -310,19 +277,19 @@ async def serve(app: App) -> None:
     from bot.http.admin_page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415
 
-    settings, resources, scheduler = app.settings, app.resources, app.scheduler
+    core, settings, resources = app.core, app.core.settings, app.core.resources
     routers = []  # of FastAPI
     routes = []  # of Starlette
     async with AsyncExitStack() as stack:
         if settings.webhook_url is not None:
             secret = SecretStr(settings.webhook_secret)
-            routers.append(server.build_webhook_router(scheduler.accept, secret))
+            routers.append(server.build_webhook_router(app.scheduler.accept, secret))
         if settings.api_token is not None:
             token = settings.api_token.get_secret_value()
             api = Api(
                 resources=resources,
-                runner=app.services.runner,
-                answerer=app.services.answerer,
+                runner=core.runner,
+                answerer=core.answerer,
                 client_hash=keyed_hash("api", token, settings.trace_user_key),
             )
             routers.append(api.build_router())
@@ -334,8 +301,8 @@ async def serve(app: App) -> None:
             hide, link = masking_of(settings).words, trace_link(settings)
             page = AdminPage(resources.sessions, hide, settings.admin_token, link)
             routers.append(page.build_router())
-        backlog = app.stores.inbox.measure_backlog
-        routers.append(server.build_monitoring_router(scheduler.metrics, backlog))
+        backlog = core.stores.inbox.measure_backlog
+        routers.append(server.build_monitoring_router(core.metrics, backlog))
         application = server.build_app(routers, routes, settings.api_token)
         listener = server.listen(settings.http_host, settings.http_port or 0)
         await server.serve_http(application, listener)

@@ -1,6 +1,6 @@
 """Limit the usage of a day (UTC), and tell users when a budget is used up."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
@@ -57,7 +57,6 @@ class Budgets:
     person_requests: int | None = None
     total_cost_usd: float | None = None
     exempt: Collection[int] = ()
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def read_remaining(self, user_id: int) -> RemainingBudget:
         """Return the remaining budget of a user, or `UNLIMITED` if the database cannot be read.
@@ -72,7 +71,7 @@ class Budgets:
         return await call_or_default(read, UNLIMITED, problem, tries=BRIEF_TRIES)
 
     async def _read_remaining(self, user_id: int) -> RemainingBudget:
-        today = midnight(self.now())
+        today = midnight(self.turns.now())
         spent_by_all = await self.turns.sum_usage(today)
         cost_usd = (self.total_cost_usd or inf) - spent_by_all.cost_usd
         if not user_id:
@@ -94,7 +93,7 @@ class Budgets:
             message = "shared_budget_used_up"
         else:
             return ()
-        now = self.now()
+        now = self.turns.now()
         minutes = (midnight(now) + timedelta(days=1) - now) // timedelta(minutes=1)
         resets = translate("budget_resets", left=format_duration(minutes))
         return (f"{translate(message)} {resets}",)

@@ -24,19 +24,16 @@ from rich.text import Text
 from agent.engine.parsing import CurrentDraft
 from agent.i18n import current_language, set_app_language, translate, use_language
 from agent.language import detect_language
-from agent.mcp import McpServers, Proposal, open_servers
+from agent.mcp import Proposal
 from agent.turn import ReplyFunction, describe_progress
 from bot import look_ups
-from bot.resources import Resources, delete_old_data, open_resources, sommelier_of, stores_of
-from bot.runner import TurnRunner
-from bot.safety import SafetyService
+from bot.core import Core, open_core
+from bot.resources import delete_old_data, open_resources
 from bot.tasks import in_background, run_shutdown_step
 from bot.telegram.render import parse
-from bot.tracing import open_exporter
-from bot.turn import Delivery, Question, Turn
+from bot.turn import Delivery, Question, RunningTurns, Turn
 from config import Settings
 from db.changes.memory import ForgetMemory
-from db.repositories.commits import Commits
 
 QUIT_COMMANDS: Final = ("/quit", "/exit")
 LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}
@@ -79,14 +76,12 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
         (console or Console(stderr=True)).print(hint, style="dim", soft_wrap=True)
     async with (
         open_resources(settings) as resources,
-        open_exporter(settings, resources.sessions),
-        open_servers(settings.mcp_servers) as servers,
+        open_core(settings, resources, RunningTurns()) as core,
     ):
-        stores = stores_of(settings, resources.sessions)
-        conversation = TerminalConversation(resources, stores.commits, servers, console)
-        await delete_old_data(settings, stores.retention)
+        conversation = TerminalConversation(core, console)
+        await delete_old_data(settings, core.stores.retention)
         # Reading a line blocks the event loop, so the servers must connect before that.
-        for server in servers.connections:
+        for server in core.servers.connections:
             await server.first_attempt_ended.wait()
         # Since reading blocks the loop, Ctrl-C must raise KeyboardInterrupt directly.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -123,25 +118,14 @@ class TerminalConversation:
     larger and never matches a conversation in Telegram.
     """
 
-    def __init__(
-        self,
-        resources: Resources,
-        commits: Commits,
-        servers: McpServers,
-        console: Console | None,
-    ) -> None:
+    def __init__(self, core: Core, console: Console | None) -> None:
         self.id = (1 << 52) + os.getpid()
         self.console = console
-        self.resources = resources
-        self.commits = commits
-        self.servers = servers
-        self.sommelier = sommelier_of(resources, servers)
-        self.repositories = resources.repositories
-        self.runner = TurnRunner(
-            base_run=resources.run,
-            safety=SafetyService(help=resources.help, memory=self.repositories.memory),
-            commits=commits,
-        )
+        self.core = core
+        self.resources = core.resources
+        self.repositories = core.resources.repositories
+        self.commits = core.stores.commits
+        self.runner = replace(core.runner, budgets=None)  # who sits at the machine has no budget
 
     async def answer(self, line: str) -> None:
         """Answer a command, or a message to the sommelier."""
@@ -184,14 +168,14 @@ class TerminalConversation:
         history = await self.repositories.messages.list_recent(self.id)
         proposals = await self._run_turn(
             Question(text=message),
-            lambda run: self.sommelier.answer(message, run, history=history),
+            lambda run: self.core.answerer.answer(message, run, history=history),
         )
         if self.console is None:
             return  # nobody can be asked
         for proposal in proposals:
             title = f"▶ {proposal.tool_name}"
             if Confirm.ask(title, console=self.console, default=False):
-                make_reply = partial(look_ups.run_proposal, proposal, servers=self.servers)
+                make_reply = partial(look_ups.run_proposal, proposal, servers=self.core.servers)
                 await self._run_turn(Question(text=title), make_reply)
 
     def _open_turn(self) -> Turn:

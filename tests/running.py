@@ -1,13 +1,12 @@
 """The bot as it runs, for tests: polling, turns in memory or durable, a database of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import cast
 
 from agent.documents.passages import DocumentStore
 from agent.documents.quotes import QuoteCache
@@ -16,23 +15,14 @@ from agent.engine.run import Limits, Run
 from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer
 from agent.tracing.records import SpanRecord, TraceRecord
-from bot.app import run_bot
+from bot.app import App, build_app, rate_limit_of, run_app, run_bot
+from bot.core import build_core
 from bot.resources import Repositories, Resources, Stores
-from bot.runner import TurnRunner
-from bot.tasks import run_every, run_until
-from bot.telegram.admin import send_broadcasts
-from bot.telegram.chat import ButtonsBelow, Services, no_buttons
-from bot.telegram.connection import AnyBot, introduce, poll, telegram_bot
-from bot.telegram.conversation import AnyHandler
-from bot.telegram.dispatch import Dispatcher
-from bot.telegram.handlers import all_handlers, show_commands
-from bot.telegram.progress import Progress
-from bot.telegram.rate_limit import RateLimit
-from bot.telegram.sender import Sender
-from bot.turn import OpenRoot
-from bot.updates.life import UpdateLife
+from bot.telegram.answer_buttons import buttons_below
+from bot.telegram.chat import ButtonsBelow
+from bot.telegram.connection import telegram_bot
+from bot.turn import OpenRoot, RunningTurns
 from bot.updates.locks import Locks
-from bot.updates.scheduler import Scheduler
 from config import load_settings
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
@@ -75,26 +65,22 @@ class Sources:
     def run(self) -> Run:
         return Run(self.models, limits=self.limits)
 
-    def resources(self, repositories: Repositories | None = None) -> Resources:
+    def resources(
+        self, repositories: Repositories | None = None, run: Run | None = None
+    ) -> Resources:
         return Resources(
             sessions=cast("Sessions", None),
             repositories=cast("Repositories", repositories),
             documents=self.documents,
-            run=self.run,
+            run=run or self.run,
             search=self.search,
             refinement=self.refinement,
             cache=self.cache,
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunningBot:
-    """The parts of a running bot that tests reach for."""
-
-    bot: AnyBot
-    services: Services
-    stores: Stores
-    scheduler: Scheduler
+UNHURRIED: dict[str, str] = {"BURST_SECONDS": "0", "TELEGRAM_MESSAGES_PER_SECOND": "0"}
+"""The settings of a bot that waits for no further message, and sends as fast as it can."""
 
 
 @asynccontextmanager
@@ -106,95 +92,55 @@ async def running(
     *,
     sources: Sources | None = None,
     run: Run | None = None,
-    further: Sequence[AnyHandler] = (),
-    admins: Collection[int] = (),
-    allow_list: bool = False,
     kept: Mapping[str, object] = MappingProxyType({}),
-    burst: float = 0,
-    tries: int = 3,
     langfuse: OtlpReceiver | None = None,
     sessions: Sessions | None = None,
     exported: bool = False,
-    buttons: ButtonsBelow = no_buttons,
-    **turns_with: Any,
-) -> AsyncIterator[RunningBot]:
-    """Run the bot, polling; stop it as SIGTERM does. Bursts are not awaited.
+    buttons: ButtonsBelow = buttons_below,
+    **settings: str,
+) -> AsyncIterator[App]:
+    """Run the bot as the app puts it together, and stop it as SIGTERM does.
 
-    With `sources` it looks things up. `further` are more handlers, `admins` and `allow_list` say
-    who is let in, `kept` are repositories that replace its own, `sessions` those of its database;
-    its turns get `turns_with` too. What is traced has arrived in `langfuse` at the end.
+    With `sources` it looks things up. `kept` are repositories that replace its own, `sessions`
+    those of its database; `settings` are added to `UNHURRIED`. What is traced has arrived in
+    `langfuse` at the end.
     """
     engine, stop = await migrated_sqlite(Path("updates.sqlite3")), asyncio.Event()
     if sessions is None and isinstance(messages, MessageRepository):
         sessions = messages.sessions
-    rows = TraceRows(is_exported=exported or langfuse is not None)
-    repositories = Repositories(sessions or Sessions(engine))
-    stores = Stores(sessions or Sessions(engine), rows)
+    sessions = sessions or Sessions(engine)
+    repositories = Repositories(sessions)
     for name, repository in {"messages": messages, **kept}.items():
         setattr(repositories, name, repository)
-    rate_limit = RateLimit((), (), ())
-    bot = telegram_bot(bot_api.token, bot_api.base_url, rate_limit)
-    sender = Sender(bot, stores.outbox, rate_limit)
-    found = sources or Sources(documents=FakeLibrary())
-    runner = TurnRunner(
-        base_run=run or found.run,
-        open_trace_root=tracer,
-        **{"commits": stores.commits, **turns_with},
-    )
-    services = Services(
-        resources=found.resources(repositories),
-        runner=runner,
+    core = build_core(
+        load_settings(
+            None,
+            UNHURRIED
+            | {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
+            | settings,
+        ),
+        (sources or Sources(documents=FakeLibrary())).resources(repositories, run),
+        Stores(sessions, TraceRows(is_exported=exported or langfuse is not None)),
+        RunningTurns(),
         answerer=answerer,
-        trace_hash=lambda kind, value: f"{kind}-{value}",
-        progress=Progress(bot),
-        buttons_below=buttons,
+        open_trace_root=tracer,
     )
-    dispatcher = Dispatcher(bot, services, all_handlers(further), admins, allow_list)
-    life = UpdateLife(
-        inbox=stores.inbox,
-        deliverer=sender,
-        handlers=dispatcher,
-        metrics=runner.metrics,
-        burst_seconds=burst,
-        max_tries=tries,
-    )
-    scheduler = Scheduler(
-        inbox=stores.inbox,
-        life=life,
-        answer_inline=dispatcher.handle_inline,
-        stopped_elsewhere=runner.running,
-        locks=Locks(stores.inbox),
-        metrics=runner.metrics,
-    )
-
-    async def receive() -> None:
-        await introduce(bot)
-        scheduler.ready.set()
-        await show_commands(bot)
-        await poll(bot, scheduler.accept)
-
-    async def broadcast() -> None:
-        await send_broadcasts(stores.broadcasts, repositories.memory, sender)
-
-    async def serve() -> None:
-        further = partial(run_every, 1, "sending to everyone", broadcast)
-        await run_until(stop, scheduler.watch, receive, further)
-        await scheduler.finish(5)
-
-    serving = asyncio.create_task(serve())
+    rate_limit = rate_limit_of(core.settings)
+    bot = telegram_bot(bot_api.token, bot_api.base_url, rate_limit)
+    app = build_app(core, bot, rate_limit, Locks(core.stores.inbox), buttons)
+    serving = asyncio.create_task(run_app(app, stop))
     try:
-        yield RunningBot(bot=bot, services=services, stores=stores, scheduler=scheduler)
+        yield app
     finally:
         stop.set()
         await serving
-        await scheduler.finish()
         await bot.shutdown()
     if langfuse is not None:
-        await export(sessions or Sessions(engine), langfuse)
+        await export(sessions, langfuse)
     await engine.dispose()
 
 
-async def at_rest(bot: RunningBot) -> None:
+async def at_rest(bot: App) -> None:
     """Return once no turn runs: what was said in the last is kept."""
     await eventually(lambda: not bot.scheduler.running)
 

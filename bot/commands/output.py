@@ -76,6 +76,8 @@ def run_with_database(settings: "Settings", function: "Callable[[Sessions], Awai
 
 def build_table(columns: Iterable[str | Column], rows: Iterable[Iterable[str]]) -> Table:
     """Return a table. Its cells appear literally, without markup and control characters."""
+    from agent.text import to_one_line
+
     columns = [
         Column(column, overflow="fold") if isinstance(column, str) else column for column in columns
     ]
@@ -93,18 +95,10 @@ def print_table(table: Table, *, error: bool = False) -> None:
     console.print(table)
 
 
-def strip_control_chars(text: str) -> str:
-    """Return a text without characters that control a terminal."""
-    return "".join(char for char in text if char.isprintable() or char in "\n\t")
-
-
-def to_one_line(text: str) -> str:
-    """Return a text on one line, without characters that control a terminal."""
-    return strip_control_chars(" ".join(text.splitlines())).replace("\t", " ")
-
-
 def print_text(text: str, *, error: bool = False) -> None:
     """Print a text, without characters that control a terminal."""
+    from agent.text import strip_control_chars
+
     typer.echo(strip_control_chars(text), err=error)
 
 

@@ -4,18 +4,16 @@ Traces contain untrusted text, so they are shown without markup and control char
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.table import Column, Table
 
 from agent.text import clip
-from agent.tracing.records import SpanRecord, TraceRecord
 from bot.commands.output import (
     build_table,
     fail,
@@ -23,14 +21,14 @@ from bot.commands.output import (
     print_table,
     print_text,
     run_with_database,
-    to_one_line,
     write_file,
 )
+from bot.reports import cost_text, trace_text
 from bot.tracing import Exporter, export_queues, masking_of, trace_backend
 from config import Settings
 from db.engine import Sessions
 from db.models import TraceRow
-from db.repositories.traces import REFUSED, SqlTraceStore, to_datetime
+from db.repositories.traces import REFUSED, SqlTraceStore
 from db.repositories.turns import export_turns
 
 if TYPE_CHECKING:
@@ -40,11 +38,8 @@ NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
     "run` for Telegram), and its turns are kept here."
 )
-EMPTY_VALUES: Final[tuple[object, ...]] = (None, "", [], {})
 ID_DIGITS: Final = 8  # shown in lists; usually unique
 MAX_QUESTION_CHARS: Final = 60
-MAX_VALUE_LINES: Final = 3
-MAX_VALUE_CHARS: Final = 160
 
 Days = Annotated[
     float | None, typer.Option(min=0, max=36500, help="Only turns of the last so many days.")
@@ -169,83 +164,3 @@ def trace_table(traces: Iterable[TraceRow]) -> Table:
         for trace in traces
     )
     return build_table([*columns, "What", "What went wrong", "Question"], rows)
-
-
-def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
-    """Return a trace as text, with every span indented below its parent.
-
-    Inputs and outputs are truncated unless `full`. The text has no control characters.
-    """
-    when = f"{to_datetime(trace.root.started_ns):%Y-%m-%d %H:%M:%S} UTC"
-    lines = [f"trace {trace.trace_id} · {when} · session {trace.session} · user {trace.user}"]
-    for score in trace.scores.values():
-        comment = f" ({score.comment})" if score.comment else ""
-        value = f"{score.value:g}" if isinstance(score.value, float) else score.value
-        lines.append(f"score {score.name} = {value}{comment}")
-    children_by_id: dict[str | None, list[SpanRecord]] = defaultdict(list)
-    for span in trace.spans:
-        children_by_id[span.parent_id].append(span)
-
-    def add_lines(span: SpanRecord, indent: str) -> None:
-        first, *details = _span_lines(span, full=full)
-        lines.append(f"{indent}├ {first}")
-        lines.extend(f"{indent}│   {detail}" for detail in details)
-        for child in children_by_id[span.span_id]:
-            add_lines(child, f"{indent}│ ")
-
-    add_lines(trace.root, "")
-    return "\n".join(map(to_one_line, lines))
-
-
-def cost_text(cost_usd: float) -> str:
-    """Format a cost with two digits, or four if it is below $0.10; a dash for no cost."""
-    return f"${cost_usd:.{2 if cost_usd >= 0.1 else 4}f}" if cost_usd else "–"
-
-
-def _span_lines(span: SpanRecord, *, full: bool) -> Iterator[str]:
-    facts = [f"{span.name} [{span.kind}] {span.seconds:.2f} s", span.model]
-    if usage := span.usage:
-        cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-        facts.append(f"{usage.prompt_tokens:,}{cached} + {usage.completion_tokens:,} tokens")
-    facts.append(cost_text(span.cost_usd) if span.cost_usd else None)
-    if prompt := span.prompt:
-        label = f" ({prompt.label})" if prompt.label else ""
-        facts.append(f"prompt {prompt.name} v{prompt.version}{label}")
-    facts.append(None if span.level == "DEFAULT" else span.level)
-    yield " · ".join(filter(None, facts))
-    metadata = [(key, value) for key, value in span.metadata.items() if value not in EMPTY_VALUES]
-    if metadata:
-        yield " · ".join(
-            clip(f"{key}={_to_text(value)}", MAX_VALUE_CHARS) for key, value in metadata
-        )
-    for name, value in (("in ", span.input), ("out", span.output)):
-        for number, line in enumerate(value_lines(value, full=full)):
-            yield f"{'   ' if number else name} {line}"
-
-
-def value_lines(value: object, *, full: bool = False) -> list[str]:
-    """Return the lines of an input or output: a JSON text, or a list of messages.
-
-    Unless `full`, only the first lines are returned, of messages those of the last one.
-    """
-    if value in EMPTY_VALUES:
-        return []
-    parts = [_to_text(value)]
-    if isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value):
-        parts = [_format_message(message) for message in value]
-    if full:
-        return [line for part in parts for line in part.splitlines()]
-    lines = parts[-1].splitlines()
-    earlier = [f"… {len(parts) - 1} earlier"] if len(parts) > 1 else []
-    more = [f"… {len(lines) - MAX_VALUE_LINES} more lines"] if len(lines) > MAX_VALUE_LINES else []
-    return [*earlier, *(clip(line, MAX_VALUE_CHARS) for line in lines[:MAX_VALUE_LINES]), *more]
-
-
-def _format_message(message: Mapping[str, Any]) -> str:
-    calls = message.get("tool_calls")
-    text = f"{_to_text(message.get('content'))} {_to_text(calls) if calls else ''}"
-    return f"{message['role']}: {text.rstrip()}"
-
-
-def _to_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -6,13 +6,11 @@ text by users, which the template escapes.
 
 import asyncio
 import hmac
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import chain
-from math import ceil
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -22,10 +20,10 @@ from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from pydantic import SecretStr
 
-from bot.commands.traces import cost_text, trace_text
+from bot.reports import statistics_rows, trace_text
 from bot.resources import Repositories
 from db.engine import Sessions
-from db.models import TraceRow, TurnRow
+from db.models import TraceRow
 from db.repositories.traces import RowQueue
 from db.repositories.turns import export_turns
 
@@ -112,40 +110,3 @@ class AdminPage:
         link = self.link(trace.trace_id) if self.link else None
         page = load_template().render(trace=trace, tree=trace_text(trace), link=link)
         return HTMLResponse(page, headers=HEADERS)
-
-
-def statistics_rows(columns: Sequence[Sequence[TurnRow]]) -> list[tuple[str, list[str]]]:
-    """Return the rows of a table with a column for each group of turns: a name and its values."""
-    groups = [_statistics(turns) for turns in columns]
-    return [(name, [group[name] for group in groups]) for name in groups[0]]
-
-
-def statistics_table(days: Mapping[date, Sequence[TurnRow]]) -> str:
-    """Return a table of the last day and of all days together, at most 33 characters wide."""
-    *_, today = days.values()
-    rows = statistics_rows([today, [*chain(*days.values())]])
-    rows.insert(0, ("", ["today", f"{len(days)} days"]))
-    return "\n".join(f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows)
-
-
-def _statistics(turns: Sequence[TurnRow]) -> dict[str, str]:
-    """Return the statistics of turns by their names."""
-    outcomes = Counter(turn.outcome for turn in turns)
-    verdicts = Counter(turn.verdict for turn in turns)
-    seconds = sorted(turn.seconds for turn in turns) or [0.0]
-
-    def with_share(count: int) -> str:
-        return f"{count} {count / len(turns):4.0%}" if turns else "0"
-
-    outcome_names = ("failed", "salvaged", "fallback", "refused")
-    return {
-        # The id 0 stands for the HTTP API, which is not a person.
-        "people": f"{len({turn.user_id for turn in turns} - {0}):,}",
-        "turns": f"{len(turns):,}",
-        "retried": with_share(sum(turn.retries > 0 for turn in turns)),
-        **{name: with_share(outcomes[name]) for name in outcome_names},
-        "cost": cost_text(sum(turn.cost_usd for turn in turns)),
-        "median": f"{seconds[ceil(0.5 * len(seconds)) - 1]:.1f} s",
-        "95 % within": f"{seconds[ceil(0.95 * len(seconds)) - 1]:.1f} s",
-        "👍 / 👎": f"{verdicts['liked']} / {verdicts['disliked']}",
-    }

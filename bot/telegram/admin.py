@@ -16,6 +16,7 @@ from agent.auto_links import find_auto_links
 from agent.i18n import translate, use_language
 from agent.markdown import format_link
 from agent.text import pattern
+from bot.reports import statistics_table, trace_text
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import ChatTurn
 from bot.telegram.conversation import AnyHandler, on_command, on_press
@@ -64,8 +65,6 @@ def admin_handlers(
 
 async def _show_stats(update: Update, turn: ChatTurn) -> None:
     """/stats: show the statistics of today and of the last 7 days, in a private chat only."""
-    from bot.http.admin_page import statistics_table  # noqa: PLC0415 - only for admins
-
     text = translate("stats_in_private")
     if is_private(update):
         turns = turn.repositories.turns
@@ -91,8 +90,6 @@ async def _show_trace(link: Callable[[str], str] | None, update: Update, turn: C
 
 
 async def _render_trace(turn: ChatTurn, trace_id: str) -> str:
-    from bot.commands.traces import trace_text  # noqa: PLC0415 - only for admins
-
     try:
         return to_code_block(trace_text(await turn.repositories.traces.get(trace_id)))
     except LookupError:

@@ -25,11 +25,6 @@ ButtonsBelow = Callable[[Turn, Question, Reply], ButtonRows]
 AUDIO_FILE: Final = "answer.ogg"
 
 
-def no_buttons(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
-    """Return no buttons."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class MarkdownMessages:
     """Texts for a chat that were collected and are not yet rendered; buttons under the last."""
@@ -54,7 +49,7 @@ class Services:
     answerer: Answerer
     trace_hash: Callable[[str, int], str]
     progress: Progress
-    buttons_below: ButtonsBelow = no_buttons
+    buttons_below: ButtonsBelow
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

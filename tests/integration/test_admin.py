@@ -11,9 +11,8 @@ import pytest
 from agent.engine.llm import LLMService
 from agent.engine.run import BilledUsage, Run
 from agent.i18n import translate
-from bot.budgets import Budgets
+from bot.app import App
 from bot.resources import Repositories
-from bot.telegram.admin import admin_handlers
 from db.changes.broadcasts import DraftBroadcast
 from db.changes.chats import SetAccess, SetReachable
 from db.changes.memory import SaveConcerns
@@ -27,14 +26,14 @@ from tests.fakes import fake_sommelier
 from tests.faults.turns import QUESTION, search, valid
 from tests.integration.test_look_ups import buttons
 from tests.library import open_model
-from tests.running import RecordingTracer, RunningBot, running
+from tests.running import RecordingTracer, running
 from tests.stored import make, store_turn
 
 R = TypeVar("R")
 
 ADMIN, BEA = 7001, 7002
 GROUP = -500
-EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
+EVENING = datetime.now(UTC).replace(hour=18, minute=40, second=0, microsecond=0)
 RESETS = "It resets in 5 hr 20 min, at 00:00 UTC"
 UNKNOWN = translate("unknown_command")
 ASKED = "Someone asks for access: user 7002. They call themselves:\nAda"
@@ -55,24 +54,19 @@ class AdminBot:
     def now(self) -> datetime:
         return self.time
 
-    def budgets(self, requests: int) -> Budgets:
-        return Budgets(turns=self.turns, person_requests=requests, exempt={ADMIN}, now=self.now)
-
     def open(
         self, bot_api: BotApi, *models: LLMService, **further: Any
-    ) -> AbstractAsyncContextManager[RunningBot]:
+    ) -> AbstractAsyncContextManager[App]:
         """Run the bot."""
+        access = "allow_list" if self.allow_list else "open"
         return running(
             bot_api,
             fake_sommelier(),
             self.repositories.messages,
-            further=admin_handlers({ADMIN}, only_allowed=self.allow_list),
-            admins={ADMIN},
-            allow_list=self.allow_list,
             kept={"turns": self.turns},
             sessions=self.sessions,
             run=Run(models),
-            **further,
+            **{"ADMIN_IDS": str(ADMIN), "ACCESS": access} | further,
         )
 
     async def store_turn(self, number: int, spent: BilledUsage, user_id: int = CHAT) -> None:
@@ -199,15 +193,16 @@ async def test_with_a_used_up_budget_rules_answer_until_the_next_day(
     model_server.script(search(), valid())
     await admin_bot.store_turn(1, BilledUsage(requests=3))
     tracer = RecordingTracer()
-    async with open_model(model_server) as model:
-        budgets = admin_bot.budgets(3)
-        async with admin_bot.open(bot_api, model, budgets=budgets, tracer=tracer):
-            bot_api.say(QUESTION)
-            (by_rules,) = await bot_api.wait_for_message()
-            assert len(model_server.requests) == 0
-            admin_bot.time = EVENING + timedelta(hours=5, minutes=20)
-            bot_api.say(QUESTION)
-            by_model = (await bot_api.wait_for_message(2))[1]
+    async with (
+        open_model(model_server) as model,
+        admin_bot.open(bot_api, model, BUDGET_PERSON_REQUESTS="3", tracer=tracer),
+    ):
+        bot_api.say(QUESTION)
+        (by_rules,) = await bot_api.wait_for_message()
+        assert len(model_server.requests) == 0
+        admin_bot.time = EVENING + timedelta(hours=5, minutes=20)
+        bot_api.say(QUESTION)
+        by_model = (await bot_api.wait_for_message(2))[1]
     assert "Chinon" in by_rules
     assert "You have used up today's budget of questions." in by_rules
     assert RESETS in by_rules
@@ -228,7 +223,7 @@ async def test_a_request_that_no_model_answered_used_up_the_budget_of_a_user(
     model_server.script(error(503), valid())
     async with (
         open_model(model_server) as model,
-        admin_bot.open(bot_api, model, budgets=admin_bot.budgets(1)),
+        admin_bot.open(bot_api, model, BUDGET_PERSON_REQUESTS="1"),
     ):
         bot_api.say(QUESTION)
         (by_rules,) = await bot_api.wait_for_message()
@@ -253,13 +248,11 @@ async def test_admins_and_unreadable_budgets_have_no_limits(
     model_server.script(search(), valid(), search(), valid())
     await admin_bot.store_turn(1, BilledUsage(requests=3), ADMIN)
     async with open_model(model_server) as model:
-        budgets = admin_bot.budgets(3)
-        async with admin_bot.open(bot_api, model, budgets=budgets):
+        async with admin_bot.open(bot_api, model, BUDGET_PERSON_REQUESTS="3"):
             bot_api.say(QUESTION, ADMIN)
             (to_admin,) = await bot_api.wait_for_message(1, ADMIN)
         admin_bot.turns = BrokenRepository(admin_bot.sessions)
-        budgets = admin_bot.budgets(0)
-        async with admin_bot.open(bot_api, model, budgets=budgets):
+        async with admin_bot.open(bot_api, model, BUDGET_PERSON_REQUESTS="1"):
             bot_api.say(QUESTION, BEA)
             (to_bea,) = await bot_api.wait_for_message(1, BEA)
     assert "budget" not in to_admin + to_bea

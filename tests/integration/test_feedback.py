@@ -11,10 +11,10 @@ import pytest
 
 from agent.i18n import translate
 from agent.retrying import Backoff
-from agent.tracing.masking import Masking
 from agent.turn import Reply
+from bot.app import App
 from bot.tasks import run_until
-from bot.telegram.rating import rating_buttons, rating_handlers
+from bot.telegram.rating import rating_buttons
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
@@ -25,7 +25,7 @@ from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
 from tests.integration.test_telegram_bot import FakeAnswerer
-from tests.running import RunningBot, running
+from tests.running import running
 from tests.traces import exporter_to
 
 GROUP = -500
@@ -43,7 +43,7 @@ class Room:
     langfuse: OtlpReceiver
     sessions: Sessions
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
-    bot: RunningBot = field(init=False)
+    bot: App = field(init=False)
 
     def __post_init__(self) -> None:
         self.may_answer.set()
@@ -71,7 +71,6 @@ class Room:
                     self.bot_api,
                     self.answerer,
                     MessageRepository(self.sessions),
-                    further=rating_handlers(Masking()),
                     kept={"turns": self.turns},
                     exported=True,
                     buttons=lambda turn, question, reply: rating_buttons(turn.id),

@@ -10,6 +10,7 @@ import pytest
 from agent.engine.run import Limits
 from agent.i18n import translate
 from agent.markdown import NOTE_SYMBOL
+from bot.app import App
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
@@ -25,7 +26,7 @@ from tests.library import (
     sent,
     snippet,
 )
-from tests.running import RecordingTracer, RunningBot, Sources, running
+from tests.running import RecordingTracer, Sources, running
 
 LEES = "Lees are mostly dead yeast cells [methods/sur-lie.md]."
 FAST = Limits(seconds=10, model_tries=1, structured_output_max_retries=1)
@@ -43,7 +44,7 @@ class LookUpBot:
     @asynccontextmanager
     async def open(
         self, *steps: Step, library: FakeLibrary | None = None, **sources: Any
-    ) -> AsyncIterator[RunningBot]:
+    ) -> AsyncIterator[App]:
         self.model_server.script(*steps)
         sommelier = fake_sommelier()
         async with open_model(self.model_server) as model:
@@ -87,7 +88,8 @@ async def test_an_answer_has_footnotes_with_titles_and_collapsed_passages(bot: L
     assert reply.count("Lees are mostly dead   yeast cells.") == 1
     assert "methods/sur-lie.md" not in reply
     (message,) = bot.messages_in_chat
-    assert (marks(message), buttons(message)) == (["bold", "expandable_blockquote"], [])
+    assert marks(message) == ["bold", "expandable_blockquote"]
+    assert [button["text"] for button in buttons(message)] == ["👍", "👎"]
     (turn,) = bot.tracer.turns
     assert bot.tracer.inputs == ["/ask What are lees?"]
     expected = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
@@ -104,7 +106,7 @@ async def test_without_a_model_the_best_passages_are_shown_with_a_note(
     assert reply.endswith(f"\n\n{NOTE_SYMBOL} {translate('documents_no_model')}")
     assert "[1] Sur lie · Muscadet" in reply
     assert reply.count(MUSCADET.text) == 1
-    assert buttons(bot.messages_in_chat[0]) == []
+    assert [button["text"] for button in buttons(bot.messages_in_chat[0])] == ["👍", "👎"]
 
 
 async def test_a_question_is_refined_on_request_and_the_refined_one_is_shown(

@@ -11,12 +11,9 @@ from sqlalchemy import func, select
 
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
-from agent.mcp import McpServers
 from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.turn import Change, Fact, Person, Reply, StoredMessage, get_person
 from agent.writing_calls import WritingCalls
-from bot.safety import SafetyService
-from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from bot.telegram.sender import ButtonRows
 from bot.updates.scheduler import MAX_TURNS, row_of
 from db.changes.base import StoredChange, Transaction
@@ -161,9 +158,8 @@ async def test_two_presses_counted_when_the_buttons_could_not_be_removed(
     bot_api: BotApi, sqlite_sessions: Sessions
 ) -> None:
     answerer = FakeAnswerer(recommend)
-    handlers = answer_handlers(McpServers())
     messages = MessageRepository(sqlite_sessions)
-    async with running(bot_api, answerer, messages, further=handlers, buttons=buttons_below) as bot:
+    async with running(bot_api, answerer, messages) as bot:
         bot_api.say("a red")
         await bot_api.wait_for_message(1)
         await at_rest(bot)
@@ -181,9 +177,8 @@ async def test_a_forged_press_was_taken_for_one_of_the_user_who_asked(
     bot_api: BotApi, sqlite_sessions: Sessions
 ) -> None:
     answerer = FakeAnswerer(recommend)
-    handlers = answer_handlers(McpServers())
     messages = MessageRepository(sqlite_sessions)
-    async with running(bot_api, answerer, messages, further=handlers, buttons=buttons_below) as bot:
+    async with running(bot_api, answerer, messages) as bot:
         bot_api.say(f"{NAME} a red", GROUP, ADA, entities=MENTION)
         await bot_api.wait_for_message(1, GROUP)
         await at_rest(bot)
@@ -229,9 +224,8 @@ async def test_an_edited_message_took_its_bottles_twice(
 
     await make(sqlite_sessions, ChangeMemory(Change(user_id=ADA, bottles=(BAROLO,))))
     memory = MemoryRepository(sqlite_sessions)
-    safety = SafetyService(memory=memory)
     messages = MessageRepository(sqlite_sessions)
-    async with running(bot_api, FakeAnswerer(drink), messages, safety=safety) as bot:
+    async with running(bot_api, FakeAnswerer(drink), messages) as bot:
         bot_api.say("drank 2", ADA, message_id=77)
         await bot_api.wait_for_message(1, ADA)
         await at_rest(bot)
@@ -284,9 +278,8 @@ async def test_new_deleted_the_concerns_of_everybody_in_a_group(
     concerns = {"pregnancy": None, "egg": None}
     await make(sqlite_sessions, *(SaveConcerns(GROUP, user, concerns) for user in (ADA, BEA)))
     memory = MemoryRepository(sqlite_sessions)
-    safety = SafetyService(memory=memory)
     messages = MessageRepository(sqlite_sessions)
-    async with running(bot_api, answering(), messages, safety=safety) as bot:
+    async with running(bot_api, answering(), messages) as bot:
         bot_api.say(f"/new{NAME}", GROUP, BEA)
         await bot_api.wait_for_message(1, GROUP)
         await at_rest(bot)
@@ -303,9 +296,8 @@ async def test_anonymous_admins_shared_facts_across_groups(
         return Reply(text="Noted.")
 
     memory = MemoryRepository(sqlite_sessions)
-    safety = SafetyService(memory=memory)
     messages = MessageRepository(sqlite_sessions)
-    async with running(bot_api, FakeAnswerer(remember), messages, safety=safety) as bot:
+    async with running(bot_api, FakeAnswerer(remember), messages) as bot:
         bot_api.say(f"{NAME} I am allergic to eggs", GROUP, anonymous, entities=MENTION)
         await bot_api.wait_for_message(1, GROUP)
         await at_rest(bot)
@@ -337,8 +329,7 @@ async def test_the_model_of_a_group_saw_what_a_user_had_said_in_private(
             return await super().answer(message, run, attachment, history=history)
 
     messages = MessageRepository(sqlite_sessions)
-    safety = SafetyService(memory=MemoryRepository(sqlite_sessions))
-    async with running(bot_api, Watching(recommend), messages, safety=safety):
+    async with running(bot_api, Watching(recommend), messages):
         bot_api.say(f"{NAME} a red", GROUP, ADA, entities=MENTION)
         await bot_api.wait_for_message(1, GROUP)
         bot_api.say("a red", ADA)
@@ -401,7 +392,9 @@ async def test_the_words_of_a_user_who_keeps_them_out_were_traced_when_the_turn_
 
     tracer = RecordingTracer()
     messages = MessageRepository(sqlite_sessions)
-    async with running(bot_api, answering(), messages, tracer, tries=1, buttons=break_down):
+    async with running(
+        bot_api, answering(), messages, tracer, UPDATE_MAX_TRIES="1", buttons=break_down
+    ):
         bot_api.say("my secret wish", ADA)
         await bot_api.wait_for_message(1, ADA)
     assert [root.trace.is_hidden for root in tracer.turns if root.trace] == [True, True]

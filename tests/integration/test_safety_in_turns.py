@@ -11,7 +11,6 @@ import pytest
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
-from agent.mcp import McpServers
 from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.memory.tools import memory_tools
 from agent.safety.filters import get_safety_state
@@ -19,10 +18,8 @@ from agent.safety.help_texts import Help
 from agent.safety.state import Concern, SafetyState
 from agent.sommelier.wine import Wine
 from agent.turn import Deps, Person, Reply, StoredMessage
-from bot.safety import SafetyService
-from bot.telegram.answer_buttons import answer_handlers, buttons_below
 from db.engine import Sessions
-from db.repositories.people import MemoryRepository, MessageRepository
+from db.repositories.people import MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.doubles.server import eventually
@@ -136,9 +133,6 @@ class Chat:
             MessageRepository(self.sessions),
             self.tracer,
             sources=Sources(documents=FakeLibrary()),
-            further=answer_handlers(McpServers()),
-            safety=SafetyService(memory=MemoryRepository(self.sessions)),
-            buttons=buttons_below,
         )
 
     async def say(self, *texts: str, **message: Any) -> None:

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from agent.engine.llm import LLMService
 from agent.engine.run import Limits, Run
 from agent.i18n import translate
+from agent.tracing.records import keyed_hash
 from agent.turn import Reply
 from bot.telegram.sender import ButtonRows
 from bot.turn import Question, Turn
@@ -75,8 +77,10 @@ class World:
         entered: Tree = ("guard.input", "guardrail", [])
         assert self.langfuse.tree() == ("turn", "agent", [entered, *children, SEND])
         root = self.langfuse.span("turn")
+        key = SecretStr("sommelier")
+        whose = (keyed_hash("chat", CHAT, key), keyed_hash("user", CHAT, key))
         for span in self.langfuse.spans:
-            assert (span.session, span.user) == (f"chat-{CHAT}", f"user-{CHAT}")
+            assert (span.session, span.user) == whose
             assert root.start <= span.start
             assert span.end <= root.end
         return root

@@ -74,7 +74,7 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
     caplog.set_level(logging.INFO)
     messages = MessageRepository(sqlite_sessions)
     chats = {kind: 2000 + 1000 * number for number, kind in enumerate(KINDS)}
-    async with running(bot_api, answering(), messages, tries=1):
+    async with running(bot_api, answering(), messages, UPDATE_MAX_TRIES="1"):
         for kind, chat in chats.items():
             bot_api.say("before", chat)
             for number, message in enumerate(variants(kind, chat + 1)):
@@ -103,7 +103,7 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
     bot_api: BotApi, sqlite_sessions: Sessions, caplog: pytest.LogCaptureFixture
 ) -> None:
     messages = MessageRepository(sqlite_sessions)
-    async with running(bot_api, answering(), messages, burst=0.3):
+    async with running(bot_api, answering(), messages, BURST_SECONDS="0.3"):
         bot_api.say("before", 7)
         bot_api.push({"message": base(7) | DELETED_PIN})
         bot_api.push({"message": {}})

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agent.engine.run import NOTHING_BILLED, Limits
 from agent.i18n import translate
 from bot.budgets import UNLIMITED, Budgets, RemainingBudget
+from db.engine import Sessions
 from db.repositories.turns import TurnRepository
 
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
@@ -47,6 +48,6 @@ def test_few_requests_are_reserved_for_a_tool_call_and_an_answer() -> None:
 def test_the_note_says_what_is_used_up_and_when_it_resets(
     budget: RemainingBudget, lacked_budget: bool, note: str
 ) -> None:
-    budgets = Budgets(turns=cast("TurnRepository", None), now=lambda: EVENING)
+    budgets = Budgets(turns=TurnRepository(cast("Sessions", None), now=lambda: EVENING))
     notes = budgets.build_notes(budget, NOTHING_BILLED, lacked_budget=lacked_budget)
     assert notes == ((f"{note} {RESETS}",) if note else ())

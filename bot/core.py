@@ -1,0 +1,89 @@
+"""The core: all that answers, whoever asks. Telegram, the HTTP API and the terminal share it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from agent.mcp import McpServers, open_servers
+from agent.sommelier.service import Answerer
+from agent.tracing.records import TraceRecord, keyed_hash
+from bot.budgets import Budgets
+from bot.metrics import Metrics
+from bot.resources import Resources, Stores, sommelier_of, stores_of
+from bot.runner import TurnRunner
+from bot.safety import SafetyService
+from bot.tracing import open_exporter
+from bot.turn import OpenRoot, RunningTurns
+from config import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """The parts that answer."""
+
+    settings: Settings
+    resources: Resources
+    stores: Stores
+    servers: McpServers
+    metrics: Metrics
+    runner: TurnRunner
+    answerer: Answerer
+
+    def trace_hash(self, kind: str, id: int) -> str:
+        """Return the hash that stands for a chat or a user in traces."""
+        return keyed_hash(kind, id, self.settings.trace_user_key)
+
+
+@asynccontextmanager
+async def open_core(
+    settings: Settings, resources: Resources, running: RunningTurns
+) -> AsyncIterator[Core]:
+    """Build the core, with a connection to each MCP server, and send traces during the block."""
+    metrics, stores = Metrics(), stores_of(settings, resources.sessions)
+    async with (
+        open_exporter(settings, resources.sessions, metrics.count_dropped_traces),
+        open_servers(settings.mcp_servers) as servers,
+    ):
+        yield build_core(settings, resources, stores, running, metrics=metrics, servers=servers)
+
+
+def build_core(
+    settings: Settings,
+    resources: Resources,
+    stores: Stores,
+    running: RunningTurns,
+    *,
+    metrics: Metrics | None = None,
+    servers: McpServers | None = None,
+    answerer: Answerer | None = None,
+    open_trace_root: OpenRoot = TraceRecord.open_root,
+) -> Core:
+    """Put the core together; the `answerer` is the sommelier unless another is given.
+
+    Admins have no budget.
+    """
+    metrics, servers = metrics or Metrics(), servers or McpServers()
+    budgets = Budgets(
+        turns=resources.repositories.turns,
+        person_requests=settings.budget_person_requests,
+        total_cost_usd=settings.budget_total_cost_usd,
+        exempt=frozenset(settings.admin_ids),
+    )
+    runner = TurnRunner(
+        base_run=resources.run,
+        commits=stores.commits,
+        budgets=budgets,
+        safety=SafetyService(help=resources.help, memory=resources.repositories.memory),
+        metrics=metrics,
+        running=running,
+        open_trace_root=open_trace_root,
+    )
+    return Core(
+        settings=settings,
+        resources=resources,
+        stores=stores,
+        servers=servers,
+        metrics=metrics,
+        runner=runner,
+        answerer=answerer or sommelier_of(resources, servers),
+    )
