@@ -119,11 +119,19 @@ def score_languages(text: str) -> dict[str, float]:
     }
 
 
-def _tokenize(text: str) -> list[str]:
-    """Return the words of a text, with the apostrophe if a common word has one, as in "l'"."""
-    common = frozenset().union(*_weights().values())
+@lru_cache(maxsize=16)
+def _tokenize(text: str) -> tuple[str, ...]:
+    """Return the words of a text, with the apostrophe if a common word has one, as in "l'".
+
+    Cached, because a message is scored several times.
+    """
     words = _WORD.findall(text.casefold().replace("’", "'"))
-    return [word if word in common else word.rstrip("'") for word in words]
+    return tuple(word if word in _weighted_words() else word.rstrip("'") for word in words)
+
+
+@cache
+def _weighted_words() -> frozenset[str]:
+    return frozenset().union(*_weights().values())
 
 
 @cache

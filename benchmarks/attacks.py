@@ -2,41 +2,37 @@
 
     python -m benchmarks.attacks
 
-Texts of 4 kB, 100 kB and 1 MB go where the product takes them: a message of a user, an answer of a
-model, a reply, a trace. "Others wait" is the longest time in which the event loop did nothing else;
-the floor is the same with nothing to do. Files are read as those of users are.
+Texts of 4 kB, 100 kB and 1 MB go where the product takes them, cut as it cuts them: a message of a
+user, an answer of a model, its draft, a reply, a trace. "Others wait" is the longest time in which
+the event loop did nothing else. It stands beside that for a harmless text of the same size, and
+beside a floor, with nothing to do.
 """
 
 import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
+from agent import size_limits
 from agent.engine.contract import Evidence
 from agent.engine.messages import LLMResponse
-from agent.engine.parsing import parse_final_response
+from agent.engine.parsing import parse_draft, parse_final_response
 from agent.engine.run import Run
-from agent.files import FileReader, Unreadable
 from agent.markdown import escape
-from agent.senses.sent_files import render_pages, to_data_url
 from agent.sommelier.answer import SOMMELIER
+from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.text import MAX_INLINE_CHARS, in_thread_if_long
 from agent.tracing.masking import Masking
-from agent.turn import clean_and_flag
+from benchmarks.hostile_files import measure_files
 from bot.telegram.render import split_messages
-from db.wines.lists.cellar import read_cellar
-from tests.attacks.hostile_files import (
-    commas,
-    large_picture,
-    nested_pdf,
-    swelling_pdf,
-    swelling_workbook,
-)
+from bot.telegram.sender import build_messages
+from bot.turn import Destination
+from tests.fakes import FakeCatalogue
 
 SIZES = {"4 kB": 4_000, "100 kB": 100_000, "1 MB": 1_000_000}
+HARMLESS = "A Barolo is good with lamb. "
 PIECES = {
     "line breaks": "\n",
     "marks": "a" + "\u0301\u0316" * 1_000,
@@ -47,8 +43,16 @@ PIECES = {
     "addresses": "a.bc,",
     "formatting": "**a** _b_ ",
     "backticks": "`",
+    "escapes": "\\`",
+    "quotes": "> a\n",
+    "commas": ",",
+    "words": "red not Barolo, ",
+    "no spaces": "a",
 }
 TICK = 0.001
+TRIES = 3
+"""Of each text, the shortest wait counts: other programs interrupt this one."""
+SOMMELIER_WITHOUT_MODEL = Sommelier(catalogue=FakeCatalogue())
 
 
 async def longest_wait(work: Callable[[], Awaitable[object]]) -> float:
@@ -71,88 +75,78 @@ async def longest_wait(work: Callable[[], Awaitable[object]]) -> float:
 
 
 async def take_message(text: str) -> None:
-    clean_and_flag(text, Run(()).span)
+    await SOMMELIER_WITHOUT_MODEL.answer(text[: size_limits.MESSAGE_CHARS], Run(()))
 
 
-async def take_answer(text: str) -> None:
+def written_answer(text: str) -> str:
     answer = SommelierResponse.model_construct(
         response_type="informational", concern="none", intro=text, wines=[], closing=""
     )
-    response = LLMResponse(content=SOMMELIER.write(answer))
-    await parse_final_response(response, SOMMELIER, Evidence(user_texts=[text[:8_000]]))
+    return SOMMELIER.write(answer)
+
+
+async def take_answer(text: str) -> None:
+    response = LLMResponse(content=written_answer(text)[: size_limits.ANSWER_CHARS])
+    evidence = Evidence(user_texts=[text[: size_limits.MESSAGE_CHARS]])
+    await parse_final_response(response, SOMMELIER, evidence)
+    whole = LLMResponse(content=written_answer(text[: size_limits.ANSWER_CHARS // 3]))
+    await parse_final_response(whole, SOMMELIER, evidence)
+
+
+async def show_draft(text: str) -> None:
+    draft = parse_draft(written_answer(text)[:MAX_INLINE_CHARS], SOMMELIER, Evidence())
+    split_messages(draft.text)
 
 
 async def send_reply(text: str) -> None:
-    split_messages(escape(text[:33_000]))
+    await build_messages(Destination(1), [text])
+    answer = text[: size_limits.ANSWER_CHARS]
+    markdown = await in_thread_if_long(len(answer), escape, answer)
+    await build_messages(Destination(1), [markdown])
 
 
 async def trace_text(text: str) -> None:
     await asyncio.to_thread(Masking().text, text)
 
 
+STEPS = {
+    "message": take_message,
+    "answer": take_answer,
+    "draft": show_draft,
+    "reply": send_reply,
+    "trace": trace_text,
+}
+
+
+async def shortest_of(step: Callable[[str], Awaitable[None]], piece: str, length: int) -> float:
+    """Return how long others wait for a step with a text of `length`, in the best of some tries."""
+    waits = []
+    for number in range(TRIES):
+        # A text of its own for each try, because some results are cached.
+        text = f"{number} {piece * (length // len(piece) + 1)}"[:length]
+        waits.append(await longest_wait(partial(step, text)))
+    return min(waits)
+
+
 async def measure_texts() -> None:
     async def nothing() -> None:
         await asyncio.sleep(0.2)
 
-    steps = {"message": take_message, "answer": take_answer, "reply": send_reply}
-    steps |= {"trace": trace_text}
-    await take_answer("First, everything is loaded: 12 euros.")
-    print(f"Others wait, s (floor {await longest_wait(nothing):.3f})")
-    print(f"{'':20}" + "".join(f"{size:>22}" for size in SIZES))
-    for step, work in steps.items():
-        cells = []
-        for length in SIZES.values():
-            waits = {}
-            for name, piece in PIECES.items():
-                text = (piece * (length // len(piece) + 1))[:length]
-                waits[name] = await longest_wait(partial(work, text))
-            worst = max(waits, key=lambda name: waits[name])
-            cells.append(f"{waits[worst]:.3f} {worst}")
-        print(f"{step:20}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
-
-
-def begin_peak() -> int:
-    """Return the memory in MB that is used now, from where the peak is counted."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return memory("VmRSS")
-
-
-def memory(name: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(f"{name}:"))
-
-
-async def measure_files() -> None:
-    files = {
-        "workbook that swells": (swelling_workbook(), read_cellar),
-        "2 MB of commas": (commas(), read_cellar),
-        "20 MB of commas": (commas(20), read_cellar),
-        "49 megapixels": (large_picture(), to_data_url),
-        "nested PDF": (nested_pdf(), render_pages),
-        "PDF that swells": (swelling_pdf(), render_pages),
-    }
-    reader = FileReader()
-    idle = begin_peak()
-
-    async def read_all() -> None:
-        async def read(data: bytes, parse: Callable[[bytes], object], user_id: int) -> None:
-            async def download() -> bytes:
-                return bytes(bytearray(data))
-
-            with suppress(Unreadable):
-                await reader.read(download, parse, user_id=user_id)
-
-        await asyncio.gather(
-            *(read(data, parse, number) for number, (data, parse) in enumerate(files.values()))
-        )
-
-    wait = await longest_wait(read_all)
-    more = memory("VmHWM") - idle
-    print(f"{len(files)} hostile files at once: {more} MB above {idle} MB")
-    print(f"others wait {wait:.3f} s meanwhile")
+    for step in STEPS.values():  # loads what is loaded late
+        await step(f"12 euros for **a** `b`, not a.com. {HARMLESS}" * 200)
+    print(f"Others wait, ms (floor {1000 * await longest_wait(nothing):.0f})")
+    print("step     size       harmless  worst  text")
+    for name, step in STEPS.items():
+        for size, length in SIZES.items():
+            harmless = await shortest_of(step, HARMLESS, length)
+            waits = {of: await shortest_of(step, piece, length) for of, piece in PIECES.items()}
+            worst = max(waits, key=lambda of: waits[of])
+            times = f"{1000 * harmless:8.0f} {1000 * waits[worst]:6.0f}"
+            print(f"{name:8} {size:10} {times}  {worst}", flush=True)
 
 
 if __name__ == "__main__":
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     asyncio.run(measure_texts())
-    asyncio.run(measure_files())
+    print(f"load {os.getloadavg()[0]:.1f}")
+    measure_files()

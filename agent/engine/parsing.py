@@ -120,11 +120,12 @@ async def parse_final_response(
     Of a response that was cut off, `answer` is the part that a draft shows.
     """
     text = strip_thoughts(response.content)
-    failure = _unusable(response, text, contract, tool_names)
+    chars = len(text)
+    failure = await in_thread_if_long(chars, _unusable, response, text, contract, tool_names)
     if failure is not None:
         is_cut = failure[0] == "truncated"
         return _failed(*failure, parse_draft(text, contract, evidence).answer if is_cut else None)
-    result = _read(text, contract)
+    result = await in_thread_if_long(chars, _read, text, contract)
     if result.answer is None:
         return result
     result = await _check(result.answer, contract, evidence)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.query_reading.exclusions import CLAUSE_ENDS, LINK_WORDS, OR_NOR_WORDS
-from agent.query_reading.phrases import Phrase
+from agent.query_reading.phrases import Phrase, phrases_in
 from agent.query_reading.tokens import Token
 
 DISH_PREPOSITIONS: Final = frozenset(
@@ -71,7 +71,7 @@ class AllergyReader:
 
     def _find_in_clause(self, clause: range) -> list[Phrase]:
         """Return what the allergies of a clause name: before them ("egg allergy") or after them."""
-        phrases = [phrase for phrase in self.phrases if phrase.start in clause]
+        phrases = phrases_in(self.phrases, clause)
         found: list[Phrase] = []
         for index, allergy in enumerate(phrases):
             if not allergy.has_role("allergy"):

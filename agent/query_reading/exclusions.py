@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from agent.query_reading.phrases import Phrase
+from agent.query_reading.phrases import Phrase, phrases_in
 from agent.query_reading.tokens import Token
 
 EXCLUDABLE_FIELDS: Final = frozenset(
@@ -53,7 +53,7 @@ class ExclusionReader:
         return [phrase for clause in self.clauses for phrase in self._find_in_clause(clause)]
 
     def _find_in_clause(self, clause: range) -> Iterator[Phrase]:
-        phrases = [phrase for phrase in self.phrases if phrase.start in clause]
+        phrases = phrases_in(self.phrases, clause)
         for index, phrase in enumerate(phrases):
             if not phrase.has_role("not"):
                 continue

@@ -5,9 +5,11 @@ grapes, places and kinds of wine are understood in every language, other words o
 of the message.
 """
 
+from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Final
 
 from agent.language import detected_languages, score_languages
@@ -52,6 +54,14 @@ class Phrase:
     def has_role(self, role: str) -> bool:
         """Return whether the phrase has this role."""
         return role in self.meanings.get("role", ())
+
+
+def phrases_in(phrases: Sequence[Phrase], clause: range) -> Sequence[Phrase]:
+    """Return those of `phrases`, from left to right, that begin in a clause."""
+    # By bisection, because a message may have a thousand clauses.
+    first = bisect_left(phrases, clause.start, key=attrgetter("start"))
+    last = bisect_left(phrases, clause.stop, key=attrgetter("start"))
+    return phrases[first:last]
 
 
 def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:

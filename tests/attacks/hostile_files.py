@@ -8,7 +8,7 @@ from struct import pack
 
 from docx import Document
 
-from tests.files import xlsx
+from tests.files import epub, xlsx
 
 
 def write_pdf(objects: Sequence[bytes]) -> bytes:
@@ -90,6 +90,12 @@ def swelling_docx(megabytes: int = 150) -> bytes:
     Document().save(file)
     paragraph = b"<w:p><w:r><w:t>aaaaaaaaaa</w:t></w:r></w:p>"
     return with_member(file.getvalue(), "word/document.xml", megabytes, paragraph)
+
+
+def swelling_epub(megabytes: int = 150) -> bytes:
+    """A book of some 150 kB whose only chapter swells."""
+    paragraph = b"<p>aaaaaaaaaa</p>"
+    return with_member(epub("<p>Lees.</p>"), "OEBPS/text/1.xhtml", megabytes, paragraph)
 
 
 def commas(megabytes: int = 2) -> bytes:

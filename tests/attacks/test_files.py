@@ -23,6 +23,7 @@ from tests.attacks.hostile_files import (
     marks,
     nested_pdf,
     swelling_docx,
+    swelling_epub,
     swelling_pdf,
     swelling_workbook,
 )
@@ -32,7 +33,7 @@ from tests.doubles.model_server import ModelServer
 from tests.files import xlsx
 from tests.pictures import drawn
 
-MORE_MEMORY = 200_000_000
+MORE_MEMORY = 100_000_000
 """Bytes; the server that stands for Telegram, in this process too, keeps 20 MB several times."""
 TABLES = [swelling_workbook(), commas(), commas(20)]
 NO_LIST = "I cannot find a list of wines in that file."
@@ -86,6 +87,7 @@ async def test_no_picture_of_a_user_is_opened_in_the_bot(
         (render_pages, nested_pdf, ()),
         (read_document, swelling_pdf, ("a.pdf",)),
         (read_document, swelling_docx, ("a.docx",)),
+        (read_document, swelling_epub, ("a.epub",)),
         (read_document, commas, ("a.csv",)),
     ],
 )
