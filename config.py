@@ -35,6 +35,7 @@ MODEL_SIZE: Final = pattern(r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?
 SMALL_MODEL_BILLIONS: Final = 7
 """Smaller models call the wrong tools more often than the right ones (docs/local-models.md)."""
 USER_INFO: Final = pattern(r"://[^/?#\s]*@")
+PORT_AND_PATH: Final = pattern(r"(:\d+)?([/?#].*)?\z")
 SHARED_ACCOUNTS: Final = frozenset({777000, 1087968824, 136817688, 1271266957, 489000, 5434988373})
 """Accounts that write for others: service messages, anonymous admins, channels, replies, codes."""
 
@@ -332,14 +333,23 @@ class Settings(BaseSettings):
 
 
 def _user_info_of(url: str) -> list[str]:
-    """Return what an address says of its user, in all forms in which a server may repeat it."""
+    """Return what an address says of its user, in all forms in which a server may repeat it.
+
+    A short password could be an ordinary word, so it is hidden only in forms that are no words:
+    in an address (`ada:pw@host`) and in a header (`Basic YWRhOnB3`).
+    """
     found = USER_INFO.search(url)
-    user_info = found[0].removeprefix("://").removesuffix("@") if found else ""
+    if found is None:
+        return []
+    user_info = found[0].removeprefix("://").removesuffix("@")
+    host = PORT_AND_PATH.sub("", url[found.end() :])
     user, _, password = user_info.partition(":")
     plain = f"{unquote(user)}:{unquote(password)}"
     secret = password or user
     as_header = base64.b64encode(plain.encode()).decode()
-    return [user_info, plain, secret, unquote(secret), as_header] if user_info else []
+    in_addresses = [f"{user_info}@{host}", f"{plain}@{host}", f"://{user_info}@{host}"]
+    in_headers = [f"Basic {as_header}", as_header]
+    return [user_info, plain, secret, unquote(secret), *in_addresses, *in_headers]
 
 
 def hide_user_info(text: str) -> str:

@@ -6,7 +6,7 @@ expandable quotes, and fenced code. All other text is shown literally. The only 
 rendered as code, in which Telegram makes no links.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from html import escape as escape_html
 from itertools import groupby, takewhile
@@ -58,7 +58,8 @@ NO_LINK_TAGS: Final = frozenset({"a", "code", "pre"})
 
 MAX_MESSAGE_UNITS: Final = 4096
 """Telegram counts a message in UTF-16 units of visible text."""
-MAX_MESSAGE_ENTITIES: Final = 100
+MAX_MESSAGE_ENTITIES: Final = 98
+"""Telegram allows 100; two are kept for links that begin or end where a text is split."""
 MAX_REPLY_CHARS: Final = 33_000
 """The longest reply that is shown whole; a model's answer has at most 32,000 characters."""
 MAX_LINKS: Final = 1_000
@@ -77,6 +78,7 @@ def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
     maximum visible text of a message in UTF-16 units, at least 2 (the length of an emoji).
     """
     text, marks = parse(_cut_reply(markdown))
+    links = frozenset(find_auto_links(text, MAX_LINKS))
     messages, start = list[str](), 0
     while rest := text[start:].lstrip():
         start = len(text) - len(rest)
@@ -84,16 +86,39 @@ def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
         capacity = _count_fitting_chars(rest[: limit + 1], marks[start : start + limit + 1], limit)
         end = _find_split(rest[: capacity + 2], capacity)
         visible = rest[:end].rstrip()
-        messages.append(to_html(Styled(visible, marks[start : start + len(visible)])))
+        part = Styled(visible, marks[start : start + len(visible)])
+        if len(visible) < len(text):
+            part = _protect_new_links(part, start, links)
+        messages.append(to_html(part))
         start += end
     return messages
 
 
 def _cut_reply(markdown: str) -> str:
-    """Cut what is longer than any answer, at a boundary, so that rendering it takes no time."""
+    """Cut what is longer than any answer, at a boundary, so that rendering it takes no time.
+
+    What has no boundary is shown as a block of code, for the cut may be within formatting.
+    """
     if len(markdown) <= MAX_REPLY_CHARS:
         return markdown
-    return f"{truncate_at_boundary(markdown[:MAX_REPLY_CHARS], MAX_REPLY_CHARS - 2)}\n…"
+    limit = MAX_REPLY_CHARS - 2
+    shown = truncate_at_boundary(markdown[:MAX_REPLY_CHARS], limit)
+    if len(shown) == limit and len(shown.split(maxsplit=1)) == 1:
+        return f"```\n{shown}\n```\n…"
+    return f"{shown}\n…"
+
+
+def _protect_new_links(part: Styled, start: int, links: Collection[AutoLink]) -> Styled:
+    """Return a part with those links as code that are none of the `links` of the whole text.
+
+    Example: "wine/start" is no command, but it is one if a message begins with "/start".
+    """
+    marks = list(part.marks)
+    for link in find_auto_links(part.text, MAX_LINKS):
+        in_whole_text = AutoLink(start + link.start, start + link.end, link.kind)
+        if in_whole_text not in links:
+            _show_as_code(marks, link)
+    return Styled(part.text, marks)
 
 
 def parse(markdown: str) -> Styled:

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -43,9 +44,27 @@ async def test_a_web_page_of_another_address_reaches_no_tool(origin: str) -> Non
     assert allowed.status_code == 404  # there is no such route in this server
 
 
+def parse_blocks(text: str) -> list[Any]:
+    """Return a Caddyfile: a directive is its line, a block its opening line and its content."""
+    open_blocks: list[tuple[str, list[Any]]] = [("", [])]
+    for line in map(str.strip, text.splitlines()):
+        if line.endswith("{"):
+            open_blocks.append((line.removesuffix("{").strip(), []))
+        elif line == "}":
+            block = open_blocks.pop()
+            open_blocks[-1][1].append(block)
+        elif line and not line.startswith("#"):
+            open_blocks[-1][1].append(line)
+    ((_, content),) = open_blocks
+    return content
+
+
 def test_slow_requests_are_ended_by_the_proxy_that_the_docs_recommend() -> None:
-    proxy = (ROOT / "deploy" / "Caddyfile").read_text()
-    assert re.search(r"read_header 10s", proxy)
+    options, site = parse_blocks((ROOT / "deploy" / "Caddyfile").read_text())
+    assert options == ("", [("servers", [("timeouts", ["read_header 10s", "read_body 30s"])])])
+    assert site[0] == "bot.example.com"
+    assert ("request_body", ["max_size 1MB"]) in site[1]
+    assert site[1][-1] == ("handle", ["respond 404"])
     assert "deploy/Caddyfile" in (ROOT / "docs" / "deploy.md").read_text()
 
 

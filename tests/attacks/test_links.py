@@ -1,13 +1,15 @@
 """Nothing untrusted becomes a link, by the rules of Telegram's own library."""
 
+import random
+
 import pytest
 
 from agent.engine.contract import Evidence
 from agent.markdown import escape
 from agent.sommelier.answer import grounding_problem
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from bot.telegram.render import split_messages
-from tests.attacks.link_payloads import TOPS, find_live, random_texts
+from bot.telegram.render import MAX_MESSAGE_UNITS, MAX_REPLY_CHARS, split_messages
+from tests.attacks.link_payloads import PIECES, TOPS, find_live, random_texts
 from tests.doubles.telegram_links import find_links, live_links
 
 TRIALS = 2_000
@@ -42,6 +44,23 @@ def test_a_domain_under_any_top_level_domain_is_protected() -> None:
 
 def test_random_texts_are_protected() -> None:
     assert find_live(random_texts(TRIALS, seed=45)) == []
+
+
+def test_no_split_makes_a_link_of_what_is_none() -> None:
+    chance = random.Random(45)
+    texts = []
+    for _ in range(300):
+        word = "".join("".join(chance.choices(PIECES, k=4)).split())
+        begin = MAX_MESSAGE_UNITS - chance.randint(0, len(word))
+        texts.append("a" * begin + word + "b" * 200)
+    assert find_live(iter(texts)) == []
+
+
+@pytest.mark.parametrize("text", ["/start", "@evil_bot", "#evil", "$USD", "evil.com", "t.me/evil"])
+@pytest.mark.parametrize("limit", [MAX_MESSAGE_UNITS, MAX_REPLY_CHARS])
+def test_no_split_before_or_within_a_tag_or_an_address_makes_it_live(text: str, limit: int) -> None:
+    padded = [f"{'a' * (limit - cut)}{text}b{text}" for cut in range(-3, len(text) + 4)]
+    assert find_live(iter(padded)) == []
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,8 @@ def test_what_logs_must_not_hold_are_all_secrets_that_are_set() -> None:
         *("42:token", hook, "key-1", SECRET),
         *("pass word", "a b", "api-key=a%20b"),
         *("pass%20word", "me:pass word", "me:pass%20word", "bWU6cGFzcyB3b3Jk"),
+        *("me:pass word@localhost", "me:pass%20word@localhost", "://me:pass%20word@localhost"),
+        "Basic bWU6cGFzcyB3b3Jk",
     }
 
 
