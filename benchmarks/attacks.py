@@ -19,6 +19,7 @@ from agent.engine.contract import Evidence
 from agent.engine.messages import LLMResponse
 from agent.engine.parsing import parse_draft, parse_final_response
 from agent.engine.run import Run
+from agent.fallback.answering import Fallback
 from agent.markdown import escape
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.service import Sommelier
@@ -52,7 +53,8 @@ PIECES = {
 TICK = 0.001
 TRIES = 3
 """Of each text, the shortest wait counts: other programs interrupt this one."""
-SOMMELIER_WITHOUT_MODEL = Sommelier(catalogue=FakeCatalogue())
+CATALOGUE = FakeCatalogue()
+SOMMELIER_WITHOUT_MODEL = Sommelier(catalogue=CATALOGUE, fallback=Fallback(catalogue=CATALOGUE))
 
 
 async def longest_wait(work: Callable[[], Awaitable[object]]) -> float:
