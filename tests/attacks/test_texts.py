@@ -106,7 +106,8 @@ from agent.tracing.masking import Masking
 from agent.turn import clean_and_flag
 from bot.telegram.render import split_messages
 from db.documents.reading import read_document
-from db.wines.lists import CatalogueFileError, read_cellar
+from db.wines.lists.cellar import read_cellar
+from db.wines.lists.problems import CatalogueFileError
 
 text = "Barolo" + "\\n" * 1_000_000 + "Chablis"
 clean_and_flag(text, Run(()).span)
