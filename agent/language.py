@@ -1,6 +1,5 @@
 """Language detection, stemming and sentence splitting, by what `languages/` says of languages."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -103,7 +102,7 @@ def detect_language(text: str) -> str | None:
     """Return the language of `text` by its common words, or None if it is too short or unclear."""
     scores, words = score_languages(text), _tokenize(text)
     best, second = sorted(scores, key=scores.__getitem__, reverse=True)[:2]
-    common_count = sum(word in _weights()[best] for word in words)
+    common_count = sum(best in _weights().get(word, {}) for word in words)
     is_clear = scores[best] >= max(1, MIN_SCORE_RATIO * scores[second])
     min_common = max(MIN_COMMON_WORDS, MIN_COMMON_SHARE * len(words))
     is_long_enough = len(words) >= MIN_WORDS and common_count >= min_common
@@ -112,11 +111,12 @@ def detect_language(text: str) -> str | None:
 
 def score_languages(text: str) -> dict[str, float]:
     """Return a score for each language: the sum of the weights of its common words in `text`."""
-    words = _tokenize(text)
-    return {
-        language: sum(weights.get(word, 0.0) for word in words)
-        for language, weights in _weights().items()
-    }
+    scores = dict.fromkeys(detected_languages(), 0.0)
+    weights = _weights()
+    for word in _tokenize(text):
+        for language, weight in weights.get(word, {}).items():
+            scores[language] += weight
+    return scores
 
 
 @lru_cache(maxsize=16)
@@ -125,13 +125,9 @@ def _tokenize(text: str) -> tuple[str, ...]:
 
     Cached, because a message is scored several times.
     """
+    common = _weights()
     words = _WORD.findall(text.casefold().replace("’", "'"))
-    return tuple(word if word in _weighted_words() else word.rstrip("'") for word in words)
-
-
-@cache
-def _weighted_words() -> frozenset[str]:
-    return frozenset().union(*_weights().values())
+    return tuple(word if word in common else word.rstrip("'") for word in words)
 
 
 @cache
@@ -166,10 +162,12 @@ def _abbreviations() -> frozenset[str]:
 
 @cache
 def _weights() -> Mapping[str, Mapping[str, float]]:
-    """Return the weights of the common words by language: 1, or less if languages share a word."""
-    common = {code: load_languages()[code].common_words for code in detected_languages()}
-    language_counts = Counter(word for words in common.values() for word in words)
+    """Return the weight of each common word in its languages: 1, or less if they share it."""
+    languages_of: dict[str, list[str]] = {}
+    for language in detected_languages():
+        for word in load_languages()[language].common_words:
+            languages_of.setdefault(word, []).append(language)
     return {
-        language: {word: 1 / language_counts[word] ** 2 for word in words}
-        for language, words in common.items()
+        word: dict.fromkeys(languages, 1 / len(languages) ** 2)
+        for word, languages in languages_of.items()
     }

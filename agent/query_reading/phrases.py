@@ -27,8 +27,11 @@ MIN_PART_LETTERS: Final = 4
 """The minimum length of the known part of a compound word."""
 MIN_REST_CHARS: Final = 2
 """The minimum length of the rest of a compound word."""
-MIN_SCORE: Final = 0.4
-"""The minimum score of a detected language."""
+MIN_SCORE: Final = 1.0
+"""The minimum score of a language other than the user's: "Du bist echt dumm" has a word that is
+common in French."""
+MIN_SCORE_PER_WORD: Final = 0.4
+"""The minimum score of a message of one or two words, for each of them."""
 MIN_SCORE_RATIO: Final = 1.3
 """A detected language must beat the user's language by this factor."""
 CACHED_LANGUAGES: Final = 256
@@ -83,7 +86,8 @@ def detect_message_language(text: str, default: str) -> str:
     """Return a message's language: the user's `default`, unless another one clearly wins."""
     lexicon = load_lexicon()
     scores = score_languages(text)
-    for _, key in _match_phrases(tokenize(text), lexicon):
+    tokens = tokenize(text)
+    for _, key in _match_phrases(tokens, lexicon):
         if sum(map(len, key)) < MIN_FOREIGN_LETTERS:
             continue
         languages = [language for language in detected_languages() if language in lexicon[key]]
@@ -91,7 +95,9 @@ def detect_message_language(text: str, default: str) -> str:
             scores[language] += len(key) / len(languages)
     best = max(scores, key=lambda language: scores[language])
     default_score = sum(score for language, score in scores.items() if language == default)
-    is_clear = scores[best] > max(MIN_SCORE, MIN_SCORE_RATIO * default_score)
+    word_count = sum(token.is_alphanumeric for token in tokens)
+    min_score = min(MIN_SCORE, MIN_SCORE_PER_WORD * word_count)
+    is_clear = scores[best] > max(min_score, MIN_SCORE_RATIO * default_score)
     return best if is_clear else default
 
 

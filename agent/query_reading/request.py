@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
 
@@ -240,7 +240,7 @@ class _MessageReader:
 
     def _unknown_indices(self) -> list[int]:
         """Return the indices of the words that no table has, but for common ones."""
-        common = _common_words(self.language)
+        common = common_words(self.language)
         return [
             index
             for index, token in enumerate(self.tokens)
@@ -295,11 +295,6 @@ class _MessageReader:
         names_meal_or_price = request.dishes or not PRICE_FIELDS.isdisjoint(request.filters)
         is_wish_for_wine = "wish" in self.roles and request.inclusions
         return "question" in self.roles and not names_meal_or_price and not is_wish_for_wine
-
-
-@cache
-def _common_words(language: str) -> frozenset[str]:
-    return common_words(language)
 
 
 def drop_empty(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -16,8 +16,6 @@ from agent.tables import read_toml
 DATA_FOLDER: Final = Path(__file__).parent / "data"
 ANY_LANGUAGE: Final = "any"
 """The key of phrases that belong to every language."""
-PHRASE_LANGUAGES: Final = (*detected_languages(), ANY_LANGUAGE)
-"""The keys of phrases in the rows of a table; all other keys are meanings."""
 
 PhraseKey = tuple[str, ...]
 """The stems of the words of a phrase."""
@@ -121,8 +119,9 @@ def _dish_rows() -> Iterator[TableRow]:
 
 
 def _word_rows(table: str) -> Iterator[TableRow]:
+    languages = _phrase_languages()
     for row in _load_table(table)["word"]:
-        fields = [field for field in row if field not in PHRASE_LANGUAGES]
+        fields = [field for field in row if field not in languages]
         meanings = {field: tuple(row[field]) for field in fields}
         yield TableRow(meanings, _phrases_by_language(row))
 
@@ -134,7 +133,13 @@ def _grape_rows() -> Iterator[TableRow]:
 
 
 def _phrases_by_language(row: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    return {code: _split_phrases(row[code]) for code in PHRASE_LANGUAGES if code in row}
+    return {code: _split_phrases(row[code]) for code in _phrase_languages() if code in row}
+
+
+@cache
+def _phrase_languages() -> tuple[str, ...]:
+    """Return the keys of phrases in the rows of a table; all other keys are meanings."""
+    return (*detected_languages(), ANY_LANGUAGE)
 
 
 def _split_phrases(text: str) -> tuple[str, ...]:

@@ -1,12 +1,15 @@
 """The tokens of a message: its words, numbers and punctuation marks. No I/O."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from agent.text import fold, pattern
 
 MAX_TEXT_CHARS: Final = 2000
 """The rest of a message is ignored."""
+CACHED_TEXTS: Final = 64
+"""A message is read several times in a turn, for its language and for its wish."""
 MIN_PLURAL_LETTERS: Final = 4
 """Shorter words are not taken for plurals."""
 TOKEN: Final = pattern(
@@ -36,7 +39,8 @@ class Token:
         return self.written[0].isupper()
 
 
-def tokenize(text: str) -> list[Token]:
+@lru_cache(CACHED_TEXTS)
+def tokenize(text: str) -> tuple[Token, ...]:
     """Return the tokens of a text, without the dashes that join words.
 
     A dash before an amount ("20-30 €") or at the end of the text is a token.
@@ -50,7 +54,7 @@ def tokenize(text: str) -> list[Token]:
         if written in DASHES and joins_words:
             continue
         tokens.append(Token(written, strip_plural(fold(written)), start, end))
-    return tokens
+    return tuple(tokens)
 
 
 def strip_plural(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Requests that the fallback reads from messages, and their merging with earlier ones."""
+"""Requests that are read from messages, and their merging with earlier ones."""
 
 import string
 
@@ -41,6 +41,21 @@ def test_a_request_is_understood_in_every_language(language: str, text: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("text", "user_language", "language"),
+    [
+        ("Du bist echt dumm", "de", "de"),
+        ("va te faire voir", "fr", "fr"),
+        ("merci beaucoup", "de", "fr"),
+        ("obrigado", "en", "pt"),
+    ],
+)
+def test_one_word_shared_with_another_language_does_not_change_the_language(
+    text: str, user_language: str, language: str
+) -> None:
+    assert detect_message_language(text, user_language) == language
+
+
+@pytest.mark.parametrize(
     ("text", "allergen"),
     [
         ("egg allergy. a white for fish", "egg"),
@@ -56,6 +71,8 @@ def test_a_request_is_understood_in_every_language(language: str, text: str) -> 
         ("Ik verdraag geen eieren, iets bij vis", "egg"),
         ("Ik kan niet tegen melk. Een witte wijn bij vis", "milk"),
         ("Um branco para peixe, sou alérgico a sulfitos", "sulphites"),
+        ("Eggs make her ill. A white for fish", "egg"),
+        ("Ein Weißwein zu Fisch. Eier verträgt sie nicht", "egg"),
     ],
 )
 def test_a_dish_was_taken_for_an_allergy_of_another_clause(text: str, allergen: str) -> None:
@@ -96,6 +113,10 @@ def test_each_allergy_that_is_listed_is_excluded(text: str, allergens: str) -> N
         ("un rosso, sui 20 euro al massimo", None, 20, "EUR"),
         ("einen Roten bis 1.234,56 €", None, 1234.56, "EUR"),
         ("a cheap red", None, 12, "EUR"),
+        ("ein Roter für fünfzehn Euro", None, 15, "EUR"),
+        ("höchstens siebenundzwanzig Euro, weiß", None, 27, "EUR"),
+        ("between twenty and thirty euros", 20, 30, "EUR"),
+        ("moins de quatre-vingt-dix euros", None, 90, "EUR"),
     ],
 )
 def test_an_amount_with_a_currency_or_a_limit_is_a_price(
