@@ -306,9 +306,9 @@ def record_turn(span: Span, reply: Reply) -> None:
     """Record the reply of a turn on its root span, in the form that the trace list needs."""
     metadata: dict[str, Any] = {
         "outcome": reply.outcome,
-        "retried": "yes" if reply.retries else "no",
+        "retried": reply.retries > 0,
         "retry_count": reply.retries,
-        "error_types": ",".join(reply.error_types),
+        "error_types": list(reply.error_types),
     }
     if (prompt := reply.prompt) is not None:
         metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}

@@ -118,7 +118,7 @@ async def send_reply(text: str) -> None:
 
 
 async def trace_text(text: str) -> None:
-    await asyncio.to_thread(Masking().text, text)
+    await asyncio.to_thread(Masking().mask_text, text)
 
 
 STEPS = {

@@ -298,7 +298,7 @@ async def serve(app: App) -> None:
             route = mcp.open_http_route(tools, partial(api.call_tool, tools))
             routes.append(await stack.enter_async_context(route))
         if settings.admin_token is not None:
-            hide, link = masking_of(settings).words, trace_link(settings)
+            hide, link = masking_of(settings).mask_words, trace_link(settings)
             page = AdminPage(resources.sessions, hide, settings.admin_token, link)
             routers.append(page.build_router())
         backlog = core.stores.inbox.measure_backlog

@@ -8,8 +8,10 @@ from itertools import chain
 from math import ceil
 from typing import Any, Final
 
+from agent.engine.messages import TokenUsage
+from agent.engine.run import PromptRef
 from agent.text import clip, to_one_line
-from agent.tracing.records import SpanRecord, TraceRecord
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from db.models import TurnRow
 from db.repositories.traces import to_datetime
 
@@ -62,10 +64,7 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
     """
     when = f"{to_datetime(trace.root.started_ns):%Y-%m-%d %H:%M:%S} UTC"
     lines = [f"trace {trace.trace_id} · {when} · session {trace.session} · user {trace.user}"]
-    for score in trace.scores.values():
-        comment = f" ({score.comment})" if score.comment else ""
-        value = f"{score.value:g}" if isinstance(score.value, float) else score.value
-        lines.append(f"score {score.name} = {value}{comment}")
+    lines += [_score_line(score) for score in trace.scores.values()]
     children_by_id: dict[str | None, list[SpanRecord]] = defaultdict(list)
     for span in trace.spans:
         children_by_id[span.parent_id].append(span)
@@ -83,28 +82,64 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
 
 def cost_text(cost_usd: float) -> str:
     """Format a cost with two digits, or four if it is below $0.10; a dash for no cost."""
-    return f"${cost_usd:.{2 if cost_usd >= 0.1 else 4}f}" if cost_usd else "–"
+    if not cost_usd:
+        return "–"
+    if cost_usd < 0.1:
+        return f"${cost_usd:.4f}"
+    return f"${cost_usd:.2f}"
+
+
+def _score_line(score: ScoreRecord) -> str:
+    value = score.value
+    if isinstance(value, float):
+        value = f"{value:g}"
+    line = f"score {score.name} = {value}"
+    if score.comment:
+        line += f" ({score.comment})"
+    return line
 
 
 def _span_lines(span: SpanRecord, *, full: bool) -> Iterator[str]:
-    facts = [f"{span.name} [{span.kind}] {span.seconds:.2f} s", span.model]
-    if usage := span.usage:
-        cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-        facts.append(f"{usage.prompt_tokens:,}{cached} + {usage.completion_tokens:,} tokens")
-    facts.append(cost_text(span.cost_usd) if span.cost_usd else None)
-    if prompt := span.prompt:
-        label = f" ({prompt.label})" if prompt.label else ""
-        facts.append(f"prompt {prompt.name} v{prompt.version}{label}")
-    facts.append(None if span.level == "DEFAULT" else span.level)
-    yield " · ".join(filter(None, facts))
-    metadata = [(key, value) for key, value in span.metadata.items() if value not in EMPTY_VALUES]
+    """Yield the facts of a span, its metadata, its input and its output."""
+    yield " · ".join(_span_facts(span))
+    metadata = [
+        clip(f"{key}={_to_text(value)}", MAX_VALUE_CHARS)
+        for key, value in span.metadata.items()
+        if value not in EMPTY_VALUES
+    ]
     if metadata:
-        yield " · ".join(
-            clip(f"{key}={_to_text(value)}", MAX_VALUE_CHARS) for key, value in metadata
-        )
-    for name, value in (("in ", span.input), ("out", span.output)):
+        yield " · ".join(metadata)
+    for margin, value in (("in ", span.input), ("out", span.output)):
         for number, line in enumerate(value_lines(value, full=full)):
-            yield f"{'   ' if number else name} {line}"
+            yield f"{margin if number == 0 else '   '} {line}"
+
+
+def _span_facts(span: SpanRecord) -> Iterator[str]:
+    yield f"{span.name} [{span.kind}] {span.seconds:.2f} s"
+    if span.model:
+        yield span.model
+    if span.usage:
+        yield _usage_text(span.usage)
+    if span.cost_usd:
+        yield cost_text(span.cost_usd)
+    if span.prompt:
+        yield _prompt_text(span.prompt)
+    if span.level != "DEFAULT":
+        yield span.level
+
+
+def _usage_text(usage: TokenUsage) -> str:
+    prompt = f"{usage.prompt_tokens:,}"
+    if usage.cached_tokens:
+        prompt += f" ({usage.cached_tokens:,} cached)"
+    return f"{prompt} + {usage.completion_tokens:,} tokens"
+
+
+def _prompt_text(prompt: PromptRef) -> str:
+    text = f"prompt {prompt.name} v{prompt.version}"
+    if prompt.label:
+        text += f" ({prompt.label})"
+    return text
 
 
 def value_lines(value: object, *, full: bool = False) -> list[str]:
@@ -115,21 +150,34 @@ def value_lines(value: object, *, full: bool = False) -> list[str]:
     if value in EMPTY_VALUES:
         return []
     parts = [_to_text(value)]
-    if isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value):
+    if isinstance(value, list) and all(map(_is_message, value)):
         parts = [_format_message(message) for message in value]
     if full:
-        return [line for part in parts for line in part.splitlines()]
+        return "\n".join(parts).splitlines()
+    shown: list[str] = []
+    if len(parts) > 1:
+        shown.append(f"… {len(parts) - 1} earlier")
     lines = parts[-1].splitlines()
-    earlier = [f"… {len(parts) - 1} earlier"] if len(parts) > 1 else []
-    more = [f"… {len(lines) - MAX_VALUE_LINES} more lines"] if len(lines) > MAX_VALUE_LINES else []
-    return [*earlier, *(clip(line, MAX_VALUE_CHARS) for line in lines[:MAX_VALUE_LINES]), *more]
+    for line in lines[:MAX_VALUE_LINES]:
+        shown.append(clip(line, MAX_VALUE_CHARS))
+    if len(lines) > MAX_VALUE_LINES:
+        shown.append(f"… {len(lines) - MAX_VALUE_LINES} more lines")
+    return shown
+
+
+def _is_message(item: object) -> bool:
+    return isinstance(item, dict) and "role" in item
 
 
 def _format_message(message: Mapping[str, Any]) -> str:
+    text = f"{message['role']}: {_to_text(message.get('content'))}"
     calls = message.get("tool_calls")
-    text = f"{_to_text(message.get('content'))} {_to_text(calls) if calls else ''}"
-    return f"{message['role']}: {text.rstrip()}"
+    if calls:
+        text += f" {_to_text(calls)}"
+    return text.rstrip()
 
 
 def _to_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from agent.engine.parsing import CurrentDraft
-from agent.engine.run import NO_SPAN, Run, Span
+from agent.engine.run import Run, Span
 from agent.i18n import is_language_chosen, set_language, translate
 from agent.language import detect_language
 from agent.memory.tools import with_change_notes
@@ -58,7 +58,7 @@ class TurnRunner:
         try:
             with root:
                 question, reply = await self._answer(turn, question, make_reply, root)
-            turn.end(question, reply, root)
+            turn.end(question, reply, root.trace)
         except BaseException:  # a cancellation included
             self.running.remove(turn)
             turn.earlier_trace = root.trace  # another try continues this trace
@@ -92,10 +92,8 @@ class TurnRunner:
         """Collect the trace of a turn that was cancelled or failed before it had a reply."""
         name = type(error).__name__
         reply = Reply(text="", outcome="failed", error_types=(name,), billed=turn.billed)
-        trace = turn.earlier_trace
         turn.commit.changes.clear()  # what a turn without an answer wanted to change
-        root = trace.root if trace is not None else NO_SPAN
-        turn.end(question, reply, root, in_history=False)
+        turn.end(question, reply, turn.earlier_trace, in_history=False)
 
     def give_up(self, turn: Turn, question: Question, error: str) -> None:
         """End a turn that will not be tried again: notify the user, and trace the error."""
@@ -106,10 +104,10 @@ class TurnRunner:
             billed=turn.billed,
         )
         with turn.open_trace(self.open_trace_root, question) as root:
-            metadata = {"outcome": "failed", "error_types": error}
+            metadata = {"outcome": "failed", "error_types": [error]}
             root.update(output=reply.text, level="ERROR", metadata=metadata)
             root.score("outcome", "failed", "CATEGORICAL")
-        turn.end(question, reply, root, in_history=False)
+        turn.end(question, reply, root.trace, in_history=False)
         self._watch_delivery(turn, root)
 
     async def offer_help(self, turn: Turn, question: Question) -> Reply | None:

@@ -2,20 +2,17 @@
 
 Stored traces and scores are sent until they arrive. If the process dies after sending a row and
 before recording that, the row is sent again and, having the same id, replaces itself. A row is
-either sent, refused (kept with the server's words, and sent again only by `sommelier traces
-resend`), or sent later.
+sent, or refused by the server for good (it is kept with the server's words, and sent again only by
+`sommelier traces resend`), or set aside for a while as we cannot encode it, or sent later.
 
 Langfuse's client takes a second to import, so a thread imports it when there is something to send.
 """
 
 import asyncio
 import logging
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,16 +22,15 @@ from agent.engine.run import Prompt
 from agent.retrying import Backoff
 from agent.tracing.langfuse_project import ManagedPrompts, Project, Refused, Unavailable
 from agent.tracing.masking import Masking
-from agent.tracing.records import TraceRecord
 from bot.tasks import in_background, run_shutdown_step
 from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, utc_now
 from db.repositories.people import MemoryUpkeep
-from db.repositories.traces import RowQueue, Rows, unpack
+from db.repositories.traces import RowQueue, unpack
 
 if TYPE_CHECKING:
-    from agent.tracing.delivery import Backend, LangfuseApi
+    from agent.tracing.delivery import LangfuseApi, OtlpServer
     from agent.tracing.encoding import TraceEncoder
 
 log = logging.getLogger(__name__)
@@ -42,9 +38,8 @@ log = logging.getLogger(__name__)
 NO_LANGFUSE_KEYS: Final = ("sommelier", "-")  # for a client that sends to OpenTelemetry only
 REQUEST_SECONDS: Final = 30
 PROMPT_LABEL: Final = "production"
-MAX_BATCH: Final = 32
+MAX_BATCH: Final = 16
 POLL_SECONDS: Final = 2.0  # between two checks for rows to send
-MAX_SCORES: Final = 16
 CLAIM_TIME: Final = timedelta(minutes=10)  # longer than all requests for the claimed rows together
 SEND_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 DELETE_BACKOFF: Final = Backoff(first_wait=5.0, max_wait=3600.0)
@@ -59,9 +54,11 @@ def masking_of(settings: Settings) -> Masking:
 
 def trace_link(settings: Settings) -> Callable[[str], str] | None:
     """Return a function that returns the link of a trace id; None without Langfuse."""
-    base_url = settings.langfuse_base_url.rstrip("/")
+    if not settings.langfuse_keys:
+        return None
     # Langfuse redirects this link to the project of the trace.
-    return (lambda trace_id: f"{base_url}/trace/{trace_id}") if settings.langfuse_keys else None
+    traces_url = f"{settings.langfuse_base_url.rstrip('/')}/trace/"
+    return lambda trace_id: f"{traces_url}{trace_id}"
 
 
 def project_of(settings: Settings) -> Project:
@@ -82,20 +79,22 @@ def trace_encoder(settings: Settings) -> "TraceEncoder":
     return get_trace_encoder(project_of(settings))
 
 
-async def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> "LangfuseApi":
+def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> "LangfuseApi":
     """Return the API of the configured project; a request takes at most `seconds`."""
-    delivery = await asyncio.to_thread(import_module, "agent.tracing.delivery")
-    api: LangfuseApi = delivery.LangfuseApi(project_of(settings), seconds=seconds)
-    return api
+    from agent.tracing.delivery import LangfuseApi  # noqa: PLC0415 - takes a second
+
+    return LangfuseApi(project_of(settings), seconds=seconds)
 
 
-async def otlp_backend(settings: Settings) -> "Backend":
-    """Return the backend that OpenTelemetry's standard variables configure."""
-    delivery = await asyncio.to_thread(import_module, "agent.tracing.delivery")
-    url, headers = f"{settings.otel_exporter_otlp_endpoint}/v1/traces", settings.otlp_headers
-    project = project_of(settings)
-    backend: Backend = delivery.Backend(project, url, headers, seconds=REQUEST_SECONDS)
-    return backend
+def trace_server(settings: Settings) -> "OtlpServer":
+    """Return the configured server: Langfuse if its keys are set, else OpenTelemetry's."""
+    if settings.langfuse_keys:
+        return langfuse_api(settings)
+    from agent.tracing.delivery import OtlpServer  # noqa: PLC0415 - takes a second
+
+    url = f"{settings.otel_exporter_otlp_endpoint}/v1/traces"
+    headers = settings.otlp_headers
+    return OtlpServer(project_of(settings), url, headers, seconds=REQUEST_SECONDS)
 
 
 @asynccontextmanager
@@ -120,46 +119,36 @@ async def open_exporter(
     if not settings.sends_traces:
         yield
         return
-    async with AsyncExitStack() as stack:
-
-        async def open_backend() -> "Backend":
-            backend = await trace_backend(settings)
-            stack.push_async_callback(run_shutdown_step, "tracing", backend.aclose)
-            return backend
-
-        exporter = Exporter(open_backend, *export_queues(sessions), on_loss)
+    exporter = Exporter(lambda: trace_server(settings), sessions, on_loss)
+    try:
         async with in_background(exporter.run):
             yield
         await run_shutdown_step("tracing", exporter.send_due)
+    finally:
+        await run_shutdown_step("tracing", exporter.aclose)
 
 
-async def trace_backend(settings: Settings) -> "Backend":
-    """Return the configured server: Langfuse if its keys are set, else OpenTelemetry's."""
-    return await (langfuse_api(settings) if settings.langfuse_keys else otlp_backend(settings))
-
-
-def export_queues(
-    sessions: Sessions, now: Callable[[], datetime] = utc_now
-) -> tuple[RowQueue, RowQueue]:
-    """Return the queues of traces and of scores."""
-    return RowQueue(sessions, TraceRow, now), RowQueue(sessions, ScoreRow, now)
-
-
-@dataclass(slots=True)
 class Exporter:
     """Sends the waiting traces and scores to a server, with a growing backoff after errors.
 
-    `open_backend` is called once, before the first rows are sent. `on_loss` is called with the
-    number of parts that were permanently refused. Several replicas may send concurrently: each row
-    is claimed by one of them.
+    `open_server` is called once, in a thread, before the first rows are sent. `on_loss` is called
+    with the number of rows that were refused for good. Several replicas may send concurrently: each
+    row is claimed by one of them.
     """
 
-    open_backend: Callable[[], Awaitable["Backend"]]
-    traces: RowQueue
-    scores: RowQueue
-    on_loss: Callable[[int], None] = lambda count: None
-    _backend: "Backend | None" = None
-    _failures: int = 0
+    def __init__(
+        self,
+        open_server: Callable[[], "OtlpServer"],
+        sessions: Sessions,
+        on_loss: Callable[[int], None] = lambda count: None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.traces = RowQueue(sessions, TraceRow, now)
+        self.scores = RowQueue(sessions, ScoreRow, now)
+        self.on_loss = on_loss
+        self._open_server = open_server
+        self._server: OtlpServer | None = None
+        self._failures = 0
 
     async def run(self) -> None:
         """Send rows until cancelled; the remaining rows are sent after the next start."""
@@ -170,10 +159,10 @@ class Exporter:
     async def send_due(self) -> float:
         """Send all due rows. Log errors, and return the seconds to wait after one, else 0."""
         try:
-            backend = self._backend = self._backend or await self.open_backend()
-            await self.send_traces(backend)
-            if backend.takes_scores:
-                await self.send_scores(backend)
+            if self._server is None:
+                self._server = await asyncio.to_thread(self._open_server)
+            await self.send_traces(self._server)
+            await self.send_scores(self._server)
         except Exception as error:
             self._failures += 1
             if self._failures == 1:
@@ -185,60 +174,58 @@ class Exporter:
         self._failures = 0
         return 0.0
 
-    async def send_traces(self, backend: "Backend") -> None:
-        """Send the due traces in batches."""
-        while True:
-            async with self.traces.claimed(MAX_BATCH, CLAIM_TIME) as rows:
-                if not rows:
-                    return
-                await self._send_batch(backend, rows)
+    async def send_traces(self, server: "OtlpServer") -> None:
+        """Send the due traces."""
 
-    async def _send_batch(self, backend: "Backend", rows: Rows) -> None:
-        """Send some traces. If they are refused, send them one by one, to lose only the bad one."""
-        try:
-            rejected = await backend.send_traces(await asyncio.to_thread(_unpack_all, rows))
-        except Refused as error:
-            if len(rows) == 1:
-                await self._refuse(self.traces, rows, error)
+        async def send(row: Row[Any]) -> None:
+            trace = await asyncio.to_thread(unpack, row.record)
+            await server.send_trace(trace)
+
+        await self._send_rows(self.traces, send)
+
+    async def send_scores(self, server: "OtlpServer") -> None:
+        """Send the due scores."""
+        await self._send_rows(self.scores, server.send_score)
+
+    async def _send_rows(
+        self, queue: RowQueue, send: Callable[[Row[Any]], Awaitable[None]]
+    ) -> None:
+        """Send the due rows of a queue one by one, so that a bad one costs itself alone."""
+        while True:
+            async with queue.claimed(MAX_BATCH, CLAIM_TIME) as rows:
+                sent: list[Row[Any]] = []
+                for row in rows:
+                    if await self._send_row(queue, row, send):
+                        sent.append(row)
+                await queue.settle(sent)
+            if len(rows) < MAX_BATCH:
                 return
-            for row in rows:
-                await self._send_batch(backend, [row])
-            return
-        await self.traces.settle(rows)
-        if rejected:
-            self.on_loss(rejected)
-            log.warning("%d spans are refused for good", rejected)
 
-    async def send_scores(self, backend: "Backend") -> None:
-        """Send the due scores one by one, as servers of every version take them."""
-        while True:
-            async with self.scores.claimed(MAX_SCORES, CLAIM_TIME) as rows:
-                if not rows:
-                    return
-                sent = [row for row in rows if await self._send_score(backend, row)]
-                await self.scores.settle(sent)
-
-    async def _send_score(self, backend: "Backend", row: Row[Any]) -> bool:
-        """Send a score; return False if it is refused."""
+    async def _send_row(
+        self, queue: RowQueue, row: Row[Any], send: Callable[[Row[Any]], Awaitable[None]]
+    ) -> bool:
+        """Send a row; return False if it is kept as refused, or set aside."""
         try:
-            await backend.send_score(row)
+            await send(row)
         except Refused as error:
-            await self._refuse(self.scores, [row], error)
+            self.on_loss(1)
+            log.warning("Refused, and kept for `sommelier traces resend`: %s", error)
+            await queue.refuse(row, str(error))
+            return False
+        except Unavailable:
+            raise
+        except Exception as error:
+            # It is no fault of the server, and perhaps mended by the next release.
+            reason = f"it cannot be encoded ({type(error).__name__})"
+            log.warning("A trace or score is set aside: %s", reason)
+            await queue.set_aside(row, reason)
             return False
         return True
 
-    async def _refuse(self, queue: RowQueue, rows: Rows, error: Refused) -> None:
-        """Keep a row that the server refused, with the server's words."""
-        self.on_loss(1)
-        log.warning("Refused, and kept for `sommelier traces resend`: %s", error)
-        await queue.settle(rows, refusal=str(error))
-
-
-def _unpack_all(rows: Rows) -> list[TraceRecord]:
-    try:
-        return [unpack(row.record) for row in rows]
-    except (zlib.error, ValueError) as error:
-        raise Refused(f"a stored trace cannot be read ({type(error).__name__})") from None
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._server is not None:
+            await self._server.aclose()
 
 
 async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
@@ -246,18 +233,21 @@ async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
 
     A deletion is repeated until it finds nothing more.
     """
-    for deletion in await upkeep.list_due_deletions():
-        if not deletion.tries:
-            await upkeep.sessions.checkpoint()
-        remaining = 0
+    deletions = await upkeep.list_due_deletions()
+    if deletions:
+        # At each try: SQLite's log may have words of a turn that ended after the last one.
+        await upkeep.sessions.checkpoint()
+    for deletion in deletions:
+        # Until then the traces of running turns may arrive.
+        is_repeated = datetime.now(UTC) - deletion.at < MAX_TRACE_DELAY
         if settings.langfuse_keys:
             try:
-                async with aclosing(await langfuse_api(settings)) as api:
-                    remaining = await api.delete_traces(deletion.user, deletion.at)
+                async with aclosing(await asyncio.to_thread(langfuse_api, settings)) as api:
+                    is_repeated |= await api.delete_traces(deletion.user, deletion.at)
             except Exception as error:
                 log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
-                remaining = 1  # repeat this deletion
-        if remaining or datetime.now(UTC) - deletion.at < MAX_TRACE_DELAY:
+                is_repeated = True
+        if is_repeated:
             await upkeep.postpone_deletion(deletion, DELETE_BACKOFF.draw_wait(deletion.tries + 1))
         else:
             await upkeep.finish_deletion(deletion)

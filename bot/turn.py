@@ -256,18 +256,23 @@ class Turn:
             root.update(metadata={"resumed": self.try_number - 1})
         earlier_spans = self.earlier_trace.spans[1:] if self.earlier_trace else []  # not the root
         for span in earlier_spans:
-            span.trace = trace
             span.level = "DEFAULT"
             span.metadata["superseded"] = True
             trace.spans.append(span)
         return root
 
-    def end(self, question: Question, reply: Reply, root: Span, *, in_history: bool = True) -> None:
+    def end(
+        self,
+        question: Question,
+        reply: Reply,
+        trace: TraceRecord | None,
+        *,
+        in_history: bool = True,
+    ) -> None:
         """Collect the record of the turn, its changes, its trace and its messages.
 
         What does not go into the history, as an apology, has no buttons either.
         """
-        trace: TraceRecord | None = root.trace
         self.commit.trace = trace
         self.commit.record = TurnRow(
             turn_id=self.id,

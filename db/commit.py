@@ -16,6 +16,7 @@ from agent.turn import StoredMessage
 from db.changes.base import StoredChange, Transaction
 from db.changes.forgetting import Fence
 from db.models import ChatRow, MessageRow, OutboxRow, PressRow, TurnRow, insert_new, upsert
+from db.repositories.traces import PreparedTrace, TraceRows
 
 AT_ONCE: Final = timedelta(0)
 
@@ -41,6 +42,8 @@ class Commit:
     history: tuple[StoredMessage, ...] = ()
     """The question and its answer, to be stored in the conversation."""
     trace: TraceRecord | None = None
+    prepared_trace: PreparedTrace | None = None
+    """The trace as it will be stored, after `prepare`."""
     press: Press | None = None
     """The press that the turn carries out."""
     changes: list[StoredChange] = field(default_factory=list)
@@ -52,6 +55,10 @@ class Commit:
     def outgoing(self) -> list[OutboxRow]:
         """Return the messages to send."""
         return [*self.messages, *self.added]
+
+    async def prepare(self, rows: TraceRows) -> None:
+        """Mask and compress the trace; call this before the transaction, for which others wait."""
+        self.prepared_trace = await rows.prepare(self.trace)
 
     async def carry_out(
         self, transaction: Transaction, *, trace_delay: timedelta = AT_ONCE
@@ -73,9 +80,8 @@ class Commit:
         await self._save_history(transaction)
         if self.record is not None:
             await upsert(session, self.record)
-        if self.trace is not None:
-            due_at = transaction.now + trace_delay
-            await transaction.trace_rows.save(session, [self.trace], due_at)
+        due_at = transaction.now + trace_delay
+        await transaction.trace_rows.save(session, self.prepared_trace, due_at)
         for change in self.changes:
             await change.apply(transaction)
 
@@ -96,6 +102,7 @@ class Commit:
         self.record = None
         self.history = ()
         self.trace = None
+        self.prepared_trace = None
 
     async def _save_history(self, transaction: Transaction) -> None:
         """Store the messages of the turn, under the current id of a group that was migrated."""

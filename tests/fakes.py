@@ -9,7 +9,7 @@ from agent.engine.run import Run
 from agent.fallback.answering import Fallback
 from agent.sommelier.service import Answerer, Sommelier
 from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
-from agent.tracing.records import SpanRecord, TraceRecord
+from agent.tracing.records import OpenSpan, SpanRecord, TraceRecord
 from agent.turn import Reply, StoredMessage, answer_turn
 
 CHINON = Wine(
@@ -94,17 +94,19 @@ def fake_sommelier(**parts: Any) -> Sommelier:
     return Sommelier(catalogue=catalogue, fallback=Fallback(catalogue=catalogue), **parts)
 
 
-def root_span() -> SpanRecord:
+def root_span() -> OpenSpan:
     """The root of a trace."""
     return TraceRecord("0" * 32, "chat", "user").open_root("a question")
 
 
-def children(span: SpanRecord) -> list[SpanRecord]:
-    return [child for child in span.trace.spans if child.parent_id == span.span_id]
+def children(trace: TraceRecord, parent: SpanRecord | None = None) -> list[SpanRecord]:
+    """The spans of a trace below one of them, by default the root."""
+    parent = parent or trace.root
+    return [child for child in trace.spans if child.parent_id == parent.span_id]
 
 
-def names(span: SpanRecord) -> list[str]:
-    return [child.name for child in children(span)]
+def names(trace: TraceRecord, parent: SpanRecord | None = None) -> list[str]:
+    return [child.name for child in children(trace, parent)]
 
 
 async def asked(

@@ -14,7 +14,7 @@ from agent.engine.messages import LLM
 from agent.engine.run import Limits, Run
 from agent.places.find import WebSearch
 from agent.sommelier.service import Answerer
-from agent.tracing.records import SpanRecord, TraceRecord
+from agent.tracing.records import OpenSpan, TraceRecord
 from bot.app import App, build_app, rate_limit_of, run_app, run_bot
 from bot.core import build_core
 from bot.resources import Repositories, Resources, Stores
@@ -37,17 +37,17 @@ from tests.traces import export
 
 @dataclass
 class RecordingTracer:
-    """Keeps the root span of every turn, what it was asked, and who asked."""
+    """Keeps the trace of every turn, what it was asked, and who asked."""
 
-    turns: list[SpanRecord] = field(default_factory=list)
+    turns: list[TraceRecord] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     sessions: list[tuple[str, str]] = field(default_factory=list)
 
-    def __call__(self, trace: TraceRecord, input: str, started_ns: int) -> SpanRecord:
-        self.turns.append(trace.open_root(input, started_ns))
+    def __call__(self, trace: TraceRecord, input: str, started_ns: int) -> OpenSpan:
+        self.turns.append(trace)
         self.inputs.append(input)
         self.sessions.append((trace.session, trace.user))
-        return self.turns[-1]
+        return trace.open_root(input, started_ns)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ from agent.engine.messages import TokenUsage
 from agent.engine.run import PromptRef, SpanLevel, SpanType
 from agent.tracing.delivery import LangfuseApi
 from agent.tracing.langfuse_project import Project
-from agent.tracing.records import SpanRecord, TraceRecord
-from bot.tracing import Exporter, export_queues
+from agent.tracing.records import OpenSpan, TraceRecord
+from bot.tracing import Exporter
 from db.engine import Sessions
 from db.models import utc_now
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -18,8 +18,10 @@ from tests.doubles.otlp import OtlpReceiver
 
 
 async def save_traces(store: SqlTraceStore, traces: Sequence[TraceRecord]) -> None:
+    prepared = [await store.rows.prepare(trace) for trace in traces]
     async with store.sessions.begin() as session:
-        await store.rows.save(session, traces, store.now())
+        for trace in prepared:
+            await store.rows.save(session, trace, store.now())
 
 
 async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> list[int]:
@@ -44,12 +46,8 @@ async def exporter_to(
     now: Callable[[], datetime] = utc_now,
 ) -> AsyncIterator[Exporter]:
     """What sends to a receiver all that waits in a database."""
-    async with aclosing(api_of(receiver)) as api:
-
-        async def open_backend() -> LangfuseApi:
-            return api
-
-        yield Exporter(open_backend, *export_queues(sessions, now))
+    async with aclosing(Exporter(lambda: api_of(receiver), sessions, now=now)) as exporter:
+        yield exporter
 
 
 def api_of(receiver: OtlpReceiver, seconds: float = 30) -> LangfuseApi:
@@ -72,8 +70,8 @@ def bare_trace(
     trace_id: str, at: datetime = NOON, level: SpanLevel = "DEFAULT", question: str = "a red?"
 ) -> TraceRecord:
     trace, start = TraceRecord(trace_id, "5e55", "0f0f"), nanoseconds(at)
-    times = {"started_ns": start, "ended_ns": start + 500_000_000}
-    trace.add("turn", "agent", input=question, level=level, **times)
+    root = trace.open_root(question, start)
+    root.update(level=level, ended_ns=start + 500_000_000)
     return trace
 
 
@@ -81,15 +79,17 @@ def retried_trace(trace_id: str = "ab" * 16, at: datetime = NOON) -> TraceRecord
     """A turn whose first answer named a wine that no tool returned; then the fallback answered."""
     trace, start = TraceRecord(trace_id, "5e55", "0f0f", ("Ada",)), nanoseconds(at)
 
-    def add(name: str, kind: SpanType, parent: SpanRecord | None, **fields: Any) -> SpanRecord:
+    def add(name: str, kind: SpanType, parent: OpenSpan, **fields: Any) -> OpenSpan:
         begin = start + len(trace.spans) * 1_000_000
-        times = {"started_ns": begin, "ended_ns": begin + 250_000_000}
-        return trace.add(name, kind, parent_id=parent and parent.span_id, **times, **fields)
+        span = parent.child(name, kind, **fields)
+        span.update(started_ns=begin, ended_ns=begin + 250_000_000)
+        return span
 
-    root = add("turn", "agent", None, input="a red for\nlamb under 25", level="WARNING")
-    outcome = {"outcome": "fallback", "retried": "yes", "retry_count": 1, "cost_usd": 0.0042}
-    root.update(output="Try the **Guigal**.", metadata=outcome)
-    root.update(metadata={"error_types": "grounding,model_error"})
+    root = trace.open_root("a red for\nlamb under 25", start)
+    outcome = {"outcome": "fallback", "retried": True, "retry_count": 1, "cost_usd": 0.0042}
+    root.update(output="Try the **Guigal**.", level="WARNING", metadata=outcome)
+    root.update(metadata={"error_types": ["grounding", "model_error"]})
+    root.update(ended_ns=start + 250_000_000)
     add("guard.input", "guardrail", root, output=[])
     tool = add("tool.search_wines", "tool", root, input='{"style":"red"}', metadata={"step": 1})
     add("retrieve.wines", "retriever", tool, output={"found": 3})
@@ -107,12 +107,12 @@ def retried_trace(trace_id: str = "ab" * 16, at: datetime = NOON) -> TraceRecord
         usage=TokenUsage(prompt_tokens=1200, completion_tokens=56, cached_tokens=1000),
         cost_usd=0.0042,
         prompt=PromptRef("sommelier", 3, "production", is_fallback=False),
-        first_token_ns=answer.started_ns + 100_000_000,
+        first_token_ns=answer.record.started_ns + 100_000_000,
         metadata={"step": 2, **failure},
     )
     add("telegram.send", "span", root, level="ERROR", metadata={"error_type": "TimedOut"})
     root.score("structured_retries", 1, "NUMERIC")
     root.score("outcome", "fallback", "CATEGORICAL")
     trace.summarize()
-    root.ended_ns = start + 1_830_000_000
+    root.update(ended_ns=start + 1_830_000_000)
     return trace

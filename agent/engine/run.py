@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, Final, Generic, Literal, Self
+from typing import Any, ClassVar, Final, Generic, Literal, Self, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeVar  # with a default, which typing has from 3.13 on
@@ -144,6 +144,31 @@ class Prompt:
         return self.text
 
 
+class SpanFields(TypedDict, total=False):
+    """What is known of a span. A field that is None changes nothing."""
+
+    name: str | None
+    input: object
+    output: object
+    metadata: Mapping[str, Any] | None
+    """Merged with the metadata that the span has; other fields are replaced."""
+    level: SpanLevel | None
+    started_ns: int | None
+    """Nanoseconds since the epoch, like `ended_ns` and `first_token_ns`."""
+    ended_ns: int | None
+    model: str | None
+    """Of a generation, like all that follow."""
+    model_parameters: Mapping[str, Any] | None
+    usage: TokenUsage | None
+    cost_usd: float | None
+    """What the usage of the turn counts."""
+    costs: Costs | None
+    """What the server for traces is told; None if no price is known."""
+    prompt: PromptRef | None
+    tools: tuple[Any, ...]
+    first_token_ns: int | None
+
+
 class Span:
     """One node of a trace, open until its context ends. This one keeps nothing.
 
@@ -165,17 +190,12 @@ class Span:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         return None
 
-    def child(self, name: str, type: SpanType, **fields: Any) -> "Span":
-        """Open a span below this one, with fields as `update` takes them."""
+    def child(self, name: str, type: SpanType, /, **fields: Unpack[SpanFields]) -> "Span":
+        """Open a span below this one."""
         return self
 
-    def update(self, **fields: Any) -> None:
-        """Add to what is known of this span: metadata is merged, the rest replaced, None ignored.
-
-        Fields are `name`, `input`, `output`, `metadata`, `level`; of a generation also `model`,
-        `model_parameters`, `usage` (tokens), `costs` (US dollars by bucket), `prompt`, `tools` and
-        `first_token_ns`.
-        """
+    def update(self, **fields: Unpack[SpanFields]) -> None:
+        """Add to what is known of this span."""
 
     def score(self, name: str, value: float | str, type: ScoreType, comment: str = "") -> None:
         """Score the trace. The score's id is fixed by trace and name: scoring twice replaces."""

@@ -22,9 +22,9 @@ Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
 
 @dataclass(slots=True)
 class Recorded:
-    """What a server took of a run: how many items and scores, and the link of the experiment.
+    """Count the items and scores of a run that a server took, and keep the experiment's link.
 
-    `refused` has the server's words for each score that it refused.
+    `refused` has the server's words for each item and score that it refused.
     """
 
     items: int = 0
@@ -35,7 +35,8 @@ class Recorded:
 
 def items_of(encoder: "TraceEncoder", dataset: str) -> list[Any]:
     """Return the client's items of a data set that are not archived, in Langfuse's order."""
-    return [item for item in encoder.client.get_dataset(dataset).items if item.status == "ACTIVE"]
+    items = encoder.client.get_dataset(dataset).items
+    return [item for item in items if item.status == "ACTIVE"]
 
 
 def put_items(
@@ -47,14 +48,16 @@ def put_items(
     """
     client = encoder.client
     client.create_dataset(name=dataset)
-    shown = masking.content != "none"
     for item in items:
+        asked = masking.mask_value(item["input"])
+        expected = masking.mask_value(item["expected_output"])
+        if masking.content == "none":
+            asked, expected = {}, None  # the client leaves out an item whose input is None
         client.create_dataset_item(
             dataset_name=dataset,
             id=item["id"],
-            # The client leaves out an item without input.
-            input=masking.value(item["input"]) if shown else {},
-            expected_output=masking.value(item["expected_output"]) if shown else None,
+            input=asked,
+            expected_output=expected,
             metadata=item["metadata"],
         )
 
@@ -64,31 +67,36 @@ async def record_run(
 ) -> Recorded:
     """Record a run as an experiment for each variant, over the items that were traced.
 
-    Raises Unavailable if the server does not take an item.
+    Raises:
+        Unavailable: the server does not answer.
     """
-    stored = (await asyncio.to_thread(encoder.client.get_dataset, dataset)).items
+    stored = await asyncio.to_thread(encoder.client.get_dataset, dataset)
     recorded = Recorded()
-    for variant, traces in traced.items():
+    for variant, traces_by_item in traced.items():
         experiment = {
             "name": dataset,
             "run_name": f"{run} · {variant}",
             "metadata": {"run": run, "variant": variant},
         }
-        for item in stored:
-            if not traces.get(item.id):
-                continue
-            encoded = await asyncio.to_thread(
-                encoder.encode_item, item, traces[item.id], **experiment
-            )
-            await _send_item(api, encoded, recorded)
+        for item in stored.items:
+            traces = traces_by_item.get(item.id)
+            if traces:
+                encode = encoder.encode_item
+                encoded = await asyncio.to_thread(encode, item, traces, **experiment)
+                await _send_item(api, encoded, recorded)
     return recorded
 
 
 async def _send_item(api: "LangfuseApi", encoded: "EncodedItem", recorded: Recorded) -> None:
     """Send an item with its scores, and count what the server took."""
-    rejected_spans = await api.export(encoded.spans)
-    recorded.items += not rejected_spans
-    recorded.url = encoded.url or recorded.url
+    if encoded.url:
+        recorded.url = encoded.url
+    try:
+        await api.export(encoded.spans)
+    except Refused as error:
+        recorded.refused.append(str(error))
+        return
+    recorded.items += 1
     for score in encoded.scores:
         try:
             await api.create_score(score)

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from agent import size_limits
 from agent.engine.errors import ToolError
-from agent.engine.run import Run
+from agent.engine.run import Run, SpanLevel
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import translate
 from agent.markdown import get_domain, strip_invisible
@@ -223,7 +223,7 @@ async def find_places(
         retriever.update(output=[result.url for result in results], metadata=metadata)
         if errors:
             log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
-            level = "ERROR" if is_down else "WARNING"
+            level: SpanLevel = "ERROR" if is_down else "WARNING"
             retriever.update(metadata={"error": errors[0]}, level=level)
     if results:
         return Places(queries, results)

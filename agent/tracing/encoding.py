@@ -5,7 +5,7 @@ need not wait for the client.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agent.engine.messages import TokenUsage
+from agent.engine.run import PromptRef
 from agent.tracing.langfuse_project import Project
 from agent.tracing.records import SpanRecord, TraceRecord
 
@@ -59,22 +60,20 @@ class TraceEncoder:
         )
         self._lock = Lock()
 
-    def encode(self, traces: Sequence[TraceRecord]) -> bytes:
+    def encode(self, trace: TraceRecord) -> bytes:
         """Return an `ExportTraceServiceRequest` of the spans, replayed through the client."""
-        observed = dict[str, SpanRecord]()
         with self._lock:
-            self._take_request()  # what a trace left that could not be encoded whole
-            for trace in traces:
-                observed |= observe(self.client, trace)
-                self.client.flush()
-            request = self._take_request()
+            try:
+                observed = observe(self.client, trace)
+            finally:  # the next trace must not find what is left of one that failed
+                request = self._take_request()
         for span in _spans_of(request):
             # Put back the recorded ids, so that a repeated request replaces these spans.
             record = observed[span.span_id.hex()]
-            span.trace_id = bytes.fromhex(record.trace.trace_id)
+            span.trace_id = bytes.fromhex(trace.trace_id)
             span.span_id = bytes.fromhex(record.span_id)
             span.parent_span_id = bytes.fromhex(record.parent_id or "")
-            _put_back_times(span, record)
+            _put_back_times(span, [record])
         return bytes(request.SerializeToString())
 
     def encode_item(
@@ -84,8 +83,8 @@ class TraceEncoder:
 
         Its task only replays the recorded traces. The scores of the last one become its own.
         """
-        observed = dict[str, SpanRecord]()
-        scores = list[CreateScoreRequest]()
+        observed: dict[str, SpanRecord] = {}
+        scores: list[CreateScoreRequest] = []
         last = traces[-1]
 
         def replay(**_: Any) -> object:
@@ -96,13 +95,14 @@ class TraceEncoder:
 
         tags = dict.fromkeys(tag for trace in traces for tag in trace.tags)
         with self._lock, _propagate(last, list(tags)):
-            self._take_request()
-            result = self.client.run_experiment(data=[item], task=replay, **experiment)
-            request = self._take_request()
+            try:
+                result = self.client.run_experiment(data=[item], task=replay, **experiment)
+            finally:
+                request = self._take_request()
         for span in _spans_of(request):
             record = observed.get(span.span_id.hex())
             # The client's own spans last from the first turn to the last one.
-            _put_back_times(span, *([record] if record else observed.values()))
+            _put_back_times(span, [record] if record else observed.values())
         return EncodedItem(request.SerializeToString(), scores, result.experiment_url or "")
 
     def _take_request(self) -> ExportTraceServiceRequest:
@@ -119,7 +119,7 @@ def _spans_of(request: ExportTraceServiceRequest) -> Iterator[Span]:
             yield from scope.spans
 
 
-def _put_back_times(span: Span, *records: SpanRecord) -> None:
+def _put_back_times(span: Span, records: Collection[SpanRecord]) -> None:
     """Give a span the time from the start of the first of these records to the end of the last."""
     span.start_time_unix_nano = min(record.started_ns for record in records)
     span.end_time_unix_nano = max(record.ended_ns or record.started_ns for record in records)
@@ -141,13 +141,16 @@ def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
     The observations have times of their own. Return the spans by observation id.
     """
     observations: dict[str | None, Any] = {}
+    observed: dict[str, SpanRecord] = {}
     with _propagate(trace, list(trace.tags)):
         for span in trace.spans:
             parent = observations.get(span.parent_id, client)
-            observations[span.span_id] = parent.start_observation(**_observation_fields(span))
-    for span in trace.spans:
-        observations[span.span_id].end()
-    return {observations[span.span_id].id: span for span in trace.spans}
+            observation = parent.start_observation(**_observation_fields(span))
+            observations[span.span_id] = observation
+            observed[observation.id] = span
+    for observation in observations.values():
+        observation.end()
+    return observed
 
 
 def _propagate(trace: TraceRecord, tags: list[str]) -> AbstractContextManager[Any]:
@@ -161,25 +164,17 @@ def _scores_of_current_span(client: Langfuse, trace: TraceRecord) -> Iterator[Cr
     """Yield the scores of a trace as those of the observation that is current in the client."""
     observation_id = client.get_current_observation_id()
     for score in trace.scores.values():
-        yield score_request(
-            score,
+        yield CreateScoreRequest(
             id=f"{observation_id}-{score.name}",
             trace_id=client.get_current_trace_id(),
             observation_id=observation_id,
+            name=score.name,
+            value=score.value,
+            data_type=ScoreDataType(score.kind),
+            comment=score.comment,
             environment=EXPERIMENT_ENVIRONMENT,
             timestamp=datetime.now(UTC),
         )
-
-
-def score_request(score: Any, **fields: Any) -> CreateScoreRequest:
-    """Return a `ScoreRecord`, or a row of `db.models.ScoreRow`, as the client sends it."""
-    return CreateScoreRequest(
-        name=score.name,
-        value=score.value,
-        data_type=ScoreDataType(score.kind),
-        comment=score.comment,
-        **fields,
-    )
 
 
 def _observation_fields(span: SpanRecord) -> dict[str, Any]:
@@ -187,44 +182,66 @@ def _observation_fields(span: SpanRecord) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "name": span.name,
         "as_type": span.kind,
-        "input": {"tools": span.tools, "messages": span.input} if span.tools else span.input,
+        "input": span.input,
         "output": span.output,
         "metadata": span.metadata,
         "level": span.level,
-        "status_message": None if span.level == "DEFAULT" else _status_message(span.metadata),
     }
+    if span.tools:
+        fields["input"] = {"tools": span.tools, "messages": span.input}
+    if span.level != "DEFAULT":
+        fields["status_message"] = _status_message(span.metadata)
     if span.kind == "generation":
         fields |= _generation_fields(span)
     return fields
 
 
-def _status_message(metadata: Mapping[str, Any]) -> str | None:
+def _status_message(metadata: Mapping[str, Any]) -> str:
     """Return the types of errors, and of a failed request the status and the cause.
 
     Example: `ModelUnavailable: HTTP 429: Rate limit reached for gpt-4o`.
     """
-    errors = map(metadata.get, ("error_types", "error_type", "send_error", "error"))
-    status = metadata.get("status")
-    parts = next(filter(None, errors), None), status and f"HTTP {status}", metadata.get("cause")
-    return ": ".join(map(str, filter(None, parts))) or None
+    errors = list(metadata.get("error_types", ()))
+    for name in ("error_type", "send_error", "error"):
+        if metadata.get(name):
+            errors.append(metadata[name])
+    parts = [", ".join(dict.fromkeys(errors))]
+    if metadata.get("status"):
+        parts.append(f"HTTP {metadata['status']}")
+    if metadata.get("cause"):
+        parts.append(metadata["cause"])
+    return ": ".join(parts)
 
 
 def _generation_fields(span: SpanRecord) -> dict[str, Any]:
     """Return the arguments of `start_observation` that only a generation has."""
-    fields: dict[str, Any] = {"model": span.model, "model_parameters": span.model_parameters}
-    usage = span.usage
-    # Without usage and cost Langfuse would count the tokens of the input, and invent a cost.
-    fields["usage_details"] = (usage or TokenUsage()).by_bucket
-    if usage is None or span.costs is not None:
-        costs = span.costs or {}
+    usage = span.usage or TokenUsage()
+    fields: dict[str, Any] = {
+        "model": span.model,
+        "model_parameters": span.model_parameters,
+        # Without usage and cost Langfuse would count the tokens of the input, and invent a cost.
+        "usage_details": usage.by_bucket,
+    }
+    costs = span.costs
+    if span.usage is None:
+        costs = {}
+    if costs is not None:
         # Without a total Langfuse adds up the costs of `input` and `output` only.
         fields["cost_details"] = {"total": sum(costs.values()), **costs}
-    if began := span.first_token_ns:
-        fields["completion_start_time"] = datetime.fromtimestamp(began / 1e9, UTC)
-    if prompt := span.prompt:
-        version = {"name": prompt.name, "version": prompt.version, "prompt": ""}  # a link only
-        prompt_link = Prompt_Text(**version, config={}, labels=[], tags=[])
-        fields["prompt"] = TextPromptClient(prompt_link, is_fallback=prompt.is_fallback)
-        prompt_fields = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
-        fields["metadata"] = span.metadata | prompt_fields | {"prompt_label": prompt.label or None}
+    if span.first_token_ns:
+        began = datetime.fromtimestamp(span.first_token_ns / 1e9, UTC)
+        fields["completion_start_time"] = began
+    prompt = span.prompt
+    if prompt:
+        version = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
+        fields["metadata"] = {**span.metadata, **version, "prompt_label": prompt.label or None}
+        fields["prompt"] = _prompt_link(prompt)
     return fields
+
+
+def _prompt_link(prompt: PromptRef) -> TextPromptClient:
+    """Return what links a generation to its prompt in Langfuse; the text is not needed."""
+    version = Prompt_Text(
+        name=prompt.name, version=prompt.version, prompt="", config={}, labels=[], tags=[]
+    )
+    return TextPromptClient(version, is_fallback=prompt.is_fallback)

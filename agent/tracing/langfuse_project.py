@@ -41,11 +41,7 @@ class Project:
 
 
 class Unavailable(AgentError):
-    """A request to a server failed. `status` is the HTTP status, None without a response."""
-
-    def __init__(self, message: str, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
+    """A request to a server failed, and may succeed later. The text is one line for an admin."""
 
 
 class Refused(Unavailable):
@@ -59,17 +55,20 @@ def to_unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) 
     """
     if isinstance(error, Unavailable):
         return error
-    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
-    body = body if isinstance(body, dict) else {}
-    message, issues = body.get("message"), body.get("error")
-    if isinstance(issues, list):  # what is invalid in the request
-        message = f"{message} {issues}"
-    detail = f": {quoted(message, 200)}" if isinstance(message, str) else ""
-    no_answer = f"gave no usable answer ({type(error).__name__})"
-    failure = f"answered HTTP {status}" if status else no_answer
+    status = getattr(error, "status_code", None)
+    if status is None:
+        failure = f"{name} gave no usable answer ({type(error).__name__})"
+        return Unavailable(f"{failure}; check {check}")
+    failure = f"{name} answered HTTP {status}"
+    body = getattr(error, "body", None)
+    if isinstance(body, dict) and "message" in body:
+        words = str(body["message"])
+        if isinstance(body.get("error"), list):  # what is invalid in the request
+            words = f"{words} {body['error']}"
+        failure = f"{failure}: {quoted(words, 200)}"
     if status in REFUSALS:
-        return Refused(f"{name} {failure}{detail}", status)
-    return Unavailable(f"{name} {failure}{detail}; check {check}", status)
+        return Refused(failure)
+    return Unavailable(f"{failure}; check {check}")
 
 
 def fetch_prompt(
@@ -106,7 +105,7 @@ class ManagedPrompts:
         self._client = client
         self._label = label
         self.current = dict(built_in_prompts())
-        self._logged: dict[str, str] = {}
+        self._problems: list[str] = []
 
     async def refresh(self) -> None:
         """Fetch every prompt in a thread, now and every minute, until cancelled."""
@@ -115,24 +114,26 @@ class ManagedPrompts:
             await asyncio.sleep(EVERY_SECONDS)
 
     def fetch(self) -> None:
-        """Fetch every prompt once. Never raises."""
+        """Fetch every prompt once, and log each new problem. Never raises."""
+        problems: list[str] = []
         try:
             client = self._client()
-            for name, current in self.current.items():
-                prompt = fetch_prompt(client, name, label=self._label) or built_in_prompts()[name]
-                if reason := find_prompt_error(name, prompt.text):
-                    refused = f"{prompt.ref.origin} is refused: {quoted(reason, 300)}"
-                    self._log_once(
-                        f"prompt {name}", f"{refused}; {current.ref.origin} stays in use"
-                    )
-                else:
-                    self.current[name] = prompt
-            self._log_once(AWAY)
+            for name in self.current:
+                problem = self._fetch_prompt(client, name)
+                problems.append(problem)
         except Exception as error:
-            self._log_once(AWAY, str(to_unavailable(error)))
+            problems.append(f"{AWAY}: {to_unavailable(error)}")
+        for problem in problems:
+            if problem and problem not in self._problems:
+                log.warning("%s", problem)
+        self._problems = problems
 
-    def _log_once(self, about: str, problem: str = "") -> None:
-        """Log a problem, unless it was the last one logged for this subject."""
-        if problem and self._logged.get(about) != problem:
-            log.warning("%s: %s", about, problem)
-        self._logged[about] = problem
+    def _fetch_prompt(self, client: "Langfuse", name: str) -> str:
+        """Fetch a prompt, and use it if it is valid; return what is wrong with it, or ""."""
+        prompt = fetch_prompt(client, name, label=self._label) or built_in_prompts()[name]
+        reason = find_prompt_error(name, prompt.text)
+        if reason:
+            refused = f"prompt {name}: {prompt.ref.origin} is refused: {quoted(reason, 300)}"
+            return f"{refused}; {self.current[name].ref.origin} stays in use"
+        self.current[name] = prompt
+        return ""

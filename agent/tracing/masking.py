@@ -6,23 +6,27 @@ A mask names the kind of data: `[email]`, `[phone]`, `[card]`, `[iban]`, `[locat
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from agent.text import Match, Pattern, escape_pattern, pattern, strip_unstorable
-from agent.tracing.records import TraceRecord
+from agent.tracing.records import SpanRecord, TraceRecord
 
 Content = Literal["full", "masked", "none"]
 """Texts in traces: all except secrets, all except personal data and secrets, or none."""
 
 MAX_DEPTH: Final = 60  # levels of nested data; deeper levels are left out
-MIN_SECRET_CHARS: Final = 8  # 16 of letters alone, for a key may be "ollama"
-MIN_ANY_CASE_CHARS: Final = 5  # of shorter names, "rose" and "may" are words
 MAX_MASKED_CHARS: Final = 100_000  # of one text
+MIN_SECRET_CHARS: Final = 8
+# A short word as a key ("ollama") would be masked everywhere.
+MIN_WORD_SECRET_CHARS: Final = 16
+MIN_ANY_CASE_CHARS: Final = 5  # of shorter names, "rose" and "may" are words
 MAX_JUDGED: Final = 30  # runs of digits in one text
 MAX_TRIES: Final = 20  # of the search for a phone number
+WORDS_IN_METADATA: Final = {"reason", "cause"}
+"""Why an answer is invalid, or a request failed: this may quote what was said."""
 
 LETTERS: Final = r"\p{Latin}\p{Greek}\p{Cyrillic}\d"
 """The letters of scripts that write spaces between words."""
@@ -30,10 +34,10 @@ BEFORE: Final = rf"(^|\\[nrt]|[^{LETTERS}])"
 BEFORE_NUMBER: Final = rf"(^|\\[nrt]|[^{LETTERS}_.,/-])"
 BEHIND: Final = rf"($|[^{LETTERS}])"
 WORD: Final = pattern(r"[\w'’-]+")
-NUMBER: Final = pattern(r"\d+")
+DIGIT_RUN: Final = pattern(r"\d+")
+SEVEN_DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
 EMAIL: Final = pattern(r"[\w\u0300-\u036f.+-]+(?:@|%40)(?:[\w-]+\.)+\p{L}[\w-]+")
 LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,;]\s?(-?\d{1,3}\.\d{4,})")
-DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
 IBAN: Final = r"[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}"
 CARD: Final = r"\d{13,19}|\d{4,}(?:[\s./|_-]\d{4,6}){2,}"
 PHONE: Final = r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}"
@@ -52,184 +56,225 @@ class Masking:
     secrets: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
-    def text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Return a text masked, without characters that no database stores."""
-        if len(text) > MAX_MASKED_CHARS:
-            text = f"{text[:MAX_MASKED_CHARS]}[cut: {len(text)} characters in all]"
-        text = strip_unstorable(text)
-        for secret in _spelled(self.secrets):
-            text = text.replace(secret, "[secret]")
+        text = self._hide_secrets(text)
         if self.content == "full":
             return text
-        text = _without_forms(text)
-        if names := _names_pattern(self.names):
-            text = _replaced(names, lambda found: f"{found[1]}[name]{found[2]}", text)
-        return text
+        text = _mask_forms(text)
+        names = _names_rule(self.names)
+        return names.mask_all(text) if names else text
 
-    def words(self, text: str) -> str:
+    def mask_words(self, text: str) -> str:
         """Return the masked text of a user, or "" if the content is "none"."""
-        return "" if self.content == "none" else self.text(text)
+        return "" if self.content == "none" else self.mask_text(text)
 
-    def value(self, value: object, depth: int = 0) -> object:
+    def mask_value(self, value: object, depth: int = 0) -> Any:
         """Return JSON-like data with every text masked; other objects become masked strings."""
         if value is None or isinstance(value, bool | int | float):
             return value
         if depth > MAX_DEPTH:
             return "[nested]"
         if isinstance(value, Mapping):
-            return {self.text(str(key)): self.value(item, depth + 1) for key, item in value.items()}
+            return {
+                self.mask_text(str(key)): self.mask_value(item, depth + 1)
+                for key, item in value.items()
+            }
         if isinstance(value, list | tuple):
-            return [self.value(item, depth + 1) for item in value]
-        return self.text(str(value))
+            return [self.mask_value(item, depth + 1) for item in value]
+        return self.mask_text(str(value))
 
-    def trace(self, trace: TraceRecord) -> TraceRecord:
+    def mask_trace(self, trace: TraceRecord) -> TraceRecord:
         """Return a trace masked, and without the names of its users.
 
         With the content "none", or if the trace is hidden, it has no inputs, outputs and comments.
         """
         masking = replace(self, names=trace.names)
-        shown = self.content != "none" and not trace.is_hidden
-        spans = [
-            replace(
-                span,
-                name=masking.text(span.name),
-                # A server may name the model as it likes; numbers in it are dates and sizes.
-                model=span.model and replace(self, content="full").text(span.model),
-                input=masking.value(span.input) if shown else None,
-                output=masking.value(span.output) if shown else None,
-                # Why an answer is invalid, or a request failed, may quote what was said.
-                metadata={
-                    masking.text(key): masking.value(value)
-                    for key, value in span.metadata.items()
-                    if shown or key not in {"reason", "cause"}
-                },
-            )
-            for span in trace.spans
-        ]
+        if trace.is_hidden:
+            masking = replace(masking, content="none")
         scores = {
-            name: replace(score, comment=masking.text(score.comment) if shown else "")
+            name: replace(score, comment=masking.mask_words(score.comment))
             for name, score in trace.scores.items()
         }
-        tags = tuple(map(masking.text, trace.tags))
-        return replace(trace, names=(), tags=tags, spans=spans, scores=scores)
+        return replace(
+            trace,
+            names=(),
+            tags=tuple(map(masking.mask_text, trace.tags)),
+            spans=list(map(masking._mask_span, trace.spans)),
+            scores=scores,
+        )
+
+    def _mask_span(self, span: SpanRecord) -> SpanRecord:
+        if self.content == "none":
+            span = _without_words(span)
+        return replace(
+            span,
+            name=self.mask_text(span.name),
+            # A server may name the model as it likes; numbers in it are dates and sizes.
+            model=span.model and self._hide_secrets(span.model),
+            input=self.mask_value(span.input),
+            output=self.mask_value(span.output),
+            metadata=self.mask_value(span.metadata),
+        )
+
+    def _hide_secrets(self, text: str) -> str:
+        if len(text) > MAX_MASKED_CHARS:
+            text = f"{text[:MAX_MASKED_CHARS]}[cut: {len(text)} characters in all]"
+        text = strip_unstorable(text)
+        for secret in _spell_secrets(self.secrets):
+            text = text.replace(secret, "[secret]")
+        return text
+
+
+def _without_words(span: SpanRecord) -> SpanRecord:
+    metadata = dict(span.metadata)
+    for key in WORDS_IN_METADATA:
+        metadata.pop(key, None)
+    return replace(span, input=None, output=None, metadata=metadata)
 
 
 @lru_cache(maxsize=512)
-def _without_forms(text: str) -> str:
+def _mask_forms(text: str) -> str:
     """Mask data recognised by its form. Cached, because texts recur in later requests and turns."""
     if "@" in text or "%40" in text:
         text = EMAIL.sub("[email]", text)
-    if DIGITS.search(text):
-        text = LOCATION.sub(_masked_location, text)
-        for form, number_in, mask in NUMBER_RULES:
-            number_mask = _NumberMask(number_in, mask)
-            text = _replaced(form, number_mask.replace, text)
+    if SEVEN_DIGITS.search(text):
+        text = LOCATION.sub(_mask_location, text)
+        for rule in NUMBER_RULES:
+            text = rule.mask_all(text)
     return text
 
 
-def _masked_location(found: Match) -> str:
-    """Mask coordinates, but not two scores."""
-    return "[location]" if any(abs(float(part)) > 2 for part in found.groups()) else found[0]
+def _mask_location(found: Match) -> str:
+    latitude, longitude = map(float, found.groups())
+    if abs(latitude) <= 2 and abs(longitude) <= 2:  # two scores
+        return found[0]
+    return "[location]"
 
 
-def _replaced(form: Pattern, new: Callable[[Match], str], text: str) -> str:
-    """Replace all matches, also those that share a character with the one before."""
-    while (replaced := form.sub(new, text)) != text:
-        text = replaced
-    return text
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How data of one kind is masked.
 
-
-@dataclass(slots=True)
-class _NumberMask:
-    """Masks the valid numbers of one kind in a text.
-
-    After `MAX_JUDGED` runs of digits every further one is masked: to judge one takes milliseconds.
+    `form` is what looks like it: a group before it, a group of it, a group behind it. `find`
+    returns the part of the group that is it, "" if it only looks like it.
     """
 
-    number_in: Callable[[str], str]
+    form: Pattern
+    find: Callable[[str], str]
     mask: str
-    judged: dict[str, str] = field(default_factory=dict)
 
-    def replace(self, found: Match) -> str:
-        """Mask a number; other digits may precede or follow it."""
-        before, row, behind = found.groups()
-        if row not in self.judged:
-            if len(self.judged) >= MAX_JUDGED:
-                return f"{before}{self.mask}{behind}"
-            self.judged[row] = self.number_in(row)
-        number = self.judged[row]
-        return before + row.replace(number, self.mask, 1) + behind if number else found[0]
+    def mask_all(self, text: str) -> str:
+        """Mask all data of this kind in a text.
+
+        After `MAX_JUDGED` different ones every further one is masked: to judge one may take
+        milliseconds.
+        """
+        judged: dict[str, str] = {}
+
+        def mask_one(match: Match) -> str:
+            before, written, behind = match.groups()
+            if written not in judged:
+                is_over = len(judged) >= MAX_JUDGED
+                judged[written] = written if is_over else self.find(written)
+            found = judged[written]
+            if not found:
+                return match[0]
+            masked = written.replace(found, self.mask, 1)
+            return f"{before}{masked}{behind}"
+
+        while True:  # a match may share a character with the one before
+            masked = self.form.sub(mask_one, text)
+            if masked == text:
+                return text
+            text = masked
 
 
-def _iban_in(written: str) -> str:
+def _find_iban(text: str) -> str:
     """Return the IBAN (ISO 13616, modulo 97) with which a text begins; "" if there is none."""
-    groups = written.split(" ")
+    groups = text.split(" ")
     for count in range(len(groups), 0, -1):
         signs = "".join(groups[:count])
-        moved = "".join(str(int(sign, 36)) for sign in signs[4:] + signs[:4])
-        if int(moved) % 97 == 1:
+        moved = signs[4:] + signs[:4]
+        digits = "".join(str(int(sign, 36)) for sign in moved)
+        if int(digits) % 97 == 1:
             return " ".join(groups[:count])
     return ""
 
 
-def _card_in(written: str) -> str:
+def _find_card(text: str) -> str:
     """Return the number of a card in one, three or four groups of digits; "" if there is none."""
-    groups = [found.span() for found in NUMBER.finditer(written)]
+    groups = [found.span() for found in DIGIT_RUN.finditer(text)]
     for count in (1, 3, 4):
-        for (start, _), (_, end) in zip(groups, groups[count - 1 :], strict=False):
-            digits = [int(sign) for sign in written[start:end] if sign.isdigit()]
-            # Each second digit is doubled in the sum (Luhn).
-            doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
-            is_right = (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
-            if is_right and 13 <= len(digits) <= 19 and digits[0] in (3, 4, 5, 6):
-                return written[start:end]
+        for first in range(len(groups) - count + 1):
+            start, _ = groups[first]
+            _, end = groups[first + count - 1]
+            if _is_card(text[start:end]):
+                return text[start:end]
     return ""
 
 
+def _is_card(number: str) -> bool:
+    digits = [int(sign) for sign in number if sign.isdigit()]
+    if not 13 <= len(digits) <= 19 or digits[0] not in (3, 4, 5, 6):
+        return False
+    # Luhn: from the right, each second digit is doubled, and the digits of that are added up.
+    total = sum(digits[-1::-2])
+    for digit in digits[-2::-2]:
+        total += sum(divmod(2 * digit, 10))
+    return total % 10 == 0
+
+
 @lru_cache(maxsize=4096)
-def _phone_in(written: str) -> str:
+def _find_phone(text: str) -> str:
     """Return the phone number within digits that look like one; "" if there is none."""
     import phonenumbers  # noqa: PLC0415 - only where something looks like one
 
     strict = phonenumbers.Leniency.STRICT_GROUPING  # other groups look like prices and years
     for country in COUNTRIES:
-        for found in phonenumbers.PhoneNumberMatcher(written, country, strict, MAX_TRIES):
+        for found in phonenumbers.PhoneNumberMatcher(text, country, strict, MAX_TRIES):
             return str(found.raw_string)
     return ""
 
 
 NUMBER_RULES: Final = tuple(
-    (pattern(f"{BEFORE_NUMBER}({form}){BEHIND}"), number_in, mask)
-    for form, number_in, mask in (
-        (IBAN, _iban_in, "[iban]"),
-        (CARD, _card_in, "[card]"),
-        (PHONE, _phone_in, "[phone]"),
+    Rule(pattern(f"{BEFORE_NUMBER}({form}){BEHIND}"), find, mask)
+    for form, find, mask in (
+        (IBAN, _find_iban, "[iban]"),
+        (CARD, _find_card, "[card]"),
+        (PHONE, _find_phone, "[phone]"),
     )
 )
 
 
 @lru_cache(maxsize=8)
-def _spelled(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the secrets that appear nowhere by chance, plain and as JSON escapes them."""
-    spelled = {
-        spelling
-        for secret in secrets
-        if len(secret) >= MIN_SECRET_CHARS * (1 + secret.isalpha())
-        for spelling in (secret, json.dumps(secret)[1:-1], quote(secret, safe=""))
-    }
-    return tuple(sorted(spelled, key=len, reverse=True))
+def _spell_secrets(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the secrets that appear nowhere by chance, plain and as JSON and URLs escape them."""
+    spellings: set[str] = set()
+    for secret in secrets:
+        least = MIN_WORD_SECRET_CHARS if secret.isalpha() else MIN_SECRET_CHARS
+        if len(secret) >= least:
+            spellings |= {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}
+    return tuple(sorted(spellings, key=len, reverse=True))
 
 
 @lru_cache(maxsize=256)
-def _names_pattern(names: tuple[str, ...]) -> Pattern | None:
-    """Return a pattern of the names and of their parts, but for the word in the mask."""
-    parts = [WORD.findall(name) for name in names]
-    words = {word for found in parts for word in (" ".join(found), *found)}
-    spelled = [
-        f"(?i:{escape_pattern(word)})"
-        if len(word) >= MIN_ANY_CASE_CHARS
-        else f"{escape_pattern(word)}|{escape_pattern(word.upper())}"
-        for word in sorted(words, key=len, reverse=True)
-        if len(word) > 1 and any(map(str.isalpha, word)) and word.lower() != "name"
-    ]
-    return pattern(f"{BEFORE}@?(?:{'|'.join(spelled)}){BEHIND}") if spelled else None
+def _names_rule(names: tuple[str, ...]) -> Rule | None:
+    """Return a rule for the names and their parts; None if there is nothing to mask."""
+    words: set[str] = set()
+    for name in names:
+        parts = WORD.findall(name)
+        words |= {" ".join(parts), *parts}
+    spellings: list[str] = []
+    for word in sorted(words, key=len, reverse=True):
+        # "name" is the word in the mask.
+        if len(word) < 2 or word.lower() == "name" or not any(map(str.isalpha, word)):
+            continue
+        if len(word) >= MIN_ANY_CASE_CHARS:
+            spellings.append(f"(?i:{escape_pattern(word)})")
+        else:
+            spellings += [escape_pattern(word), escape_pattern(word.upper())]
+    if not spellings:
+        return None
+    form = pattern(f"{BEFORE}(@?(?:{'|'.join(spellings)})){BEHIND}")
+    return Rule(form, str, "[name]")

@@ -45,7 +45,7 @@ def make(base_url: str, keep: Callable[[TraceRecord], Awaitable[None]] | None = 
                 metadata={
                     "outcome": response.outcome,
                     "retry_count": response.retry_count,
-                    "error_types": ",".join(response.error_types),
+                    "error_types": list(response.error_types),
                     "llm_calls": run.usage.requests,
                     "tool_calls": run.usage.tool_calls,
                 },

@@ -15,7 +15,7 @@ from agent.tracing.langfuse_project import Project
 from agent.tracing.records import TraceRecord
 from benchmarks.candidates import ours
 from benchmarks.scenario import Candidate
-from bot.tracing import MAX_BATCH, Exporter, export_queues
+from bot.tracing import MAX_BATCH, Exporter
 from db.engine import Sessions, create_engine
 from db.models import Base
 from db.repositories.traces import SqlTraceStore, TraceRows
@@ -40,8 +40,11 @@ class Traces:
 
     async def commit(self) -> None:
         """Put into the store what has ended."""
+        rows = self.store.rows
+        prepared = [await rows.prepare(trace) for trace in self.ended]
         async with self.store.sessions.begin() as session:
-            await self.store.rows.save(session, self.ended, self.store.now())
+            for trace in prepared:
+                await rows.save(session, trace, self.store.now())
         self.ended.clear()
 
     async def flush(self) -> None:
@@ -61,10 +64,6 @@ def make(base_url: str) -> Candidate:
     sessions = Sessions(create_engine(f"sqlite+aiosqlite:///{path}"))
     store = SqlTraceStore(sessions, rows=rows)
     api = LangfuseApi(Project(KEYS, base_url), seconds=30)
-
-    async def open_backend() -> LangfuseApi:
-        return api
-
-    traces = Traces(Exporter(open_backend, *export_queues(sessions)), folder, store)
+    traces = Traces(Exporter(lambda: api, sessions), folder, store)
     made = ours.make(base_url, traces.keep)
     return Candidate(made.answer, traces.flush)

@@ -22,9 +22,9 @@ from agent.engine.run import Run
 from agent.mcp import open_servers, read_servers
 from bot.commands.local_models import find_servers
 from bot.commands.output import build_table, open_settings, print_table
-from bot.commands.traces import describe_refusals
+from bot.commands.traces import describe_problems
 from bot.resources import model_of, open_engine, require_newest_schema
-from bot.tracing import langfuse_api, otlp_backend
+from bot.tracing import langfuse_api, trace_server
 from config import Settings, SettingsError, hide_user_info
 from db.documents.store import SqlDocumentStore
 from db.engine import REVISION, DatabaseUnusable, Sessions, find_revision
@@ -183,20 +183,20 @@ async def check_tracing(settings: Settings) -> str:
     if settings.langfuse_keys:
         destination = await _check_langfuse(settings)
     else:
-        async with aclosing(await otlp_backend(settings)) as backend:
-            await backend.export(b"")  # an empty export tests the address and the headers
+        async with aclosing(trace_server(settings)) as server:
+            await server.export(b"")  # an empty export tests the address and the headers
         destination = str(settings.otel_exporter_otlp_endpoint)
     async with open_engine(settings) as engine:
         is_readable = await find_revision(engine) == REVISION
-        if is_readable and (refusals := await describe_refusals(Sessions(engine))):
-            raise SettingsError(f"traces go to {destination}, but {refusals}")
+        if is_readable and (problems := await describe_problems(Sessions(engine))):
+            raise SettingsError(f"traces go to {destination}, but {problems}")
     has_own_key = "trace_user_key" in settings.model_fields_set
     return f"traces go to {destination}" + ("" if has_own_key else f"; {KEY_ADVICE}")
 
 
 async def _check_langfuse(settings: Settings) -> str:
     """Return the project and the version of the server; raise SettingsError if it is too old."""
-    client = await langfuse_api(settings, LANGFUSE_SECONDS)
+    client = langfuse_api(settings, LANGFUSE_SECONDS)
     async with aclosing(client), client.bounded():
         projects = await client.api.projects.get(request_options={"max_retries": 0})
         health = await client.api.health.health(request_options={"max_retries": 0})

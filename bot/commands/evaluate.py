@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from pydantic import SecretStr
@@ -48,6 +47,9 @@ from bot.tracing import PROMPT_LABEL, langfuse_api, masking_of, trace_encoder
 from config import Settings
 from db.documents.store import SqlDocumentStore
 from db.wines.catalogue import SqlCatalogue
+
+if TYPE_CHECKING:
+    from agent.tracing.encoding import TraceEncoder
 
 FALLBACK: Final = "fallback"
 """The name of the variant that answers without a model."""
@@ -103,30 +105,25 @@ def run(
     Without a model, or as `--model fallback`, the rules that answer without a model are evaluated.
     """
     settings = open_settings()
-    model_names = dict.fromkeys(models or [settings.llm_model if settings.server else FALLBACK])
-    if model_names.keys() != {FALLBACK} and not settings.server:
-        fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
-    prompts = {source: read_prompts(settings, source) for source in prompt or ()}
-    prompts = prompts or {"": fetch_production_prompts(settings)}
+    model_names = _choose_models(settings, models)
+    prompts_by_source = _choose_prompts(settings, prompt)
     cases = read_cases(settings, name, limit)
     title = datetime.now().isoformat(" ", "milliseconds")
-    results = list[Result]()
+    results: list[Result] = []
 
     async def answer_all() -> None:
         async with open_bench(settings, starter=name == STARTER_NAME) as bench:
             variants = [
-                bench.variant(model, source, by_name)
-                for model, (source, by_name) in product(model_names, prompts.items())
+                bench.variant(model, source, prompts)
+                for model in model_names
+                for source, prompts in prompts_by_source.items()
             ]
-            order = [(variant.label, case.id) for variant in variants for case in cases]
             answers = evaluate(variants, cases, title=title, concurrency=concurrency)
-            try:
-                with Console(stderr=True).status("Asking") as status:
-                    async for result in answers:
-                        results.append(result)
-                        status.update(f"{len(results)} of {len(order)} answered")
-            finally:  # an interrupted run reports the results that it has
-                results.sort(key=lambda result: order.index((result.variant, result.case.id)))
+            count = len(variants) * len(cases)
+            with Console(stderr=True).status("Asking") as status:
+                async for result in answers:
+                    results.append(result)
+                    status.update(f"{len(results)} of {count} answered")
 
     status = 0
     try:
@@ -135,10 +132,45 @@ def run(
         status = INTERRUPTED_STATUS
     if not results:
         fail("nothing was evaluated", status or 1)
+    labels = [label_variant(model, source) for model in model_names for source in prompts_by_source]
+    _sort(results, labels, cases)
     if settings.langfuse_keys:
         _record(settings, name, title, results)
     _report(title, results, save)
     raise typer.Exit(status)
+
+
+def _choose_models(settings: Settings, models: Sequence[str] | None) -> Sequence[str]:
+    """Return the models to evaluate; the command fails if one is not the fallback and none runs."""
+    if not models:
+        models = [settings.llm_model if settings.server else FALLBACK]
+    if not settings.server and set(models) != {FALLBACK}:
+        fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
+    return list(dict.fromkeys(models))
+
+
+def _choose_prompts(
+    settings: Settings, sources: Sequence[str] | None
+) -> Mapping[str, Mapping[str, Prompt]]:
+    """Return the prompts of each source, by default those of production."""
+    if not sources:
+        return {"": fetch_production_prompts(settings)}
+    return {source: read_prompts(settings, source) for source in sources}
+
+
+def label_variant(model: str, source: str) -> str:
+    """Return the name of a variant in reports: its model, and where its prompt is from."""
+    return f"{model} · {source}" if source else model
+
+
+def _sort(results: list[Result], labels: Sequence[str], cases: Sequence[EvalCase]) -> None:
+    """Sort results by variant and case: they came in any order."""
+    case_ids = [case.id for case in cases]
+
+    def place(result: Result) -> tuple[int, int]:
+        return labels.index(result.variant), case_ids.index(result.case.id)
+
+    results.sort(key=place)
 
 
 def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[EvalCase]:
@@ -156,8 +188,9 @@ def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Eva
         fail(str(error), 2)
     if not cases:
         fail(f"{name} has no conversations", 2)
-    count = min(limit or len(cases), len(cases))
-    return [cases[number * len(cases) // count] for number in range(count)]
+    if limit is None or limit >= len(cases):
+        return cases
+    return [cases[number * len(cases) // limit] for number in range(limit)]
 
 
 def _read_langfuse(settings: Settings, name: str) -> list[EvalCase]:
@@ -186,13 +219,14 @@ class Bench:
             llm = model_of(self.settings, model)
             self.stack.push_async_callback(llm.close)
             run = replace(run, models=[llm])
-        label = " · ".join(filter(None, (model, source)))
+        label = label_variant(model, source)
         return Variant(label, self.sommelier(model), self.catalogue, run)
 
     def sommelier(self, model: str) -> Sommelier:
         """Return the sommelier for a model, without places, which cost money and change daily."""
+        settings = self.settings.model_copy(update={"llm_model": model})
         return Sommelier(
-            uses_small_model=self.settings.model_copy(update={"llm_model": model}).is_small,
+            uses_small_model=settings.is_small,
             catalogue=self.catalogue,
             fallback=Fallback(catalogue=self.catalogue, documents=self.documents),
             research_tools=[*research_tools(self.documents), *memory_tools()],
@@ -218,33 +252,38 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
     """Record the results as experiments in Langfuse; warn if that fails."""
     masking = masking_of(settings)
     is_in_langfuse = name.startswith(LANGFUSE_PREFIX)
-    stored_name = name.removeprefix(LANGFUSE_PREFIX)
-    dataset = stored_name if is_in_langfuse else f"sommelier-{Path(name).stem}"
+    dataset = f"sommelier-{Path(name).stem}"
+    if is_in_langfuse:
+        dataset = name.removeprefix(LANGFUSE_PREFIX)
     items = {result.case.id: to_item(dataset, result.case) for result in results}
     traces_by_variant: dict[str, dict[str, Sequence[TraceRecord]]] = {}
     for result in results:
         item_id = result.case.item_id if is_in_langfuse else items[result.case.id]["id"]
-        traces = [masking.trace(trace) for trace in result.traces]
+        traces = [masking.mask_trace(trace) for trace in result.traces]
         traces_by_variant.setdefault(result.variant, {})[item_id] = traces
 
-    async def record() -> Recorded:
-        async with aclosing(await langfuse_api(settings)) as api:
+    async def record(encoder: "TraceEncoder") -> Recorded:
+        async with aclosing(langfuse_api(settings)) as api:
             return await record_run(api, encoder, dataset, title, traces_by_variant)
 
     try:
         encoder = trace_encoder(settings)
         if not is_in_langfuse:
             put_items(encoder, dataset, items.values(), masking)
-        recorded = asyncio.run(record())
+        recorded = asyncio.run(record(encoder))
     except Exception as error:
         log.warning("This run is not recorded: %s", to_unavailable(error))
         return
+    counts = f"{recorded.items} recorded"
     lost = len(results) - recorded.items
-    note = f", {lost} lost" if lost else ""
-    counts = f"{recorded.items} recorded{note}, with {recorded.scores} scores"
+    if lost:
+        counts += f", {lost} lost"
+    counts += f", with {recorded.scores} scores"
     typer.echo(f"Langfuse: {counts}, see {recorded.url}", err=True)
-    if refused := recorded.refused:
-        log.warning("%d scores are not recorded, the last: %s", len(refused), refused[-1])
+    refused = recorded.refused
+    if refused:
+        text = "%d items and scores are not recorded, the last: %s"
+        log.warning(text, len(refused), refused[-1])
 
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
@@ -275,8 +314,10 @@ def push(
         except Exception as error:
             fail(str(to_unavailable(error)), 2)
         pushed += 1
-        before = f", in place of version {current.ref.version}" if current else ""
-        typer.echo(f"{name}: version {created.version} is now {label}{before}")
+        done = f"{name}: version {created.version} is now {label}"
+        if current is not None:
+            done += f", in place of version {current.ref.version}"
+        typer.echo(done)
     if not pushed:
         typer.echo(f"Nothing to push: Langfuse ({label}) has the repository's prompts.")
 
@@ -304,19 +345,33 @@ def read_prompts(settings: Settings, source: str) -> Mapping[str, Prompt]:
         return {}
     name, _, version = source.partition("@")
     if name in built_in_prompts() and version:
-        number, label = (int(version), None) if version.isdecimal() else (None, version)
-        prompt = fetch_stored_prompt(settings, name, label=label, version=number)
-        if prompt is None:
-            fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
+        prompt = _fetch_version(settings, name, version)
     else:
-        ref = replace(built_in_prompts()[SOMMELIER_PROMPT].ref, label=Path(source).stem)
-        try:
-            prompt = Prompt(Path(source).read_text(encoding="utf-8-sig"), ref)
-        except (OSError, UnicodeDecodeError) as error:
-            fail(f"{source} cannot be read: {type(error).__name__}", 2)
-    if problem := find_prompt_error(prompt.ref.name, prompt.text):
+        prompt = _read_prompt(Path(source))
+    problem = find_prompt_error(prompt.ref.name, prompt.text)
+    if problem:
         fail(f"{source} cannot be the prompt {prompt.ref.name}: {problem}", 2)
     return {prompt.ref.name: prompt}
+
+
+def _fetch_version(settings: Settings, name: str, version: str) -> Prompt:
+    """Return the version of a prompt in Langfuse with this number, or with this label."""
+    if version.isdecimal():
+        prompt = fetch_stored_prompt(settings, name, version=int(version))
+    else:
+        prompt = fetch_stored_prompt(settings, name, label=version)
+    if prompt is None:
+        fail(f"Langfuse has no version or label {version} of the prompt {name}", 2)
+    return prompt
+
+
+def _read_prompt(file: Path) -> Prompt:
+    """Return the sommelier's prompt from a file."""
+    ref = replace(built_in_prompts()[SOMMELIER_PROMPT].ref, label=file.stem)
+    try:
+        return Prompt(file.read_text(encoding="utf-8-sig"), ref)
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"{file} cannot be read: {type(error).__name__}", 2)
 
 
 def fetch_production_prompts(settings: Settings) -> Mapping[str, Prompt]:

@@ -125,7 +125,7 @@ async def _serve_page(settings: Settings, port: int) -> None:
         await require_newest_schema(engine)
         page = AdminPage(
             sessions=Sessions(engine),
-            hide=masking_of(settings).words,
+            hide=masking_of(settings).mask_words,
             token=SecretStr(token),
             link=trace_link(settings),
         )

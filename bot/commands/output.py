@@ -56,7 +56,7 @@ class RedactingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text, without secrets."""
-        return self._masking.text(super().format(record))
+        return self._masking.mask_text(super().format(record))
 
 
 def run_with_database(settings: "Settings", function: "Callable[[Sessions], Awaitable[T]]") -> T:

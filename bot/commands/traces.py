@@ -4,16 +4,17 @@ Traces contain untrusted text, so they are shown without markup and control char
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 from rich.table import Column, Table
 
 from agent.text import clip
+from agent.tracing.records import TraceRecord
 from bot.commands.output import (
     build_table,
     fail,
@@ -24,15 +25,11 @@ from bot.commands.output import (
     write_file,
 )
 from bot.reports import cost_text, trace_text
-from bot.tracing import Exporter, export_queues, masking_of, trace_backend
-from config import Settings
+from bot.tracing import Exporter, masking_of, trace_server
 from db.engine import Sessions
-from db.models import TraceRow
-from db.repositories.traces import REFUSED, SqlTraceStore
+from db.models import ScoreRow, TraceRow
+from db.repositories.traces import REFUSED, RowQueue, SqlTraceStore
 from db.repositories.turns import export_turns
-
-if TYPE_CHECKING:
-    from agent.tracing.delivery import Backend
 
 NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
@@ -58,18 +55,22 @@ def list_traces(
     ] = False,
 ) -> None:
     """Show the turns: first those that failed, then those that fell back, then the newest."""
-    settings, since = open_settings(), _days_ago(days)
-    traces = run_with_database(
-        settings,
-        lambda sessions: SqlTraceStore(sessions).list_summaries(limit, since=since, failed=failed),
-    )
+    settings = open_settings()
+    since = _find_start(days)
+
+    async def read(sessions: Sessions) -> tuple[Sequence[TraceRow], str]:
+        store = SqlTraceStore(sessions)
+        traces = await store.list_summaries(limit, since=since, failed=failed)
+        return traces, await describe_problems(sessions)
+
+    traces, problems = run_with_database(settings, read)
     if not traces:
         typer.echo(NO_TRACES)
         return
     print_table(trace_table(traces))
     typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
-    if refusals := run_with_database(settings, describe_refusals):
-        print_text(refusals)
+    if problems:
+        print_text(problems)
 
 
 @app.command("show")
@@ -81,8 +82,12 @@ def show_trace(
 ) -> None:
     """Draw a turn as a tree: every request to the model, every tool, its time and cost."""
     settings = open_settings()
+
+    async def read(sessions: Sessions) -> TraceRecord:
+        return await SqlTraceStore(sessions).get(trace_id)
+
     try:
-        trace = run_with_database(settings, lambda sessions: SqlTraceStore(sessions).get(trace_id))
+        trace = run_with_database(settings, read)
     except LookupError as error:
         fail(f"{error}; see `sommelier traces list`")
     typer.echo(trace_text(trace, full=full))
@@ -90,25 +95,28 @@ def show_trace(
 
 @app.command("resend")
 def resend() -> None:
-    """Send again what the server refused, for example after an update of the server."""
+    """Send again what was refused or set aside, for example after an update of the server."""
     settings = open_settings()
     if not settings.sends_traces:
         fail("there is no server for traces: see `sommelier doctor`", 2)
-    print_text(run_with_database(settings, lambda sessions: _resend(settings, sessions)))
+
+    async def send(sessions: Sessions) -> str:
+        exporter = Exporter(lambda: trace_server(settings), sessions)
+        async with aclosing(exporter):
+            return await _resend(exporter, sessions)
+
+    print_text(run_with_database(settings, send))
 
 
-async def _resend(settings: Settings, sessions: Sessions) -> str:
-    """Send refused rows, and return what became of them."""
-    queues = export_queues(sessions)
-    count = sum([await queue.resend() for queue in queues])
-    async with aclosing(await trace_backend(settings)) as backend:
-
-        async def open_backend() -> "Backend":
-            return backend
-
-        if await Exporter(open_backend, *queues).send_due():
-            return f"{count} wait, and are sent when the server takes them."
-    return await describe_refusals(sessions) or f"{count} sent again."
+async def _resend(exporter: Exporter, sessions: Sessions) -> str:
+    """Send what was refused or set aside, and return what became of it."""
+    count = await exporter.traces.resend()
+    count += await exporter.scores.resend()
+    wait = await exporter.send_due()
+    if wait:
+        return f"{count} wait, and are sent when the server takes them."
+    problems = await describe_problems(sessions)
+    return problems or f"{count} sent again."
 
 
 @app.command("export")
@@ -119,48 +127,61 @@ def export(
 ) -> None:
     """Save turns as a dataset for `sommelier eval run`, with their history."""
     settings = open_settings()
-    mask, since = masking_of(settings).text, _days_ago(days)
-    turns = run_with_database(
-        settings, lambda sessions: export_turns(sessions, mask, since, disliked=disliked)
-    )
+    mask = masking_of(settings).mask_text
+    since = _find_start(days)
+
+    async def read(sessions: Sessions) -> list[dict[str, object]]:
+        return await export_turns(sessions, mask, since, disliked=disliked)
+
+    turns = run_with_database(settings, read)
     if not turns:
         typer.echo("No such turn whose words are still remembered; nothing was written.")
         return
-    lines = (json.dumps(turn, ensure_ascii=False) for turn in turns)
-    write_file(file, "".join(f"{line}\n" for line in lines))
-    print_text(f"{len(turns)} turn{'s' * (len(turns) > 1)} written to {file}.")
+    lines = [json.dumps(turn, ensure_ascii=False) + "\n" for turn in turns]
+    write_file(file, "".join(lines))
+    written = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
+    print_text(f"{written} written to {file}.")
 
 
-async def describe_refusals(sessions: Sessions) -> str:
-    """Return how many rows a server refused, with its last words; "" if it refused none."""
-    lines = list[str]()
-    for name, queue in zip(("traces", "scores"), export_queues(sessions), strict=True):
-        if count := (await queue.count_by_state()).get(REFUSED):
-            words = await queue.find_refusal() or "its words were not kept"
-            lines.append(f"{count} of the {name} were refused: {words}")
-    return "; ".join([*lines, "`sommelier traces resend` sends them again"] if lines else [])
+async def describe_problems(sessions: Sessions) -> str:
+    """Return how many rows were refused or set aside, and why; "" if there are none."""
+    lines: list[str] = []
+    for name, table in (("traces", TraceRow), ("scores", ScoreRow)):
+        for problem in await RowQueue(sessions, table).list_problems():
+            state = "refused" if problem.state == REFUSED else "set aside"
+            reason = problem.reason or "the reason was not kept"
+            lines.append(f"{problem.rows} of the {name} were {state}: {reason}")
+    if not lines:
+        return ""
+    lines.append("`sommelier traces resend` sends them again")
+    return "; ".join(lines)
 
 
-def _days_ago(days: float | None) -> datetime | None:
-    return None if days is None else datetime.now(UTC) - timedelta(days=days)
+def _find_start(days: float | None) -> datetime | None:
+    if days is None:
+        return None
+    return datetime.now(UTC) - timedelta(days=days)
 
 
 def trace_table(traces: Iterable[TraceRow]) -> Table:
     """Return a table with one row for each trace."""
     names = "When (UTC)", "Id", "Level", "Outcome", "Seconds", "Cost"
     columns = [Column(name, no_wrap=True) for name in names]
-    rows = (
-        (
-            f"{trace.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
-            trace.trace_id[:ID_DIGITS],
-            trace.level,
-            trace.outcome,
-            f"{(trace.ended_at - trace.started_at).total_seconds():.2f}",
-            cost_text(trace.cost_usd),
-            trace.name,
-            ", ".join(trace.error_types),
-            clip(trace.question, MAX_QUESTION_CHARS),
-        )
-        for trace in traces
-    )
+    rows = [_table_row(trace) for trace in traces]
     return build_table([*columns, "What", "What went wrong", "Question"], rows)
+
+
+def _table_row(trace: TraceRow) -> Sequence[str]:
+    started_at = trace.started_at.astimezone(UTC)
+    duration = trace.ended_at - trace.started_at
+    return (
+        f"{started_at:%Y-%m-%d %H:%M:%S}",
+        trace.trace_id[:ID_DIGITS],
+        trace.level,
+        trace.outcome,
+        f"{duration.total_seconds():.2f}",
+        cost_text(trace.cost_usd),
+        trace.name,
+        ", ".join(trace.error_types),
+        clip(trace.question, MAX_QUESTION_CHARS),
+    )

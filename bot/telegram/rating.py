@@ -124,6 +124,6 @@ async def _store_comment(masking: Masking, update: Update, turn: ChatTurn) -> No
         rated = await turns.find_by_message(turn.chat_id, replied_id)
         if rated and rated.user_id == turn.user_id and rated.verdict == "disliked":
             masking = replace(masking, names=turn.names)
-            comment = masking.text(message.text or "")
+            comment = masking.mask_text(message.text or "")
             turn.change(ExplainRating(rated.turn_id, "comment", comment))
     await answer_text(update, turn)

@@ -10,6 +10,7 @@ class Commits(TraceStoringRepository):
 
     async def save(self, commit: Commit) -> None:
         """Store everything in one transaction; nothing is sent."""
+        await commit.prepare(self.rows)
         async with self.sessions.begin() as session:
             transaction = Transaction(
                 session=session,

@@ -138,6 +138,7 @@ class Inbox(TraceStoringRepository):
             is_open |= (UpdateRow.state == COMMITTED) & UpdateRow.error.is_(None)
         set_committed = update(UpdateRow).where(_is_unchanged(row), is_open)
         delete_unsent = delete(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
+        await commit.prepare(self.rows)
         async with self.sessions.begin() as session:
             if await count_changed(session, set_committed.values(state=COMMITTED, error=error)):
                 if error is not None:
@@ -176,6 +177,7 @@ class Inbox(TraceStoringRepository):
         is_committed = UpdateRow.state == COMMITTED
         state = DONE if row.error is None else SET_ASIDE
         end = update(UpdateRow).where(_is_unchanged(row), is_committed).values(state=state)
+        prepared = await self.rows.prepare(trace)
         async with self.sessions.begin() as session:
             if not await count_changed(session, end):
                 raise TurnTaken
@@ -183,12 +185,11 @@ class Inbox(TraceStoringRepository):
                 await fence.lock(session)
                 forgotten = await fence.check(session)
                 if forgotten.user:
-                    trace = None
+                    trace = prepared = None
             if row.error is None:
                 # Only a turn stored by `commit` has a trace; without one, this is looked up.
                 await _delete_content(session, row.update_id, has_turn=trace is not None)
-            if trace is not None:
-                await self.rows.save(session, [trace], self.now())
+            await self.rows.save(session, prepared, self.now())
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
         """Return the failed updates that were set aside, the oldest first."""

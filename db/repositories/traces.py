@@ -1,8 +1,9 @@
 """Store traces and their scores locally for admins, and queue them for export to Langfuse.
 
-Traces are masked, and stored in the transactions that commit and end their turns. Scores come from
-the turn itself and from users' feedback. A retracted score keeps its row, without a value, until
-its deletion was exported. Later feedback gets a new id, since Langfuse deletes by id with a delay.
+Traces are masked and compressed, and then stored in the transactions that commit and end their
+turns. Scores come from the turn itself and from users' feedback. A retracted score keeps its row,
+without a value, until its deletion was exported. Later feedback gets a new id, since Langfuse
+deletes by id with a delay.
 """
 
 import asyncio
@@ -12,10 +13,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
-from sqlalchemy import Row, case, func, select, update
+from sqlalchemy import ColumnElement, Row, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -36,6 +37,7 @@ Rows = Sequence[Row[Any]]
 Q = TypeVar("Q", TraceRow, ScoreRow)
 
 DELETION_DELAY: Final = timedelta(minutes=2)
+TIME_ASIDE: Final = timedelta(hours=1)
 
 LAST: Final = "last"
 MAX_QUESTION_CHARS: Final = 200  # in lists of traces
@@ -46,27 +48,47 @@ FAILING_FIRST: Final[dict[SpanLevel, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedTrace:
+    """A trace and its scores, masked, as rows to be stored."""
+
+    row: TraceRow
+    scores: Sequence[ScoreRow]
+
+
+@dataclass(frozen=True, slots=True)
 class TraceRows:
     """A writer of masked traces, which queues them for export if `is_exported`."""
 
     masking: Masking = field(default_factory=Masking)
     is_exported: bool = False
 
+    async def prepare(self, trace: TraceRecord | None) -> PreparedTrace | None:
+        """Mask and compress an ended trace, before the transaction that stores it.
+
+        Return None if there is none, or if it fails: this must not fail the turn, which is
+        answered.
+        """
+        if trace is None:
+            return None
+        try:
+            # In a thread: a trace may be long, and other chats must not wait.
+            return await asyncio.to_thread(self._prepare, trace)
+        except Exception as error:
+            log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
+            return None
+
+    def _prepare(self, trace: TraceRecord) -> PreparedTrace:
+        masked = self.masking.mask_trace(trace)
+        return PreparedTrace(to_trace_row(masked), _to_score_rows(masked))
+
     async def save(
-        self, session: AsyncSession, traces: Sequence[TraceRecord], now: datetime
+        self, session: AsyncSession, prepared: PreparedTrace | None, due_at: datetime
     ) -> None:
-        """Store ended traces and their scores, or replace stored ones; export them from `now`."""
-        for trace in traces:
-            try:
-                # In a thread: a trace may be long, and other chats must not wait.
-                masked = await asyncio.to_thread(self.masking.trace, trace)
-                row, scores = await asyncio.to_thread(to_trace_row, masked), _to_score_rows(masked)
-            except Exception as error:
-                # Losing the trace must not fail the turn, which is answered.
-                log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
-                continue
-            await upsert(session, self._queued(row, now))
-            await upsert(session, *(self._queued(score, now) for score in scores))
+        """Store a trace and its scores, or replace stored ones; export them from `due_at` on."""
+        if prepared is None:
+            return
+        await upsert(session, self._queued(prepared.row, due_at))
+        await upsert(session, *(self._queued(score, due_at) for score in prepared.scores))
 
     async def save_verdict(self, session: AsyncSession, turn: TurnRow, now: datetime) -> None:
         """Store the feedback on a turn as scores of its trace; retract scores without a value."""
@@ -74,7 +96,7 @@ class TraceRows:
             return
         liked = None if turn.verdict is None else float(turn.verdict == "liked")
         for score in (
-            ScoreRecord("user_feedback", liked, "BOOLEAN", self.masking.words(turn.comment)),
+            ScoreRecord("user_feedback", liked, "BOOLEAN", self.masking.mask_words(turn.comment)),
             ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL"),
         ):
             await self._save_score(session, turn, score, now)
@@ -165,6 +187,14 @@ class SqlTraceStore(TraceStoringRepository):
         return await self._values(query)
 
 
+class Problem(NamedTuple):
+    """How many rows of a queue are in a `state` with a reason, and what the reason of one is."""
+
+    state: str
+    rows: int
+    reason: str
+
+
 class RowQueue(SqlRepository):
     """The export queue of traces, or of scores.
 
@@ -205,21 +235,33 @@ class RowQueue(SqlRepository):
         waiting = update(self._table).where(self._table.c.state == WAITING)
         await self._write(waiting.values(due_at=self.now()))
 
-    async def settle(self, rows: Rows, *, refusal: str = "") -> None:
-        """Mark rows as sent, or as refused in the server's words, unless they changed meanwhile."""
-        state = REFUSED if refusal else SENT
-        await self._change(rows, state=state, refusal=refusal, due_at=self.now())
+    async def settle(self, rows: Rows) -> None:
+        """Mark rows as sent, unless they changed meanwhile."""
+        await self._change(rows, state=SENT, refusal="", due_at=self.now())
+
+    async def refuse(self, row: Row[Any], words: str) -> None:
+        """Mark a row as refused in the server's words, unless it changed meanwhile."""
+        await self._change([row], state=REFUSED, refusal=words, due_at=self.now())
+
+    async def set_aside(self, row: Row[Any], reason: str) -> None:
+        """Let a row that cannot be sent wait for an hour, unless it changed meanwhile."""
+        await self._change([row], refusal=reason, due_at=self.now() + TIME_ASIDE)
 
     async def resend(self) -> int:
-        """Make all refused rows due; return their number."""
-        refused = update(self._table).where(self._table.c.state == REFUSED)
-        return await self._write(refused.values(state=WAITING, due_at=self.now()))
+        """Make all rows due that were refused or set aside; return their number."""
+        unsent = update(self._table).where(self._is_unsendable)
+        return await self._write(unsent.values(state=WAITING, refusal="", due_at=self.now()))
 
-    async def find_refusal(self) -> str:
-        """Return the server's words for the row that it refused last; "" if there is none."""
-        refused = select(self._table.c.refusal).where(self._table.c.state == REFUSED)
-        found = await self._values(refused.order_by(self._table.c.due_at.desc()).limit(1))
-        return found[0] if found else ""
+    async def list_problems(self) -> Sequence[Problem]:
+        """Return how many rows were refused, how many are set aside, and a reason of each."""
+        columns = self._table.c
+        query = select(columns.state, func.count(), func.max(columns.refusal))
+        query = query.where(self._is_unsendable).group_by(columns.state).order_by(columns.state)
+        return [Problem(*row) for row in await self._rows(query)]
+
+    @property
+    def _is_unsendable(self) -> ColumnElement[bool]:
+        return (self._table.c.state == REFUSED) | (self._table.c.refusal != "")
 
     async def release(self, rows: Rows) -> None:
         """Make the unsettled rows among `rows` due again."""
@@ -235,6 +277,8 @@ class RowQueue(SqlRepository):
         state, due_at = self._table.c.state, self._table.c.due_at
         is_unchanged = (state == WAITING) & due_at.in_({row.due_at for row in rows})
         keys = [row._mapping[self._key] for row in rows]
+        if not keys:
+            return
         await self._write(
             update(self._table).where(self._key.in_(keys), is_unchanged).values(values)
         )
@@ -245,8 +289,11 @@ def to_trace_row(trace: TraceRecord) -> TraceRow:
     root, metadata = trace.root, trace.root.metadata
     question = root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
     # The errors of the turn, or else the exception that ended it, and the error of its delivery.
-    errors = (metadata.get("error_types") or metadata.get("error_type") or "").split(",")
-    errors.append(metadata.get("send_error") or "")
+    errors = list(metadata.get("error_types") or ())
+    if not errors and "error_type" in metadata:
+        errors.append(metadata["error_type"])
+    if "send_error" in metadata:
+        errors.append(metadata["send_error"])
     return TraceRow(
         trace_id=trace.trace_id,
         started_at=to_datetime(root.started_ns),
@@ -256,7 +303,7 @@ def to_trace_row(trace: TraceRecord) -> TraceRow:
         outcome=metadata.get("outcome", ""),
         level=root.level,
         cost_usd=metadata.get("cost_usd", 0.0),
-        error_types=[*filter(None, errors)],
+        error_types=errors,
         name=trace.name,
         record=pack(trace),
     )
@@ -283,10 +330,7 @@ def pack(trace: TraceRecord) -> bytes:
 
 def unpack(record: bytes) -> TraceRecord:
     """Return the trace from the output of `pack`."""
-    trace = _RECORD.validate_json(zlib.decompress(record))
-    for span in trace.spans:
-        span.trace = trace
-    return trace
+    return _RECORD.validate_json(zlib.decompress(record))
 
 
 def to_datetime(nanoseconds: int) -> datetime:

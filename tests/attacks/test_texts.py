@@ -12,7 +12,7 @@ from agent.tracing.masking import (
     MAX_MASKED_CHARS,
     NUMBER_RULES,
     Masking,
-    _NumberMask,
+    Rule,
 )
 from bot.telegram.render import MAX_REPLY_CHARS
 from bot.telegram.sender import build_messages
@@ -72,16 +72,15 @@ def test_only_some_numbers_of_a_text_are_judged_and_the_others_masked() -> None:
         judged.append(row)
         return ""
 
-    mask = _NumberMask(judge, "[phone]")
-    form = NUMBER_RULES[-1][0]
-    masked = form.sub(mask.replace, text)
+    rule = Rule(NUMBER_RULES[-1].form, judge, "[phone]")
+    masked = rule.mask_all(text)
     assert len(judged) == MAX_JUDGED
     assert masked.count("[phone]") == 99 - MAX_JUDGED
-    assert "0698" not in Masking().text(text)
+    assert "0698" not in Masking().mask_text(text)
 
 
 def test_a_long_text_in_a_trace_is_cut_before_it_is_masked() -> None:
-    masked = Masking().text("0664 1234567 " * 100_000)
+    masked = Masking().mask_text("0664 1234567 " * 100_000)
     assert len(masked) < 2 * MAX_MASKED_CHARS
     assert masked.endswith("[cut: 1300000 characters in all]")
 
@@ -114,7 +113,7 @@ clean_and_flag(text, Run(()).span)
 read_safety_state(text)
 truncate_at_boundary(text, 2_000)
 split_sentences(text)
-Masking().text(text)
+Masking().mask_text(text)
 read_document(text.encode(), "a.md")
 try:
     read_cellar(text.encode())

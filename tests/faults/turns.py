@@ -17,7 +17,7 @@ from agent.sommelier.service import Sommelier
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools
-from agent.tracing.records import SpanRecord
+from agent.tracing.records import TraceRecord
 from agent.turn import Deps, Reply, StoredMessage
 from tests.doubles.model_server import ModelServer, Step, answer_json, tool_call
 from tests.fakes import CHINON, RIOJA, SANCERRE, FakeCatalogue, asked, root_span
@@ -100,7 +100,7 @@ async def reply_to(
     history: Sequence[StoredMessage] = (),
     limits: Limits | None = None,
     **deps: Any,
-) -> tuple[Reply, SpanRecord]:
+) -> tuple[Reply, TraceRecord]:
     """Have the sommelier answer the last of these messages; return the reply and its trace."""
     root, catalogue = root_span(), FakeCatalogue(wines)
     models = [service(server)] if server else []
@@ -120,4 +120,4 @@ async def reply_to(
         reply = await asked(sommelier, said[-1], run, earlier)
     for model in models:
         await model.close()
-    return reply, root
+    return reply, root.trace

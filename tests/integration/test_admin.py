@@ -208,8 +208,8 @@ async def test_with_a_used_up_budget_rules_answer_until_the_next_day(
     assert RESETS in by_rules
     assert translate("model_down") not in by_rules
     assert translate("no_model") not in by_rules
-    turn = tracer.turns[0]
-    assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("fallback", "budget")
+    turn = tracer.turns[0].root
+    assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("fallback", ["budget"])
     assert turn.level == "WARNING"
     assert RESETS in str(turn.output)
     assert by_model.startswith("For your lamb:")

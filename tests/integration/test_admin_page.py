@@ -58,7 +58,7 @@ async def store_turns(sessions: Sessions) -> None:
 
 
 def admin_page(settings: Settings, sessions: Sessions) -> AdminPage:
-    hide, link = masking_of(settings).words, trace_link(settings)
+    hide, link = masking_of(settings).mask_words, trace_link(settings)
     return AdminPage(sessions, hide, SecretStr(TOKEN), link)
 
 

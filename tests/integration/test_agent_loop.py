@@ -97,8 +97,12 @@ async def test_r003_7_the_trace_holds_retry_count_and_error_types(
     root = root_span()
     response = await turn(service(model_server), span=root)
     assert (response.retry_count, response.error_types) == (2, ("invalid_json", "grounding"))
-    assert names(root) == ["llm.plan", "tool.search_wines", *["llm.answer", "guard.output"] * 3]
-    answers = [child for child in children(root) if child.name == "llm.answer"]
+    assert names(root.trace) == [
+        "llm.plan",
+        "tool.search_wines",
+        *["llm.answer", "guard.output"] * 3,
+    ]
+    answers = [child for child in children(root.trace) if child.name == "llm.answer"]
     assert [child.metadata.get("error_type") for child in answers] == [
         "invalid_json",
         "grounding",

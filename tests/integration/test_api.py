@@ -253,7 +253,7 @@ async def test_a_question_is_rewritten_or_answered_and_each_call_is_a_turn_in_th
     expected = {name: value for name, value in REFINED.items() if name != "refined_query"}
     expected |= {"original": QUESTION, "refined": REFINED["refined_query"], "fallback_reason": None}
     assert response.json() == expected
-    rewritten, answered = tracer.turns
+    rewritten, answered = (trace.root for trace in tracer.turns)
     assert rewritten.output == REFINED["refined_query"]
     assert "fine lees [1]" in str(answered.output)
     assert (answered.metadata["outcome"], answered.metadata["llm_calls"]) == ("answered", 1)

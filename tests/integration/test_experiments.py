@@ -145,4 +145,6 @@ def test_a_run_counts_the_scores_that_langfuse_took(configured: OtlpReceiver, mi
     configured.refused_scores = {"eval_seconds"}
     _, _, said = sommelier_eval("run", mine, "--model", "gpt-4o")
     assert f"Langfuse: 2 recorded, with {len(configured.scores)} scores, see " in said
-    assert "2 scores are not recorded, the last: Langfuse answered HTTP 400: eval_s" in said
+    assert (
+        "2 items and scores are not recorded, the last: Langfuse answered HTTP 400: eval_s" in said
+    )

@@ -1,7 +1,7 @@
 """Traces and scores on their way out of the database: none is lost, whatever happens."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import cast
@@ -9,21 +9,26 @@ from typing import cast
 import pytest
 from sqlalchemy import update
 
-from agent.tracing.delivery import Backend
+from agent.tracing.delivery import OtlpServer
 from agent.tracing.langfuse_project import Refused, Unavailable
 from agent.tracing.records import ScoreRecord, TraceRecord
 from bot.metrics import Metrics
-from bot.tracing import CLAIM_TIME, MAX_BATCH, Exporter, export_queues
+from bot.tracing import CLAIM_TIME, MAX_BATCH, Exporter
 from db.changes.ratings import RateTurn
 from db.engine import Sessions
-from db.models import TraceRow, TurnRow, Verdict
-from db.repositories.traces import DELETION_DELAY, RowQueue, SqlTraceStore, TraceRows
+from db.models import ScoreRow, TraceRow, TurnRow, Verdict
+from db.repositories.traces import (
+    DELETION_DELAY,
+    TIME_ASIDE,
+    RowQueue,
+    SqlTraceStore,
+    TraceRows,
+)
 from db.repositories.turns import TurnRepository
 from tests.doubles.otlp import OtlpReceiver
 from tests.stored import make, store_turn
 from tests.traces import NOON, bare_trace, exporter_to, save_traces
 
-Traces = Sequence[TraceRecord]
 EXPORTED = TraceRows(is_exported=True)
 Rate = Callable[[Verdict | None], Awaitable[None]]
 VERDICTS: tuple[Verdict | None, ...] = ("liked", None, "disliked")
@@ -63,20 +68,29 @@ def queue(sessions: Sessions, clock: Clock) -> RowQueue:
 class Server:
     """Accepts traces, and remembers which; `answer` may raise before it does."""
 
-    answer: Callable[[Traces], int] = lambda traces: 0
+    answer: Callable[[TraceRecord], None] = lambda trace: None
     accepted: list[str] = field(default_factory=list)
-    takes_scores = False
 
-    async def send_traces(self, traces: Traces) -> int:
-        refused = self.answer(traces)
-        self.accepted += [trace.trace_id for trace in traces]
-        return refused
+    async def send_trace(self, trace: TraceRecord) -> None:
+        self.answer(trace)
+        self.accepted.append(trace.trace_id)
 
-    def exporter(self, queue: RowQueue) -> Exporter:
-        async def open_backend() -> Backend:
-            return cast("Backend", self)
+    async def send_score(self, score: object) -> None:
+        pass
 
-        return Exporter(open_backend, queue, queue)
+    def exporter(self, store: SqlTraceStore) -> Exporter:
+        return Exporter(lambda: cast("OtlpServer", self), store.sessions, now=store.now)
+
+
+@dataclass
+class BadTrace:
+    """Fails for one trace."""
+
+    error: Exception
+
+    def __call__(self, given: TraceRecord) -> None:
+        if given.trace_id == trace(6).trace_id:
+            raise self.error
 
 
 async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
@@ -85,7 +99,7 @@ async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
     traces = [trace(number) for number in range(3 * MAX_BATCH + 3)]
     await save_traces(store, traces)
     servers = [Server(), Server()]
-    await asyncio.gather(*(server.exporter(queue).send_due() for server in servers))
+    await asyncio.gather(*(server.exporter(store).send_due() for server in servers))
     accepted = servers[0].accepted + servers[1].accepted
     assert sorted(accepted) == [trace.trace_id for trace in traces]
     assert await queue.count_by_state() == {"sent": len(traces)}
@@ -119,41 +133,59 @@ async def test_a_trace_that_changes_while_it_is_sent_is_sent_again(
     assert await queue.count_by_state() == {"waiting": 1}
 
 
-async def test_one_bad_trace_costs_itself_alone(store: SqlTraceStore, queue: RowQueue) -> None:
-    def picky(traces: Traces) -> int:
-        if any(found.trace_id == trace(6).trace_id for found in traces):
-            raise Refused("Langfuse answered HTTP 400: too long", 400)
-        return 0
-
+async def test_a_trace_that_the_server_refuses_waits_for_resend(
+    store: SqlTraceStore, queue: RowQueue
+) -> None:
     await save_traces(store, [trace(number) for number in range(10)])
-    server = Server(picky)
-    exporter = server.exporter(queue)
+    server = Server(BadTrace(Refused("Langfuse answered HTTP 400: too long")))
+    exporter = server.exporter(store)
     metrics = Metrics()
     exporter.on_loss = metrics.count_dropped_traces
     assert await exporter.send_due() == 0
     assert len(server.accepted) == len(set(server.accepted)) == 9
     assert await queue.count_by_state() == {"refused": 1, "sent": 9}
-    assert await queue.find_refusal() == "Langfuse answered HTTP 400: too long"
+    refused = ("refused", 1, "Langfuse answered HTTP 400: too long")
+    assert await queue.list_problems() == [refused]
     assert "sommelier_traces_dropped 1" in metrics.to_text()
-    server.answer = lambda traces: 0
+    server.answer = lambda trace: None
     assert await queue.resend() == 1
     assert await exporter.send_due() == 0
     assert await queue.count_by_state() == {"sent": 10}
-    assert await queue.find_refusal() == ""
+    assert await queue.list_problems() == []
+
+
+async def test_a_trace_that_we_cannot_encode_is_set_aside_alone_and_tried_again(
+    store: SqlTraceStore, queue: RowQueue, clock: Clock
+) -> None:
+    lost: list[int] = []
+    await save_traces(store, [trace(number) for number in range(10)])
+    server = Server(BadTrace(KeyError("a bug of ours")))
+    exporter = server.exporter(store)
+    exporter.on_loss = lost.append
+    assert await exporter.send_due() == 0
+    assert (len(server.accepted), lost) == (9, [])
+    set_aside = ("waiting", 1, "it cannot be encoded (KeyError)")
+    assert await queue.list_problems() == [set_aside]
+    server.answer = lambda trace: None
+    assert await exporter.send_due() == 0
+    assert len(server.accepted) == 9
+    clock.at += TIME_ASIDE
+    assert await exporter.send_due() == 0
+    assert await queue.count_by_state() == {"sent": 10}
+    assert await queue.list_problems() == []
 
 
 async def test_a_trace_that_cannot_be_read_costs_itself_alone(
     store: SqlTraceStore, sessions: Sessions, clock: Clock, otlp_receiver: OtlpReceiver
 ) -> None:
-    lost = list[int]()
     await save_traces(store, [trace(1), trace(2)])
     async with sessions.begin() as session:
         broken = update(TraceRow).where(TraceRow.trace_id == trace(1).trace_id)
         await session.execute(broken.values(record=b"broken"))
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
-        exporter.on_loss = lost.append
         assert await exporter.send_due() == 0
-    assert lost == [1]
+        (problem,) = await exporter.traces.list_problems()
+    assert problem == ("waiting", 1, "it cannot be encoded (error)")
     assert [span.trace_id for span in otlp_receiver.spans] == [trace(2).trace_id]
 
 
@@ -175,17 +207,17 @@ async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(
 async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
     store: SqlTraceStore, queue: RowQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(traces: Traces) -> int:
-        raise Unavailable("the keys are not known (HTTP 401)", 401)
+    def fail(trace: TraceRecord) -> None:
+        raise Unavailable("the keys are not known (HTTP 401)")
 
     await save_traces(store, [trace(1)])
     server = Server(fail)
-    exporter = server.exporter(queue)
+    exporter = server.exporter(store)
     waits = [await exporter.send_due() for _ in range(9)]
     assert all(most / 2 <= wait <= most for wait, most in zip(waits, WAITS, strict=True)), waits
     told = "Traces wait, and are sent later: the keys are not known (HTTP 401)"
     assert caplog.messages == [told]
-    server.answer = lambda traces: 0
+    server.answer = lambda trace: None
     assert await exporter.send_due() == 0
     assert await queue.count_by_state() == {"sent": 1}
 
@@ -237,7 +269,7 @@ async def test_a_verdict_that_is_withdrawn_at_once_does_not_stay(
 async def test_a_changed_verdict_does_not_overtake_the_one_that_is_being_sent(
     rate: Rate, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
 ) -> None:
-    _, scores = export_queues(sessions, clock)
+    scores = RowQueue(sessions, ScoreRow, clock)
     await rate("disliked")
     assert await scores.claim(10, CLAIM_TIME), "another replica sends it now"
     await rate("liked")
@@ -251,12 +283,12 @@ async def test_a_score_that_is_refused_keeps_the_words_of_the_server_and_is_sent
 ) -> None:
     otlp_receiver.refused_scores = {"outcome"}
     await rate("disliked")
-    _, scores = export_queues(sessions, clock)
+    scores = RowQueue(sessions, ScoreRow, clock)
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
         assert await exporter.send_due() == 0
         assert await scores.count_by_state() == {"sent": 1, "refused": 1}
         refusal = "Langfuse answered HTTP 400: outcome is no score here"
-        assert await scores.find_refusal() == refusal
+        assert await scores.list_problems() == [("refused", 1, refusal)]
         otlp_receiver.refused_scores.clear()
         await scores.resend()
         assert await exporter.send_due() == 0

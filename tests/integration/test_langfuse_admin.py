@@ -125,7 +125,7 @@ async def test_a_failed_request_has_its_status_and_the_words_of_the_server(
     (failed,) = generations(otlp_receiver)
     assert said in failed.message
     assert len(failed.metadata["cause"]) <= 200
-    hidden = Masking("none").trace(trace)
+    hidden = Masking("none").mask_trace(trace)
     assert "cause" not in hidden.spans[-1].metadata
 
 
@@ -136,7 +136,7 @@ async def test_a_total_outage_has_the_tag_of_the_fallback(
     await deliver(otlp_receiver, sessions, trace)
     root = otlp_receiver.span("turn")
     assert "fallback" in root.tags
-    assert (root.level, root.metadata["fallback"]) == ("WARNING", "yes")
+    assert (root.level, root.metadata["fallback"]) == ("WARNING", True)
 
 
 async def test_a_model_without_a_known_price_has_the_admins_price(

@@ -15,9 +15,11 @@ from starlette.responses import JSONResponse, Response
 
 from agent.tracing.encoding import get_trace_encoder
 from agent.tracing.langfuse_project import Unavailable
-from bot.tracing import otlp_backend
+from bot.tracing import trace_server
 from config import load_settings
 from db.engine import Sessions
+from db.models import TraceRow
+from db.repositories.traces import RowQueue
 from tests.doubles.otlp import OtlpReceiver
 from tests.traces import api_of, deliver, project_of, retried_trace
 
@@ -57,7 +59,7 @@ async def test_a_turn_arrives_as_the_tree_an_admin_reads(
     assert root.attributes["langfuse.environment"] == "default"
     assert root.attributes["langfuse.release"] == "1.2.3"
     reason = root.attributes["langfuse.observation.status_message"]
-    assert reason == "grounding,model_error"
+    assert reason == "grounding, model_error"
     assert otlp_receiver.span("telegram.send").status == "error"
     answer = otlp_receiver.span("llm.answer")
     assert answer.attributes["langfuse.observation.prompt.version"] == 3
@@ -83,25 +85,30 @@ class PickyReceiver(OtlpReceiver):
         return self.answer
 
 
-async def test_what_a_server_did_not_accept_is_counted(sessions: Sessions) -> None:
+async def test_a_trace_of_which_spans_are_refused_keeps_the_words_of_the_server(
+    sessions: Sessions,
+) -> None:
     two_refused = ExportTraceServiceResponse(
-        partial_success=ExportTracePartialSuccess(rejected_spans=2)
+        partial_success=ExportTracePartialSuccess(rejected_spans=2, error_message="too many tags")
     ).SerializeToString()
     answer = Response(two_refused, media_type="application/x-protobuf")
     with PickyReceiver(answer) as langfuse:
         lost = await deliver(langfuse, sessions, retried_trace())
-    assert lost == [2]
+    assert lost == [1]
+    (problem,) = await RowQueue(sessions, TraceRow).list_problems()
+    assert problem == ("refused", 1, "Langfuse refused 2 spans: too many tags")
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
         (Response("<h1>Sign in</h1>", media_type="text/html"), "usable answer .*check LANGFUSE"),
+        (Response(b"\xff", media_type="application/x-protobuf"), r"usable answer \(DecodeError"),
         (Response(status_code=302, headers={"location": "/login"}), "check LANGFUSE_BASE_URL"),
         (Response(status_code=401), "HTTP 401; check LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY"),
         (JSONResponse({"message": "Too many spans."}, 413), "answered HTTP 413: Too many spans.$"),
     ],
-    ids=["html", "redirect", "keys", "size"],
+    ids=["html", "malformed", "redirect", "keys", "size"],
 )
 async def test_what_a_server_does_not_accept_says_what_to_do(answer: Response, said: str) -> None:
     with PickyReceiver(answer) as langfuse, pytest.raises(Unavailable, match=said):
@@ -121,6 +128,6 @@ async def test_headers_of_another_backend_are_read_as_opentelemetry_writes_them(
     settings = load_settings(None, known | {"OTEL_EXPORTER_OTLP_HEADERS": "api-key=a%20b, x=1"})
     assert settings.otlp_headers == {"api-key": "a b", "x": "1"}
     assert "a b" in settings.secrets
-    async with aclosing(await otlp_backend(settings)) as backend:
+    async with aclosing(trace_server(settings)) as server:
         with pytest.raises(Unavailable, match="OTEL_EXPORTER_OTLP_ENDPOINT"):
-            await backend.export(b"")
+            await server.export(b"")

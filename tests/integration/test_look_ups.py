@@ -94,8 +94,8 @@ async def test_an_answer_has_footnotes_with_titles_and_collapsed_passages(bot: L
     assert bot.tracer.inputs == ["/ask What are lees?"]
     expected = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
     assert names(turn) == expected
-    assert (turn.metadata["outcome"], turn.metadata["llm_calls"]) == ("answered", 1)
-    assert str(turn.output).startswith("Lees are mostly dead yeast cells [1].")
+    assert (turn.root.metadata["outcome"], turn.root.metadata["llm_calls"]) == ("answered", 1)
+    assert str(turn.root.output).startswith("Lees are mostly dead yeast cells [1].")
 
 
 async def test_without_a_model_the_best_passages_are_shown_with_a_note(

@@ -397,4 +397,4 @@ async def test_the_words_of_a_user_who_keeps_them_out_were_traced_when_the_turn_
     ):
         bot_api.say("my secret wish", ADA)
         await bot_api.wait_for_message(1, ADA)
-    assert [root.trace.is_hidden for root in tracer.turns if root.trace] == [True, True]
+    assert [trace.is_hidden for trace in tracer.turns] == [True, True]

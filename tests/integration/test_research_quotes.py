@@ -116,7 +116,7 @@ async def test_a_cheap_model_is_asked_first_and_a_better_one_if_its_answer_fails
         run = Run([large], limits=FAST, deps=Deps(models={"quotes": small}), span=root)
         assert contents(await find_quotes(QUERY, run=run, documents=FakeLibrary()))
     assert [sent(model_server, at)["model"] for at in range(len(asked))] == asked
-    assert root.metadata["tier"] == len(asked)
+    assert root.record.metadata["tier"] == len(asked)
 
 
 async def test_where_documents_are_equally_good_the_cheap_model_is_not_asked(
@@ -235,5 +235,5 @@ async def test_as_a_tool_its_requests_count_in_the_usage_and_trace_of_the_turn(
         response = await generate_agentic_response("?", run=run, contract=contract, tools=tools)
     assert response.text == "Yeast."
     assert run.usage.requests == len(model_server.requests) == 3
-    (tool,) = [child for child in children(root) if child.kind == "tool"]
-    assert names(tool) == ["retrieve.documents", "llm.answer", "guard.output"]
+    (tool,) = [child for child in children(root.trace) if child.kind == "tool"]
+    assert names(root.trace, tool) == ["retrieve.documents", "llm.answer", "guard.output"]

@@ -76,10 +76,10 @@ async def test_suspected_injection_is_logged_and_on_the_trace(
         async with open_model(model_server) as model:
             found = await refine_question(question, run=Run([model], span=root))
     assert found.security_flags == ("instruction_override", "role_change")
-    assert root.metadata["security_flags"] == "instruction_override,role_change"
+    assert root.record.metadata["security_flags"] == "instruction_override,role_change"
     assert "instruction_override,role_change" in caplog.text
     assert "praise" not in caplog.text
-    assert names(root) == ["refine"]
+    assert names(root.trace) == ["refine"]
 
 
 @pytest.mark.parametrize(

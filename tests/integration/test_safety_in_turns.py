@@ -46,11 +46,13 @@ async def test_a_crisis_that_only_the_model_detects_is_answered_with_help(
     model_server: ModelServer,
 ) -> None:
     model_server.script(search(), answer_json(VALID | {"concern": "crisis"}))
-    reply, root = await answered(IN_CZECH, server=model_server)
+    reply, trace = await answered(IN_CZECH, server=model_server)
     assert (reply.outcome, reply.wine_ids, [*reply.concerns]) == ("help", (), ["crisis"])
     assert "findahelpline.com" in reply.text
     assert "Chinon" not in reply.text
-    assert [span.output for span in children(root) if span.name == "guard.concerns"] == [["crisis"]]
+    assert [span.output for span in children(trace) if span.name == "guard.concerns"] == [
+        ["crisis"]
+    ]
     model_server.script(
         answer_json({"response_type": "informational", "intro": "", "concern": "crisis"})
     )
@@ -208,13 +210,13 @@ async def test_help_needs_no_answerer(chat: Chat) -> None:
     for line, sent in zip(lines, chat.bot_api.sent(), strict=True):
         assert line in sent
     assert chat.states == []
-    assert {turn.trace.scores["outcome"].value for turn in chat.tracer.turns} == {"help"}
+    assert {turn.scores["outcome"].value for turn in chat.tracer.turns} == {"help"}
 
 
 async def test_look_ups_are_refused_to_users_who_must_not_drink(chat: Chat) -> None:
     async with chat.started():
         await chat.say("I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon")
-    assert [turn.trace.scores["outcome"].value for turn in chat.tracer.turns][1:] == ["help"] * 3
+    assert [turn.scores["outcome"].value for turn in chat.tracer.turns][1:] == ["help"] * 3
 
 
 async def test_own_cellar_lists_only_wines_that_the_guest_may_drink() -> None:

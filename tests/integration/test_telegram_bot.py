@@ -178,9 +178,9 @@ async def test_a_turn_that_fails_and_an_answer_that_is_refused_end_in_a_sentence
         bot_api.fail("sendMessage", 400, "Bad Request: message is too long", times=2)
         bot_api.say("a white")
         assert (await bot_api.wait_for_message(3))[::2] == [translate("apology")] * 2
-    turn = tracer.turns[0]
+    turn = tracer.turns[0].root
     assert turn.level == "ERROR"
-    assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("failed", "RuntimeError")
+    assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("failed", ["RuntimeError"])
 
 
 def message(**fields: object) -> dict[str, object]:

@@ -16,7 +16,7 @@ from tests.traces import NOON, deliver, export
 
 DOCS = (Path(__file__).parents[2] / "docs" / "admin.md").read_text("utf-8")
 FILTERS = re.findall(r"^\| [^|]+\? \| ([^|]+?) \|$", DOCS, re.M)
-"""The filter in Langfuse for each question, in addition to Is Root Observation."""
+"""The filter in Langfuse for each question, in addition to the Name `turn`."""
 CONDITION = re.compile(r"([^`]+?)(?: `([^`]+)`)? (?:any of|=) `([^`]+)`")
 
 
@@ -96,7 +96,7 @@ def filtered(server: OtlpReceiver, text: str) -> set[int]:
     """Return the traces whose root a filter of Langfuse's table finds."""
     column, key, value = CONDITION.fullmatch(text).groups()  # type: ignore[union-attr]
     wanted = set(value.split(", "))
-    roots = [span for span in server.spans if not span.parent_id]
+    roots = [span for span in server.spans if span.name == "turn"]
     found = [root for root in roots if wanted & set(values(server, root, column, key))]
     return {int(root.trace_id, 16) for root in found}
 
@@ -115,7 +115,7 @@ async def test_every_question_of_the_docs_finds_its_turns_in_langfuse(
     assert {text: filtered(otlp_receiver, text) for text in FILTERS} == EXPECTED
     roots = {int(span.trace_id, 16): span for span in otlp_receiver.spans if not span.parent_id}
     metadata = roots[13].metadata
-    assert (metadata["model"], metadata["fallback"]) == ("gpt-4o-mini", "yes")
-    assert (roots[1].metadata["fallback"], roots[6].metadata["resumed"]) == ("no", 2)
+    assert (metadata["model"], metadata["fallback"]) == ("gpt-4o-mini", True)
+    assert (roots[1].metadata["fallback"], roots[6].metadata["resumed"]) == (False, 2)
     summaries = await SqlTraceStore(sessions).list_summaries(9, failed=True)
     assert {int(trace.trace_id, 16) for trace in summaries} == {2, 3, 7}

@@ -134,9 +134,9 @@ async def test_retries(world: World) -> None:
     await world.answer(SEARCH, answer("{not json"), EMPTY, VALID)
     root = world.root(PLAN, TOOL, *ATTEMPT * 3)
     assert (root.level, root.metadata["retried"], root.metadata["retry_count"]) == (
-        *("DEFAULT", "yes", 2),
+        *("DEFAULT", True, 2),
     )
-    assert root.metadata["error_types"] == "invalid_json,semantic"
+    assert root.metadata["error_types"] == ["invalid_json", "semantic"]
     first, second, third = world.spans("llm.answer")
     assert (first.output, first.metadata["error_type"]) == ("{not json", "invalid_json")
     assert (second.metadata["error_type"], second.level) == ("semantic", "WARNING")
@@ -162,7 +162,7 @@ async def test_the_fallback_answers_after_the_deadline(world: World) -> None:
     await world.answer(SEARCH, hang(30), seconds=3)
     root = world.root(PLAN, TOOL, PLAN, FALLBACK)
     assert (root.level, root.metadata["outcome"]) == ("WARNING", "fallback")
-    assert root.metadata["error_types"] == "deadline"
+    assert root.metadata["error_types"] == ["deadline"]
     late = world.spans("llm.plan")[1]
     assert (late.level, late.metadata["error_type"]) == ("ERROR", "DeadlinePassed")
 
@@ -175,7 +175,7 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: 
     root = world.root(FALLBACK, *[("guard.input", "guardrail", []), FALLBACK] * 2)
     assert text == root.output == translate("set_aside")
     assert (root.level, root.metadata["outcome"]) == ("ERROR", "failed")
-    assert root.metadata["error_types"] == "ValueError"
+    assert root.metadata["error_types"] == ["ValueError"]
     assert world.scores["outcome"] == "failed"
     assert [span.metadata["superseded"] for span in world.spans("guard.input")] == [True] * 3
     assert "secret" not in repr(world.langfuse.spans)

@@ -53,20 +53,20 @@ SHOWN = [
 
 @pytest.mark.parametrize(("text", "masked"), HIDDEN)
 def test_hidden(text: str, masked: str) -> None:
-    assert MASKING.text(text) == masked
+    assert MASKING.mask_text(text) == masked
 
 
 @pytest.mark.parametrize("text", SHOWN)
 def test_shown(text: str) -> None:
-    assert MASKING.text(text) == text
+    assert MASKING.mask_text(text) == text
 
 
 def test_a_guest_called_name_does_not_mask_the_mask() -> None:
-    assert Masking(names=("name Ada",)).text("name: Ada") == "name: [name]"
+    assert Masking(names=("name Ada",)).mask_text("name: Ada") == "name: [name]"
 
 
 def test_a_guest_called_rose_does_not_hide_every_rose() -> None:
-    masked = Masking(names=("Rose",)).text("Rose likes rosé, rose and wine rose-2020")
+    masked = Masking(names=("Rose",)).mask_text("Rose likes rosé, rose and wine rose-2020")
     assert masked == "[name] likes rosé, rose and wine rose-2020"
 
 
@@ -83,24 +83,24 @@ def trace() -> TraceRecord:
 
 
 def test_a_masked_trace_keeps_its_shape_and_loses_what_is_personal() -> None:
-    masked = replace(MASKING, names=()).trace(trace())
+    masked = replace(MASKING, names=()).mask_trace(trace())
     assert masked.root.input == "I am [name], [phone], key [secret]"
     assert masked.root.output == {"[name]": ["Hello [name]", 4111]}
     assert masked.root.metadata["reason"] == "[name], [secret]"
     assert (masked.spans[1].name, masked.tags[1]) == ("tool.find_[name]", "tool_error:find_[name]")
     assert (masked.names, masked.scores["user_feedback"].comment) == ((), "ask [name]")
     assert (masked.root.usage, masked.root.level) == (TokenUsage(100, 20, 10), "WARNING")
-    full = Masking("full", SECRETS).trace(trace())
+    full = Masking("full", SECRETS).mask_trace(trace())
     assert full.root.input == "I am José, +49 151 23456789, key [secret]"
 
 
 def test_a_trace_without_content_keeps_what_is_measured() -> None:
-    bare, hidden = Masking("none").trace(trace()), trace()
+    bare, hidden = Masking("none").mask_trace(trace()), trace()
     hidden.is_hidden = True
     assert (bare.root.input, bare.root.output) == (None, None)
-    assert bare.root.metadata == {"outcome": "answered", "calls": 2}
+    assert bare.root.metadata == {"outcome": "answered", "calls": 2, "fallback": False}
     assert bare.scores["user_feedback"].comment == ""
-    assert Masking().trace(hidden).root.input is None
+    assert Masking().mask_trace(hidden).root.input is None
 
 
 PLANTED = st.sampled_from(["anna@example.com", "4111 1111 1111 1111", *SECRETS[::2]])
@@ -112,8 +112,8 @@ TEXTS = st.text() | st.lists(PIECES, max_size=30).map("".join)
 @example("\ud800 06 12 34 56 78 \udfff")
 @example("1" * 5000)
 def test_masking_twice_changes_nothing_more(text: str) -> None:
-    masked = MASKING.text(text)
-    assert MASKING.text(masked) == masked
+    masked = MASKING.mask_text(text)
+    assert MASKING.mask_text(masked) == masked
 
 
 @given(st.text(), PLANTED, st.text(), st.booleans())
@@ -121,4 +121,4 @@ def test_what_was_planted_never_survives(
     before: str, planted: str, after: str, as_json: bool
 ) -> None:
     text = f"{before} {planted}, {after}"
-    assert planted not in MASKING.text(json.dumps({"text": [text]}) if as_json else text)
+    assert planted not in MASKING.mask_text(json.dumps({"text": [text]}) if as_json else text)

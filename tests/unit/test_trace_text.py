@@ -20,8 +20,8 @@ def test_a_turn_is_shown_as_a_tree() -> None:
     for line in (
         "score structured_retries = 1",
         "├ turn [agent] 1.83 s · WARNING",
-        "│   outcome=fallback · retried=yes · retry_count=1 · cost_usd=0.0042 · "
-        "error_types=grounding,model_error · fallback=yes",
+        "│   outcome=fallback · retried=true · retry_count=1 · cost_usd=0.0042 · "
+        'error_types=["grounding", "model_error"] · fallback=true',
         "│ │ ├ retrieve.wines [retriever] 0.25 s",
         "│ ├ llm.answer [generation] 0.25 s · gpt-4o · 1,200 (1,000 cached) + 56 tokens · $0.0042"
         " · prompt sommelier v3 (production) · WARNING",
