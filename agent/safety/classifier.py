@@ -1,21 +1,20 @@
 """Classify the concern of a message: a softmax regression on hashed n-grams. No I/O but its file.
 
-The features of a text are which character n-grams (3 to 5) and word n-grams (1 and 2) it has. Each
-is hashed to a bucket, and each bucket has a weight for every label. `agent.safety.train` fits the
-weights to the labelled messages of `tests/evals/concerns`.
+The features of a text are how often it has which character n-grams (4 to 6) and word n-grams
+(1 to 3). Each is hashed to a bucket, and each bucket has a weight for every label.
+`agent.safety.train` fits the weights to the labelled messages of `tests/evals/concerns`.
+numpy works on all n-grams at once, so that the longest message takes about 1 ms.
 """
 
-import zlib
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.text import fold, pattern
+from agent.safety.words import MAX_NORMALIZED_CHARS
 
 WEIGHTS_FILE: Final = Path(__file__).with_name("weights.npz")
 LABELS: Final = (
@@ -23,17 +22,23 @@ LABELS: Final = (
     "health", "none", "other",
 )  # fmt: skip
 """The concerns, and what is none of them: another illness, nothing, a concern of someone else."""
-CHAR_BUCKETS: Final = 1 << 15
-WORD_BUCKETS: Final = 1 << 14
-CHAR_SIZES: Final = range(3, 6)
-SHORT_CHARS: Final = 300
-"""Longer texts are classified by sentences, as one sentence would hardly count among many."""
-_SENTENCE_END: Final = pattern(r"[.!?;\n]+")
-_WORD: Final = pattern(r"\p{L}+|[0-9]+|[?!]")
-_HASH_FACTOR: Final = np.uint32(1_000_003)
-_HASH_MIXER: Final = np.uint32(2_654_435_761)
-_CHAR_SHIFT: Final = np.uint32(17)
-"""Leaves the upper 15 bits of a hash, the number of a bucket of CHAR_BUCKETS."""
+CHAR_SIZES: Final = (4, 5, 6)
+WORD_SIZES: Final = (1, 2, 3)
+BITS: Final = 15
+BUCKETS: Final = 1 << BITS
+"""The number of buckets for character n-grams, and as many for word n-grams."""
+SHORT_WORDS: Final = 60
+"""A text with more words and marks is read in windows: one sentence would hardly count in it."""
+WINDOW: Final = 20
+STEP: Final = 5
+"""The words and marks of a window, and those between the beginnings of two windows."""
+Integers = NDArray[np.uint32]
+_SPACE: Final = ord(" ")
+_FACTOR: Final = np.uint32(1_000_003)
+_MIXER: Final = np.uint32(2_654_435_761)
+_POWERS: Final = np.cumprod(np.full(MAX_NORMALIZED_CHARS, _FACTOR), dtype=np.uint32)
+_INVERSE: Final = np.full(MAX_NORMALIZED_CHARS, pow(int(_FACTOR), -1, 1 << 32), dtype=np.uint32)
+_INVERSE_POWERS: Final = np.cumprod(_INVERSE, dtype=np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,41 +51,70 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
+class NGrams:
+    """The buckets of a text's n-grams: a row where one begins, a column for each size."""
+
+    chars: Integers
+    words: Integers
+    word_starts: NDArray[np.intp]
+    """The character at which each word begins, and the end of the last."""
+
+
+@dataclass(frozen=True, slots=True)
 class Guess:
-    """How likely each label is for a message, from 0 to 1, and what it was read from."""
+    """How likely each label is, from 0 to 1: in the window of the text where it is most likely."""
 
     probabilities: dict[str, float]
-    text: str
-    """The part of the message for which the most likely concern was found."""
+    windows: dict[str, str]
 
     def explain(self, label: str, count: int = 5) -> list[str]:
         """Return the n-grams that spoke most for a label."""
-        words = _words_of(self.text)
+        text = self.windows[label]
+        words, n_grams = text.split(), find_n_grams(text)
         weights = load_weights().buckets[:, LABELS.index(label)]
-        buckets = _buckets_of(words)
-        order = np.argsort(-weights[buckets].astype(int), kind="stable")
-        names = _names_of(words)
-        return list(dict.fromkeys(names[index] for index in order))[:count]
+        spoken = list[tuple[int, str]]()
+        for start, size, weight in _strongest(weights, n_grams.chars, CHAR_SIZES, count):
+            spoken.append((weight, text[start : start + size]))
+        for start, size, weight in _strongest(weights, n_grams.words, WORD_SIZES, count):
+            spoken.append((weight, " ".join(words[start : start + size])))
+        spoken.sort(reverse=True)
+        return list(dict.fromkeys(name for _, name in spoken if name.strip(" .,!?;:")))[:count]
 
 
-def classify(text: str) -> Guess:
-    """Return how likely each concern is; of a long text, in the part where it is most likely."""
-    guesses = [Guess(_classify_part(part), part) for part in _split(text)]
-    return max(guesses, key=lambda guess: 1 - guess.probabilities["none"])
+def classify(normalized: str) -> Guess:
+    """Return how likely each label is for a text from `agent.safety.words.normalize`."""
+    weights, n_grams = load_weights(), find_n_grams(normalized)
+    words = len(n_grams.words)
+    window = words if words <= SHORT_WORDS else WINDOW
+    firsts = np.arange(0, max(words - window + STEP, 1), STEP)
+    ends = np.minimum(firsts + window, words)
+    char_firsts, char_ends = n_grams.word_starts[firsts], n_grams.word_starts[ends]
+    sums = _window_sums(weights, n_grams.chars, char_firsts, char_ends)
+    sums += _window_sums(weights, n_grams.words, firsts, ends)
+    scores = sums * weights.factors + weights.intercepts
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    windows = dict[str, str]()
+    for label, best in zip(LABELS, shares.argmax(axis=0), strict=True):
+        windows[label] = normalized[char_firsts[best] : char_ends[best] + 1]
+    return Guess(dict(zip(LABELS, shares.max(axis=0).tolist(), strict=True)), windows)
 
 
-def bucket_ids(text: str) -> NDArray[np.intp]:
-    """Return the buckets of a text's n-grams, each once, in ascending order."""
-    return np.unique(_buckets_of(_words_of(text)))
+def find_n_grams(normalized: str) -> NGrams:
+    """Return the buckets of the n-grams of a normalized text, which has at least one word."""
+    codes = np.frombuffer(normalized.encode("utf-32-le", "replace"), dtype=np.uint32)
+    word_starts = np.flatnonzero(codes == _SPACE)
+    # A word's hash is the polynomial of its characters, wherever it stands.
+    sums = np.add.reduceat(codes * _POWERS[: len(codes)], word_starts, dtype=np.uint32)
+    word_hashes = (sums * _INVERSE_POWERS[word_starts])[:-1]
+    chars = _hash_n_grams(codes, CHAR_SIZES)[:-1]  # none begins with the last space
+    words = _hash_n_grams(word_hashes, WORD_SIZES) + np.uint32(BUCKETS)
+    return NGrams(chars, words, word_starts)
 
 
-def bucket_values(ids: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Return the values of a text's buckets: both kinds of n-grams have a norm of 1."""
-    chars = int(np.searchsorted(ids, CHAR_BUCKETS))
-    values = np.empty(len(ids), dtype=np.float32)
-    values[:chars] = 1 / max(chars, 1) ** 0.5
-    values[chars:] = 1 / max(len(ids) - chars, 1) ** 0.5
-    return values
+def scale(n_grams: Any) -> Any:
+    """Return what one of so many n-grams counts, so that long texts weigh as much as short ones."""
+    return 1 / np.sqrt(n_grams)
 
 
 @cache
@@ -90,48 +124,34 @@ def load_weights() -> Weights:
         return Weights(**file)
 
 
-def _split(text: str) -> list[str]:
-    """Return a short text as it is, and the sentences of a longer one."""
-    if len(text) <= SHORT_CHARS:
-        return [text]
-    return [part for part in _SENTENCE_END.split(text) if part.strip()] or [text]
+def _hash_n_grams(codes: Integers, sizes: tuple[int, ...]) -> Integers:
+    """Return the bucket of each n-gram; behind the end of the text stand zeros."""
+    padded = np.concatenate([codes, np.zeros(max(sizes), dtype=np.uint32)])
+    hashes = np.zeros(len(codes), dtype=np.uint32)
+    columns = list[Integers]()
+    for size in range(1, max(sizes) + 1):
+        hashes = hashes * _FACTOR ^ padded[size - 1 : size - 1 + len(codes)]
+        if size in sizes:
+            columns.append(hashes * _MIXER >> np.uint32(32 - BITS))
+    return np.stack(columns, axis=1)
 
 
-def _classify_part(text: str) -> dict[str, float]:
-    weights, ids = load_weights(), bucket_ids(text)
-    sums = bucket_values(ids) @ weights.buckets[ids].astype(np.float32)
-    scores = sums * weights.factors + weights.intercepts
-    shares = np.exp(scores - scores.max())
-    return dict(zip(LABELS, (shares / shares.sum()).tolist(), strict=True))
+def _window_sums(weights: Weights, buckets: Integers, firsts: Any, ends: Any) -> Any:
+    """Return the scaled sums of the weights of each window's n-grams, a row for a window."""
+    totals = np.zeros((len(buckets) + 1, len(LABELS)), dtype=np.int32)
+    for column in buckets.T:
+        totals[1:] += weights.buckets[column]
+    np.cumsum(totals, axis=0, out=totals)
+    counts = (ends - firsts) * buckets.shape[1]
+    return (totals[ends] - totals[firsts]) * scale(counts)[:, np.newaxis]
 
 
-def _words_of(text: str) -> list[str]:
-    return _WORD.findall(fold(text))
-
-
-def _pairs(words: list[str]) -> list[str]:
-    """Return the pairs of neighbouring words; the first and last pair have only one word."""
-    return [f"{first} {second}" for first, second in pairwise(["", *words, ""])]
-
-
-def _buckets_of(words: list[str]) -> NDArray[np.intp]:
-    """Return the bucket of every n-gram, in the order of `_names_of`."""
-    line = f" {' '.join(words)} "
-    codes = np.frombuffer(line.encode("utf-32-le"), dtype=np.uint32)
-    hashes: NDArray[Any] = np.zeros(len(codes), dtype=np.uint32)
-    buckets = list[NDArray[np.intp]]()
-    for size in range(1, min(CHAR_SIZES.stop, len(codes) + 1)):
-        hashes = hashes[: len(codes) - size + 1] * _HASH_FACTOR ^ codes[size - 1 :]
-        if size in CHAR_SIZES:
-            buckets.append((hashes * _HASH_MIXER >> _CHAR_SHIFT).astype(np.intp))
-    word_hashes = [zlib.crc32(name.encode()) for name in (*words, *_pairs(words))]
-    buckets.append(np.array(word_hashes, dtype=np.intp) % WORD_BUCKETS + CHAR_BUCKETS)
-    return np.concatenate(buckets)
-
-
-def _names_of(words: list[str]) -> list[str]:
-    line = f" {' '.join(words)} "
-    chars = [
-        line[start : start + size] for size in CHAR_SIZES for start in range(len(line) - size + 1)
+def _strongest(
+    weights: Any, buckets: Integers, sizes: tuple[int, ...], count: int
+) -> list[tuple[int, int, int]]:
+    """Return start, size and weight of the n-grams of each size with the largest weights."""
+    return [
+        (int(start), size, int(weights[column[start]]))
+        for size, column in zip(sizes, buckets.T, strict=True)
+        for start in np.argsort(-weights[column], kind="stable")[:count]
     ]
-    return [*chars, *words, *_pairs(words)]

@@ -13,7 +13,6 @@ from agent.safety.phrases import (
     find_allergies,
     find_concerns,
     goes_on_with_emergency,
-    normalize,
 )
 from agent.safety.state import (
     CONCERNS,
@@ -22,30 +21,29 @@ from agent.safety.state import (
     SafetyState,
     most_serious_concern,
 )
+from agent.safety.words import normalize
 
 DRINKING_AGE: Final = 18
-CERTAIN_FROM: Final = 0.96
+CERTAIN_FROM: Final = 0.98
 """The probability from which the classifier makes a concern certain."""
 LIKELY_FROM: Final[Mapping[Concern, float]] = {
     "crisis": 0.12,
-    "dependence": 0.24,
-    "under_age": 0.25,
-    "pregnancy": 0.18,
-    "medication": 0.1,
-    "driving": 0.15,
+    "dependence": 0.22,
+    "under_age": 0.16,
+    "pregnancy": 0.14,
+    "medication": 0.12,
+    "driving": 0.14,
 }
 """The probabilities from which a concern is likely; docs/admin.md says what they let through."""
-MAX_CLASSIFIED_CHARS: Final = 4096
 FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 """The line that the bot puts above a forwarded message, for the model."""
 
 
 def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyState:
     """Return the concerns and allergies that a message states; `drinking_age` is the legal age."""
-    text = text[:MAX_CLASSIFIED_CHARS].replace(FORWARDED_HEADER, "")
-    normalized = normalize(text)
+    normalized = normalize(text.replace(FORWARDED_HEADER, ""))
     stated = find_concerns(normalized, drinking_age)
-    guess = classify(text)
+    guess = classify(normalized)
     by_phrases = frozenset(found.concern for found in stated)
     by_classifier = frozenset(
         concern for concern in CONCERNS if guess.probabilities[concern] >= CERTAIN_FROM

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, TypeAdapter
 
@@ -38,11 +38,12 @@ TextWithLines = Annotated[HelpText, AfterValidator(_require_lines_placeholder)]
 
 
 class HelpLine(StrictModel):
-    """A number to call, and when it was last compared with the page of the service."""
+    """A number to call, when it was last compared, and with what; see `help_lines.toml`."""
 
     line: HelpText
     source: HelpText
     checked: date
+    compared_with: Literal["service", "others", "review"] = "service"
     note: str = ""
 
 
@@ -50,6 +51,7 @@ class Country(StrictModel):
     """The numbers of a country: in an emergency, in a crisis, and for people who drink too much."""
 
     emergency: HelpText
+    emergency_source: str = ""
     crisis: Annotated[Sequence[HelpLine], Field(min_length=1)]
     alcohol: Sequence[HelpLine] = ()
 

@@ -2,18 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from agent.safety.state import ALLERGIES, CONCERNS, Allergy, Concern
 from agent.tables import StrictModel, WordSet, read_toml
-from agent.text import Match, Pattern, fold, pattern
+from agent.text import Match, Pattern, pattern
 
 FIRST_NUMBER_WORD: Final = 8
 """The first number in the lists of number words; smaller numbers are not taken as an age."""
-MAX_SCANNED_CHARS: Final = 4096
-"""Only these first characters of a message are scanned."""
-_TOKEN: Final = pattern(r"[0-9]+|\p{L}+|[.,!?;:\n]")
 _I_AM: Final = "(?:i am|i m|im)"
 
 
@@ -29,13 +27,6 @@ class StatedAllergy(NamedTuple):
 
     allergy: Allergy
     is_own: bool
-
-
-def normalize(text: str) -> str:
-    """Return the text's words and punctuation marks, folded and separated by single spaces."""
-    tokens = " ".join(_TOKEN.findall(fold(text[:MAX_SCANNED_CHARS])))
-    # Full stops around it let a pattern match at both ends.
-    return f" . {tokens} . "
 
 
 def find_concerns(normalized: str, drinking_age: int) -> list[StatedConcern]:
@@ -66,12 +57,12 @@ def find_allergies(normalized: str) -> Iterator[StatedAllergy]:
 
 def asks_for_numbers(normalized: str) -> bool:
     """Return whether the text asks whom to call in an emergency."""
-    return any(phrase.search(normalized) for phrase in _phrases().number_patterns)
+    return _phrases().number_pattern.search(normalized) is not None
 
 
 def goes_on_with_emergency(normalized: str) -> bool:
     """Return whether the text, after a crisis, says that nobody is there or what was taken."""
-    return any(phrase.search(normalized) for phrase in _phrases().emergency_patterns)
+    return _phrases().emergency_pattern.search(normalized) is not None
 
 
 def _is_minor(match: Match, drinking_age: int) -> bool:
@@ -120,20 +111,18 @@ class _Phrases(StrictModel):
         return pattern(f" (?:{_any(self.praise)}) ")
 
     @cached_property
-    def number_patterns(self) -> Sequence[Pattern]:
-        """Return a pattern for each language of questions for numbers to call."""
-        return self._patterns_of(self.asks_for_numbers)
+    def number_pattern(self) -> Pattern:
+        """Return a pattern of questions for numbers to call, in all languages."""
+        return self._pattern_of(self.asks_for_numbers)
 
     @cached_property
-    def emergency_patterns(self) -> Sequence[Pattern]:
-        """Return a pattern for each language of what is said when an emergency goes on."""
-        return self._patterns_of(self.emergency_goes_on)
+    def emergency_pattern(self) -> Pattern:
+        """Return a pattern of what is said when an emergency goes on, in all languages."""
+        return self._pattern_of(self.emergency_goes_on)
 
-    def _patterns_of(self, phrases_by_language: Mapping[str, list[str]]) -> list[Pattern]:
-        return [
-            pattern(f" (?:{_any(map(self._expand, phrases))}) ")
-            for phrases in phrases_by_language.values()
-        ]
+    def _pattern_of(self, phrases_by_language: Mapping[str, list[str]]) -> Pattern:
+        phrases = chain.from_iterable(phrases_by_language.values())
+        return pattern(f" (?:{_any(map(self._expand, phrases))}) ")
 
     def _expand(self, phrase: str) -> str:
         """Return a phrase as a pattern; `phrases.toml` explains its placeholders."""

@@ -1,8 +1,7 @@
 """Fit the classifier of concerns: `python -m agent.safety.train`.
 
-It writes `agent/safety/weights.npz`, the same each time, from the labelled messages of the
-repository. It needs scikit-learn, a dependency for development only. How well the classifier hears
-messages that it was not fitted to is told by `python -m tests.evals.concern_report`.
+It writes the same `agent/safety/weights.npz` each time, and needs scikit-learn, a dependency for
+development. `python -m tests.evals.concern_report` tells how well the classifier hears.
 """
 
 import json
@@ -15,19 +14,13 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from agent.safety.classifier import (
-    CHAR_BUCKETS,
-    LABELS,
-    WEIGHTS_FILE,
-    WORD_BUCKETS,
-    bucket_ids,
-    bucket_values,
-)
+from agent.safety.classifier import BUCKETS, LABELS, WEIGHTS_FILE, find_n_grams, scale
+from agent.safety.words import normalize
 
 MESSAGES: Final = Path("tests/evals/concerns")
 """A file of labelled messages for each language, relative to the root of the repository."""
 REGULARIZATION: Final = 10.0
-"""The inverse strength of the penalty on large weights; 3 to 30 were equally good."""
+"""The inverse strength of the penalty on large weights."""
 MAX_WEIGHT: Final = 127
 
 
@@ -53,12 +46,18 @@ def read_messages(folder: Path = MESSAGES) -> list[Labelled]:
 
 
 def build_matrix(messages: list[Labelled]) -> Any:
-    """Return a sparse matrix of the messages' buckets."""
-    rows = [bucket_ids(message.text) for message in messages]
-    starts = np.cumsum([0, *map(len, rows)])
-    values = np.concatenate([bucket_values(row) for row in rows])
-    shape = (len(rows), CHAR_BUCKETS + WORD_BUCKETS)
-    return csr_matrix((values, np.concatenate(rows), starts), shape=shape)
+    """Return a sparse matrix of the messages' n-grams: a row for each message."""
+    buckets, values, ends = list[Any](), list[Any](), [0]
+    for message in messages:
+        n_grams = find_n_grams(normalize(message.text))
+        chars, words = n_grams.chars.ravel(), n_grams.words.ravel()
+        buckets += [chars, words]
+        values += [np.full(len(kind), scale(len(kind))) for kind in (chars, words)]
+        ends.append(ends[-1] + len(chars) + len(words))
+    cells = (np.concatenate(values), np.concatenate(buckets).astype(np.int32), ends)
+    matrix = csr_matrix(cells, shape=(len(messages), 2 * BUCKETS))
+    matrix.sum_duplicates()
+    return matrix
 
 
 def label_numbers(messages: list[Labelled]) -> Any:
@@ -75,7 +74,7 @@ def write_weights(model: LogisticRegression, file: Path = WEIGHTS_FILE) -> None:
     """Write the weights of a regression, rounded to 8 bits."""
     weights = model.coef_.T  # one row for each bucket
     factors = np.abs(weights).max(axis=0) / MAX_WEIGHT
-    np.savez(
+    np.savez_compressed(
         file,
         buckets=np.rint(weights / factors).astype(np.int8),
         factors=factors.astype(np.float32),

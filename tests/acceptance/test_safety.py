@@ -170,7 +170,7 @@ async def test_in_a_group_help_is_short_and_leads_to_a_private_chat(
 async def test_what_is_only_likely_adds_a_line_and_takes_nothing_away(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    words = "a red for lamb, honestly i dont see myself being around next year"
+    words = "a red for lamb, nobody would miss me if i was gone tomorrow"
     line = "you do not have to go through it alone"
     async with running_here(bot_api, environment):
         first = await said(bot_api, words, ADA)

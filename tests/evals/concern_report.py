@@ -3,8 +3,9 @@
     python -m tests.evals.concern_report              # fresh messages: phrases and classifier
     python -m tests.evals.concern_report --held-out   # the classifier, each batch held out in turn
 
-The fresh messages were written for the measurement alone. Those by others were written last, by
-somebody who knew neither phrases nor weights, and measured once.
+The fresh messages were written for the measurement alone. The blind ones were written last, by
+somebody who saw neither phrases nor training messages nor code, and measured once, after the last
+fit; nothing may be fitted to them.
 """
 
 import json
@@ -24,6 +25,9 @@ from agent.safety.state import CONCERNS
 from agent.safety.train import build_matrix, fit, label_numbers, read_messages
 
 HERE = Path(__file__).parent
+FRESH = (
+    "concerns_blind", "concerns_fresh", "near_unseen", "harmless_unseen", "ordinary_unseen",
+)  # fmt: skip
 FALSE_ALARMS = "false alarms"
 FOLDS = 8
 
@@ -96,8 +100,7 @@ def main() -> None:
     if "--held-out" in sys.argv:
         print_table(hear_held_out())
         return
-    fresh = ("concerns_by_others", "concerns_fresh")
-    for name in (*fresh, "near_unseen", "harmless_unseen", "ordinary_unseen"):
+    for name in FRESH:
         print(f"\n{name}:")
         print_table(hear(read(f"{name}.jsonl")))
 
