@@ -28,12 +28,13 @@ HERE = Path(__file__).parent
 FRESH = (
     "concerns_blind", "concerns_fresh", "near_unseen", "harmless_unseen", "ordinary_unseen",
 )  # fmt: skip
-FALSE_ALARMS = "false alarms"
+HARMLESS = ("near", "ordinary", "none")
+"""What messages without a concern of the user are called: near misses, ordinary ones, either."""
 FOLDS = 8
 
 
 class Heard(NamedTuple):
-    """A message's language, its concern or none, and what was certainly and perhaps heard."""
+    """A message's language, its concern or one of HARMLESS, and what was heard in which tier."""
 
     language: str
     concern: str
@@ -50,7 +51,7 @@ def hear(messages: Iterable[dict[str, str]]) -> list[Heard]:
     heard = list[Heard]()
     for message in messages:
         concern = message.get("concern") or message.get("label", "none")
-        if message.get("who") == "other" or concern not in CONCERNS:
+        if message.get("who") == "other" or concern not in (*CONCERNS, *HARMLESS):
             concern = "none"
         state = read_safety_state(message["text"])
         likely = state.likely_concerns | state.turn_concerns
@@ -82,18 +83,19 @@ def print_table(heard: list[Heard]) -> None:
     languages = [*sorted({message.language for message in heard}), "all"]
     counts, totals = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for message in heard:
-        kind = FALSE_ALARMS if message.concern == "none" else message.concern
-        is_alarm = message.likely if kind == FALSE_ALARMS else kind in message.likely
+        kind = message.concern
+        is_heard = bool(message.likely) if kind in HARMLESS else kind in message.likely
         for language in (message.language, "all"):
             totals[kind, language] += 1
-            counts[kind, language] += bool(is_alarm)
-    print("concern".ljust(14), *(language.rjust(10) for language in languages))
-    for kind in (*CONCERNS, FALSE_ALARMS):
-        cells = (f"{counts[kind, name]}/{totals[kind, name]}" for name in languages)
-        print(kind.ljust(14), *(cell.rjust(10) for cell in cells))
+            counts[kind, language] += is_heard
+    print("heard".ljust(14), *(language.rjust(10) for language in languages))
+    for kind in (*CONCERNS, *HARMLESS):
+        if totals[kind, "all"]:
+            cells = (f"{counts[kind, name]}/{totals[kind, name]}" for name in languages)
+            print(kind.ljust(14), *(cell.rjust(10) for cell in cells))
     certain = [message for message in heard if message.certain]
-    false = sum(message.concern == "none" for message in certain)
-    print(f"certain: {len(certain) - false} heard, {false} false")
+    false = sum(message.concern in HARMLESS for message in certain)
+    print(f"certain: {len(certain) - false} of concerns, {false} false")
 
 
 def main() -> None:
