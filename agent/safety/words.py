@@ -9,6 +9,8 @@ MAX_READ_CHARS: Final = 4096
 MAX_NORMALIZED_CHARS: Final = 5000
 """Only a text that is half punctuation marks becomes longer than this."""
 MARKS: Final = frozenset(".,!?;:")
+MAX_WORD_CHARS: Final = 30
+"""A longer word is cut: one repeated letter would count like many n-grams."""
 MAX_MIXED_CHARS: Final = 12
 """A longer word of digits and letters is no age or amount, and left as it is."""
 _DIGITS_OR_LETTERS: Final = pattern(r"[0-9]+|[^0-9]+")
@@ -40,7 +42,7 @@ def normalize(text: str) -> str:
             if not tokens or tokens[-1] not in MARKS:
                 tokens.append(token)
         elif token.isalpha() or token.isdecimal() or len(token) > MAX_MIXED_CHARS:
-            tokens.append(token)
+            tokens.append(token[:MAX_WORD_CHARS])
         else:
             tokens += _DIGITS_OR_LETTERS.findall(token)
     spaced = _cut_middle(" ".join(tokens), MAX_NORMALIZED_CHARS - len(" .  . "))

@@ -121,6 +121,11 @@ def test_one_sentence_is_heard_anywhere_in_the_longest_message(padding: str, pla
     assert "crisis" in state.likely_concerns | state.turn_concerns
 
 
+def test_a_run_of_letters_is_never_certain() -> None:
+    for text in ("x" * 1001, "1 " * 60, "lol " * 40):
+        assert not read_safety_state(text).turn_concerns
+
+
 def test_both_ends_of_a_longer_text_are_read() -> None:
     around = "We had roast chicken with thyme. " * 300
     for text in (f"I want to die. {around}", f"{around} I want to die."):
