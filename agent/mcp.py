@@ -29,8 +29,8 @@ from agent.engine.messages import api_name
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.markdown import get_domain, strip_invisible
-from agent.retrying import Backoff
-from agent.size_limits import FILE_BYTES, limit_body
+from agent.servers import Backoff, limit_body
+from agent.size_limits import FILE_BYTES
 from agent.text import clip
 
 if TYPE_CHECKING:

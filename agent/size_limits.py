@@ -4,11 +4,7 @@ Longer text is cut, or refused with a message. The limit of a tool's result is e
 (`Limits.result_chars`).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Final, cast
-
-if TYPE_CHECKING:
-    from httpx2 import Response
+from typing import Final
 
 MESSAGE_CHARS: Final = 8_000
 """A user message; messages sent in quick succession are merged and count as one."""
@@ -48,43 +44,3 @@ DOCUMENT_PATH_CHARS: Final = 300
 DOCUMENT_CHARS: Final = 5_000_000
 """The text of a document; the longest books have some 3,000,000."""
 PDF_PAGES: Final = 2_000
-
-
-async def read_body(response: "Response", max_bytes: int) -> bytes | None:
-    """Return the whole body of a response, or None if it is longer than `max_bytes`."""
-    body = bytearray()
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > max_bytes:
-            return None
-    return bytes(body)
-
-
-def limit_body(max_bytes: int) -> "Callable[[Response], Awaitable[None]]":
-    """Return a response hook for an HTTP client that truncates decompressed bodies."""
-    from httpx2 import AsyncByteStream, Response  # noqa: PLC0415 - slow, needed by requests only
-
-    class TruncatedStream(AsyncByteStream):
-        def __init__(self, complete: Response) -> None:
-            self._complete = complete
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            remaining = max_bytes
-            async for part in self._complete.aiter_bytes():
-                yield part[:remaining]
-                remaining -= len(part)
-                if remaining <= 0:
-                    return
-
-        async def aclose(self) -> None:
-            await self._complete.aclose()
-
-    async def truncate(response: Response) -> None:
-        compressed = cast(AsyncByteStream, response.stream)
-        # This second response decompresses, so the original must not do it again.
-        complete = Response(response.status_code, headers=response.headers, stream=compressed)
-        complete.request = response.request
-        response.stream = TruncatedStream(complete)
-        response.headers.pop("content-encoding", None)
-
-    return truncate

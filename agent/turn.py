@@ -266,6 +266,11 @@ def has_stored_user(run: Run) -> bool:
     return bool(get_person(run).user_id)
 
 
+def may_drink(run: Run) -> bool:
+    """Return whether the user of a run may be offered alcohol."""
+    return not get_person(run).safety.forbids_alcohol
+
+
 def with_person(run: Run, person: Person) -> Run:
     """Return the run with `person` as its user."""
     return replace(run, deps=replace(get_deps(run), person=person))

@@ -1,8 +1,9 @@
 """The core: all that answers, whoever asks. Telegram, the HTTP API and the terminal share it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from agent.mcp import McpServers, open_servers
 from agent.sommelier.service import Answerer
@@ -28,10 +29,8 @@ class Core:
     metrics: Metrics
     runner: TurnRunner
     answerer: Answerer
-
-    def trace_hash(self, kind: str, id: int) -> str:
-        """Return the hash that stands for a chat or a user in traces."""
-        return keyed_hash(kind, id, self.settings.trace_user_key)
+    trace_hash: Callable[[str, int], str]
+    """Returns the hash that stands for a chat or a user in traces, by kind and id."""
 
 
 @asynccontextmanager
@@ -86,4 +85,5 @@ def build_core(
         metrics=metrics,
         runner=runner,
         answerer=answerer or sommelier_of(resources, servers),
+        trace_hash=partial(keyed_hash, key=settings.trace_user_key),
     )

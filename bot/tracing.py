@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Row
 
 from agent.engine.run import Prompt
-from agent.retrying import Backoff
+from agent.servers import Backoff
 from agent.tracing.langfuse_project import ManagedPrompts, Project, Refused, Unavailable
 from agent.tracing.masking import Masking
 from bot.tasks import in_background, run_shutdown_step

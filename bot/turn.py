@@ -219,7 +219,8 @@ class Turn:
         self.usage = None
         if not self.stop.is_requested:  # an old Stop is bound to the block that has ended
             self.stop = Stop()
-        self.calls.begin_try()
+        if self.calls.made:
+            self.calls.begin_try()
         self.facts = None
         self.taken_back_id, self.taken_back = None, None
         self.commit = Commit(fence=self._fence())

@@ -27,7 +27,7 @@ from sqlalchemy.ext.asyncio import (
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from agent.engine.errors import log_failure
-from agent.retrying import Backoff, retry
+from agent.servers import Backoff, retry
 from db.models import Base, upsert, utc_now
 
 R = TypeVar("R")

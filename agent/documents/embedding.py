@@ -10,6 +10,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from agent import size_limits
 from agent.engine.errors import AgentError
+from agent.servers import read_body
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
@@ -63,7 +64,7 @@ class Embedder:
             ):
                 if response.status_code != httpx2.codes.OK:
                     raise EmbeddingError(f"{self.name} answered {response.status_code}")
-                data = await size_limits.read_body(response, size_limits.SERVICE_RESPONSE_BYTES)
+                data = await read_body(response, size_limits.SERVICE_RESPONSE_BYTES)
             items = _Vectors.model_validate_json(data or b"").data
             # Servers need not keep the order.
             vectors = [item.embedding for item in sorted(items, key=lambda item: item.index)]

@@ -25,7 +25,8 @@ from agent.engine.errors import (
 )
 from agent.engine.messages import LLMRequest, LLMResponse, Message
 from agent.engine.wire import Dialect, ServerError, StreamedCompletion, read_completion
-from agent.size_limits import MODEL_RESPONSE_BYTES, limit_body
+from agent.servers import limit_body
+from agent.size_limits import MODEL_RESPONSE_BYTES
 from agent.text import pattern
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from agent.engine.messages import (
     without_images,
 )
 from agent.engine.run import Price, Run, Span
-from agent.retrying import BACKOFF
+from agent.servers import BACKOFF
 from agent.text import pattern
 
 log = logging.getLogger(__name__)

@@ -390,6 +390,8 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
     has_changes = bool(change.added_facts or change.removed_facts or change.bottles)
     may_suggest = bool(reply.wines) and len(message) <= MAX_PARSED_CHARS
     facts = find_excluded_facts(parse_query(message)) if may_suggest else ()
+    if not (has_changes or facts):
+        return replace(reply, changes=())
     return replace(
         reply,
         changes=(change,) if has_changes else (),

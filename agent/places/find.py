@@ -32,8 +32,9 @@ from agent.places.queries import (
     generate_queries,
     to_one_line,
 )
+from agent.servers import read_body
 from agent.text import clip, pattern, split_words
-from agent.turn import Reply, get_person
+from agent.turn import Reply, may_drink
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ class WebSearch:
         request = self.http.stream("GET", self.url, params=parameters, headers=self.headers)
         try:
             async with asyncio.timeout(REQUEST_SECONDS), request as response:
-                body = await size_limits.read_body(response, size_limits.SEARCH_RESPONSE_BYTES)
+                body = await read_body(response, size_limits.SEARCH_RESPONSE_BYTES)
         except (TimeoutError, httpx2.HTTPError) as error:
             reason = type(error).__name__
             raise ToolError(f"{self.name} could not be reached ({reason})") from None
@@ -328,9 +329,5 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
         name="find_places",
         seconds=QUERIES_SECONDS + SEARCH_SECONDS,
         prompt_line=PLACES_LINE,
-        is_offered=_may_drink,
+        is_offered=may_drink,
     )
-
-
-def _may_drink(run: Run) -> bool:
-    return not get_person(run).safety.forbids_alcohol

@@ -19,8 +19,8 @@ from agent.engine.errors import ModelError, ModelRejected, ModelUnavailable, log
 from agent.engine.models import is_local, worth_a_wait
 from agent.engine.run import Run, Span
 from agent.markdown import strip_invisible
-from agent.retrying import retry
 from agent.senses.sent_files import UnusableFile
+from agent.servers import read_body, retry
 
 R = TypeVar("R")
 
@@ -92,7 +92,7 @@ class AudioServer:
                     is_transient = status >= 500 or status in TRANSIENT_STATUSES
                     error_class = ModelUnavailable if is_transient else ModelRejected
                     raise error_class(f"{path} answered {status}")
-                data = await size_limits.read_body(response, size_limits.FILE_BYTES)
+                data = await read_body(response, size_limits.FILE_BYTES)
         except (httpx2.HTTPError, TimeoutError) as error:
             raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
         if data is None:

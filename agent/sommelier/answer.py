@@ -208,7 +208,8 @@ def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | Non
     """
     evidence = checker.evidence
     ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
-    problems = [find_unretrieved_path(text, evidence), _find_address_problem(text, checker)]
+    cited = find_unretrieved_path(text, evidence) if "[" in text else None
+    problems = [cited, _find_address_problem(text, checker)]
     problems += [_find_id_problem(named_id, evidence) for named_id in ids]
     if problem := next(filter(None, problems), None):
         return problem

@@ -53,6 +53,7 @@ from agent.turn import (
     get_person,
     has_stored_user,
     list_error_types,
+    may_drink,
     with_person,
 )
 from agent.writing_calls import once_a_turn
@@ -281,7 +282,7 @@ class Sommelier:
 
         Their results are not filtered for alcohol, and only stored users can confirm a call.
         """
-        if get_safety_state(run).forbids_alcohol:
+        if not self._servers.connections or not may_drink(run):
             return []
         calls, tools = get_deps(run).writing_calls, list[Tool]()
         for tool in self._servers.tools:

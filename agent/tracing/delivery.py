@@ -19,6 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from agent import size_limits
 from agent.engine.errors import quoted
+from agent.servers import limit_body
 from agent.tracing.encoding import get_trace_encoder
 from agent.tracing.langfuse_project import KEYS, Project, Refused, to_unavailable
 from agent.tracing.records import TraceRecord
@@ -43,7 +44,7 @@ class OtlpServer:
         *,
         seconds: float,
     ) -> None:
-        limit = size_limits.limit_body(size_limits.SERVICE_RESPONSE_BYTES)
+        limit = limit_body(size_limits.SERVICE_RESPONSE_BYTES)
         hooks = {"response": [limit]}
         self.http = httpx2.AsyncClient(auth=auth, timeout=seconds, event_hooks=hooks)
         self.project = project

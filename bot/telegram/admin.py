@@ -19,8 +19,7 @@ from agent.text import pattern
 from bot.reports import statistics_table, trace_text
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import AnyHandler, on_command, on_press
-from bot.telegram.language import load_language
+from bot.telegram.conversation import AnyHandler, load_language, on_command, on_press
 from bot.telegram.messages import is_private, message_of, press_of, text_after_command
 from bot.telegram.sender import Button, Sender, build_messages
 from bot.turn import Destination

@@ -19,7 +19,7 @@ from telegram.ext import Defaults, ExtBot
 from telegram.request import BaseRequest, RequestData
 
 from agent import size_limits
-from agent.retrying import Backoff, Sleep, retry
+from agent.servers import Backoff, Sleep, read_body, retry
 from bot.telegram.rate_limit import RateLimit, retry_seconds
 from bot.updates.bursts import KINDS, MAX_ID
 from db.repositories.inbox import Payload
@@ -94,7 +94,7 @@ class TelegramRequests(BaseRequest):
             async with self._client.stream(
                 method, url, data=request_data.json_parameters, files=files
             ) as response:
-                body = await size_limits.read_body(response, size_limits.TELEGRAM_RESPONSE_BYTES)
+                body = await read_body(response, size_limits.TELEGRAM_RESPONSE_BYTES)
         except httpx2.TimeoutException as error:
             raise TimedOut from error
         except httpx2.HTTPError as error:

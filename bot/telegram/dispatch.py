@@ -13,8 +13,7 @@ from agent.markdown import strip_invisible
 from bot.telegram.buttons import acknowledge, answer_inline_query
 from bot.telegram.chat import ChatTurn, Services
 from bot.telegram.connection import AnyBot
-from bot.telegram.conversation import AnyHandler
-from bot.telegram.language import load_language, set_language_of_turn
+from bot.telegram.conversation import AnyHandler, load_language, set_language_of_turn
 from bot.telegram.messages import is_addressed, written_message
 from bot.telegram.sender import Button, build_messages
 from bot.turn import Destination

@@ -58,8 +58,13 @@ from agent.turn import (
 from bot.telegram.answer_buttons import undo_button
 from bot.telegram.buttons import acknowledge, claim_once, parse_id, remove_buttons, split_data
 from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import AnyHandler, on_command, on_message, on_press
-from bot.telegram.language import language_from_settings
+from bot.telegram.conversation import (
+    AnyHandler,
+    language_from_settings,
+    on_command,
+    on_message,
+    on_press,
+)
 from bot.telegram.media import fetch_file
 from bot.telegram.messages import message_of, press_of, text_after_command
 from bot.telegram.sender import Button, ButtonRows, build_messages

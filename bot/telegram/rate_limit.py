@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from telegram.error import RetryAfter
 from telegram.ext import BaseRateLimiter
 
-from agent.retrying import Sleep
+from agent.servers import Sleep
 
 Priority = Literal["optional", "counted"]
 """The `rate_limit_args` of a message: "optional" if it is skipped where it would have to wait,

@@ -26,7 +26,7 @@ from telegram.error import (
 from telegram.ext import ExtBot
 
 from agent.i18n import translate
-from agent.retrying import Backoff, Sleep
+from agent.servers import Backoff, Sleep
 from agent.text import Match, in_thread_if_long, pattern
 from bot.telegram.rate_limit import COUNTED, RateLimit
 from bot.telegram.render import split_messages

@@ -15,11 +15,13 @@ from agent.i18n import current_language, languages, set_language, translate, tra
 from agent.turn import get_chosen_settings
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import AnyHandler, on_command, on_press
-from bot.telegram.language import (
+from bot.telegram.conversation import (
     AS_WRITTEN,
     CHOSEN_LANGUAGE_KEY,
+    AnyHandler,
     language_from_settings,
+    on_command,
+    on_press,
     store_setting,
 )
 from bot.telegram.messages import press_of

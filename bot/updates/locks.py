@@ -23,7 +23,7 @@ from typing import Any, Final, LiteralString, NoReturn
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from agent.retrying import Backoff, retry
+from agent.servers import Backoff, retry
 from bot.tasks import AsyncFunction, run_shutdown_step, run_until
 from db.engine import POSTGRES_OPTIONS
 from db.repositories.inbox import Inbox

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.i18n import translate
-from agent.retrying import Backoff
+from agent.servers import Backoff
 from agent.turn import Reply
 from bot.app import App
 from bot.tasks import run_until

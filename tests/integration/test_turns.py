@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.engine.run import Usage
-from agent.retrying import Backoff
+from agent.servers import Backoff
 from agent.turn import StoredMessage
 from bot.app import App, run_app
 from bot.metrics import Metrics

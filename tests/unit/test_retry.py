@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from agent.retrying import Backoff, retry
+from agent.servers import Backoff, retry
 from db.engine import BRIEF_TRIES, call_or_default, create_engine, retry_forever
 
 

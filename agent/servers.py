@@ -1,11 +1,14 @@
-"""Retry failed calls with exponential backoff."""
+"""Calls to servers: failed ones are retried with exponential backoff, and answers are bounded."""
 
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+if TYPE_CHECKING:
+    from httpx2 import Response
 
 log = logging.getLogger(__name__)
 
@@ -62,3 +65,43 @@ async def retry(
                 kind = type(error).__name__
                 log.warning("%s failed (%s), next try in %.1f s", description, kind, wait)
         await sleep(wait)
+
+
+async def read_body(response: "Response", max_bytes: int) -> bytes | None:
+    """Return the whole body of a response, or None if it is longer than `max_bytes`."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > max_bytes:
+            return None
+    return bytes(body)
+
+
+def limit_body(max_bytes: int) -> "Callable[[Response], Awaitable[None]]":
+    """Return a response hook for an HTTP client that truncates decompressed bodies."""
+    from httpx2 import AsyncByteStream, Response  # noqa: PLC0415 - slow, needed by requests only
+
+    class TruncatedStream(AsyncByteStream):
+        def __init__(self, complete: Response) -> None:
+            self._complete = complete
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            remaining = max_bytes
+            async for part in self._complete.aiter_bytes():
+                yield part[:remaining]
+                remaining -= len(part)
+                if remaining <= 0:
+                    return
+
+        async def aclose(self) -> None:
+            await self._complete.aclose()
+
+    async def truncate(response: Response) -> None:
+        compressed = cast(AsyncByteStream, response.stream)
+        # This second response decompresses, so the original must not do it again.
+        complete = Response(response.status_code, headers=response.headers, stream=compressed)
+        complete.request = response.request
+        response.stream = TruncatedStream(complete)
+        response.headers.pop("content-encoding", None)
+
+    return truncate
