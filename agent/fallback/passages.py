@@ -7,11 +7,13 @@ documents.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from agent.documents.passages import Chunk, DocumentStore, best_passage
 from agent.language import common_words, stem, stop_words
+from agent.query_reading.language_words import load_language_words
 from agent.query_reading.phrases import Phrase, find_phrases
 from agent.query_reading.tokens import Token, tokenize
 from agent.tables import read_toml
@@ -109,7 +111,8 @@ def _load_terms() -> Mapping[str, Synonyms]:
     """Return the English words for each wine term, in any language."""
     terms: dict[str, Synonyms] = {}
     table = read_toml(dict[str, str], Path(__file__).with_name("terms.toml"))
-    for english, others in table.items():
+    further = [words.topics.items() for words in load_language_words().values()]
+    for english, others in chain(table.items(), *further):
         topic = tuple(english.split())
         for word in (*topic, *others.split()):
             terms[word] = tuple(dict.fromkeys((*terms.get(word, ()), *topic)))

@@ -17,6 +17,7 @@ from agent.memory.cellar import (
     items_in_stock,
     to_wine,
 )
+from agent.query_reading.language_words import load_grammar
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import pattern, split_words
@@ -25,12 +26,6 @@ from agent.turn import CellarItem
 MAX_CANDIDATES: Final = 10
 MIN_WORD_CHARS: Final = 2
 """Shorter words name no wine: the "d" of "Barbera d'Alba"."""
-GENERIC_WORDS: Final = frozenset(
-    "bottle flasche flaschen bouteille bottiglia bottiglie botella garrafa fles flessen wine wein "
-    "weine vin vino vini vinho wijn wijnen nv chateau domaine weingut bodega cantina tenuta quinta "
-    "estate winery".split()
-)
-"""Words, without a plural "s", that stand on labels of many wines, or on none."""
 _COUNTED: Final = pattern(r"(?s)([1-9][0-9]{0,2})\s+(.+)")
 """A count of at most `MAX_BOTTLES`, and a name: "2018" alone is no count."""
 
@@ -151,4 +146,4 @@ def _is_year(word: str) -> bool:
 @cache
 def _ignored_words() -> frozenset[str]:
     words = (part for word in all_common_words() for part in split_words(word))
-    return GENERIC_WORDS.union(map(strip_plural, words))
+    return load_grammar().label_words.union(map(strip_plural, words))

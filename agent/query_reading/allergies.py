@@ -8,23 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.query_reading.exclusions import CLAUSE_ENDS, LINK_WORDS, OR_NOR_WORDS
+from agent.query_reading.exclusions import CLAUSE_ENDS
+from agent.query_reading.language_words import load_grammar
 from agent.query_reading.phrases import Phrase, phrases_in
 from agent.query_reading.tokens import Token
 
-DISH_PREPOSITIONS: Final = frozenset(
-    "with for zu zum zur für fur mit bei beim pour avec au aux para con a per con col alla al voor "
-    "bij met com".split()
-)
-PREPOSITIONS: Final = frozenset(
-    "to gegen auf au aux al alla alle all allo ai agli ao aos a voor tegen aan".split()
-)
-"""Words that introduce what an allergy names: "allergico alle uova"."""
-LIST_WORDS: Final = LINK_WORDS | CLAUSE_ENDS | PREPOSITIONS | frozenset(": -".split())
-"""The tokens, apart from allergens, of a clause that goes on with the allergies before it."""
-AND_OR_WORDS: Final = OR_NOR_WORDS | frozenset("and und et y e en".split())
-FOOD_PREPOSITIONS: Final = DISH_PREPOSITIONS - PREPOSITIONS
-"""The words that introduce a dish, and never what an allergy names."""
+LISTING_MARKS: Final = CLAUSE_ENDS | frozenset(":-")
+"""The marks that may stand in a clause that only lists allergens."""
 WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "countries", "regions"})
 """The fields of phrases that describe a wine, so that no allergen is listed across them."""
 MAX_DISTANCE: Final = 5
@@ -88,6 +78,7 @@ class AllergyReader:
 
         The candidates are the other phrases on one side of the allergy, the nearest first.
         """
+        grammar = load_grammar()
         found: list[Phrase] = []
         for phrase in candidates:
             is_other_allergy = phrase.has_role("allergy")
@@ -97,10 +88,11 @@ class AllergyReader:
             if not phrase.values("allergen"):
                 continue
             between = self._stems_between(found[-1] if found else allergy, phrase)
-            if len(between) > MAX_DISTANCE or not FOOD_PREPOSITIONS.isdisjoint(between):
+            names_dish = not grammar.food_prepositions.isdisjoint(between)
+            if names_dish or len(between) > MAX_DISTANCE:
                 break
             # "A white for fish, egg allergy", but "somebody with a fish and egg allergy".
-            is_joined = not between or not AND_OR_WORDS.isdisjoint(between)
+            is_joined = not between or not grammar.joining_words.isdisjoint(between)
             if self._is_introduced_as_dish(phrase) and not is_joined:
                 break
             found.append(phrase)
@@ -116,13 +108,15 @@ class AllergyReader:
     def _is_introduced_as_dish(self, phrase: Phrase) -> bool:
         """Return whether one of the two words before a phrase introduces it as a dish."""
         words_before = self.tokens[max(0, phrase.start - 2) : phrase.start]
-        return not FOOD_PREPOSITIONS.isdisjoint(token.stem for token in words_before)
+        return not load_grammar().food_prepositions.isdisjoint(token.stem for token in words_before)
 
     def _only_lists_allergens(self, clause: range) -> bool:
         allergens = self._allergens_in(clause)
         named = {index for phrase in allergens for index in phrase.indices}
         others = {self.tokens[index].stem for index in clause if index not in named}
-        return bool(allergens) and others <= LIST_WORDS
+        grammar = load_grammar()
+        listing = grammar.listing_words | grammar.allergy_prepositions | LISTING_MARKS
+        return bool(allergens) and others <= listing
 
     def _allergens_in(self, clause: range) -> list[Phrase]:
         return [

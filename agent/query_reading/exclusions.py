@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from agent.query_reading.language_words import load_grammar
 from agent.query_reading.phrases import Phrase, phrases_in
 from agent.query_reading.tokens import Token
 
@@ -18,14 +19,6 @@ EXCLUDABLE_FIELDS: Final = frozenset(
 MAX_DISTANCE: Final = 5
 """The maximum number of tokens between a negation and what it excludes."""
 CLAUSE_ENDS: Final = frozenset(".;!?\n()")
-OR_WORDS: Final = frozenset("or oder ou o of u".split())
-OR_NOR_WORDS: Final = OR_WORDS | frozenset("nor noch ni".split())
-LINK_WORDS: Final = OR_NOR_WORDS | frozenset(
-    "and und et y e en ne nem neither , / a an the le la les l un une de du des d der "
-    "die das den el los las il lo gli i een het uma um os as any auch also other andere anderen "
-    "autre altri altre otro outro vin wine wein vino vinho wijn".split()
-)
-"""The tokens that may stand between two things excluded by one negation."""
 
 
 def split_clauses(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> list[range]:
@@ -89,9 +82,10 @@ class ExclusionReader:
     def _are_joined(self, first: Phrase, second: Phrase) -> bool:
         """Return whether two phrases are one list: "Merlot or Syrah", "Merlot, Syrah"."""
         between = set(self._stems_between(first, second))
-        has_or = not OR_NOR_WORDS.isdisjoint(between)
+        grammar = load_grammar()
+        has_or = not grammar.or_nor_words.isdisjoint(between)
         shares_field = not _excludable_fields(first).isdisjoint(_excludable_fields(second))
-        return (has_or or shares_field) and between <= LINK_WORDS
+        return (has_or or shares_field) and between <= grammar.listing_words
 
     def _stems_between(self, first: Phrase, second: Phrase) -> list[str]:
         left, right = sorted((first, second), key=lambda phrase: phrase.start)

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from agent.language import detected_languages, score_languages
+from agent.languages import load_languages
 from agent.query_reading.tables import ANY_LANGUAGE, Meanings, PhraseKey, load_lexicon
 from agent.query_reading.tokens import Token, tokenize
 
@@ -20,7 +21,6 @@ MIN_FOREIGN_LETTERS: Final = 4
 """The minimum length of a phrase that is understood in languages other than its own."""
 OWN_LANGUAGE_FIELDS: Final = frozenset({"role", "order", "usual_max_price", "number", "allergen"})
 """Fields of phrases that are understood only in messages in their language."""
-COMPOUND_LANGUAGES: Final = ("de", "nl")
 COMPOUND_FIELDS: Final = ("dish", "colour", "styles", "countries", "regions", "grapes")
 """Fields of phrases that occur in compounds, such as "Braten" in "Zwiebelrostbraten"."""
 MIN_PART_LETTERS: Final = 4
@@ -74,7 +74,7 @@ def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
     for index, key in _match_phrases(tokens, known):
         if key:
             phrases.append(Phrase(index, index + len(key), known[key]))
-        elif language in COMPOUND_LANGUAGES:
+        elif load_languages()[language].has_compounds:
             meanings = _compound_meanings(tokens[index].stem)
             if meanings:
                 phrases.append(Phrase(index, index + 1, meanings))
@@ -165,10 +165,11 @@ def _compound_meanings(word: str) -> Meanings:
 def _load_compound_parts() -> Mapping[str, Meanings]:
     """Return the single words that are understood within compound words."""
     parts: dict[str, Meanings] = {}
+    compounding = [code for code, known in load_languages().items() if known.has_compounds]
     for key, by_language in load_lexicon().items():
         if len(key) > 1 or len(key[0]) < MIN_PART_LETTERS:
             continue
-        for language in (ANY_LANGUAGE, *COMPOUND_LANGUAGES):
+        for language in (ANY_LANGUAGE, *compounding):
             meanings = by_language.get(language, {})
             fields = [field for field in COMPOUND_FIELDS if field in meanings]
             if fields:

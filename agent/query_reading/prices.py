@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from agent.numerals import find_number_words, parse_number
+from agent.query_reading.language_words import load_grammar
 from agent.query_reading.phrases import Phrase
 from agent.query_reading.tokens import Token
 from agent.text import fold, pattern
@@ -15,11 +16,6 @@ MAX_AMOUNT: Final = 100_000
 YEARS: Final = range(1900, 2101)
 APPROXIMATE_FACTORS: Final = 0.7, 1.3
 """A price of "about 20" ranges from 0.7 * 20 to 1.3 * 20."""
-FILLER_WORDS: Final = frozenset(
-    "d de di of van the a an i ai le la les l los las der die den das dem il lo is my o um uns so "
-    "como tipo ist est es e c ma mein meine mi mio mijn het non mehr als que than".split()
-)
-"""The words that may stand between an amount and its limit or its currency."""
 LIMIT_ROLES: Final = ("max", "min", "about", "between")
 RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
 AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
@@ -105,7 +101,7 @@ def _read_token(token: Token, index: int) -> PricePart:
         number = parse_number(token.written)
         if number <= MAX_AMOUNT:
             return PricePart("N", indices, number)
-    is_filler = token.stem in FILLER_WORDS
+    is_filler = token.stem in load_grammar().price_fillers
     return PricePart("_" if is_filler else ".", indices)
 
 

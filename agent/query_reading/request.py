@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from agent import size_limits
 from agent.language import common_words
-from agent.query_reading.allergies import DISH_PREPOSITIONS, AllergyReader
+from agent.query_reading.allergies import AllergyReader
 from agent.query_reading.exclusions import (
     CLAUSE_ENDS,
-    OR_WORDS,
     ExclusionReader,
     split_clauses,
 )
+from agent.query_reading.language_words import load_grammar
 from agent.query_reading.phrases import Phrase, detect_message_language, find_phrases
 from agent.query_reading.prices import PRICE_FIELDS, read_price
 from agent.query_reading.tables import Dish, load_dishes
@@ -193,7 +193,8 @@ class _MessageReader:
         has_open_colour = not STYLES_OF_ANY_COLOUR.isdisjoint(included["styles"])
         for phrase in self.included:
             neighbours = (self._stem(phrase.start - 1), self._stem(phrase.end))
-            is_alternative = not is_alcohol_free and not OR_WORDS.isdisjoint(neighbours)
+            has_or = not load_grammar().or_words.isdisjoint(neighbours)
+            is_alternative = has_or and not is_alcohol_free
             is_style = not has_open_colour or is_alternative
             included["styles" if is_style else "colours"] += phrase.values("colour")
         return included
@@ -233,20 +234,22 @@ class _MessageReader:
 
     def _wants_others(self) -> bool:
         """Return whether the message asks for others; "champagne or another sparkling" does not."""
+        or_words = load_grammar().or_words
         for phrase in self.phrases:
-            if phrase.has_role("others") and self._stem(phrase.start - 1) not in OR_WORDS:
+            if phrase.has_role("others") and self._stem(phrase.start - 1) not in or_words:
                 return True
         return False
 
     def _unknown_indices(self) -> list[int]:
         """Return the indices of the words that no table has, but for common ones."""
         common = common_words(self.language)
+        prepositions = load_grammar().dish_prepositions
         return [
             index
             for index, token in enumerate(self.tokens)
             if index not in self.known_indices
             and token.is_alphanumeric
-            and token.stem not in DISH_PREPOSITIONS
+            and token.stem not in prepositions
             and fold(token.written) not in common
         ]
 
@@ -261,7 +264,7 @@ class _MessageReader:
     def _may_be_dish(self, index: int) -> bool:
         words_before = (self._stem(index - 1), self._stem(index - 2))
         is_long_enough = len(self._stem(index)) >= MIN_UNKNOWN_LETTERS
-        return is_long_enough and not DISH_PREPOSITIONS.isdisjoint(words_before)
+        return is_long_enough and not load_grammar().dish_prepositions.isdisjoint(words_before)
 
     def _may_be_name(self, index: int) -> bool:
         token = self.tokens[index]

@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agent.language import detected_languages
+from agent.query_reading.language_words import WORDS_FILE, load_language_words
 from agent.query_reading.tokens import tokenize
 from agent.tables import read_toml
 
 DATA_FOLDER: Final = Path(__file__).parent / "data"
 ANY_LANGUAGE: Final = "any"
-"""The key of phrases that belong to every language."""
+"""The key of phrases that belong to every language; all other keys of a row are meanings."""
 
 PhraseKey = tuple[str, ...]
 """The stems of the words of a phrase."""
@@ -52,7 +52,7 @@ class TableRow(NamedTuple):
 def load_dishes() -> tuple[Dish, ...]:
     """Return all dishes; phrases refer to them by their index."""
     dishes: list[Dish] = []
-    for row in _load_table("dishes")["dish"]:
+    for row in _load_table("dishes").values():
         foods = tuple(row["foods"])
         dishes.append(Dish(foods, row.get("pairing", foods[0]), row.get("side", False)))
     return tuple(dishes)
@@ -82,8 +82,12 @@ def find_profile(names: Sequence[str]) -> Profile | None:
 
 @cache
 def load_rows() -> tuple[TableRow, ...]:
-    """Return the rows of the tables of dishes, words, places and grapes."""
-    return (*_dish_rows(), *_word_rows("words"), *_word_rows("places"), *_grape_rows())
+    """Return the rows of the tables of dishes, words, places and grapes.
+
+    Raises:
+        ValueError: a language has phrases for a row that is in no table.
+    """
+    return (*_dish_rows(), *_word_rows(), *_grape_rows())
 
 
 @cache
@@ -114,16 +118,17 @@ def _phrase_key(phrase: str) -> PhraseKey:
 
 
 def _dish_rows() -> Iterator[TableRow]:
-    for index, row in enumerate(_load_table("dishes")["dish"]):
-        yield TableRow({"dish": (str(index),)}, _phrases_by_language(row))
+    phrases = _phrases_by_language("dishes")
+    for index, (name, row) in enumerate(_load_table("dishes").items()):
+        yield TableRow({"dish": (str(index),)}, _phrases_of(name, row, phrases))
 
 
-def _word_rows(table: str) -> Iterator[TableRow]:
-    languages = _phrase_languages()
-    for row in _load_table(table)["word"]:
-        fields = [field for field in row if field not in languages]
-        meanings = {field: tuple(row[field]) for field in fields}
-        yield TableRow(meanings, _phrases_by_language(row))
+def _word_rows() -> Iterator[TableRow]:
+    for table in ("words", "places"):
+        phrases = _phrases_by_language(table)
+        for name, row in _load_table(table).items():
+            meanings = {field: tuple(row[field]) for field in row if field != ANY_LANGUAGE}
+            yield TableRow(meanings, _phrases_of(name, row, phrases))
 
 
 def _grape_rows() -> Iterator[TableRow]:
@@ -132,18 +137,35 @@ def _grape_rows() -> Iterator[TableRow]:
         yield TableRow({"grapes": (name,)}, {ANY_LANGUAGE: names})
 
 
-def _phrases_by_language(row: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    return {code: _split_phrases(row[code]) for code in _phrase_languages() if code in row}
+def _phrases_by_language(table: str) -> dict[str, Mapping[str, str]]:
+    """Return the phrases of each language for the rows of a table, by the names of the rows."""
+    found: dict[str, Mapping[str, str]] = {}
+    for code, words in load_language_words().items():
+        phrases: Mapping[str, str] = getattr(words, table)
+        unknown = phrases.keys() - _load_table(table).keys()
+        if unknown:
+            rows = ", ".join(sorted(unknown))
+            raise ValueError(f"{code}/{WORDS_FILE}: data/{table}.toml has no row {rows}")
+        found[code] = phrases
+    return found
 
 
-@cache
-def _phrase_languages() -> tuple[str, ...]:
-    """Return the keys of phrases in the rows of a table; all other keys are meanings."""
-    return (*detected_languages(), ANY_LANGUAGE)
+def _phrases_of(
+    name: str, row: Mapping[str, Any], phrases_by_language: Mapping[str, Mapping[str, str]]
+) -> dict[str, tuple[str, ...]]:
+    """Return the phrases of a row of a table by language, those of every language last."""
+    found: dict[str, tuple[str, ...]] = {}
+    for language, phrases in phrases_by_language.items():
+        if name in phrases:
+            found[language] = _split_phrases(phrases[name])
+    if ANY_LANGUAGE in row:
+        found[ANY_LANGUAGE] = _split_phrases(row[ANY_LANGUAGE])
+    return found
 
 
 def _split_phrases(text: str) -> tuple[str, ...]:
-    return tuple(phrase.strip() for phrase in text.split(",") if phrase.strip())
+    phrases = (" ".join(phrase.split()) for phrase in text.split(","))
+    return tuple(filter(None, phrases))
 
 
 @cache

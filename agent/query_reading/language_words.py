@@ -1,0 +1,90 @@
+"""The words of each language that are read in messages: the `words.toml` of its folder.
+
+The tables beside this module say what their rows mean; a language names the rows in its own words.
+"""
+
+from collections.abc import Mapping
+from functools import cache, cached_property
+from typing import Final
+
+from agent.languages import LANGUAGES_FOLDER, language_codes
+from agent.tables import StrictModel, WordSet, read_toml
+from agent.text import fold
+
+WORDS_FILE: Final = "words.toml"
+LIST_MARKS: Final = frozenset(",/")
+
+
+class Grammar(StrictModel):
+    """The small words of a language, or of several, that say how the others belong together."""
+
+    or_words: WordSet = frozenset()
+    nor_words: WordSet = frozenset()
+    and_words: WordSet = frozenset()
+    link_words: WordSet = frozenset()
+    """Further words that may stand between two things excluded by one "no", such as articles."""
+    dish_prepositions: WordSet = frozenset()
+    """Words that introduce a dish: "with", "for"."""
+    allergy_prepositions: WordSet = frozenset()
+    """Words that introduce what an allergy names: "allergico alle uova"."""
+    price_fillers: WordSet = frozenset()
+    """Words that may stand between an amount and its limit or its currency."""
+    label_words: WordSet = frozenset()
+    """Words that stand on labels of many wines, or on none: "estate", "bottle"."""
+
+    @cached_property
+    def or_nor_words(self) -> frozenset[str]:
+        """Return the words that join alternatives."""
+        return self.or_words | self.nor_words
+
+    @cached_property
+    def joining_words(self) -> frozenset[str]:
+        """Return the words that join the parts of a list."""
+        return self.or_nor_words | self.and_words
+
+    @cached_property
+    def listing_words(self) -> frozenset[str]:
+        """Return the words and marks that may stand between the parts of a list."""
+        return self.joining_words | self.link_words | LIST_MARKS
+
+    @cached_property
+    def food_prepositions(self) -> frozenset[str]:
+        """Return the words that introduce a dish, and never what an allergy names."""
+        return self.dish_prepositions - self.allergy_prepositions
+
+
+class LanguageWords(StrictModel):
+    """The content of a `words.toml`.
+
+    `words`, `dishes` and `places` are the phrases for the rows of the tables with these names,
+    separated by commas; the first phrase is the name by which it is shown.
+    """
+
+    words: Mapping[str, str] = {}
+    dishes: Mapping[str, str] = {}
+    places: Mapping[str, str] = {}
+    topics: Mapping[str, str] = {}
+    """Words for a topic of `agent/fallback/terms.toml`, by its English words."""
+    grammar: Grammar = Grammar()
+
+
+@cache
+def load_language_words() -> Mapping[str, LanguageWords]:
+    """Return the words of the languages that have any, by code, English first.
+
+    Raises:
+        ValueError: a `words.toml` is not valid.
+    """
+    files = {code: LANGUAGES_FOLDER / code / WORDS_FILE for code in language_codes()}
+    return {code: read_toml(LanguageWords, file) for code, file in files.items() if file.exists()}
+
+
+@cache
+def load_grammar() -> Grammar:
+    """Return the small words of all languages, folded: a message is read by all of them."""
+    languages = [words.grammar for words in load_language_words().values()]
+    united: dict[str, str] = {}
+    for name in Grammar.model_fields:
+        sets: list[frozenset[str]] = [getattr(language, name) for language in languages]
+        united[name] = " ".join(fold(word) for words in sets for word in words)
+    return Grammar.model_validate(united)
