@@ -178,7 +178,7 @@ class Settings(BaseSettings):
     """How often an invalid answer is requested again, with feedback on its errors."""
     turn_max_cost_usd: PositiveFloat = LIMITS.cost_usd
     """US dollars that one turn may cost."""
-    burst_seconds: float = Field(0.8, ge=0, le=10)
+    join_seconds: float = Field(0.8, ge=0, le=10)
     """Seconds to wait for the rest of an album; with 0 every message is answered by itself."""
     update_max_tries: PositiveInt = 3
     """How often an update that fails is tried; `sommelier updates` shows those given up."""

@@ -103,7 +103,7 @@ def measure(module: str, server: Any = None) -> Figures:
             "OPENAI_BASE_URL": model.base_url,
             "XDG_DATA_HOME": folder,
             "DATABASE_URL": url,
-            "BURST_SECONDS": "0",
+            "JOIN_SECONDS": "0",
         }
         command = [sys.executable, "-m", *module.split()]
         with process(command, environment):  # which stocks the database

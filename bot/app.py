@@ -167,7 +167,7 @@ def build_app(
         deliverer=sender,
         handlers=dispatcher,
         metrics=core.metrics,
-        burst_seconds=settings.burst_seconds,
+        join_seconds=settings.join_seconds,
         max_tries=settings.update_max_tries,
         are_shared=locks.are_shared,
     )

@@ -11,8 +11,8 @@ from agent.turn import TurnOutcome
 from bot.turn import DeliveryError
 from db.repositories.inbox import Backlog
 
-UpdateResult = Literal["accepted", "coalesced", "set_aside"]
-"""The fate of an update: accepted, merged into a waiting turn, or set aside after failures."""
+UpdateResult = Literal["accepted", "joined", "set_aside"]
+"""The fate of an update: accepted, joined to a waiting turn, or set aside after failures."""
 
 SENT: Final = "sent"
 LABELS: Final = {

@@ -79,7 +79,7 @@ class Sources:
         )
 
 
-UNHURRIED: dict[str, str] = {"BURST_SECONDS": "0", "TELEGRAM_MESSAGES_PER_SECOND": "0"}
+UNHURRIED: dict[str, str] = {"JOIN_SECONDS": "0", "TELEGRAM_MESSAGES_PER_SECOND": "0"}
 """The settings of a bot that waits for no further message, and sends as fast as it can."""
 
 

@@ -23,7 +23,7 @@ from bot.telegram.conversation import AnyHandler, load_language, on_command, on_
 from bot.telegram.messages import is_private, message_of, press_of, text_after_command
 from bot.telegram.sender import Button, Sender, build_messages
 from bot.turn import Destination
-from bot.updates.bursts import is_forwarded
+from bot.updates.joining import is_forwarded
 from db.changes.broadcasts import DraftBroadcast, SendBroadcast
 from db.changes.chats import SetAccess
 from db.changes.memory import ForgetConcerns

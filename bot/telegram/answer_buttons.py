@@ -38,7 +38,7 @@ from bot.telegram.messages import press_of
 from bot.telegram.rating import rating_buttons
 from bot.telegram.sender import MAX_DATA_BYTES, Button, ButtonRows, in_rows
 from bot.turn import Question, Turn
-from bot.updates.bursts import FOLLOW_UP
+from bot.updates.joining import FOLLOW_UP
 
 NEXT: Final = f"{FOLLOW_UP}:"
 UNDO, REMEMBER, CONCERN, NUMBERS, RUN = "u:", "r:", "c:", "h:", "x:"

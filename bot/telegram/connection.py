@@ -21,7 +21,7 @@ from telegram.request import BaseRequest, RequestData
 from agent import size_limits
 from agent.servers import Backoff, Sleep, read_body, retry
 from bot.telegram.rate_limit import RateLimit, retry_seconds
-from bot.updates.bursts import KINDS, MAX_ID
+from bot.updates.joining import KINDS, MAX_ID
 from db.repositories.inbox import Payload
 
 log = logging.getLogger(__name__)

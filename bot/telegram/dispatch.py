@@ -17,7 +17,7 @@ from bot.telegram.conversation import AnyHandler, load_language, set_language_of
 from bot.telegram.messages import is_addressed, written_message
 from bot.telegram.sender import Button, build_messages
 from bot.turn import Destination
-from bot.updates.bursts import STOPPED, as_int, chat_of, section
+from bot.updates.joining import STOPPED, as_int, chat_of, section
 from bot.updates.life import UnreadableUpdate
 from db.changes.chats import AskAdmins, SetReachable
 from db.models import OutboxRow, UpdateRow

@@ -42,7 +42,7 @@ from bot.telegram.messages import (
 from bot.telegram.render import parse
 from bot.telegram.settings import ALOUD, ON
 from bot.turn import TurnKind
-from bot.updates.bursts import ALBUM, file_in
+from bot.updates.joining import ALBUM, file_in
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from agent.language import detect_language
 from agent.safety.concerns import FORWARDED_HEADER
 from agent.text import Pattern, pattern
 from bot.turn import Destination
-from bot.updates.bursts import is_foreign
+from bot.updates.joining import is_foreign
 
 COMMAND: Final = pattern(r"\s*/\S+\s*")
 SHARED_ACCOUNTS: Final = frozenset({777000, 136817688, 1087968824})

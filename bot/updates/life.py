@@ -18,7 +18,7 @@ from agent.writing_calls import WritingCalls
 from bot.metrics import Metrics
 from bot.tasks import run_unless
 from bot.turn import Delivery, Hold, Turn
-from bot.updates.bursts import comes_in_parts, is_same_turn, merge
+from bot.updates.joining import comes_in_parts, is_same_turn, join
 from db.engine import DATABASE_BACKOFF, is_transient, retry_forever
 from db.models import OutboxRow, UpdateRow
 from db.repositories.inbox import Inbox, Payload
@@ -128,7 +128,7 @@ class UpdateLife(Generic[T]):
 
     An update that belongs to the running turn (an edit, a correction, a further part) joins it: if
     it arrives before the commit, the turn is restarted with it. A turn with an album or a forwarded
-    message first waits `burst_seconds` for further parts. If this is 0, every update is a turn of
+    message first waits `join_seconds` for further parts. If this is 0, every update is a turn of
     its own.
     """
 
@@ -136,7 +136,7 @@ class UpdateLife(Generic[T]):
     deliverer: Deliverer
     handlers: Handlers[T]
     metrics: Metrics
-    burst_seconds: float
+    join_seconds: float
     max_tries: int
     are_shared: bool = False
     """Whether other processes may take over turns."""
@@ -185,8 +185,8 @@ class UpdateLife(Generic[T]):
     async def _wait_for_parts(self, lane: Lane, waiting: Sequence[UpdateRow]) -> Sequence[int]:
         """Return the ids of the updates that belong to the first; wait if parts may follow."""
         first = waiting[0].payload
-        if self.burst_seconds and comes_in_parts(first):
-            await asyncio.sleep(self.burst_seconds)
+        if self.join_seconds and comes_in_parts(first):
+            await asyncio.sleep(self.join_seconds)
             waiting = await self.list_unfinished(lane)
         return self._find_joining(waiting, [first])
 
@@ -195,7 +195,7 @@ class UpdateLife(Generic[T]):
     ) -> Result:
         """Begin, handle, commit and send a turn; `joining` are the ids of updates that join it."""
         for _ in joining:
-            self.metrics.count_update("coalesced")  # the name of joining in metrics
+            self.metrics.count_update("joined")
         # `begin` also updates `row.tries` and `row.epoch`.
         begin = partial(self.inbox.begin, row, joining, tries=row.tries + 1)
         payloads, unsent = await retry_forever(begin)
@@ -239,22 +239,22 @@ class UpdateLife(Generic[T]):
                 if joining:
                     return joining
 
-        handle = partial(self.handlers.handle, merge(payloads), turn)
+        handle = partial(self.handlers.handle, join(payloads), turn)
         joining = await run_unless(wait_for_joining, handle)
         return joining or ()
 
     def _find_joining(self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]) -> list[int]:
         """Return the ids of waiting updates that belong to the turn of `payloads`."""
-        if not self.burst_seconds:
+        if not self.join_seconds:
             return []
-        together = [*payloads]
+        joined = [*payloads]
         ids: list[int] = []
         for row in waiting:
             # An update retried by an admin keeps its own turn.
             is_later = row.turn_id is None and row.update_id > payloads[0]["update_id"]
-            belongs = is_later and is_same_turn(together, row.payload)
+            belongs = is_later and is_same_turn(joined, row.payload)
             if belongs and self.handlers.is_readable(row.payload):
-                together.append(row.payload)
+                joined.append(row.payload)
                 ids.append(row.update_id)
         return ids
 

@@ -25,7 +25,7 @@ Payload = Mapping[str, Any]
 """An update as Telegram delivered it."""
 
 WAITING: Final = "waiting"
-MERGED: Final = "merged"
+JOINED: Final = "joined"
 COMMITTED: Final = "answered"  # the word in existing databases
 SET_ASIDE: Final = "set_aside"
 """States of updates, with DONE. `COMMITTED`: the answer, or the apology, is stored."""
@@ -85,8 +85,8 @@ class Inbox(TraceStoringRepository):
             if not await count_changed(session, set_begun.values(new_values)):
                 raise TurnTaken
             if joining:
-                set_merged = update(UpdateRow).where(UpdateRow.update_id.in_(joining), HAS_NO_TURN)
-                await session.execute(set_merged.values(turn_id=row.update_id, state=MERGED))
+                set_joined = update(UpdateRow).where(UpdateRow.update_id.in_(joining), HAS_NO_TURN)
+                await session.execute(set_joined.values(turn_id=row.update_id, state=JOINED))
             select_payloads = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
             payloads = (await session.scalars(select_payloads.order_by(UpdateRow.update_id))).all()
             if row.state == COMMITTED:

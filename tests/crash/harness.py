@@ -283,7 +283,7 @@ async def stage(
             "OPENAI_BASE_URL": model.base_url,
             "OPENAI_API_KEY": "sk-secret",
             "DATABASE_URL": url,
-            "BURST_SECONDS": "0",
+            "JOIN_SECONDS": "0",
             "UPDATE_MAX_TRIES": "9",
             **settings,
         }

@@ -19,7 +19,7 @@ from tests.crash.harness import WAITING, Bot, Stage, stage
 
 FINISH_SECONDS = 20
 SET_ASIDE = "SELECT update_id, error FROM updates WHERE state = 'set_aside'"
-CORRECTING = {"BURST_SECONDS": "0.8"}
+CORRECTING = {"JOIN_SECONDS": "0.8"}
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def judge(name: str, on: Stage, *, quiet: bool = True) -> list[Result]:
         ),
         Result(name, "replies of another kind", str(other), not other),
         Result(name, "turns that failed", shown(failed), not failed),
-        Result(name, "updates by state", str(states), set(states) <= {"done", "merged"}),
+        Result(name, "updates by state", str(states), set(states) <= {"done", "joined"}),
         Result(name, "tracebacks in the logs", str(tracebacks), not (quiet and tracebacks)),
     ]
 

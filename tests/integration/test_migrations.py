@@ -23,6 +23,7 @@ from db.engine import (
 )
 from db.models import Base, FactRow, TurnRow, UpdateRow
 from db.repositories.outbox import Outbox
+from db.repositories.people import MessageRepository
 from db.wines.catalogue import SqlCatalogue
 from tests.databases import Databases, migrated_sqlite
 
@@ -94,6 +95,10 @@ async def test_the_rows_of_release_0_2_0_are_kept(
         "cost_usd, comment) VALUES (1, 7, 7, '2026-05-01', 'care', 1, 1, 0, 0, '')",
         "INSERT INTO updates (update_id, chat_id, lane, payload, received_at, state, tries, epoch) "
         "VALUES (1, 7, '7', '{}', '2026-05-01', 'waiting', 0, 0)",
+        "INSERT INTO updates (update_id, chat_id, lane, payload, received_at, state, tries, epoch, "
+        "turn_id) VALUES (2, 7, '7', '{}', '2026-05-01', 'merged', 0, 0, 1)",
+        "INSERT INTO messages (chat_id, role, content, wine_ids, created_at, thread_id, "
+        "attachment) VALUES (7, 'assistant', 'Two reds.', '[\"a\"]', '2026-05-01', 0, '')",
         "INSERT INTO facts (user_id, kind, value, turn_id, chat_id, said, at) "
         "VALUES (7, 'hate', 'grapes=riesling', 0, 0, 'no Riesling', '2026-05-01')",
     )
@@ -111,7 +116,11 @@ async def test_the_rows_of_release_0_2_0_are_kept(
     async with Sessions(empty_engine)() as session:
         turn = await session.get_one(TurnRow, 1)
         update = await session.get_one(UpdateRow, 1)
+        joined = await session.get_one(UpdateRow, 2)
         facts = [*await session.scalars(select(FactRow.said))]
+    (said,) = await MessageRepository(Sessions(empty_engine)).list_recent(7)
+    assert (said.content, said.wine_ids, said.answer) == ("Two reds.", ("a",), "")
+    assert joined.state == "joined"
     assert (turn.outcome, update.calls, facts) == ("help", [], ["no Riesling"])
     offer = Offer(price=20, currency=Currency.CHF, in_stock=False)
     (kept,) = await SqlCatalogue(Sessions(empty_engine)).get(["a"])

@@ -132,7 +132,7 @@ async def test_in_a_group_a_second_message_does_not_make_the_bot_overhear_the_fi
     answerer = answering()
     bot_api.say(f"@{BOT_NAME} a red 🍷", GROUP, entities=[MENTION], message_id=41)
     bot_api.say("for lamb, please", GROUP, message_id=42)
-    async with running(bot_api, answerer, messages, BURST_SECONDS="0.3"):
+    async with running(bot_api, answerer, messages, JOIN_SECONDS="0.3"):
         await bot_api.wait_for_message(1)
     assert answerer.asked == ["a red 🍷\nfor lamb, please"]
 

@@ -22,7 +22,7 @@ from bot.app import App, run_app
 from bot.metrics import Metrics
 from bot.turn import Delivery, Hold, RunningTurns, Turn
 from bot.updates import life as life_module
-from bot.updates.bursts import chat_of, is_same_turn
+from bot.updates.joining import chat_of, is_same_turn
 from bot.updates.life import Deliverer, Handlers, Lane, UpdateLife
 from bot.updates.locks import Locks
 from bot.updates.scheduler import Scheduler
@@ -141,7 +141,7 @@ class World:
             deliverer=self.telegram,
             handlers=self.handlers,
             metrics=Metrics(),
-            burst_seconds=0.8,
+            join_seconds=0.8,
             max_tries=3,
         )
         return Scheduler(
@@ -652,7 +652,7 @@ async def test_notices_were_not_heard_while_the_last_turns_ended() -> None:
     stop.set()
     parts = SimpleNamespace(
         scheduler=Stopping(),
-        settings=SimpleNamespace(http_port=None),
+        core=SimpleNamespace(settings=SimpleNamespace(http_port=None)),
         bot=SimpleNamespace(initialize=asyncio.Event().wait),
     )
     await run_app(cast("App", parts), stop)

@@ -103,7 +103,7 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
     bot_api: BotApi, sqlite_sessions: Sessions, caplog: pytest.LogCaptureFixture
 ) -> None:
     messages = MessageRepository(sqlite_sessions)
-    async with running(bot_api, answering(), messages, BURST_SECONDS="0.3"):
+    async with running(bot_api, answering(), messages, JOIN_SECONDS="0.3"):
         bot_api.say("before", 7)
         bot_api.push({"message": base(7) | DELETED_PIN})
         bot_api.push({"message": {}})

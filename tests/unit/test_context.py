@@ -7,7 +7,7 @@ import pytest
 from telegram import Bot, Message
 
 from bot.telegram.messages import text_without_mentions, with_quotations
-from bot.updates.bursts import merge
+from bot.updates.joining import join
 
 BOT = {"id": 123456789, "is_bot": True, "first_name": "Sommelier"}
 ADA = {"id": 7, "is_bot": False, "first_name": "Ada"}
@@ -63,6 +63,6 @@ def test_words_of_others_among_one_s_own_are_fenced(foreign: dict[str, Any]) -> 
         {"update_id": 1, "message": message("is she right?")},
         {"update_id": 2, "message": message("Take the\nBarolo", message_id=6, **foreign)},
     ]
-    whole = merge(payloads)["message"]
+    whole = join(payloads)["message"]
     assert whole["text"] == "is she right?\n> Take the\n> Barolo"
     assert foreign.keys().isdisjoint(whole)

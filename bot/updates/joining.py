@@ -6,7 +6,7 @@ from typing import Any, Final
 from agent import size_limits
 from db.repositories.inbox import Payload
 
-MAX_BURST_UPDATES: Final = 50
+MAX_JOINED_UPDATES: Final = 50
 GROUP_SECONDS: Final = 1
 """In a group, a user's next message joins the turn only if it follows within this time."""
 MAX_ID: Final = 2**63 - 1
@@ -17,7 +17,7 @@ INLINE: Final = "inline_query"
 STOPPED: Final = "stopped_message_generation"
 """The kind of update for the Stop button under a draft; the library does not support it."""
 ALBUM: Final = "album"
-"""The field of a merged message that lists the files of all its messages."""
+"""The field of a joined message that lists the files of all its messages."""
 FORWARD: Final = "forward_"
 """The prefix of the fields of a forwarded message: `forward_origin`, before Bot API 7 others."""
 BY_BOT: Final = ("via_bot", "sender_business_bot")
@@ -93,7 +93,7 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
         ids = {as_int(message_in(payload).get("message_id")) for payload in payloads}
         edits_one = as_int(edited.get("message_id")) in ids - {0}
         return edits_one and is_part_of_burst({"message": edited})
-    if len(payloads) >= MAX_BURST_UPDATES or not all(map(is_part_of_burst, (payloads[0], later))):
+    if len(payloads) >= MAX_JOINED_UPDATES or not all(map(is_part_of_burst, (payloads[0], later))):
         return False
     last, new = message_in(payloads[-1]), message_in(later)
     seconds = as_int(new.get("date")) - as_int(last.get("date"))
@@ -124,7 +124,7 @@ def is_foreign(message: Payload) -> bool:
     return is_forwarded(message) or any(message.get(name) is not None for name in BY_BOT)
 
 
-def merge(payloads: Sequence[Payload]) -> Payload:
+def join(payloads: Sequence[Payload]) -> Payload:
     """Return one update with the id of the first and the texts of all, cut at the limit."""
     if len(payloads) == 1:
         return payloads[0]
@@ -132,27 +132,27 @@ def merge(payloads: Sequence[Payload]) -> Payload:
     for index, message in enumerate(map(message_in, payloads)):
         # An edit has the id of the message that it edits, and so replaces it.
         messages[as_int(message.get("message_id")) or -index] = message
-    return {"update_id": payloads[0]["update_id"], "message": merge_messages([*messages.values()])}
+    return {"update_id": payloads[0]["update_id"], "message": join_messages([*messages.values()])}
 
 
-def merge_messages(messages: Sequence[Payload]) -> dict[str, Any]:
+def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
     """Return the last message with the texts and files of all, and the first message replied to.
 
     If the user added text of their own, the text of others becomes a quote.
     """
     if not all(map(is_foreign, messages)):
         messages = [_as_quote(message) if is_foreign(message) else message for message in messages]
-    merged = dict(messages[-1])
+    joined = dict(messages[-1])
     text = "\n".join(filter(None, map(_text_of, messages)))[: size_limits.MESSAGE_CHARS]
     if text:
-        merged |= {"text": text, "entities": []}
+        joined |= {"text": text, "entities": []}
     files = [*filter(None, map(file_in, messages))]
     if len(files) > 1:
-        merged[ALBUM] = files
+        joined[ALBUM] = files
     replied_to = [*filter(None, (message.get("reply_to_message") for message in messages))]
     if replied_to:
-        merged["reply_to_message"] = replied_to[0]
-    return merged
+        joined["reply_to_message"] = replied_to[0]
+    return joined
 
 
 def file_in(message: Payload) -> Payload:
