@@ -16,7 +16,7 @@ from agent.fallback.passages import find_passage
 from agent.fallback.searching import FoundWines, build_wish_query, search_wines
 from agent.fallback.wording import describe_field, describe_request, describe_wine
 from agent.i18n import current_language, translate
-from agent.markdown import escape, unescape
+from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
 from agent.safety.filters import get_wines
@@ -200,16 +200,19 @@ def _wine_reply(intro: str, wines: Sequence[Wine], request: Request, closing: st
     recommendations: list[WineRecommendation] = []
     cards: list[str] = []
     for number, wine in enumerate(wines, start=1):
-        text = describe_wine(wine, request.dishes)
-        recommendations.append(WineRecommendation(wine_id=wine.id, description=text))
+        description = describe_wine(wine, request.dishes)
+        recommendations.append(WineRecommendation(wine_id=wine.id, description=description))
+        text = description
         # Notes are in English, so only English replies contain them.
-        notes = f"\n{wine.notes}" if wine.notes and current_language() == "en" else ""
-        cards.append(render_wine(wine, escape(text + notes), f"{number}. ", user_text=request.text))
+        if wine.notes and current_language() == "en":
+            text += f"\n{wine.notes}"
+        card = render_wine(wine, escape(text), f"{number}. ", user_text=request.text)
+        cards.append(card)
     answer = SommelierResponse(
         response_type="recommendation",
-        intro=unescape(intro),
+        intro=intro,
         wines=recommendations,
-        closing=unescape(closing),
+        closing=closing,
     )
     return Reply(
         text=_join(intro, *cards, closing),

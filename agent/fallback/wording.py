@@ -38,22 +38,27 @@ def describe_request(request: Request) -> str:
 def _describe_kind(request: Request) -> str:
     """Return the styles and the colours that are no styles: "sparkling rosé"."""
     styles = request.values("styles")
-    colours = [colour for colour in request.values("colours") if colour not in styles]
-    names = [_names_joined("styles", styles), *(_name("styles", colour) for colour in colours)]
+    names = [_names_joined("styles", styles)]
+    for colour in request.values("colours"):
+        if colour not in styles:
+            names.append(_name("styles", colour))
     return " ".join(filter(None, names))
 
 
 def _describe_exclusions(request: Request) -> str:
     excluded: list[str] = []
     for field in LIST_FIELDS:
-        excluded += [_name(field, value) for value in request.values(f"without_{field}")]
-    allergens = request.values("without_allergens")
-    excluded += [_name("allergen", allergen) for allergen in allergens]
-    return translate("fallback_without", names=_join_or(excluded)) if excluded else ""
+        for value in request.values(f"without_{field}"):
+            excluded.append(_name(field, value))
+    for allergen in request.values("without_allergens"):
+        excluded.append(_name("allergen", allergen))
+    if not excluded:
+        return ""
+    return translate("fallback_without", names=_join_or(excluded))
 
 
 def _names_joined(field: str, values: Sequence[str]) -> str:
-    return _join_or(_name(field, value) for value in values)
+    return _join_or([_name(field, value) for value in values])
 
 
 def _join_parts(parts: Iterable[str]) -> str:
@@ -64,8 +69,13 @@ def _join_parts(parts: Iterable[str]) -> str:
 
 def _join_or(names: Iterable[str]) -> str:
     """Return the names joined as in "red, white or rosé"; empty without names."""
-    *others, last = list(dict.fromkeys(filter(None, names))) or [""]
-    return f"{', '.join(others)} {translate('fallback_or')} {last}" if others else last
+    distinct = list(dict.fromkeys(filter(None, names)))
+    if not distinct:
+        return ""
+    *others, last = distinct
+    if not others:
+        return last
+    return f"{', '.join(others)} {translate('fallback_or')} {last}"
 
 
 def _name(field: str, value: str) -> str:
@@ -77,58 +87,78 @@ def _name(field: str, value: str) -> str:
         return translate("fallback_sweet_wine")
     if field == "grapes" or (field == "regions" and language == "en"):
         return value
-    field = "colour" if value in COLOUR_VALUES else field
+    if value in COLOUR_VALUES:
+        field = "colour"
+    if name := get_display_name(field, (value,), language):
+        return name
     # Some values only have a name together with others: "dry" stands for two steps.
-    names = load_display_names().get((field, language), {})
-    shared_name = next((name for values, name in names.items() if value in values), "")
-    return get_display_name(field, (value,), language) or shared_name or value.replace("_", " ")
+    shared_names = load_display_names().get((field, language), {})
+    for values, name in shared_names.items():
+        if value in values:
+            return name
+    return value.replace("_", " ")
 
 
 def _describe_tastes(request: Request) -> Iterator[str]:
     """Yield the requested sweetness, body, tannin, acidity and other tastes."""
-    bodies = request.values("bodies")
     yield _describe_steps("sweetness", request.values("sweetness"))
-    groups = (group for group in BODY_GROUPS if set(group) & set(bodies))
-    yield _join_or(_describe_steps("bodies", group) for group in groups)
+    yield _describe_bodies(request.values("bodies"))
     for field, noun in (("tannins", "tannin"), ("acidities", "acidity")):
-        if values := request.values(field):
-            yield translate(f"fallback_{noun}_{'high' if 'high' in values else 'low'}")
+        values = request.values(field)
+        if "high" in values:
+            yield translate(f"fallback_{noun}_high")
+        elif values:
+            yield translate(f"fallback_{noun}_low")
     for taste in request.values("text"):
         yield _name("text", taste)
 
 
+def _describe_bodies(bodies: Sequence[str]) -> str:
+    """Return the names of the groups to which bodies belong: "light or medium-bodied"."""
+    names: list[str] = []
+    for group in BODY_GROUPS:
+        if not set(group).isdisjoint(bodies):
+            names.append(_describe_steps("bodies", group))
+    return _join_or(names)
+
+
 def _describe_steps(field: str, values: Sequence[str]) -> str:
     """Return the common name of some steps of a scale, or else their names."""
-    common_name = get_display_name(field, values, current_language()) if values else ""
-    return common_name or _join_or(_name(field, value) for value in values)
+    if not values:
+        return ""
+    common_name = get_display_name(field, values, current_language())
+    return common_name or _names_joined(field, values)
 
 
 def _describe_price(filters: Mapping[str, Any]) -> str:
     """Return the price limits, or an empty string without limits."""
     low, high = filters.get("min_price"), filters.get("max_price")
-    currency = filters.get("currency", Currency.EUR)
-    lowest = "" if low is None else format_money(low, Currency(currency))
-    highest = "" if high is None else format_money(high, Currency(currency))
-    if lowest and highest:
-        return f"{lowest}–{highest}"
-    if highest:
-        return translate("fallback_up_to", price=highest)
-    return translate("fallback_from", price=lowest) if lowest else ""
+    if low is None and high is None:
+        return ""
+    currency = Currency(filters.get("currency", Currency.EUR))
+    if low is None:
+        return translate("fallback_up_to", price=format_money(high or 0, currency))
+    if high is None:
+        return translate("fallback_from", price=format_money(low, currency))
+    return f"{format_money(low, currency)}–{format_money(high, currency)}"
 
 
 def describe_field(name: str, request: Request) -> str:
     """Return a description of the requested values of one field."""
     if name == "foods":
         return ", ".join(request.dishes)
-    description = describe_request(Request(filters={name: request.values(name)}))
-    return description if name in NAME_FIELDS else description.lower()
+    only_this = Request(filters={name: request.values(name)})
+    description = describe_request(only_this)
+    if name in NAME_FIELDS:
+        return description
+    return description.lower()
 
 
 def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     """Return the kind of a wine and the foods it suits: those of the dishes, or else all."""
     parts = [_name("styles", wine.style)]
-    body = next((group for group in BODY_GROUPS if wine.body in group), ())
-    parts.append(_describe_steps("bodies", body))
+    if wine.body is not None:
+        parts.append(_describe_bodies((wine.body,)))
     is_dry = wine.sweetness is None or wine.sweetness in DRY_STEPS
     if not is_dry and wine.style != Style.SWEET:
         parts.append(_describe_steps("sweetness", (str(wine.sweetness),)))
@@ -141,5 +171,8 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
 
 
 def _suitable_foods(wine: Wine, dishes: Mapping[str, Dish]) -> Sequence[str]:
-    requested = {food for dish in dishes.values() for food in dish.foods}
-    return [food for food in wine.foods if food in requested] or wine.foods
+    requested: set[str] = set()
+    for dish in dishes.values():
+        requested.update(dish.foods)
+    suitable = [food for food in wine.foods if food in requested]
+    return suitable or wine.foods

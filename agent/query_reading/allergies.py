@@ -40,13 +40,13 @@ class AllergyReader:
         if not any(phrase.has_role("allergy") for phrase in self.phrases):
             return []
         named = {phrase.start for phrase in self._find_named()}
-        return [
-            phrase
-            for phrase in self._allergens_in(range(len(self.tokens)))
-            if phrase.start in named
-            or not phrase.values("dish")
-            or not (named or self._is_introduced_as_dish(phrase))
-        ]
+        allergens: list[Phrase] = []
+        for phrase in self._allergens_in(range(len(self.tokens))):
+            is_dish = bool(phrase.values("dish"))
+            may_be_meant = not named and not self._is_introduced_as_dish(phrase)
+            if phrase.start in named or not is_dish or may_be_meant:
+                allergens.append(phrase)
+        return allergens
 
     def _find_named(self) -> list[Phrase]:
         """Return the allergens beside the allergies of the message."""
@@ -66,8 +66,12 @@ class AllergyReader:
         for index, allergy in enumerate(phrases):
             if not allergy.has_role("allergy"):
                 continue
-            before, after = phrases[:index][::-1], phrases[index + 1 :]
-            if before and self._is_right_before(allergy, before[0]) and before[0] not in found[-1:]:
+            before = phrases[:index][::-1]
+            after = phrases[index + 1 :]
+            nearest = before[0] if before else None
+            # "Egg allergy, fish allergy": what an earlier allergy names is not named again.
+            is_new = nearest is not None and nearest not in found[-1:]
+            if nearest is not None and is_new and self._is_right_before(allergy, nearest):
                 found += self._find_beside(allergy, before)
             else:
                 found += self._find_beside(allergy, after) or self._find_beside(allergy, before)
@@ -82,12 +86,13 @@ class AllergyReader:
         found: list[Phrase] = []
         for phrase in candidates:
             is_other_allergy = phrase.has_role("allergy")
-            is_wish = phrase.has_role("wish") or bool(WINE_FIELDS & phrase.meanings.keys())
-            if is_other_allergy or is_wish:
+            is_wine = not WINE_FIELDS.isdisjoint(phrase.meanings)
+            if is_other_allergy or is_wine or phrase.has_role("wish"):
                 break
             if not phrase.values("allergen"):
                 continue
-            between = self._stems_between(found[-1] if found else allergy, phrase)
+            nearer = found[-1] if found else allergy
+            between = self._stems_between(nearer, phrase)
             names_dish = not grammar.food_prepositions.isdisjoint(between)
             if names_dish or len(between) > MAX_DISTANCE:
                 break
