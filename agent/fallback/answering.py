@@ -65,7 +65,7 @@ class Fallback:
                 kind, wish = "wines", replace(wish, request=wish.own_request)
         if kind == "wines":
             found = await self._find_wines(wish, person, span)
-        wines = wish.last_shown if kind == "why" else found.wines
+        wines = found.wines if kind == "wines" else wish.last_shown
         dishes = wish.request.dishes
         return RuleAnswer(
             reply=_make_reply(kind, wish, found, passage),

@@ -25,7 +25,7 @@ class RuleAnswer:
     wish: str = ""
     """The wish as it was understood: "Red · lamb · up to €20"."""
     wines: tuple[DescribedWine, ...] = ()
-    """The wines that were found, the best first; for a question about them, those shown before."""
+    """The wines found, the best first; if none were searched for, those shown before."""
     passage: Chunk | None = None
     """The chunk of a document that answers the question, cut to the part that does."""
 

@@ -14,6 +14,7 @@ from agent.engine.llm import LLMService
 from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Conversation, Message
 from agent.engine.run import Run
+from agent.i18n import translate_into
 from config import Settings
 from tests.commands import sommelier_here
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
@@ -50,16 +51,17 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
     model_server.default = SmallModel()
     messages = (
         "a red for lamb under 25 euros",
-        "cheaper?",
-        "why the first one?",
+        translate_into("en", "wish_cheaper"),
+        translate_into("en", "wish_why"),
         "Weißwein zu Fisch",
     )
     typed = "\n".join(messages)
     done = pipe(typed, small(environment, model_server))
-    assert done.stdout.count("It is what you ask for.") == 11
+    assert done.stdout.count("It is what you ask for.") == 12
     assert len(model_server.requests) == 4
     first, cheaper, why_first, german = (request.json for request in model_server.requests)
-    assert len(WINE_ID.findall(why_first["messages"][-1]["content"])) == 1
+    shown = WINE_ID.findall(cheaper["messages"][-1]["content"])[:2]
+    assert WINE_ID.findall(why_first["messages"][-1]["content"]) == shown
     found = WINE_ID.findall(first["messages"][-1]["content"])
     wine = first["response_format"]["json_schema"]["schema"]["properties"]["wines"]["items"]
     assert wine["properties"]["wine_id"]["enum"] == found  # it can name no other
