@@ -26,7 +26,7 @@ TEXT_FEEDBACK: Final = (
 
 
 class Source(Protocol):
-    """What a tool found: a wine, a part of a document, a page of the web."""
+    """Something that a tool found: a wine, a part of a document, a page of the web."""
 
     @property
     def source_text(self) -> str:

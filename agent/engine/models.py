@@ -195,10 +195,8 @@ def find_price(response: LLMResponse, own: Mapping[str, Price]) -> Price | None:
     begun = [name for name in own if model.startswith(name)]
     if known := [name for name in begun if VERSION.fullmatch(model.removeprefix(name))]:
         return own[max(known, key=len)]
-    for name, url in ((model, server), (model, None), (model.rpartition("/")[2], None)):
-        with suppress(LookupError):
-            return _published_price(usage, name, url)
-    return None
+    published = _find_published(model, server)
+    return None if published is None else _published_price(usage, *published)
 
 
 def assume_price(response: LLMResponse) -> Price:
@@ -209,11 +207,23 @@ def assume_price(response: LLMResponse) -> Price:
     return UNKNOWN
 
 
-def _published_price(usage: TokenUsage, model: str, server: str | None) -> Price:
-    """Return the price of `usage` at a server, or of the model's maker, tiers included.
+@lru_cache(256)  # genai-prices goes through all servers for one that it does not know
+def _find_published(model: str, server: str | None) -> tuple[str, str | None] | None:
+    """Return the name and the server under which a price is published, None if there is none.
 
-    Raises LookupError if it is not published.
+    Without a server the price is that of the model's maker.
     """
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 (0.2 s and 13 MB)
+
+    for name, url in ((model, server), (model, None), (model.rpartition("/")[2], None)):
+        with suppress(LookupError):
+            get_snapshot().find_provider_model(name, None, None, url)
+            return name, url
+    return None
+
+
+def _published_price(usage: TokenUsage, model: str, server: str | None) -> Price:
+    """Return the price of `usage` at a server, or of the model's maker, tiers included."""
     from genai_prices import Usage as Tokens  # noqa: PLC0415 (0.2 s and 13 MB)
     from genai_prices import calc_price  # noqa: PLC0415
 

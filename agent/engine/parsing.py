@@ -210,6 +210,8 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
 
     Servers whose template does not parse the calls of their model hand them on as text.
     """
+    if not any(name in text for name in tool_names):  # parsing takes long
+        return ()
     values: list[object] = []
     for part in CALL_TAGS.split(strip_thoughts(text)):
         try:

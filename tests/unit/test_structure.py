@@ -3,9 +3,11 @@
 import inspect
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import cast
 
+import grimp
 import pytest
 
 from bot.resources import Repositories
@@ -29,6 +31,12 @@ def test_nothing_heavy_is_imported_where_it_is_not_needed(modules: str, heavy: s
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert ran.stdout == "[]\n"
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = grimp.build_graph("agent", "bot", "db")
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names the modules
 
 
 def test_what_handlers_read_the_database_with_cannot_write() -> None:
