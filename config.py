@@ -249,7 +249,7 @@ class Settings(BaseSettings):
     legal_age: int = Field(18, ge=16, le=25)
     """The age in years from which wine is offered."""
     help_texts: Path | None = None
-    """A TOML file with your own sentences, like agent/safety/help_texts.toml, and help lines."""
+    """A TOML file with your own help lines and sentences, as docs/admin.md says."""
     help_country: str = Field("", pattern=r"^([A-Z]{2})?$")
     """The country whose help lines are shown first, as an ISO 3166 code such as AT."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

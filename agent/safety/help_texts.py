@@ -10,14 +10,15 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, TypeAdapter
 
 from agent.i18n import app_language, current_language, current_region
+from agent.languages import ENGLISH, LANGUAGES_FOLDER, language_codes
 from agent.safety.concerns import DRINKING_AGE
 from agent.safety.state import SERIOUS_CONCERNS, SafetyState, most_serious_concern
 from agent.tables import StrictModel, read_toml
 
-TEXTS_FILE: Final = Path(__file__).with_suffix(".toml")
+TEXTS_FILE: Final = "help.toml"
 LINES_FILE: Final = Path(__file__).with_name("help_lines.toml")
 INTERNATIONAL: Final = "international"
-"""The table of the sentences for languages that the bot does not speak."""
+"""The entry of a language that the bot does not speak: one sentence, and the international page."""
 COUNTRIES: Final = "countries"
 """The table of help lines in the file of an admin."""
 INTERNATIONAL_URL: Final = "https://findahelpline.com"
@@ -57,24 +58,38 @@ class Country(StrictModel):
 
 
 class HelpTexts(StrictModel):
-    """The texts of one language; `help_texts.toml` says when each is shown."""
+    """The texts of one language: the content of its `help.toml`.
+
+    `{lines}` stands for the help lines of `help_lines.toml`, `{age}` for the legal age. A table
+    named by a country, such as `[BR]`, has the texts that differ there; a text that a language
+    lacks is the English one.
+    """
 
     countries: Annotated[Sequence[str], BeforeValidator(str.split)]
+    """The countries whose lines are shown in this language."""
     emergency: HelpText
     elsewhere: HelpText
     crisis: TextWithLines
+    """Said in a crisis."""
     numbers: TextWithLines
+    """Said to somebody who asks for the numbers, or writes on after a crisis."""
     after_crisis: HelpText
+    """Said above wines within a day of a crisis."""
     glad: HelpText
+    """Said below them."""
     in_group: HelpText
+    """Said in a group, where others read."""
     dependence: HelpText
     dependence_question: HelpText
+    """Asked before anything is listed."""
     under_age: HelpText
     pregnancy: HelpText
     medication: HelpText
     driving: HelpText
     likely: HelpText
+    """Said when a crisis or a dependence is not certain."""
     likely_alcohol_free: HelpText
+    """Said when another concern is not certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +109,7 @@ def read_help_texts(file: Path | None = None) -> HelpCatalogue:
         OSError: the file cannot be read.
         ValueError: it is not valid TOML, or does not have the form of the built-in files.
     """
-    texts = read_toml(dict[str, dict[str, Any]], TEXTS_FILE)
-    international = texts.pop(INTERNATIONAL)
-    texts["pt-BR"] = texts["pt"] | texts["pt-BR"]
+    texts, international = _read_languages()
     countries = read_toml(dict[str, Any], LINES_FILE)
     own = read_toml(dict[str, Any], file) if file else {}
     countries |= own.pop(COUNTRIES, {})
@@ -109,6 +122,25 @@ def read_help_texts(file: Path | None = None) -> HelpCatalogue:
         countries=TypeAdapter(dict[str, Country]).validate_python(countries),
         international=TypeAdapter(dict[str, str]).validate_python(international),
     )
+
+
+def _read_languages() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return the texts by language ("pt", "pt-BR"), and the sentences of languages without any."""
+    texts: dict[str, dict[str, Any]] = {}
+    international: dict[str, str] = {}
+    for code in language_codes():
+        file = LANGUAGES_FOLDER / code / TEXTS_FILE
+        if not file.exists():
+            continue
+        own = read_toml(dict[str, Any], file)
+        if INTERNATIONAL in own:
+            international[code] = own[INTERNATIONAL]
+            continue
+        regions = {name: own.pop(name) for name in list(own) if name.isupper()}
+        texts[code] = texts.get(ENGLISH, {}) | own
+        for region, differing in regions.items():
+            texts[f"{code}-{region}"] = texts[code] | differing
+    return texts, international
 
 
 @dataclass(frozen=True, slots=True)

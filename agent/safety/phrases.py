@@ -1,15 +1,17 @@
-"""Find phrases that certainly state a concern or an allergy, by the patterns of `phrases.toml`."""
+"""Find phrases that certainly state a concern or an allergy: the `safety.toml` of each language."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain
-from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from agent.languages import LANGUAGES_FOLDER, language_codes
 from agent.safety.state import ALLERGIES, CONCERNS, Allergy, Concern
 from agent.tables import StrictModel, WordSet, read_toml
 from agent.text import Match, Pattern, pattern
 
+PHRASES_FILE: Final = "safety.toml"
 FIRST_NUMBER_WORD: Final = 8
 """The first number in the lists of number words; smaller numbers are not taken as an age."""
 _I_AM: Final = "(?:i am|i m|im)"
@@ -72,26 +74,58 @@ def _is_minor(match: Match, drinking_age: int) -> bool:
     return not ages or any(FIRST_NUMBER_WORD <= age < drinking_age for age in ages)
 
 
-class _Phrases(StrictModel):
-    """The content of `phrases.toml`: words shared by all phrases, and the phrases."""
+class SafetyPhrases(StrictModel):
+    """The content of a `safety.toml`: phrases of a language that certainly state something.
 
-    fillers: WordSet
-    clause_starts: WordSet
-    numbers: str
-    denials: WordSet
-    praise: list[str]
-    allergies: dict[Allergy | Literal["allergic", "first_person"], str]
-    """Patterns: the words for each allergen, for "allergic", and for "I" as the subject."""
-    concerns: dict[Concern, dict[str, list[str]]]
-    asks_for_numbers: dict[str, list[str]]
-    emergency_goes_on: dict[str, list[str]]
+    They are matched against normalised text: lower case, without accents, apostrophes as spaces,
+    punctuation marks as separate words. Placeholders: `~` is up to two of the `fillers`, `..` up to
+    three words of any kind, `{next_clause}` one of the `clause_starts`, `{clause_end}` one of these
+    or a punctuation mark, `{clause_start}` a punctuation mark before the phrase, `{age}` a number
+    below the legal age, `{im}` "I am". Ordinary messages must not match: "dying to try it", "I'd
+    die for a Barolo", "my sister is pregnant". The classifier and the model can add a concern that
+    no phrase states. Every phrase has a test.
+    """
+
+    fillers: WordSet = frozenset()
+    clause_starts: WordSet = frozenset()
+    """Words with which a new clause begins, or the request that follows: "I am 15 what may I"."""
+    ages: tuple[str, ...] = ()
+    """The numbers from eight to twenty in words, once for each way to say them."""
+    denials: WordSet = frozenset()
+    """Words that negate a phrase if they are before it, and an allergy if they are near it."""
+    praise: tuple[str, ...] = ()
+    """Praise of food or drink, with which "I want to die" is not certain."""
+    asks_for_numbers: tuple[str, ...] = ()
+    """Questions for a number to call in need; "what number is this lot" must not match."""
+    emergency_goes_on: tuple[str, ...] = ()
+    """What is said when an emergency goes on; it counts only after a crisis."""
+    concerns: Mapping[Concern, tuple[str, ...]] = {}
+    allergies: Mapping[Allergy | Literal["allergic", "first_person"], str] = {}
+    """The words for each allergen, for "allergic", and for "I" as the subject."""
+
+
+@dataclass(frozen=True)
+class _Phrases:
+    """The phrases of all languages, by code, English first."""
+
+    languages: Mapping[str, SafetyPhrases]
+
+    def _unite(self, name: str) -> list[str]:
+        """Return what all languages have in a list or set of words or phrases."""
+        parts = (getattr(phrases, name) for phrases in self.languages.values())
+        return list(chain.from_iterable(parts))
+
+    @cached_property
+    def denials(self) -> frozenset[str]:
+        """Return the words that negate a phrase."""
+        return frozenset(self._unite("denials"))
 
     @cached_property
     def ages(self) -> Mapping[str, int]:
         """Return the numbers from eight to twenty, by their words in each language."""
         return {
             word.replace("_", " "): number
-            for line in self.numbers.strip().splitlines()
+            for line in self._unite("ages")
             for number, word in enumerate(line.split(), start=FIRST_NUMBER_WORD)
         }
 
@@ -99,39 +133,40 @@ class _Phrases(StrictModel):
     def patterns(self) -> Sequence[tuple[Concern, str, Pattern]]:
         """Return a pattern for each concern and language, the most serious concern first."""
         denied = f"(?P<denied> (?:{_any(self.denials)}))?"
-        return [
-            (concern, language, pattern(f"{denied} (?:{_any(map(self._expand, phrases))}) "))
-            for concern in CONCERNS
-            for language, phrases in self.concerns[concern].items()
-        ]
+        patterns: list[tuple[Concern, str, Pattern]] = []
+        for concern in CONCERNS:
+            for language, known in self.languages.items():
+                if phrases := known.concerns.get(concern):
+                    source = f"{denied} (?:{_any(map(self._expand, phrases))}) "
+                    patterns.append((concern, language, pattern(source)))
+        return patterns
 
     @cached_property
     def praise_pattern(self) -> Pattern:
         """Return a pattern of words that praise what is eaten or drunk."""
-        return pattern(f" (?:{_any(self.praise)}) ")
+        return self._pattern_of(self._unite("praise"))
 
     @cached_property
     def number_pattern(self) -> Pattern:
         """Return a pattern of questions for numbers to call, in all languages."""
-        return self._pattern_of(self.asks_for_numbers)
+        return self._pattern_of(self._unite("asks_for_numbers"))
 
     @cached_property
     def emergency_pattern(self) -> Pattern:
         """Return a pattern of what is said when an emergency goes on, in all languages."""
-        return self._pattern_of(self.emergency_goes_on)
+        return self._pattern_of(self._unite("emergency_goes_on"))
 
-    def _pattern_of(self, phrases_by_language: Mapping[str, list[str]]) -> Pattern:
-        phrases = chain.from_iterable(phrases_by_language.values())
+    def _pattern_of(self, phrases: Iterable[str]) -> Pattern:
         return pattern(f" (?:{_any(map(self._expand, phrases))}) ")
 
     def _expand(self, phrase: str) -> str:
-        """Return a phrase as a pattern; `phrases.toml` explains its placeholders."""
+        """Return a phrase as a pattern; `SafetyPhrases` explains its placeholders."""
         punctuation = "[.,!?;:\n]"
-        next_clause = _any(self.clause_starts)
+        next_clause = _any(self._unite("clause_starts"))
         placeholders = {
             ".. ": "..",  # replace first, else two spaces result
             "..": r"(?:\w+ ){0,3}",
-            "~": f"(?:(?:{_any(self.fillers)}) ){{0,2}}",
+            "~": f"(?:(?:{_any(self._unite('fillers'))}) ){{0,2}}",
             "{clause_end}": f"(?:{punctuation}|{next_clause})",
             "{next_clause}": f"(?:{next_clause})",
             "{clause_start}": f"{punctuation} ",
@@ -145,22 +180,30 @@ class _Phrases(StrictModel):
     @cached_property
     def allergy_patterns(self) -> Mapping[Allergy, Pattern]:
         """Return a pattern for each allergen: "allergic to eggs", "egg allergy"."""
-        first_person = self.allergies["first_person"].replace("{im}", _I_AM)
+        first_person = self._allergy_words("first_person").replace("{im}", _I_AM)
         subject = rf"(?:(?P<first_person>{first_person})|{_any(self.denials)}) (?:\w+ ){{0,2}}?"
-        allergic = f"(?:{self.allergies['allergic']})"
+        allergic = f"(?:{self._allergy_words('allergic')})"
 
         def build_pattern(allergen: str) -> Pattern:
             phrase = rf"{allergic} (?:\w+ ){{0,3}}?(?:{allergen})|(?:{allergen}) ?{allergic}"
             return pattern(f" (?:{subject})?(?:{phrase}) ")
 
-        return {allergy: build_pattern(self.allergies[allergy]) for allergy in ALLERGIES}
+        return {allergy: build_pattern(self._allergy_words(allergy)) for allergy in ALLERGIES}
+
+    def _allergy_words(self, name: Allergy | Literal["allergic", "first_person"]) -> str:
+        words = (phrases.allergies.get(name, "") for phrases in self.languages.values())
+        return "|".join(filter(None, words))
 
 
 def _any(words: Iterable[str]) -> str:
     """Return the source of a pattern that matches any of the words."""
-    return "|".join(sorted(words))
+    return "|".join(sorted({*words}))
 
 
 @cache
 def _phrases() -> _Phrases:
-    return read_toml(_Phrases, Path(__file__).with_suffix(".toml"))
+    files = {code: LANGUAGES_FOLDER / code / PHRASES_FILE for code in language_codes()}
+    languages = {
+        code: read_toml(SafetyPhrases, file) for code, file in files.items() if file.exists()
+    }
+    return _Phrases(languages)

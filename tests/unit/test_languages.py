@@ -11,7 +11,7 @@ from agent.places.queries import categories, find_category
 from agent.sommelier.wine import Currency, currencies_by_word
 from agent.text import fold
 
-FILES = {"language.toml", "messages.po", "words.toml"}
+FILES = {"language.toml", "messages.po", "words.toml", "safety.toml", "help.toml"}
 """The files that a folder may have; `CONTRIBUTING.md` says what they are for."""
 
 
