@@ -29,7 +29,7 @@ from agent.senses.sent_files import to_data_url
 from agent.turn import Person, Reply, StoredMessage, answer_turn, apply_change, with_person
 from benchmarks.pictures import sketched
 from bot.resources import Resources, open_resources, sommelier_of
-from bot.telegram.conversation import attachment_in
+from bot.telegram.chat import attachment_in
 from config import Settings, load_settings
 
 CONVERSATIONS: Final = Path(__file__).with_suffix(".jsonl")

@@ -24,7 +24,7 @@ from bot.resources import (
 )
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
-from bot.telegram.chat import ButtonsBelow, Services
+from bot.telegram.chat import AnyHandler, ButtonsBelow, Services
 from bot.telegram.connection import (
     ALLOWED_UPDATES,
     AnyBot,
@@ -33,7 +33,6 @@ from bot.telegram.connection import (
     retry_until_answered,
     telegram_bot,
 )
-from bot.telegram.conversation import AnyHandler
 from bot.telegram.dispatch import Dispatcher
 from bot.telegram.handlers import all_handlers, show_commands
 from bot.telegram.inline import inline_handlers

@@ -6,11 +6,10 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Final, NoReturn, TypeVar
+from typing import Final, NoReturn
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 AsyncFunction = Callable[[], Coroutine[object, object, object]]
 """A function rather than its coroutine: an unused coroutine warns that it was never awaited."""
 
@@ -66,31 +65,6 @@ async def run_until(stop: asyncio.Event, *functions: AsyncFunction) -> None:
 
 class _Stopped(Exception):
     """Cancels the task group of `run_until`, which suppresses it."""
-
-
-async def run_unless(
-    interrupt: Callable[[], Coroutine[object, object, T]],
-    function: Callable[[], Coroutine[object, object, object]],
-) -> T | None:
-    """Run a function; as soon as `interrupt` ends, cancel the function, and return its result.
-
-    Return None if the function ends first.
-
-    Raises:
-        Exception: the error of the one that ended first.
-    """
-    running, waiting = asyncio.create_task(function()), asyncio.create_task(interrupt())
-    try:
-        done, _ = await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (running, waiting):
-            task.cancel()
-        # Both errors are retrieved, or the second one would be logged as "never retrieved".
-        await asyncio.gather(running, waiting, return_exceptions=True)
-    if running in done:
-        running.result()  # raises the error of the function, if it failed
-        return None
-    return waiting.result()
 
 
 @asynccontextmanager

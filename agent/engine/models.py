@@ -4,6 +4,8 @@ import asyncio
 import ipaddress
 import json
 import logging
+import math
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,6 +42,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_WAIT_SECONDS: Final = 20.0
 MILLION: Final = 1_000_000
+HALF_HOUR_SECONDS: Final = 1800
 TOKEN_CHARS: Final = 4  # about, to count a request that was cut off
 VERSION: Final = pattern(r"(?s)(?:-(?:v?\d|latest).*)?")
 """The rest of a name that is still the same model: nothing, a date or a version."""
@@ -195,8 +198,8 @@ def find_price(response: LLMResponse, own: Mapping[str, Price]) -> Price | None:
     begun = [name for name in own if model.startswith(name)]
     if known := [name for name in begun if VERSION.fullmatch(model.removeprefix(name))]:
         return own[max(known, key=len)]
-    published = _find_published(model, server)
-    return None if published is None else _published_price(usage, *published)
+    prompt_thousands = math.ceil(usage.prompt_tokens / 1000)
+    return _published_price(model, server, prompt_thousands, int(time.time() // HALF_HOUR_SECONDS))
 
 
 def assume_price(response: LLMResponse) -> Price:
@@ -207,40 +210,31 @@ def assume_price(response: LLMResponse) -> Price:
     return UNKNOWN
 
 
-@lru_cache(256)  # genai-prices goes through all servers for one that it does not know
-def _find_published(model: str, server: str | None) -> tuple[str, str | None] | None:
-    """Return the name and the server under which a price is published, None if there is none.
+@lru_cache(1024)  # asking genai-prices takes 0.2 ms
+def _published_price(
+    model: str, server: str | None, prompt_thousands: int, half_hour: int
+) -> Price | None:
+    """Return the price that is published for a model of a server, or of the model's maker.
 
-    Without a server the price is that of the model's maker.
+    It may depend on the length of the prompt and on the time of the day: `half_hour` is now.
+    Return None if none is published.
     """
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 (0.2 s and 13 MB)
-
-    for name, url in ((model, server), (model, None), (model.rpartition("/")[2], None)):
-        with suppress(LookupError):
-            get_snapshot().find_provider_model(name, None, None, url)
-            return name, url
-    return None
-
-
-def _published_price(usage: TokenUsage, model: str, server: str | None) -> Price:
-    """Return the price of `usage` at a server, or of the model's maker, tiers included."""
     from genai_prices import Usage as Tokens  # noqa: PLC0415 (0.2 s and 13 MB)
     from genai_prices import calc_price  # noqa: PLC0415
 
-    prompt, cached, completion = usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
-    tokens = Tokens(input_tokens=prompt, output_tokens=completion)
-    total = calc_price(tokens, model, provider_api_url=server)
-    prompt_price = float(total.input_price) / max(1, prompt)
-    cached_price = prompt_price
-    if cached:  # what the cached tokens save tells their price
-        tokens = Tokens(input_tokens=prompt, cache_read_tokens=cached, output_tokens=completion)
-        with_cache = calc_price(tokens, model, provider_api_url=server)
-        cached_price -= float(total.input_price - with_cache.input_price) / cached
-    return Price(
-        prompt=prompt_price * MILLION,
-        cached=max(0.0, cached_price * MILLION),
-        completion=float(total.output_price) / max(1, completion) * MILLION,
-    )
+    prompt = max(1, prompt_thousands) * 1000
+    tokens = Tokens(input_tokens=prompt, output_tokens=1000)
+    all_cached = Tokens(input_tokens=prompt, cache_read_tokens=prompt, output_tokens=1000)
+    for name, url in ((model, server), (model, None), (model.rpartition("/")[2], None)):
+        with suppress(LookupError):
+            costs = calc_price(tokens, name, provider_api_url=url)
+            cached_costs = calc_price(all_cached, name, provider_api_url=url)
+            return Price(
+                prompt=float(costs.input_price) / prompt * MILLION,
+                cached=float(cached_costs.input_price) / prompt * MILLION,
+                completion=float(costs.output_price) / 1000 * MILLION,
+            )
+    return None
 
 
 @lru_cache(256)

@@ -18,8 +18,7 @@ from agent.markdown import format_link
 from agent.text import pattern
 from bot.reports import statistics_table, trace_text
 from bot.telegram.buttons import acknowledge, split_data
-from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import AnyHandler, load_language, on_command, on_press
+from bot.telegram.chat import AnyHandler, ChatTurn, load_language, on_command, on_press
 from bot.telegram.messages import is_private, message_of, press_of, text_after_command
 from bot.telegram.sender import Button, Sender, build_messages
 from bot.turn import Destination

@@ -32,8 +32,7 @@ from bot.telegram.buttons import (
     remove_buttons,
     split_data,
 )
-from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import AnyHandler, answer_question, on_press
+from bot.telegram.chat import AnyHandler, ChatTurn, answer_question, on_press
 from bot.telegram.messages import press_of
 from bot.telegram.rating import rating_buttons
 from bot.telegram.sender import MAX_DATA_BYTES, Button, ButtonRows, in_rows

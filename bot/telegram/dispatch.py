@@ -11,9 +11,8 @@ from agent import size_limits
 from agent.i18n import translate, use_language
 from agent.markdown import strip_invisible
 from bot.telegram.buttons import acknowledge, answer_inline_query
-from bot.telegram.chat import ChatTurn, Services
+from bot.telegram.chat import AnyHandler, ChatTurn, Services, load_language, set_language_of_turn
 from bot.telegram.connection import AnyBot
-from bot.telegram.conversation import AnyHandler, load_language, set_language_of_turn
 from bot.telegram.messages import is_addressed, written_message
 from bot.telegram.sender import Button, build_messages
 from bot.turn import Destination

@@ -14,9 +14,8 @@ from agent.turn import UNDER_AGE_SETTING, Fact, get_chosen_settings
 from bot import look_ups
 from bot.telegram.answer_buttons import NUMBERS_PARAMETER, international_button, numbers_button
 from bot.telegram.buttons import acknowledge, split_data
-from bot.telegram.chat import ChatTurn
+from bot.telegram.chat import AnyHandler, ChatTurn, answer_text, on_command, on_message, on_press
 from bot.telegram.connection import AnyBot, retry_until_answered
-from bot.telegram.conversation import AnyHandler, answer_text, on_command, on_message, on_press
 from bot.telegram.messages import (
     TYPED_BY_USER,
     is_addressed,

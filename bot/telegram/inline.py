@@ -13,8 +13,7 @@ from agent.sommelier.answer import format_facts, render_wine
 from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline_query
-from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import AnyHandler
+from bot.telegram.chat import AnyHandler, ChatTurn
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 

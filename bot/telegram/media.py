@@ -30,8 +30,7 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.wine import Catalogue
 from agent.text import in_thread_if_long
 from agent.turn import Reply, get_chosen_settings, get_deps, get_person
-from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import AnyHandler, ask_agent, load_history, on_message
+from bot.telegram.chat import AnyHandler, ChatTurn, ask_agent, load_history, on_message
 from bot.telegram.messages import (
     id_of_replied_answer,
     is_addressed,

@@ -57,9 +57,9 @@ from agent.turn import (
 )
 from bot.telegram.answer_buttons import undo_button
 from bot.telegram.buttons import acknowledge, claim_once, parse_id, remove_buttons, split_data
-from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import (
+from bot.telegram.chat import (
     AnyHandler,
+    ChatTurn,
     language_from_settings,
     on_command,
     on_message,

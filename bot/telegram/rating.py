@@ -15,8 +15,7 @@ from telegram.ext import MessageReactionHandler, filters
 from agent.i18n import translate
 from agent.tracing.masking import Masking
 from bot.telegram.buttons import acknowledge, get_button_rows, parse_id, split_data
-from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import AnyHandler, answer_text, on_message, on_press
+from bot.telegram.chat import AnyHandler, ChatTurn, answer_text, on_message, on_press
 from bot.telegram.messages import id_of_replied_answer, message_of, press_of
 from bot.telegram.sender import Button, ButtonRows, in_rows
 from db.changes.ratings import ExplainRating, RateTurn

@@ -14,11 +14,11 @@ from telegram import Update
 from agent.i18n import current_language, languages, set_language, translate, translate_into
 from agent.turn import get_chosen_settings
 from bot.telegram.buttons import acknowledge, split_data
-from bot.telegram.chat import ChatTurn
-from bot.telegram.conversation import (
+from bot.telegram.chat import (
     AS_WRITTEN,
     CHOSEN_LANGUAGE_KEY,
     AnyHandler,
+    ChatTurn,
     language_from_settings,
     on_command,
     on_press,

@@ -7,7 +7,7 @@ were not sent yet.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from traceback import format_tb
@@ -16,7 +16,6 @@ from typing import Final, Generic, Protocol, TypeVar
 from agent.engine.errors import log_failure
 from agent.writing_calls import WritingCalls
 from bot.metrics import Metrics
-from bot.tasks import run_unless
 from bot.turn import Delivery, Hold, Turn
 from bot.updates.joining import comes_in_parts, is_same_turn, join
 from db.engine import DATABASE_BACKOFF, is_transient, retry_forever
@@ -31,6 +30,7 @@ RETRY_BASE_SECONDS: Final = 0.2
 DIED: Final = "the process died while this update was being answered"
 CANNOT_READ: Final = "the library cannot read it"
 
+R = TypeVar("R")
 T = TypeVar("T", bound=Turn)
 
 
@@ -317,3 +317,28 @@ class UpdateLife(Generic[T]):
             await self.inbox.release(row)
         except Exception as error:
             log_failure(f"The try of update {row.update_id} counts, though it was cancelled", error)
+
+
+async def run_unless(
+    interrupt: Callable[[], Coroutine[object, object, R]],
+    function: Callable[[], Coroutine[object, object, object]],
+) -> R | None:
+    """Run a function; as soon as `interrupt` ends, cancel the function, and return its result.
+
+    Return None if the function ends first.
+
+    Raises:
+        Exception: the error of the one that ended first.
+    """
+    running, waiting = asyncio.create_task(function()), asyncio.create_task(interrupt())
+    try:
+        done, _ = await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (running, waiting):
+            task.cancel()
+        # Both errors are retrieved, or the second one would be logged as "never retrieved".
+        await asyncio.gather(running, waiting, return_exceptions=True)
+    if running in done:
+        running.result()  # raises the error of the function, if it failed
+        return None
+    return waiting.result()

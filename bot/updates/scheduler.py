@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from agent.engine.errors import log_failure
 from bot.metrics import Metrics
-from bot.tasks import run_all, run_and_log_errors, run_every, run_unless
+from bot.tasks import run_all, run_and_log_errors, run_every
 from bot.turn import RunningTurns
 from bot.updates.joining import INLINE, as_int, chat_of, is_quick, lane_of, section
-from bot.updates.life import Lane, UpdateLife
+from bot.updates.life import Lane, UpdateLife, run_unless
 from bot.updates.locks import Locks
 from db.models import UpdateRow
 from db.repositories.inbox import Inbox, Payload

@@ -10,7 +10,7 @@ from agent.sommelier.grounding import FigureChecker
 from agent.sommelier.sommelier_prompts import StoredAnswer, StoredWine
 from agent.sommelier.wine import format_money_for_model
 from agent.turn import StoredMessage
-from bot.telegram.conversation import as_visible_to, attachment_in
+from bot.telegram.chat import as_visible_to, attachment_in
 from tests.doubles.model_server import ModelServer
 from tests.fakes import CHINON
 from tests.faults.turns import QUESTION, VALID, reply_to, search, valid
