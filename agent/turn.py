@@ -50,7 +50,7 @@ class Fact:
     kind: FactKind
     value: str
     """Allergy: an allergen. Note: a text. Setting: `name=value`.
-    Like, hate, rated: search filters, as `agent.safety.filters` writes them.
+    Like, hate, rated: search filters, as `agent.sommelier.filters` writes them.
     Budget: at most `40 EUR`, `15-30 EUR`, or at least `60- EUR`."""
     original_text: str = ""
     """The user's words; for a rated wine, "+" if the user liked it, else "-"."""

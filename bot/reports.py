@@ -13,7 +13,7 @@ from agent.engine.run import PromptRef
 from agent.text import clip, to_one_line
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from db.models import TurnRow
-from db.repositories.traces import to_datetime
+from db.traces import to_datetime
 
 EMPTY_VALUES: Final[tuple[object, ...]] = (None, "", [], {})
 MAX_VALUE_LINES: Final = 3

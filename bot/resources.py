@@ -58,8 +58,8 @@ from db.repositories.people import (
     PressRepository,
 )
 from db.repositories.retention import Retention
-from db.repositories.traces import LOCAL_TRACE_ROWS, RowQueue, SqlTraceStore, TraceRows
 from db.repositories.turns import TurnRepository
+from db.traces import LOCAL_TRACE_ROWS, RowQueue, SqlTraceStore, TraceRows
 from db.wines.catalogue import SqlCatalogue, load_starter
 
 STATS_RETENTION: Final = timedelta(days=90)

@@ -20,8 +20,8 @@ from agent.safety.policy import (
     SafetyAction,
     decide,
 )
-from agent.safety.replies import add_line, safety_reply
 from agent.safety.state import Concern, SafetyState
+from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.turn import UNDER_AGE_SETTING, Change, Fact, Person, Reply, ReplyFunction
 from bot.turn import Question, Turn
 from db.changes.memory import ForgetConcerns, SaveConcerns

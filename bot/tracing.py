@@ -27,7 +27,7 @@ from config import Settings
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, utc_now
 from db.repositories.people import MemoryUpkeep
-from db.repositories.traces import RowQueue, unpack
+from db.traces import RowQueue, unpack
 
 if TYPE_CHECKING:
     from agent.tracing.delivery import LangfuseApi, OtlpServer

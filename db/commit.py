@@ -16,7 +16,7 @@ from agent.turn import StoredMessage
 from db.changes.base import StoredChange, Transaction
 from db.changes.forgetting import Fence
 from db.models import ChatRow, MessageRow, OutboxRow, PressRow, TurnRow, insert_new, upsert
-from db.repositories.traces import PreparedTrace, TraceRows
+from db.traces import PreparedTrace, TraceRows
 
 AT_ONCE: Final = timedelta(0)
 

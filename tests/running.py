@@ -26,7 +26,7 @@ from bot.updates.locks import Locks
 from config import load_settings
 from db.engine import Sessions
 from db.repositories.people import MessageRepository
-from db.repositories.traces import TraceRows
+from db.traces import TraceRows
 from tests.databases import migrated_sqlite
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver

@@ -11,7 +11,7 @@ from db.commit import Commit
 from db.engine import Sessions
 from db.models import TurnRow, utc_now
 from db.repositories.commits import Commits
-from db.repositories.traces import LOCAL_TRACE_ROWS, TraceRows
+from db.traces import LOCAL_TRACE_ROWS, TraceRows
 
 
 async def make(

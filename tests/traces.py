@@ -13,7 +13,7 @@ from agent.tracing.records import OpenSpan, TraceRecord
 from bot.tracing import Exporter
 from db.engine import Sessions
 from db.models import utc_now
-from db.repositories.traces import SqlTraceStore, TraceRows
+from db.traces import SqlTraceStore, TraceRows
 from tests.doubles.otlp import OtlpReceiver
 
 

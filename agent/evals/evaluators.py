@@ -10,7 +10,7 @@ from typing import Final
 from agent.evals.dataset import EvalCase, Expectation
 from agent.language import detect_language
 from agent.markdown import strip_invisible
-from agent.safety.filters import matches
+from agent.sommelier.filters import matches
 from agent.sommelier.wine import Wine, normalize, to_euros
 from agent.turn import Reply
 

@@ -19,8 +19,8 @@ from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
-from agent.safety.filters import get_wines
 from agent.sommelier.answer import render_wine
+from agent.sommelier.filters import get_wines
 from agent.sommelier.queries import get_pairing
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation

@@ -12,7 +12,7 @@ from typing import Final
 from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish
 from agent.query_reading.request import Request
-from agent.safety.filters import find_wines, matches
+from agent.sommelier.filters import find_wines, matches
 from agent.sommelier.queries import OAKY, build_query
 from agent.sommelier.wine import Catalogue, Style, Wine, WineQuery, normalize
 from agent.turn import Person

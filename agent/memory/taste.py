@@ -7,8 +7,8 @@ from agent.formatting import format_money
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.query_reading.request import read_request
-from agent.safety.filters import EXCLUDABLE_FILTERS, format_taste, parse_budget, parse_taste
 from agent.safety.state import ALLERGIES
+from agent.sommelier.filters import EXCLUDABLE_FILTERS, format_taste, parse_budget, parse_taste
 from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import SOFT_FILTERS, Currency, WineQuery
 from agent.turn import Fact

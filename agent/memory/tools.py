@@ -39,8 +39,8 @@ from agent.memory.taste import (
     format_budget,
     format_removed_facts,
 )
-from agent.safety.filters import format_taste, may_be_shown
 from agent.safety.state import Allergy
+from agent.sommelier.filters import format_taste, may_be_shown
 from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import (
     Body,

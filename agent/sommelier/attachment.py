@@ -17,7 +17,7 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import translate
 from agent.markdown import strip_invisible
 from agent.numerals import NUMBER, parse_number
-from agent.safety.filters import find_wines, may_be_shown
+from agent.sommelier.filters import find_wines, may_be_shown
 from agent.sommelier.sommelier_prompts import compact_schema
 from agent.sommelier.wine import (
     Catalogue,

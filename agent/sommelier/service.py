@@ -18,15 +18,8 @@ from agent.prompts import get_prompt, render
 from agent.query_reading.phrases import detect_message_language
 from agent.query_reading.request import is_clear_request
 from agent.safety.concerns import read_conversation_safety
-from agent.safety.filters import (
-    get_safety_state,
-    is_without_alcohol,
-    may_be_shown,
-    safety_rules,
-)
 from agent.safety.help_texts import Help
 from agent.safety.policy import SafetyAction, decide
-from agent.safety.replies import add_line, safety_reply
 from agent.safety.state import SafetyState
 from agent.sommelier.answer import (
     SOMMELIER,
@@ -37,8 +30,15 @@ from agent.sommelier.answer import (
     wine_ids,
 )
 from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
+from agent.sommelier.filters import (
+    get_safety_state,
+    is_without_alcohol,
+    may_be_shown,
+    safety_rules,
+)
 from agent.sommelier.queries import parse_unambiguous_query
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
+from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Catalogue, Wine

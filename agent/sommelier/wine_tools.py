@@ -10,7 +10,7 @@ from agent.engine.contract import Source
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
-from agent.safety.filters import find_wines, get_wines
+from agent.sommelier.filters import find_wines, get_wines
 from agent.sommelier.serving import drinking_years, serving_advice
 from agent.sommelier.wine import (
     Catalogue,

@@ -18,7 +18,7 @@ from benchmarks.scenario import Candidate
 from bot.tracing import MAX_BATCH, Exporter
 from db.engine import Sessions, create_engine
 from db.models import Base
-from db.repositories.traces import SqlTraceStore, TraceRows
+from db.traces import SqlTraceStore, TraceRows
 
 KEYS: Final = ("pk-lf", "sk-lf")
 

@@ -28,8 +28,8 @@ from bot.reports import cost_text, trace_text
 from bot.tracing import Exporter, masking_of, trace_server
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow
-from db.repositories.traces import REFUSED, RowQueue, SqlTraceStore
 from db.repositories.turns import export_turns
+from db.traces import REFUSED, RowQueue, SqlTraceStore
 
 NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "

@@ -24,8 +24,8 @@ from bot.reports import statistics_rows, trace_text
 from bot.resources import Repositories
 from db.engine import Sessions
 from db.models import TraceRow
-from db.repositories.traces import RowQueue
 from db.repositories.turns import export_turns
+from db.traces import RowQueue
 
 PATH: Final = "/admin"
 PASSWORD: Final = HTTPBasic(realm="Sommelier, ADMIN_TOKEN is the password")

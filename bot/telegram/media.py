@@ -15,7 +15,6 @@ from agent.engine.run import Run
 from agent.files import FileReader
 from agent.i18n import translate
 from agent.markdown import escape
-from agent.safety.filters import get_safety_state
 from agent.senses.pictures import VISION, read_pictures
 from agent.senses.sent_files import (
     TOO_LARGE,
@@ -27,6 +26,7 @@ from agent.senses.sent_files import (
 from agent.senses.speech import MAX_SECONDS, AudioServer, Transcript, read_aloud, transcribe_voice
 from agent.servers import retry
 from agent.sommelier.attachment import Attachment
+from agent.sommelier.filters import get_safety_state
 from agent.sommelier.wine import Catalogue
 from agent.text import in_thread_if_long
 from agent.turn import Reply, get_chosen_settings, get_deps, get_person

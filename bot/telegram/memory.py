@@ -44,7 +44,7 @@ from agent.memory.taste import (
     parse_facts,
 )
 from agent.memory.tools import format_change
-from agent.safety.filters import format_taste, get_liked_by_ratings
+from agent.sommelier.filters import format_taste, get_liked_by_ratings
 from agent.sommelier.wine import CELLAR_PREFIX
 from agent.turn import (
     MAX_CELLAR_ITEMS,

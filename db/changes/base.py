@@ -8,7 +8,7 @@ from typing import ClassVar
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from db.models import OutboxRow
-from db.repositories.traces import TraceRows
+from db.traces import TraceRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

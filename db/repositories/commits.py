@@ -2,7 +2,7 @@
 
 from db.changes.base import Transaction
 from db.commit import Commit
-from db.repositories.traces import TraceStoringRepository
+from db.traces import TraceStoringRepository
 
 
 class Commits(TraceStoringRepository):

@@ -19,7 +19,7 @@ from db.commit import Commit
 from db.engine import count_changed
 from db.models import OutboxRow, TurnRow, UpdateRow, insert_new
 from db.repositories.outbox import IS_UNSENT, TurnTaken
-from db.repositories.traces import TraceStoringRepository
+from db.traces import TraceStoringRepository
 
 Payload = Mapping[str, Any]
 """An update as Telegram delivered it."""

@@ -14,7 +14,7 @@ from db.changes.base import Transaction
 from db.changes.chats import MigrateChat
 from db.engine import SqlRepository, count_changed
 from db.models import BroadcastRow, ChatRow, OutboxRow
-from db.repositories.traces import LOCAL_TRACE_ROWS
+from db.traces import LOCAL_TRACE_ROWS
 
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
 IS_SENDING: Final = BroadcastRow.state == "sending"

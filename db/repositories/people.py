@@ -26,7 +26,7 @@ from db.models import (
     insert_new,
     to_record,
 )
-from db.repositories.traces import LOCAL_TRACE_ROWS
+from db.traces import LOCAL_TRACE_ROWS
 
 
 class ChatRepository(SqlRepository):

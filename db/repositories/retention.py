@@ -16,7 +16,7 @@ from db.models import (
     UpdateRow,
 )
 from db.repositories.inbox import IS_UNFINISHED
-from db.repositories.traces import WAITING
+from db.traces import WAITING
 
 
 class Retention(SqlRepository):

@@ -15,7 +15,7 @@ from agent.turn import StoredMessage
 from db.changes.ratings import ExplainRating, RateTurn
 from db.engine import Sessions, create_engine
 from db.models import TurnRow
-from db.repositories.traces import SqlTraceStore
+from db.traces import SqlTraceStore
 from tests.acceptance.test_end_to_end import traced_to
 from tests.commands import empty_home, sommelier_here
 from tests.doubles.otlp import OtlpReceiver

@@ -17,14 +17,14 @@ from bot.tracing import CLAIM_TIME, MAX_BATCH, Exporter
 from db.changes.ratings import RateTurn
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow, Verdict
-from db.repositories.traces import (
+from db.repositories.turns import TurnRepository
+from db.traces import (
     DELETION_DELAY,
     TIME_ASIDE,
     RowQueue,
     SqlTraceStore,
     TraceRows,
 )
-from db.repositories.turns import TurnRepository
 from tests.doubles.otlp import OtlpReceiver
 from tests.stored import make, store_turn
 from tests.traces import NOON, bare_trace, exporter_to, save_traces

@@ -19,8 +19,8 @@ from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
 from db.repositories.retention import Retention
-from db.repositories.traces import RowQueue
 from db.repositories.turns import TurnRepository
+from db.traces import RowQueue
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually
@@ -63,7 +63,7 @@ class Room:
         monkeypatch.setattr("bot.tracing.POLL_SECONDS", QUICK)
         monkeypatch.setattr("bot.tracing.SEND_BACKOFF", Backoff(QUICK, QUICK))
         monkeypatch.setattr("bot.tracing.CLAIM_TIME", timedelta(seconds=1))
-        monkeypatch.setattr("db.repositories.traces.DELETION_DELAY", timedelta(seconds=QUICK))
+        monkeypatch.setattr("db.traces.DELETION_DELAY", timedelta(seconds=QUICK))
         async with exporter_to(self.langfuse, self.sessions) as delivery:
             sending = asyncio.create_task(run_until(stopped, delivery.run))
             try:

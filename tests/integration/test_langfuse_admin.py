@@ -25,7 +25,7 @@ from bot.tracing import open_exporter, project_of
 from bot.turn import Delivery, trace_delivery
 from config import SettingsError, load_settings
 from db.engine import Sessions
-from db.repositories.traces import SqlTraceStore, TraceRows
+from db.traces import SqlTraceStore, TraceRows
 from tests.acceptance.test_end_to_end import traced_to
 from tests.doubles.model_server import (
     ModelServer,

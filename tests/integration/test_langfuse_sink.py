@@ -19,7 +19,7 @@ from bot.tracing import trace_server
 from config import load_settings
 from db.engine import Sessions
 from db.models import TraceRow
-from db.repositories.traces import RowQueue
+from db.traces import RowQueue
 from tests.doubles.otlp import OtlpReceiver
 from tests.traces import api_of, deliver, project_of, retried_trace
 

@@ -13,9 +13,9 @@ from agent.engine.run import Run
 from agent.engine.tools import Toolbox
 from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.memory.tools import memory_tools
-from agent.safety.filters import get_safety_state
 from agent.safety.help_texts import Help
 from agent.safety.state import Concern, SafetyState
+from agent.sommelier.filters import get_safety_state
 from agent.sommelier.wine import Wine
 from agent.turn import Deps, Person, Reply, StoredMessage
 from db.engine import Sessions

@@ -9,7 +9,7 @@ from agent.turn import Reply, record_turn
 from db.changes.ratings import RateTurn
 from db.engine import Sessions
 from db.models import TurnRow
-from db.repositories.traces import SqlTraceStore, TraceRows
+from db.traces import SqlTraceStore, TraceRows
 from tests.doubles.otlp import OtlpReceiver, Span
 from tests.stored import make, store_turn
 from tests.traces import NOON, deliver, export

@@ -9,7 +9,7 @@ import pytest
 from db.engine import Sessions
 from db.models import TraceRow
 from db.repositories.retention import Retention
-from db.repositories.traces import RowQueue, SqlTraceStore, TraceRows
+from db.traces import RowQueue, SqlTraceStore, TraceRows
 from tests.traces import NOON, bare_trace, retried_trace, save_traces
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

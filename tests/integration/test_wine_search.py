@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.safety.filters import find_wines
 from agent.safety.state import SafetyState
+from agent.sommelier.filters import find_wines
 from agent.sommelier.wine import Colour, Offer, OfferKind, Style, Wine, WineQuery
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine

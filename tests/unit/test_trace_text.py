@@ -11,7 +11,7 @@ from rich.console import Console
 from agent.tracing.records import TraceRecord
 from bot.commands.traces import trace_table
 from bot.reports import trace_text
-from db.repositories.traces import to_trace_row
+from db.traces import to_trace_row
 from tests.traces import retried_trace
 
 
