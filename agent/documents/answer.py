@@ -31,7 +31,7 @@ from agent.documents.passages import (
     retrieve,
 )
 from agent.documents.refine import Refinement, refine_question
-from agent.engine.contract import CORRECTION_INTRO, OutputContract
+from agent.engine.contract import FEEDBACK_INTRO, OutputContract
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.i18n import translate
@@ -46,7 +46,7 @@ FILE EXCERPTS:
 
 QUESTION: {question}"""
 
-CORRECTION: Final = CORRECTION_INTRO + (
+FEEDBACK: Final = FEEDBACK_INTRO + (
     "Please answer the question again in plain text, from the excerpts only, with the path of the "
     "source in [brackets] after every statement."
 )
@@ -115,7 +115,7 @@ def build_answer_contract(chunks: Sequence[Chunk], question: str) -> OutputContr
         render=lambda text, _: rules.keep_valid_part(text),
         salvage=lambda text, _: rules.keep_valid_part(text) or None,
         read_text=lambda text: CODE_FENCE.sub(lambda fence: fence[1], text),
-        correction=CORRECTION,
+        feedback_wording=FEEDBACK,
     )
 
 

@@ -14,14 +14,14 @@ from agent.text import clip
 
 T = TypeVar("T")
 
-CORRECTION_INTRO: Final = "Your previous response failed validation: {error_description}. "
+FEEDBACK_INTRO: Final = "Your previous response failed validation: {error_description}. "
 """The beginning of every feedback, from R-002 of the structured-output research."""
-FEEDBACK: Final = CORRECTION_INTRO + (
+FEEDBACK: Final = FEEDBACK_INTRO + (
     "Please respond again with valid JSON matching the required schema. "
     "Do not include any text outside the JSON object."
 )
 TEXT_FEEDBACK: Final = (
-    CORRECTION_INTRO + "Please respond again with the whole answer, and nothing else."
+    FEEDBACK_INTRO + "Please respond again with the whole answer, and nothing else."
 )
 
 
@@ -95,7 +95,7 @@ class OutputContract(Generic[T]):
     schema to the evidence.
 
     `read_text` reads a value from plain text, or from a response without JSON, or returns None.
-    `correction` replaces the wording of the feedback. `temperature` is sent with every request.
+    `feedback_wording` replaces the usual feedback. `temperature` is sent with every request.
     """
 
     type: type[T] | TypeAdapter[T]
@@ -109,7 +109,7 @@ class OutputContract(Generic[T]):
     partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
     narrow: Callable[[JsonSchema, Evidence], JsonSchema] | None = None
     read_text: Callable[[str], object | None] = _nothing
-    correction: str | None = None
+    feedback_wording: str | None = None
     temperature: float | None = None
 
     @cached_property
@@ -119,7 +119,7 @@ class OutputContract(Generic[T]):
 
     def feedback(self, error: str) -> str:
         """Return the message that explains to the model why its answer is invalid."""
-        wording = self.correction or (TEXT_FEEDBACK if self.plain_text else FEEDBACK)
+        wording = self.feedback_wording or (TEXT_FEEDBACK if self.plain_text else FEEDBACK)
         problem = clip(error.strip().rstrip("."), SHOWN_ERROR_CHARS)
         return wording.replace("{error_description}", problem)
 

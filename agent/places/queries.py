@@ -16,7 +16,7 @@ from typing import Annotated, Final
 from pydantic import Field, RootModel, model_validator
 
 from agent import text
-from agent.engine.contract import CORRECTION_INTRO, OutputContract
+from agent.engine.contract import FEEDBACK_INTRO, OutputContract
 from agent.engine.errors import AgentError, quoted
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import PromptRef, Run
@@ -40,7 +40,7 @@ MIN_SHARED_WORD_RATIO: Final = 0.7
 "wine shop" and "natural wine shop" would be."""
 PROMPT: Final = "Category: {name}. Place: {place}."
 WISH: Final = " Wish: {wish}."
-CORRECTION: Final = CORRECTION_INTRO + (
+FEEDBACK: Final = FEEDBACK_INTRO + (
     "Correct it. Return ONLY a JSON array of exactly 10 distinct, non-empty strings that name the "
     "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
 )
@@ -168,7 +168,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
         SearchQueries,
         semantic=lambda answer: find_problem(answer.root, place),
         read_text=parse_lines,
-        correction=CORRECTION,
+        feedback_wording=FEEDBACK,
     )
     schema = contract.output.schema_text
     query_run = with_instructions(run, prompt, category=name, label=label, hint=hint, schema=schema)

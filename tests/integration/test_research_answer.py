@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.documents.answer import CORRECTION, Answer, answer_question
+from agent.documents.answer import FEEDBACK, Answer, answer_question
 from agent.documents.citations import NOT_ENOUGH_PHRASE
 from agent.engine.run import Limits, Run
 from agent.i18n import translate, use_language
@@ -94,7 +94,7 @@ async def test_what_breaks_a_rule_is_sent_back_once_with_the_reason(
     assert (found.text, found.retry_count) == (GOOD, 1)
     assert sent(model_server)["messages"][-2]["content"] == said
     assert problem in feedback_of(model_server)
-    assert feedback_of(model_server).endswith(CORRECTION.partition("}")[2])
+    assert feedback_of(model_server).endswith(FEEDBACK.partition("}")[2])
 
 
 async def test_what_stays_wrong_is_left_out(model_server: ModelServer) -> None:
