@@ -1,12 +1,16 @@
-"""What the docs name is there: paths, links, commands and settings."""
+"""What the docs name is there: paths, links, commands, settings, identifiers and tables."""
 
+import ast
 import re
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from typer.testing import CliRunner
 
 from bot.__main__ import app
 from config import Settings
+from db.models import Base
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / ".env.example"]
@@ -18,6 +22,23 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 COMMAND = re.compile(r"(?:bin/|`|\n|\$ )sommelier ((?:[a-z]+ ?)+)")
 VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)[`=]")
 OF_OTHERS = {"PYTHON_IMAGE", "POSTGRES_PASSWORD"}
+SOURCES = ("*.py", "*.toml", "*.html", "*.jsonl", "*.yaml", "*.service", "*.pot", "Makefile")
+SOURCE_FOLDERS = ("agent", "bot", "db", "migrations", "tests", "benchmarks", "languages", "deploy")
+FENCED = re.compile(r"```.*?```", re.DOTALL)
+CODE = re.compile(r"`([^`\n]+)`")
+WORD = re.compile(r"[A-Za-z]\w*")
+NAME = re.compile(
+    r"(?<![\w/-])"
+    r"(?:[a-z]\w*_\w+|[A-Z][a-z]+(?:[A-Z]\w*)+|[A-Za-z]\w*(?=\())"
+    r"(?![\w/-])"
+)
+"""What is certainly a name of code: `snake_case`, `CamelCase`, `called()`."""
+MEMBER = re.compile(r"\b([A-Z]\w+)(?:\([^()]*\))?\.([a-z]\w*)")
+"""A class and its member: `Stop.ask`, `Stop().ask()`."""
+TABLE = re.compile(r"\btables? `\[*([a-z_.]+)\]*`|`([a-z_.]+)` tables?\b")
+ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
+NAMES_OF_OTHERS = {"HTTPXRequest", "AIORateLimiter", "num_ctx", "pg_dump", "MyDeps", "your_bot"}
+"""Names of other programs, and of what a reader makes."""
 
 
 def test_what_the_docs_name_is_there() -> None:
@@ -38,3 +59,85 @@ def test_what_the_docs_name_is_there() -> None:
 def exists(command: tuple[str, ...]) -> bool:
     """Tell if the command line has a command, which may have arguments."""
     return CliRunner().invoke(app, [*command, "--help"]).exit_code == 0
+
+
+def read_sources() -> Mapping[Path, str]:
+    folders = [ROOT / folder for folder in SOURCE_FOLDERS]
+    files = [file for folder in folders for glob in SOURCES for file in folder.rglob(glob)]
+    files += [file for glob in SOURCES for file in ROOT.glob(glob)]
+    return {file: file.read_text("utf-8") for file in files if file != Path(__file__)}
+
+
+def read_page(page: Path) -> str:
+    return FENCED.sub("", page.read_text("utf-8"))
+
+
+def test_every_name_of_code_in_the_docs_is_in_the_code() -> None:
+    sources = read_sources()
+    known = {word for text in sources.values() for word in WORD.findall(text)} | NAMES_OF_OTHERS
+    known |= {word for file in sources for word in WORD.findall(file.name)}
+    members = find_members(sources)
+    missing: list[tuple[str, str]] = []
+    for page in PAGES:
+        if page.name in HISTORY:
+            continue
+        for code in CODE.findall(read_page(page)):
+            missing += [(page.name, name) for name in NAME.findall(code) if name not in known]
+            missing += [
+                (page.name, code)
+                for owner, member in MEMBER.findall(code)
+                if owner in members and member not in members[owner]
+            ]
+    assert missing == []
+
+
+def find_members(sources: Mapping[Path, str]) -> Mapping[str, set[str]]:
+    """Return the names of the members of each class, inherited ones included, by its name."""
+    members: dict[str, set[str]] = {}
+    bases: dict[str, set[str]] = {}
+    for file, text in sources.items():
+        if file.suffix != ".py":
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                members.setdefault(node.name, set()).update(member_names(node))
+                names = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                bases.setdefault(node.name, set()).update(names)
+    inherited = {name: set(own) for name, own in members.items()}
+    for _ in range(4):  # no class here has more ancestors
+        for name, parents in bases.items():
+            for parent in parents:
+                inherited[name] |= inherited.get(parent, set())
+    return inherited
+
+
+def member_names(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the names of the methods and attributes of a class, those of `self` included."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child.name
+        elif isinstance(child, ast.Name | ast.Attribute) and isinstance(child.ctx, ast.Store):
+            yield child.id if isinstance(child, ast.Name) else child.attr
+
+
+def test_every_table_that_the_docs_name_is_there() -> None:
+    known = set(Base.metadata.tables)
+    for file in [*ROOT.glob("*.toml"), *ROOT.glob("[abdlm]*/**/*.toml")]:
+        known |= set(tomllib.loads(file.read_text("utf-8")))
+    missing: list[tuple[str, str]] = []
+    for page in PAGES:
+        named = [one or other for one, other in TABLE.findall(read_page(page))]
+        missing += [(page.name, name) for name in named if name.split(".")[0] not in known]
+    assert missing == []
+
+
+def test_every_heading_that_the_docs_link_to_is_there() -> None:
+    missing: list[tuple[str, str]] = []
+    for page in PAGES:
+        for path, anchor in ANCHOR.findall(page.read_text("utf-8")):
+            target = page.parent / path if path else page
+            headings = re.findall(r"^#+ (.+)$", target.read_text("utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-") for name in headings}
+            if anchor not in anchors:
+                missing.append((page.name, f"{path}#{anchor}"))
+    assert missing == []
