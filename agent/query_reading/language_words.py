@@ -60,6 +60,8 @@ class LanguageWords(StrictModel):
     separated by commas; the first phrase is the name by which it is shown.
     """
 
+    example: str
+    """How somebody asks for a red for lamb under 20 euros, without Merlot; it is read by a test."""
     words: Mapping[str, str] = {}
     dishes: Mapping[str, str] = {}
     places: Mapping[str, str] = {}

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.language import split_sentences
+from agent.language import detect_language, split_sentences
 from agent.languages import LANGUAGES_FOLDER, Language, load_languages
 from agent.numerals import find_numbers
 from agent.places.queries import categories, find_category
+from agent.query_reading.language_words import load_language_words
+from agent.query_reading.request import read_request
 from agent.sommelier.wine import Currency, currencies_by_word
 from agent.text import fold
 
@@ -46,6 +48,17 @@ def test_every_name_of_a_kind_of_place_is_understood(language: Language) -> None
     assert language.places.keys() <= categories().keys()
     for category, name in _names_of_places(language):
         assert find_category(name) == category, name
+
+
+@pytest.mark.parametrize("code", sorted(load_language_words()))
+def test_the_example_of_a_language_is_recognised_and_read(code: str) -> None:
+    message = load_language_words()[code].example
+    request = read_request(message)
+    assert detect_language(message) == request.language == code
+    assert request.values("styles") == ("red",)
+    assert request.values("without_grapes") == ("Merlot",)
+    assert request.filters["max_price"] == 20
+    assert [dish.foods for dish in request.dishes.values()] == [("lamb",)]
 
 
 def _names_of_places(language: Language) -> Iterator[tuple[str, str]]:
