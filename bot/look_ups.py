@@ -71,7 +71,7 @@ def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
     if category is None:
         return translate("find_usage")
     if not _has_letters_or_digits(place):
-        return translate("find_where", what=get_category_label(category).lower())
+        return translate("find_where", what=get_category_name(current_language(), category))
     if len(place) > MAX_PLACE_CHARS:
         return translate("place_too_long")
     text = f"/find {category} {place}"

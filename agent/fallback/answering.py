@@ -239,5 +239,5 @@ def _caveats(request: Request) -> Iterator[str]:
     if "without_allergens" in request.filters:
         yield translate("fallback_allergens")
     if request.unknown_words and not request.name:
-        words = ", ".join(f"“{escape(word)}”" for word in request.unknown_words)
-        yield translate("fallback_unknown", words=words)
+        words = [translate("quoted", text=escape(word)) for word in request.unknown_words]
+        yield translate("fallback_unknown", words=", ".join(words))

@@ -115,7 +115,8 @@ def _label(name: str, value: str) -> str:
         return translate("language_auto")
     if name == CHOSEN_LANGUAGE_KEY:
         return translate_into(value, "language_name")
-    return f"{translate(f'setting_{name}')}: {translate(f'{name}_{value}')}"
+    setting, chosen = translate(f"setting_{name}"), translate(f"{name}_{value}")
+    return translate("setting_value", name=setting, value=chosen)
 
 
 async def _show_privacy(privacy: Privacy, update: Update, turn: ChatTurn) -> None:

@@ -106,7 +106,8 @@ async def test_a_cellar_is_changed_by_commands_and_files(
     async with running_here(bot_api, environment):
         listed = "Wine,Vintage,Quantity,Price\nChablis,2021,3,18\nSekt,,2,9\n"
         bot_api.send("document", listed.encode(), ADA, file_name="mine.csv")
-        assert "5 bottles of 2 wines" in (await last(bot_api, 3, ADA))["text"]
+        added = (await last(bot_api, 3, ADA))["text"]
+        assert "5 bottles added to your cellar. Different wines: 2" in added
         bot_api.say("/cellar add 1 Barolo 2016", chat_id=ADA)
         await last(bot_api, 4, ADA)
         bot_api.say("/cellar", chat_id=ADA)
@@ -174,7 +175,7 @@ async def test_a_new_user_is_asked_for_their_age(
     async with running_here(bot_api, environment, LEGAL_AGE="20"):
         for person, label, said in (
             (ADA, "I am 20 or older", "What would you like to drink?"),
-            (BEA, "I am under 20", "without alcohol"),
+            (BEA, "I am under 20", "alcohol-free"),
         ):
             bot_api.say("/start", chat_id=person)
             greeting = await last(bot_api, 1, person)
