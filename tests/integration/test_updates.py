@@ -104,16 +104,16 @@ async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_word
 ) -> None:
     messages = MessageRepository(sqlite_sessions)
     async with running(bot_api, answering(), messages, JOIN_SECONDS="0.3"):
-        bot_api.say("before", 7)
+        bot_api.say("a red wine", 7)
         bot_api.push({"message": base(7) | DELETED_PIN})
         bot_api.push({"message": {}})
         unread = bot_api.push({"message": base(7) | NEWER_POLL | {"media_group_id": "1"}})
-        bot_api.say("behind", 7)
+        bot_api.say("for a stew", 7)
         told = await bot_api.wait_for_message(2, 7)
     nothing, aside = await Inbox(messages.sessions).list_set_aside()
     assert (aside.update_id, aside.error) == (unread, "the library cannot read it")
     assert (nothing.update_id, nothing.error) == (unread - 1, "the library cannot read it")
-    assert told[0] == "About before\nbehind"
+    assert told[0] == "About a red wine\nfor a stew"
     assert "could not process your message" in told[1]
     assert SECRET not in caplog.text
 
