@@ -1,4 +1,4 @@
-"""Conversations with the fallback about the starter wines and documents, in seven languages."""
+"""Conversations with the fallback about the starter wines and documents, in every language."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +9,7 @@ from agent.fallback.answering import Fallback
 from agent.fallback.follow_ups import FollowUp
 from agent.formatting import format_money
 from agent.i18n import languages, translate, translate_into, use_language
+from agent.query_reading.language_words import load_language_words
 from agent.query_reading.phrases import detect_message_language
 from agent.safety.state import SafetyState
 from agent.sommelier.answer import translate_country
@@ -61,15 +62,7 @@ def country_in(language: str, country: str) -> str:
         return translate_country(country)
 
 
-REQUESTS = {
-    "en": "a red for lamb up to 20 euros, no Merlot",
-    "de": "ein Rotwein zu Lamm bis 20 Euro, kein Merlot",
-    "fr": "un rouge pour un gigot, jusqu'à 20 euros, pas de Merlot",
-    "es": "un tinto para cordero hasta 20 euros, sin Merlot",
-    "it": "un rosso per l'agnello fino a 20 euro, niente Merlot",
-    "nl": "een rode wijn bij lamsvlees tot 20 euro, geen Merlot",
-    "pt": "um tinto para cordeiro até 20 euros, sem Merlot",
-}
+REQUESTS = {code: words.example for code, words in load_language_words().items()}
 
 
 @pytest.mark.parametrize("language", REQUESTS)

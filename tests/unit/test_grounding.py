@@ -56,6 +56,7 @@ def test_figures_that_follow_from_evidence_pass(text: str) -> None:
         ("It costs nineteen euros.", "19 euros"),
         ("Yours for 1.234,50 €.", "1.234,50 €"),
         ("Kosztuje 9 zł.", "9 zl"),
+        ("Kosztuje dziewięć złotych.", "9 zlotych"),
         ("Stojí 290 Kč.", "290 kc"),
         ("Sai por R$ 99.", "r$ 99"),
         ("Elle coûte 1\u202f234 €.", "1234 €"),
