@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, TypeAdapter
 
+from agent.formatting import country_names
 from agent.i18n import app_language, current_language, current_region
 from agent.languages import ENGLISH, LANGUAGES_FOLDER, language_codes
 from agent.safety.concerns import DRINKING_AGE
@@ -243,6 +244,5 @@ class Help:
 
 
 def _country_name(code: str, language: str) -> str:
-    from babel import Locale  # noqa: PLC0415 - 25 ms
-
-    return str(Locale.parse(language, sep="-").territories.get(code, code))
+    """Return the name of a country in a language such as "pt-BR", or its code."""
+    return country_names(language.replace("-", "_")).get(code, code)
