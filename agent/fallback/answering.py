@@ -6,7 +6,7 @@ the words that were not understood.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from agent.documents.passages import Chunk, DocumentStore, describe_chunks, source_line
 from agent.engine.run import NO_SPAN, Span
@@ -20,8 +20,8 @@ from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
 from agent.sommelier.answer import render_wine
-from agent.sommelier.filters import get_wines
-from agent.sommelier.queries import get_pairing
+from agent.sommelier.filters import find_wines, get_wines
+from agent.sommelier.queries import find_asked_query, get_pairing
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Catalogue, Wine
@@ -37,6 +37,14 @@ Kind = Literal["why", "question", "wines", "help"]
 - wines: wines
 - help: what can be asked, for nothing was understood
 """
+
+
+class AskedWines(NamedTuple):
+    """The wines that have the name asked for, those in stock first, or else the closest names."""
+
+    name: str
+    found: tuple[Wine, ...]
+    closest: tuple[Wine, ...]
 
 
 class Fallback:
@@ -58,6 +66,9 @@ class Fallback:
         Wines and documents are limited to what `person` may be shown.
         """
         wish = await self._read_wish(messages, person)
+        asked = await self._find_asked(wish, person, span)
+        if asked is not None:
+            return _asked_answer(asked, wish)
         kind, passage, found = classify(wish), None, FoundWines()
         if kind == "question":
             passage = await self._find_passage(wish.own_request, span)
@@ -86,6 +97,20 @@ class Fallback:
             request = replace(wish.own_request, filters=filters, is_question=False)
             return replace(wish, request=request, own_request=request)
         return wish
+
+    async def _find_asked(self, wish: Wish, person: Person, span: Span) -> AskedWines | None:
+        """Return the wines that the last message asks for by name; None if it names none."""
+        if wish.follow_up or person.safety.forbids_alcohol:
+            return None
+        text, language = wish.own_request.text, wish.own_request.language
+        query = await find_asked_query(self._catalogue, text, language)
+        if query is None:
+            return None
+        filters = query.model_dump(mode="json", exclude_defaults=True)
+        with span.child("retrieve.wines", "retriever", input=filters) as retrieval:
+            result = await find_wines(self._catalogue, query, person)
+            retrieval.update(output=[wine.id for wine in result.wines or result.closest])
+        return AskedWines(query.name, result.wines, result.closest)
 
     async def _find_passage(self, question: Request, span: Span) -> Chunk | None:
         if self._documents is None:
@@ -127,6 +152,21 @@ def classify(wish: Wish) -> Kind:
         return "question"
     asks_for_others = wish.own_request.wants_others and bool(wish.last_shown)
     return "wines" if wish.own_request.describes_wine or asks_for_others else "help"
+
+
+def _asked_answer(asked: AskedWines, wish: Wish) -> RuleAnswer:
+    """Return whether there is a wine that is asked for by its name, and which ones come close."""
+    request = wish.own_request
+    wines = (asked.found or asked.closest)[:MAX_WINES]
+    if asked.found:
+        intro = translate("asked_in_stock" if wines[0].in_stock else "asked_sold_out")
+    else:
+        intro = translate("fallback_no_name", name=escape(asked.name))
+    if wines and not asked.found:
+        intro = f"{intro} {translate('asked_closest')}"
+    reply = _wine_reply(intro, wines, request) if wines else _text_reply(intro)
+    described = tuple(DescribedWine(wine, describe_wine(wine, request.dishes)) for wine in wines)
+    return RuleAnswer(reply=reply, wines=described)
 
 
 def _make_reply(kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None) -> Reply:

@@ -5,6 +5,7 @@ catalogue, in the language of the turn. Links and the paths of cited documents m
 and figures in prose must be in the evidence (`grounding.py`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Final
@@ -31,7 +32,14 @@ from agent.sommelier.sommelier_prompts import (
     read_prose,
     validate_semantic_content,
 )
-from agent.sommelier.wine import VEGAN_WORD, Wine, canonical_name, format_money_for_model
+from agent.sommelier.wine import (
+    VEGAN_WORD,
+    Offer,
+    OfferKind,
+    Wine,
+    canonical_name,
+    format_money_for_model,
+)
 from agent.sommelier.wine_fields import CardFact, wine_fields
 from agent.text import Match, compose_compatible, pattern, split_words
 from agent.turn import StoredMessage
@@ -115,9 +123,30 @@ def _format_origin(wine: Wine) -> str:
     return ", ".join(filter(None, ("" if place == wine.country else place, country)))
 
 
-def _format_card_price(wine: Wine) -> str:
-    """Return the price of a wine that is for sale."""
-    return "" if wine.is_own else format_price(wine)
+def format_prices(wine: Wine) -> str:
+    """Return the prices of a wine that is for sale: `49,90 € · half 26,95 € · glass 9,50 €`.
+
+    Offers that are sold out are left out while there are others.
+    """
+    if wine.is_own:
+        return ""
+    offers = [offer for offer in wine.offers if offer.in_stock] or list(wine.offers)
+    kinds = Counter(offer.kind for offer in offers)
+    parts = [_format_offer(wine, offer, has_size=kinds[offer.kind] > 1) for offer in offers]
+    return " · ".join(filter(None, parts))
+
+
+def _format_offer(wine: Wine, offer: Offer, *, has_size: bool) -> str:
+    """Return what is on offer and its price; the first bottle of a wine is only its price."""
+    if offer.price is None:
+        return ""
+    price = format_money(offer.price, offer.currency)
+    if wine.is_sample:
+        price = f"≈ {price}"
+    if offer is wine.offers[0] and offer.kind is OfferKind.BOTTLE:
+        return price
+    size = f" {offer.size_ml} ml" if has_size and offer.size_ml is not None else ""
+    return f"{translate(f'offer_{offer.kind}')}{size} {price}"
 
 
 def _format_availability(wine: Wine) -> str:
@@ -129,7 +158,7 @@ def _format_availability(wine: Wine) -> str:
 
 CARD_FACTS: Final[Mapping[CardFact, Callable[[Wine], str]]] = {
     "origin": _format_origin,
-    "price": _format_card_price,
+    "price": format_prices,
     "availability": _format_availability,
 }
 """How a card shows each fact that `wine_fields.toml` names."""
@@ -145,15 +174,10 @@ def _format_read_facts(wine: ReadWine) -> str:
         facts.append(format_money(wine.price, wine.currency))
     if wine.glass_price is not None:
         facts.append(translate("by_the_glass", price=format_money(wine.glass_price, wine.currency)))
-    our_price = format_price(wine.known) if wine.is_listed and wine.known else ""
+    our_price = format_prices(wine.known) if wine.is_listed and wine.known else ""
     if our_price:
         facts.append(translate("in_cellar", price=our_price))
     return " · ".join(filter(None, facts))
-
-
-def format_price(wine: Wine) -> str:
-    """Format an indicative price: `≈ €18`; empty if it is unknown."""
-    return "" if wine.price is None else f"≈ {format_money(wine.price, wine.currency)}"
 
 
 def translate_country(country: str) -> str:

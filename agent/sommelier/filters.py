@@ -172,6 +172,8 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
 def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
     """Return filters for a person's budget and likes, where the search has no such filter."""
     filters = dict[str, Any]()
+    if query.name:
+        return filters  # they ask for this wine, whatever they usually like and spend
     budget = next((parse_budget(fact.value) for fact in facts if fact.kind == "budget"), None)
     if budget and all(limit is None for limit in query.price_limits):
         filters = dict(zip(("min_price", "max_price", "currency"), budget, strict=True))
@@ -215,7 +217,9 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
         result = await catalogue.search(narrowed)
         wines = tuple(wine for wine in result.wines if may_be_shown(wine, person))
         hidden = len(result.wines) - len(wines)
-        return result.model_copy(update={"wines": wines, "total": result.total - hidden})
+        closest = tuple(wine for wine in result.closest if may_be_shown(wine, person))
+        update = {"wines": wines, "total": result.total - hidden, "closest": closest}
+        return result.model_copy(update=update)
 
     result = await search(restrict_query(query, person))
     without_budget = tuple(fact for fact in person.facts if fact.kind != "budget")

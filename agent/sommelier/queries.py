@@ -8,15 +8,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent import size_limits
+from agent.query_reading.asked_names import read_asked_name
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request, read_request
 from agent.query_reading.tables import Profile, find_profile, load_pairings, load_profiles
-from agent.sommelier.wine import Body, Style, Wine, WineQuery, normalize
+from agent.sommelier.wine import Body, Catalogue, Style, Wine, WineQuery, normalize
+from agent.text import split_words
 
 MAX_RESULTS: Final = 12
 MAX_UNKNOWN_WORDS: Final = 3
 """The maximum number of unknown words in an unambiguous request."""
 MAX_QUERY_CHARS: Final = 290
+MAX_NAME_CHARS: Final = 200
+MIN_TYPED_LETTERS: Final = 7
+"""A word of that many letters is a name that was typed carelessly, if it is like one."""
 MAX_EXCLUDED_IDS: Final = 100
 MAX_FOODS: Final = 6
 SOFT_FIELDS: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
@@ -130,6 +135,38 @@ def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
     if "without_text" in request.filters or is_unknown_currency:
         return None
     return build_query(request)
+
+
+async def find_asked_query(catalogue: Catalogue, text: str, language: str) -> WineQuery | None:
+    """Return the query for a wine that a message asks for by its name, or None if it asks for none.
+
+    "Habt ihr roten Burgunder von Jadot?" is looked up as a name first. If no wine is named so, the
+    known words are filters ("red", "Burgundy") and the others the name. A short message that does
+    not ask whether there is a wine is a name only if a wine has it.
+    """
+    asked = read_asked_name(text, language)
+    if asked is None:
+        return None
+    by_name = WineQuery(name=asked.name[:MAX_NAME_CHARS], limit=MAX_RESULTS)
+    named = (await catalogue.search(by_name)).wines
+    if named and (asked.asks_for_stock or _is_named_so(named[0], asked.unknown)):
+        return by_name
+    if not asked.asks_for_stock:
+        return None
+    request = read_request(text, language)
+    by_filters = build_query(request).model_copy(
+        update={"name": asked.unknown[:MAX_NAME_CHARS], "text": "", "in_stock_only": False}
+    )
+    if request.inclusions and (await catalogue.search(by_filters)).total:
+        return by_filters
+    return by_name
+
+
+def _is_named_so(wine: Wine, name: str) -> bool:
+    """Return whether a wine has a word of a name, or is like one that is long."""
+    own_words = split_words(f"{wine.label} {wine.appellation} {wine.region}")
+    words = split_words(name)
+    return any(word in own_words or len(word) >= MIN_TYPED_LETTERS for word in words)
 
 
 def wine_from_name(

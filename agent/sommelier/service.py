@@ -36,7 +36,7 @@ from agent.sommelier.filters import (
     may_be_shown,
     safety_rules,
 )
-from agent.sommelier.queries import parse_unambiguous_query
+from agent.sommelier.queries import find_asked_query, parse_unambiguous_query
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
@@ -258,8 +258,27 @@ class Sommelier:
             ),
             contract=SOMMELIER,
             tools=tools,
-            prefetch=Prefetch(_calls_to_prefetch(inquiry, run)),
+            prefetch=Prefetch(await self._calls_to_prefetch(inquiry, run)),
         )
+
+    async def _calls_to_prefetch(self, inquiry: Inquiry, run: Run) -> tuple[ToolCall, ...]:
+        """Return the tool calls to run before the first request, as if the model had made them."""
+        shown_ids = inquiry.last_shown_ids
+        if inquiry.attachment and (inquiry.new_attachment or not shown_ids):
+            return (ToolCall("", READ_PICTURES, "{}"),)
+        if shown_ids and not get_safety_state(run).forbids_alcohol:
+            arguments = json.dumps({"wine_ids": shown_ids[:MAX_PREFETCHED_WINES]})
+            return (ToolCall("", "get_wine", arguments),)
+        if inquiry.attachment or inquiry.history:  # earlier messages may limit the search
+            return ()
+        message, language = inquiry.message, current_language()
+        query = await find_asked_query(self._catalogue, message, language)
+        if query is None:
+            query = parse_unambiguous_query(message, language)
+        if query is None:
+            return ()
+        filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
+        return (ToolCall("", "search_wines", filters),)
 
     def _rules_for(self, inquiry: Inquiry, run: Run, tools: Sequence[Tool]) -> str:
         """Return the lines of the prompt for this turn: its tools, safety, notice and language."""
@@ -391,23 +410,6 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
     if person.safety.prefers_alcohol_free:
         wines.sort(key=lambda wine: not is_without_alcohol(wines_by_id[wine.wine_id]))
     return answer.model_copy(update={"wines": wines})
-
-
-def _calls_to_prefetch(inquiry: Inquiry, run: Run) -> tuple[ToolCall, ...]:
-    """Return the tool calls to run before the first request, as if the model had made them."""
-    shown_ids = inquiry.last_shown_ids
-    if inquiry.attachment and (inquiry.new_attachment or not shown_ids):
-        return (ToolCall("", READ_PICTURES, "{}"),)
-    if shown_ids and not get_safety_state(run).forbids_alcohol:
-        arguments = json.dumps({"wine_ids": shown_ids[:MAX_PREFETCHED_WINES]})
-        return (ToolCall("", "get_wine", arguments),)
-    if inquiry.attachment or inquiry.history:  # earlier messages may limit the search
-        return ()
-    query = parse_unambiguous_query(inquiry.message, current_language())
-    if query is None:
-        return ()
-    filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
-    return (ToolCall("", "search_wines", filters),)
 
 
 def _store_form(answer: SommelierResponse, wines: Iterable[AnyWine]) -> str:

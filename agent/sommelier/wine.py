@@ -206,6 +206,8 @@ class Wine(BaseModel):
     `offers` are in the order of `OfferKind`: a bottle is the first. The price of the first is the
     price of the wine; a search for another kind returns wines with that offer first. A wine that is
     sold by the bottle only may be given by its `price`, `currency` and `in_stock`.
+
+    `is_sample` marks the wines of the starter list, whose prices are indicative.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -231,6 +233,7 @@ class Wine(BaseModel):
     foods: tuple[Food, ...] = ()
     allergens: tuple[Allergen, ...] = ()
     notes: str = ""
+    is_sample: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -329,6 +332,7 @@ def wine_record(wine: Wine) -> dict[str, Any]:
         "grapes": ", ".join(wine.grapes),
         "colour": wine.colour if str(wine.colour) != wine.style else None,
         "price": None if wine.price is None else format_money_for_model(wine.price, wine.currency),
+        "offers": _describe_offers(wine),
         "foods": ", ".join(wine.foods),
         "allergens": ", ".join(declared) if wine.allergens else "unknown",
     }
@@ -339,6 +343,28 @@ def wine_record(wine: Wine) -> dict[str, Any]:
             record[field.model] = composed.get(field.model, value)
     record["vegan"] = wine.vegan
     return {name: value for name, value in record.items() if value not in (None, "")}
+
+
+def _describe_offers(wine: Wine) -> list[str] | None:
+    """Return what a model is told of the offers; None if there is only a bottle, and no count."""
+    first, *others = wine.offers
+    if first.kind is OfferKind.BOTTLE and first.stock is None and not others:
+        return None
+    return [_describe_offer(offer) for offer in wine.offers]
+
+
+def _describe_offer(offer: Offer) -> str:
+    """Return an offer as a model is told it: `half, 375 ml, €26.95, in stock: 3`."""
+    facts: list[str] = [offer.kind]
+    if offer.size_ml is not None:
+        facts.append(f"{offer.size_ml} ml")
+    if offer.price is not None:
+        facts.append(format_money_for_model(offer.price, offer.currency))
+    if not offer.in_stock:
+        facts.append("sold out")
+    else:
+        facts.append("in stock" if offer.stock is None else f"in stock: {offer.stock}")
+    return ", ".join(facts)
 
 
 def canonicalize(value: object) -> object:
@@ -373,7 +399,9 @@ class WineQuery(BaseModel):
 
     A filter excludes wines, unless `soft` names it: then wines that meet it come first. `text` only
     ranks. `order` may rank by price instead, with wines without a price last. `like` is the id of a
-    wine and finds other wines, the most similar first; an unknown id finds none.
+    wine and finds other wines, the most similar first; an unknown id finds none. `name` finds wines
+    by their names, sold out ones last. `offer` is what is wanted instead of a bottle: it must be in
+    stock, and prices are its prices.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -408,7 +436,10 @@ class WineQuery(BaseModel):
     not_ids: ListOf[ShortText] = Field((), max_length=100, description="To leave out.")
     in_stock_only: SkipJsonSchema[bool] = True
     offer: Canonical[OfferKind] | None = Field(None, description="Other than a bottle.")
-    text: str = Field("", max_length=300, description="'smoky', a producer, a name.")
+    text: str = Field("", max_length=300, description="'smoky', an estate's style.")
+    name: ShortText = Field(
+        "", description="Asked 'do you have X?': producer, name, vintage; finds sold out ones too."
+    )
     order: Canonical[SearchOrder] = Field("match", description="With `text`: its matches first.")
     like: ShortText = ""
     limit: int = Field(6, ge=1, le=12)
@@ -433,7 +464,8 @@ class WineSearchResult(BaseModel):
 
     `relax` maps the name of a filter to the number of wines that would be found without it; it is
     empty if at least three wines were found. `unmet_filters` maps the id of a wine to the names of
-    the soft filters that it does not meet.
+    the soft filters that it does not meet. `closest` are wines whose names come closest to a name
+    that no wine has.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -442,6 +474,7 @@ class WineSearchResult(BaseModel):
     total: int = 0
     relax: Mapping[str, int] = Field(default_factory=dict)
     unmet_filters: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    closest: tuple[Wine, ...] = ()
 
 
 class Catalogue(Protocol):

@@ -25,8 +25,8 @@ from agent.turn import get_deps, get_person
 
 SEARCH_DESCRIPTION = (
     "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
-    "no filter says. `like`: a wine_id, for wines like it. Left out: dry, in stock, no tannin, no "
-    "allergens but sulphites."
+    "no filter says. `like`: a wine_id, for wines like it. Left out: dry, no tannin, no allergens "
+    "but sulphites."
 )
 GET_DESCRIPTION = "The facts of wines by id."
 NO_WINE_ERROR = "there is no wine with these ids for this guest; search_wines finds ids"
@@ -110,7 +110,9 @@ def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> To
     content: dict[str, Any] = {"found": result.total, "wines": rows}
     if result.relax or not result.wines:
         content["relax"] = dict(result.relax)
-    return ToolOutput(content, wines_by_id(result.wines))
+    if result.closest:
+        content["no_wine_is_named_so_but"] = [wine_record(wine) for wine in result.closest]
+    return ToolOutput(content, wines_by_id((*result.wines, *result.closest)))
 
 
 def _drawbacks(wine: Wine, result: WineSearchResult) -> dict[str, Any]:

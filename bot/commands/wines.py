@@ -12,7 +12,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 from rich.table import Column, Table
 
-from agent.sommelier.answer import format_price
+from agent.sommelier.answer import format_prices
 from agent.sommelier.wine import Currency, Wine
 from bot.commands.output import (
     build_table,
@@ -248,5 +248,5 @@ def _wine_table(catalogue: CatalogueFile) -> Table:
 
 def _format_offers(wine: Wine) -> str:
     """Return the price of each offer, and whether the wine is in stock."""
-    offers = "; ".join(map(str, wine.offers)) if len(wine.offers) > 1 else format_price(wine)
+    offers = format_prices(wine)
     return offers if wine.in_stock else f"{offers} (sold out)"

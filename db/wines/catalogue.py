@@ -35,7 +35,13 @@ _COUNT_VERSION: Final = text("""
     INSERT INTO catalogue (id, version) VALUES (1, 1)
     ON CONFLICT (id) DO UPDATE SET version = catalogue.version + 1
 """)
-_WINES: Final = select(*(getattr(WineRow, name) for name in Wine.model_fields if name != "offers"))
+_COMPUTED_FIELDS: Final = {"offers", "is_sample"}
+"""The fields of a wine that are no columns of its row."""
+_STORED_FIELDS: Final = [name for name in Wine.model_fields if name not in _COMPUTED_FIELDS]
+_WINES: Final = select(
+    *(getattr(WineRow, name) for name in _STORED_FIELDS),
+    (WineRow.source == STARTER_SOURCE).label("is_sample"),
+)
 _OFFERS: Final = select(
     OfferRow.wine_id, *(getattr(OfferRow, name) for name in Offer.model_fields)
 ).order_by(OfferRow.wine_id, OfferRow.position)
@@ -160,7 +166,9 @@ async def import_wines(
         for ids in _batches(gone):
             offered = update(OfferRow).where(OfferRow.wine_id.in_(ids))
             await session.execute(offered.values(in_stock=False))
-        for wines in _batches(file.wines):
+        is_sample = {"is_sample": file.source == STARTER_SOURCE}
+        for batch in _batches(file.wines):
+            wines = [wine.model_copy(update=is_sample) for wine in batch]
             stored = await load_wines(session, [wine.id for wine in wines])
             added += len(wines) - len(stored)
             updated += sum(stored.get(wine.id, wine) != wine for wine in wines)
@@ -201,4 +209,4 @@ def _select_in_stock(sources: Collection[str]) -> Select[str]:
 
 
 def _to_row(wine: Wine, source: str) -> WineRow:
-    return WineRow(**wine.model_dump(mode="json", exclude={"offers"}), source=source)
+    return WineRow(**wine.model_dump(mode="json", exclude=_COMPUTED_FIELDS), source=source)

@@ -63,7 +63,7 @@ def _yes_or_no_filters(query: WineQuery) -> Filters:
         filters["oak"] = lambda entry: _is_oaked(entry) == query.oak
     if query.vegan:
         filters["vegan"] = lambda entry: NON_VEGAN_ALLERGENS.isdisjoint(entry.wine.allergens)
-    if query.in_stock_only:
+    if query.in_stock_only and not query.name:
         filters["in_stock_only"] = lambda entry: entry.in_stock
     return filters
 

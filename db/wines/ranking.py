@@ -20,7 +20,7 @@ import heapq
 import zlib
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
 from statistics import median
@@ -144,12 +144,9 @@ def _keys(
 ) -> Iterator[Key]:
     """Yield what orders the wines, most important first."""
     has_text = bool(extract_words(query.text))
+    yield from _stock_and_name_keys(query)
     if query.order != "match":
-        sign = 1 if query.order == "cheapest" else -1
-        yield lambda entry: entry.price is None
-        if has_text:
-            yield lambda entry: entry.number not in matches
-        yield lambda entry: sign * (entry.price or 0.0)
+        yield from _price_keys(query, matches if has_text else None)
     if query.vegan:
         yield lambda entry: not mentions(entry.text, (VEGAN_WORD,))
     if counts := [*_points(query, soft)]:
@@ -163,6 +160,34 @@ def _keys(
         yield lambda entry: abs((entry.price or 0.0) - around)
     if like:
         yield _distance_from(like)
+
+
+def _stock_and_name_keys(query: WineQuery) -> Iterator[Key]:
+    """Yield what puts wines in stock first, and those of which a name is more than the place."""
+    if query.name or not query.in_stock_only:
+        yield lambda entry: not entry.in_stock
+    if query.name:
+        yield _named_words(query.name)
+
+
+def _price_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Key]:
+    """Yield what orders wines by price: unknown prices last, those that match the text first."""
+    sign = 1 if query.order == "cheapest" else -1
+    yield lambda entry: entry.price is None
+    if matches is not None:
+        yield lambda entry: entry.number not in matches
+    yield lambda entry: sign * (entry.price or 0.0)
+
+
+def _named_words(name: str) -> Key:
+    """Return how many words of a name are in a wine's own name or producer, as a negative number.
+
+    They are what is meant before wines that only have the place or the grape.
+    """
+    words = frozenset(split_words(name))
+    return lambda entry: (
+        -len(words.intersection(split_words(f"{entry.name} {entry.wine.producer}")))
+    )
 
 
 def _points(query: WineQuery, soft: Filters) -> Iterator[Key]:
@@ -218,14 +243,14 @@ def rank_by_preference(
 
     With soft filters, the first rank of a candidate outweighs both.
     """
-    if query.order != "match":
+    if query.order != "match" or query.name:
         return [((), candidate) for candidate in candidates]
     counts = _count_named_words(query.text, candidates)
     max_price = inf
     prices = [found.entry.price for found in candidates if found.entry.price is not None]
     if prices and all(limit is None for limit in query.price_limits):
         max_price = EXPENSIVE_FACTOR * median(prices)
-    has_points = any(getattr(query, name) for name in query.soft)
+    has_points = query.in_stock_only and any(getattr(query, name) for name in query.soft)
     ranked: list[tuple[Ranks, Candidate]] = []
     for candidate, count in zip(candidates, counts, strict=True):
         points = candidate.ranks[0] if has_points else 0

@@ -4,12 +4,13 @@ Hard filters exclude wines and soft filters rank them. A short result says which
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 from agent.sommelier.wine import Wine, WineQuery, WineSearchResult
 from db.wines.entries import Entry, make_entry, select_offered
 from db.wines.filters import Filters, build_filters
+from db.wines.names import NameIndex
 from db.wines.ranking import choose_varied, extract_words, find_best, rank_by_preference
 from db.word_index import WordIndex
 
@@ -17,6 +18,10 @@ MIN_WINES: Final = 3
 """Results with fewer wines say which filters to relax."""
 UNTOLD_FILTERS: Final = frozenset({"in_stock_only", "not_ids"})
 """Filters that say nothing of what is wanted: with these alone, a wine must match the text."""
+
+NAME_FILTER: Final = "name"
+MAX_CLOSEST: Final = 3
+"""How many of the closest names are told if no wine has the name asked for."""
 
 
 class WineIndex:
@@ -29,6 +34,7 @@ class WineIndex:
         for entry in self._entries:
             self._words.add(entry.number, "", (), entry.text)
         self._words.build()
+        self._names = NameIndex(self._entries)
 
     def search(self, query: WineQuery) -> WineSearchResult:
         """Find wines that pass every filter of `query`, best match first."""
@@ -38,7 +44,8 @@ class WineIndex:
         entries = self._select_entries(query)
         terms = extract_words(query.text)
         matches = self._words.search(" ".join(terms), len(self._entries)) if terms else None
-        narrowing = _Narrowing(query, matches)
+        named = self._names.find(query.name) if query.name else None
+        narrowing = _Narrowing(query, matches, named)
         found = narrowing.find(entries)
         relax = narrowing.count_relaxed(entries, found) if len(found) < MIN_WINES else {}
         best = find_best(found, query, narrowing.soft, matches or {}, like)
@@ -49,7 +56,12 @@ class WineIndex:
             total=len(found),
             relax=relax,
             unmet_filters=narrowing.list_unmet(chosen),
+            closest=self._find_closest(query.name) if named is not None and not found else (),
         )
+
+    def _find_closest(self, name: str) -> tuple[Wine, ...]:
+        numbers = self._names.find_closest(name, MAX_CLOSEST)
+        return tuple(self._entries[number].wine for number in numbers)
 
     def _select_entries(self, query: WineQuery) -> list[Entry]:
         """Return the wines to search, each with the offer that the query asks for first."""
@@ -62,13 +74,20 @@ class WineIndex:
 
 
 class _Narrowing:
-    """The filters of a query, and the numbers of the wines that match its text.
+    """The filters of a query, and the numbers of the wines that match its text and its name.
 
-    `matches` is None if the query has no text.
+    `matches` is None if the query has no text, `named` if it has no name.
     """
 
-    def __init__(self, query: WineQuery, matches: Mapping[int, float] | None) -> None:
+    def __init__(
+        self,
+        query: WineQuery,
+        matches: Mapping[int, float] | None,
+        named: Container[int] | None,
+    ) -> None:
         filters = build_filters(query)
+        if named is not None:
+            filters[NAME_FILTER] = lambda entry: entry.number in named
         self.soft: Filters = {name: filters[name] for name in filters if name in query.soft}
         self._hard: Filters = {name: filters[name] for name in filters if name not in query.soft}
         self._matches = matches
@@ -94,6 +113,7 @@ class _Narrowing:
         counts = {
             name: len(self._select_matching([*passing, *failing_one[name]], {*self._hard} - {name}))
             for name in self._hard
+            if name != NAME_FILTER
         }
         return {name: count for name, count in counts.items() if count > len(found)}
 

@@ -42,7 +42,7 @@ from tests.faults.turns import (
 
 SHOWN = (
     "For your lamb:\n\n**1. Bernard Baudry Chinon Les Granges 2020**\n"
-    "Chinon, France · ≈ €16.50\nFresh, with fine tannin for the meat."
+    "Chinon, France · €16.50\nFresh, with fine tannin for the meat."
 )
 
 

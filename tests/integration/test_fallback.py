@@ -193,3 +193,33 @@ async def test_every_search_respects_the_person(fallback: Fallback) -> None:
         assert not any(wine.abv for wine in shown[MINOR]), text
         assert all(Allergen.EGG not in wine.allergens for wine in shown[ALLERGIC]), text
         assert all(wine.country != "France" for wine in shown[PATRIOT]), text
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "do u have any opus one"),
+        ("de", "Habt ihr Opus One da?"),
+        ("fr", "vous avez de l'Opus One ?"),
+        ("es", "¿tenéis opus one?"),
+        ("it", "Avete l'Opus One?"),
+        ("nl", "hebben jullie Opus One"),
+        ("pt", "vocês têm o Opus One?"),
+    ],
+)
+async def test_a_wine_asked_for_by_its_name_is_found_and_said_to_be_in_stock(
+    fallback: Fallback, language: str, text: str
+) -> None:
+    with use_language(language):
+        reply = (await fallback.answer([StoredMessage("user", text)])).reply
+        assert reply.text.startswith(translate("asked_in_stock"))
+    (wine,) = wines_of(reply)
+    assert wine.producer == "Opus One"
+
+
+async def test_a_name_that_no_wine_has_is_told_with_the_closest_names(fallback: Fallback) -> None:
+    unknown = await Conversation(fallback).say("Do you have Screaming Eagle?")
+    assert (unknown.text, unknown.wines) == ("I cannot find “Screaming Eagle” in the cellar.", ())
+    other_vintage = await Conversation(fallback).say("Do you have Opus One 1900?")
+    assert other_vintage.text.startswith("I cannot find “Opus One 1900” in the cellar. These have")
+    assert [wine.producer for wine in wines_of(other_vintage)] == ["Opus One"]

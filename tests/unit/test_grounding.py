@@ -8,7 +8,7 @@ from agent.engine.contract import Evidence
 from agent.i18n import use_language
 from agent.sommelier.answer import format_facts, grounding_problem, render, render_wine, salvage
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Currency, Offer
+from agent.sommelier.wine import Currency, Offer, OfferKind, wine_record
 from agent.sommelier.wine_tools import wines_by_id
 from tests.fakes import CHINON, RIOJA, SANCERRE
 from tests.library import SUR_LIE
@@ -162,8 +162,36 @@ def test_a_card_is_in_the_language_of_the_answer(language: str, country: str, pr
     gone = CHINON.model_copy(update={"offers": (Offer(price=16.5, in_stock=False),)})
     with use_language(language):
         shown = format_facts(CHINON)
-        assert shown == f"Chinon, {country} · ≈ {price}"
+        assert shown == f"Chinon, {country} · {price}"
         assert format_facts(gone).startswith(f"{shown} · ")
     own = CHINON.model_copy(update={"id": "own:1", "country": ""})
     assert format_facts(own) == "Chinon · your own cellar"
     assert "· vegan: not known" in render_wine(CHINON, "", user_text="a vegan red")
+
+
+def test_a_card_has_the_prices_of_all_offers_that_are_in_stock() -> None:
+    offers = (
+        Offer(price=49.9),
+        Offer(kind=OfferKind.HALF, price=26.95),
+        Offer(kind=OfferKind.MAGNUM, price=110, in_stock=False),
+        Offer(kind=OfferKind.GLASS, price=9.5),
+    )
+    wine = CHINON.model_copy(update={"offers": offers})
+    assert format_facts(wine) == "Chinon, France · €49.90 · half €26.95 · glass €9.50"
+    sample = wine.model_copy(update={"offers": offers[:1], "is_sample": True})
+    assert format_facts(sample) == "Chinon, France · ≈ €49.90"
+    evidence = Evidence(sources=wines_by_id([wine]))
+    assert in_intro("A glass is €9.50, the half bottle €26.95.", evidence) is None
+    assert in_intro("A glass is €8.50.", evidence)
+
+
+def test_a_model_is_told_stock_and_offers_plainly() -> None:
+    half = Offer(kind=OfferKind.HALF, size_ml=375, price=26.95, stock=3)
+    wine = CHINON.model_copy(update={"offers": (Offer(price=49.9, in_stock=False), half)})
+    record = wine_record(wine)
+    assert record["in_stock"] is True
+    assert record["offers"] == [
+        "bottle, €49.90, sold out",
+        "half, 375 ml, €26.95, in stock: 3",
+    ]
+    assert "offers" not in wine_record(CHINON)

@@ -24,7 +24,7 @@ from db.wines.lists.words import words
 CELLAR_PROGRAMS: Final = {"iwine": "CellarTracker", "regional wine style": "Vivino"}
 """Column names by which the exports of cellar programs are known."""
 MIN_PRICE_SHARE: Final = 0.5
-NOT_OF_ROWS: Final = ("offers", "drink_from", "drink_until", "count")
+NOT_OF_ROWS: Final = ("offers", "is_sample", "drink_from", "drink_until", "count")
 
 
 @dataclass(frozen=True, slots=True)

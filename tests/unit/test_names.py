@@ -1,0 +1,64 @@
+"""Wines are found by their names, as guests type them."""
+
+import pytest
+
+from agent.sommelier.wine import Offer, Style, Wine, WineQuery
+from db.wines.search import WineIndex
+
+
+def wine(wine_id: str, producer: str, name: str, vintage: int | None, **facts: object) -> Wine:
+    told = {"country": "", "style": Style.RED, **facts}
+    return Wine.model_validate(
+        {"id": wine_id, "producer": producer, "name": name, "vintage": vintage, **told}
+    )
+
+
+INDEX = WineIndex(
+    [
+        wine("tignanello", "Antinori", "Tignanello", 2020),
+        wine("barolo", "Massolino", "Barolo Serralunga d'Alba", 2019),
+        wine("brunate", "Ceretto", "Barolo Brunate", 2016, offers=[Offer(in_stock=False)]),
+        wine("crau", "Vieux Télégraphe", "Châteauneuf-du-Pape La Crau", 2019),
+        wine("pavillon", "Château Margaux", "Pavillon Rouge", 2018, region="Bordeaux"),
+        wine("blason", "Château d'Issan", "Blason d'Issan", 2018, region="Margaux"),
+        wine("spaet", "Rudolf Fürst", "Hundsrück GG", 2018, grapes=["Spätburgunder"]),
+        wine("bin 28", "Penfolds", "Bin 28 Kalimna Shiraz", 2020),
+        wine("bin 389", "Penfolds", "Bin 389 Cabernet Shiraz", 2019),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("tignanelo 2020", ["tignanello"]),
+        ("a Tignanello by Antinori", ["tignanello"]),
+        ("Barolo", ["barolo", "brunate"]),
+        ("chateau neuf du pape", ["crau"]),
+        ("Château Margaux", ["pavillon"]),
+        ("Margaux", ["pavillon", "blason"]),
+        ("Blauburgunder", ["spaet"]),
+        ("anything from Penfolds", ["bin 28", "bin 389"]),
+        ("Penfolds Bin 28", ["bin 28"]),
+    ],
+)
+def test_a_name_finds_its_wines_those_in_stock_first(name: str, ids: list[str]) -> None:
+    found = INDEX.search(WineQuery(name=name)).wines
+    assert {wine.id for wine in found} == {*ids}
+    in_stock = [wine.in_stock for wine in found]
+    assert in_stock == sorted(in_stock, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "closest"),
+    [
+        ("Tignanello 2016", ["tignanello"]),
+        ("Penfolds Bin 707", []),
+        ("Grauburgunder", []),
+        ("Screaming Eagle", []),
+    ],
+)
+def test_a_name_that_no_wine_has_finds_none_but_the_closest(name: str, closest: list[str]) -> None:
+    result = INDEX.search(WineQuery(name=name, max_price=20))
+    assert (result.wines, result.total) == ((), 0)
+    assert [wine.id for wine in result.closest][: len(closest)] == closest
