@@ -1,8 +1,9 @@
 """The language of a turn, and the sentences of the user interface in it.
 
 The sentences are gettext catalogues: `languages/messages.pot` has each sentence in English under a
-name, and the `messages.po` of a language its translations. A catalogue is read when its language is
-first used. A sentence that it lacks is said in English.
+name, and the `messages.po` of a language its translations. `messages_BR.po` beside it has those
+that differ in a country. A catalogue is read when its language is first used. A sentence that it
+lacks is said in English.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from babel.messages.catalog import Catalog, Message
 
 CATALOGUE_FILE: Final = "messages.po"
+REGIONAL_CATALOGUE_FILE: Final = "messages_{}.po"
 TEMPLATE_FILE: Final = LANGUAGES_FOLDER / "messages.pot"
 REGION_CHARS: Final = 2
 MAX_CODE_CHARS: Final = 3
@@ -57,7 +59,7 @@ def translate(name: str, /, **values: str | float) -> str:
         KeyError: no sentence has this name, or a value is missing.
     """
     english = _english_sentences()[name]
-    translations = _translations_into(current_language())
+    translations = _translations_into(current_language(), _region_of_language())
     if isinstance(english, str):
         sentence = translations.pgettext(name, english)
     else:
@@ -191,9 +193,26 @@ def _english_sentences() -> Mapping[str, str | tuple[str, str]]:
     return sentences
 
 
+def _region_of_language() -> str:
+    """Return the country of the user's app if its language is that of this turn, or ""."""
+    app_language, region = _APP_LANGUAGE.get()
+    return region if app_language == current_language() else ""
+
+
 @cache
-def _translations_into(language: str) -> GNUTranslations:
-    return read_translations(TEMPLATE_FILE if language == ENGLISH else _catalogue_file(language))
+def _translations_into(language: str, region: str = "") -> GNUTranslations:
+    """Return the translations into a language, those that differ in a country before the others."""
+    if language == ENGLISH:
+        return read_translations(TEMPLATE_FILE)
+    if not region:
+        return read_translations(_catalogue_file(language))
+    general = _translations_into(language)
+    regional_file = LANGUAGES_FOLDER / language / REGIONAL_CATALOGUE_FILE.format(region)
+    if not regional_file.exists():
+        return general
+    regional = read_translations(regional_file)
+    regional.add_fallback(general)
+    return regional
 
 
 def read_translations(file: Path) -> GNUTranslations:

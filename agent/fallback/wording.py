@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from agent.formatting import format_money
 from agent.i18n import current_language, format_number, translate
+from agent.languages import ENGLISH
 from agent.query_reading.names import get_display_name, get_food_name, load_display_names
 from agent.query_reading.request import LIST_FIELDS, Request
 from agent.query_reading.tables import Dish
@@ -20,6 +21,10 @@ NAME_FIELDS: Final = ("grapes", "regions", "countries")
 
 def describe_request(request: Request) -> str:
     """Return a description such as `Red · lamb · up to €20 · without Merlot`."""
+    return _capitalise(_describe_filters(request))
+
+
+def _describe_filters(request: Request) -> str:
     filters = request.filters
     parts = [_describe_kind(request), *_describe_tastes(request)]
     parts += [_names_joined(field, request.values(field)) for field in NAME_FIELDS]
@@ -41,7 +46,7 @@ def _describe_kind(request: Request) -> str:
     names = [_names_joined("styles", styles)]
     for colour in request.values("colours"):
         if colour not in styles:
-            names.append(_name("styles", colour))
+            names.append(name_value("styles", colour))
     return " ".join(filter(None, names))
 
 
@@ -49,21 +54,25 @@ def _describe_exclusions(request: Request) -> str:
     excluded: list[str] = []
     for field in LIST_FIELDS:
         for value in request.values(f"without_{field}"):
-            excluded.append(_name(field, value))
+            excluded.append(name_value(field, value))
     for allergen in request.values("without_allergens"):
-        excluded.append(_name("allergen", allergen))
+        excluded.append(name_value("allergen", allergen))
     if not excluded:
         return ""
     return translate("fallback_without", names=_join_or(excluded))
 
 
 def _names_joined(field: str, values: Sequence[str]) -> str:
-    return _join_or([_name(field, value) for value in values])
+    return _join_or([name_value(field, value) for value in values])
 
 
 def _join_parts(parts: Iterable[str]) -> str:
-    """Return the non-empty parts in one line that begins with a capital letter."""
-    line = " · ".join(filter(None, parts))
+    """Return the non-empty parts in one line."""
+    return " · ".join(filter(None, parts))
+
+
+def _capitalise(line: str) -> str:
+    """Return a line with its first letter as a capital, and all others as they are."""
     return line[:1].upper() + line[1:]
 
 
@@ -78,17 +87,23 @@ def _join_or(names: Iterable[str]) -> str:
     return f"{', '.join(others)} {translate('fallback_or')} {last}"
 
 
-def _name(field: str, value: str) -> str:
+def name_value(field: str, value: str) -> str:
     """Return the display name of a value of a field, or else the value itself."""
     language = current_language()
     if field == "countries":
         return translate_country(value)
     if field == "styles" and value == Style.SWEET:
         return translate("fallback_sweet_wine")
-    if field == "grapes" or (field == "regions" and language == "en"):
+    if field == "grapes" or (field == "regions" and language == ENGLISH):
         return value
-    if value in COLOUR_VALUES:
-        field = "colour"
+    if field == "regions":
+        # A region without a name in this language has one name everywhere.
+        return load_display_names().get((field, language), {}).get((value,), value)
+    return _find_name("colour" if value in COLOUR_VALUES else field, value, language)
+
+
+def _find_name(field: str, value: str, language: str) -> str:
+    """Return the name of a value in the tables, alone or with others, or else the value itself."""
     if name := get_display_name(field, (value,), language):
         return name
     # Some values only have a name together with others: "dry" stands for two steps.
@@ -110,7 +125,7 @@ def _describe_tastes(request: Request) -> Iterator[str]:
         elif values:
             yield translate(f"fallback_{noun}_low")
     for taste in request.values("text"):
-        yield _name("text", taste)
+        yield name_value("text", taste)
 
 
 def _describe_bodies(bodies: Sequence[str]) -> str:
@@ -147,16 +162,12 @@ def describe_field(name: str, request: Request) -> str:
     """Return a description of the requested values of one field."""
     if name == "foods":
         return ", ".join(request.dishes)
-    only_this = Request(filters={name: request.values(name)})
-    description = describe_request(only_this)
-    if name in NAME_FIELDS:
-        return description
-    return description.lower()
+    return _describe_filters(Request(filters={name: request.values(name)}))
 
 
 def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     """Return the kind of a wine and the foods it suits: those of the dishes, or else all."""
-    parts = [_name("styles", wine.style)]
+    parts = [name_value("styles", wine.style)]
     if wine.body is not None:
         parts.append(_describe_bodies((wine.body,)))
     is_dry = wine.sweetness is None or wine.sweetness in DRY_STEPS
@@ -167,7 +178,7 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
         language = current_language()
         names = [get_food_name(food, language) for food in foods[:MAX_FOODS]]
         parts.append(translate("fallback_suits", foods=", ".join(names)))
-    return _join_parts(parts)
+    return _capitalise(_join_parts(parts))
 
 
 def _suitable_foods(wine: Wine, dishes: Mapping[str, Dish]) -> Sequence[str]:

@@ -3,12 +3,19 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from agent.fallback.wording import name_value
 from agent.formatting import format_money
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.query_reading.request import read_request
 from agent.safety.state import ALLERGIES
-from agent.sommelier.filters import EXCLUDABLE_FILTERS, format_taste, parse_budget, parse_taste
+from agent.sommelier.filters import (
+    EXCLUDABLE_FILTERS,
+    Taste,
+    format_taste,
+    parse_budget,
+    parse_taste,
+)
 from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import SOFT_FILTERS, Currency, WineQuery
 from agent.turn import Fact
@@ -98,11 +105,20 @@ def describe_fact(fact: Fact) -> str:
             "high": format_money(high or 0, currency),
         }
         return translate("memory_budget", what=translate(name, **limits))
+    if fact.kind == "allergy":
+        return translate("memory_allergy", what=name_value("allergen", fact.value))
     what = fact.original_text
-    if fact.kind == "rated" or not what:
-        taste = parse_taste(fact.value)
-        what = ", ".join(value for values in taste.values() for value in values) or fact.value
+    if fact.kind in {"hate", "rated"} or not what:
+        what = _name_taste(parse_taste(fact.value)) or what or fact.value
     return translate(f"memory_{'like' if fact.kind == 'rated' else fact.kind}", what=what)
+
+
+def _name_taste(taste: Taste) -> str:
+    """Return the names of the values of a taste in the current language."""
+    names: list[str] = []
+    for field, values in taste.items():
+        names += [name_value(field, value) for value in values]
+    return ", ".join(names)
 
 
 def format_added_facts(facts: Iterable[Fact]) -> str:

@@ -184,7 +184,10 @@ def translate_country(country: str) -> str:
     """Return the name of a country in the current language, or unchanged if it is unknown."""
     if current_locale().startswith(ENGLISH):  # as the catalogue writes it
         return country
-    code = _country_codes().get(canonical_name("countries", country))
+    name = canonical_name("countries", country)
+    if name == "england":  # CLDR names the United Kingdom only
+        return translate("england")
+    code = _country_codes().get(name)
     return format_country(code) if code else country
 
 
@@ -192,8 +195,7 @@ def translate_country(country: str) -> str:
 def _country_codes() -> Mapping[str, str]:
     """Return the codes of countries (ISO 3166) by their canonical names."""
     names = country_names(ENGLISH).items()
-    codes = {canonical_name("countries", name): code for code, name in names}
-    return codes | {"england": "GB"}
+    return {canonical_name("countries", name): code for code, name in names}
 
 
 def wine_ids(response: SommelierResponse) -> list[str]:

@@ -9,7 +9,7 @@ from tests.acceptance.test_end_to_end import running_here
 from tests.doubles.bot_api import BotApi
 from tests.doubles.server import JsonObject, eventually
 
-GREEK, GROUP = 7100477, -9300498
+GREEK, BRAZILIAN, GROUP = 7100477, 7100478, -9300498
 PEOPLE = {code: 7100400 + number for number, code in enumerate(languages())}
 FRENCH = "Qu'est-ce que vous avez comme rouge pour de l'agneau, à moins de 25 euros ?"
 
@@ -45,7 +45,7 @@ async def test_a_phone_is_spoken_to_in_its_language(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     bot_api.app_languages |= {ada: code for code, ada in PEOPLE.items()}
-    bot_api.app_languages |= {PEOPLE["pt"]: "pt-br", PEOPLE["de"]: "de-AT"}
+    bot_api.app_languages |= {PEOPLE["pt"]: "pt-pt", PEOPLE["de"]: "de-AT", BRAZILIAN: "pt-br"}
     async with running_here(bot_api, environment):
         for language, ada in PEOPLE.items():
             assert await said(bot_api, "/start", ada) == seen(language, "greeting")
@@ -54,6 +54,7 @@ async def test_a_phone_is_spoken_to_in_its_language(
             assert await said(bot_api, "/ask", ada) == seen(language, "ask_usage")
             assert await said(bot_api, "/new", ada) == seen(language, "nothing_to_forget")
             assert seen(language, "no_model") in await said(bot_api, "Riesling?", ada)
+        assert "Diga o que você vai comer" in await said(bot_api, "/start", BRAZILIAN)
         # Nobody else's language is theirs.
         assert await said(bot_api, "/nonsense", GREEK) == seen("en", "unknown_command")
 

@@ -1,6 +1,7 @@
 """The sentences of the interface: complete, well formed and used, in every language."""
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from pathlib import Path
@@ -76,6 +77,40 @@ def test_a_catalogue_is_complete_or_says_that_it_is_not(language: str) -> None:
             assert placeholders(form) == placeholders_of(message), f"{name}: {form}"
         count = translated.num_plurals if message.pluralizable else 1
         assert len(forms(message.string)) == count
+
+
+@pytest.mark.parametrize("file", sorted(LANGUAGES_FOLDER.glob("*/messages_*.po")), ids=str)
+def test_a_catalogue_of_a_country_has_sentences_of_its_language(file: Path) -> None:
+    general = read_catalogue(file.with_name(CATALOGUE_FILE))
+    by_name = {message.context: message for message in general if message.context}
+    for message in read_catalogue(file):
+        if not message.context:
+            continue
+        name = str(message.context)
+        assert message.id == NAMES[name].id, f"the English of {name} changed: translate it anew"
+        assert message.string != by_name[name].string, f"{name} does not differ: leave it out"
+        for form in forms(message.string):
+            assert placeholders(form) == placeholders_of(message), f"{name}: {form}"
+
+
+def test_a_country_has_its_words_and_otherwise_those_of_its_language() -> None:
+    def in_brazil(language: str, name: str, **values: float) -> str:
+        set_app_language("pt-br")
+        return translate_into(language, name, **values)
+
+    def say(language: str, name: str, **values: float) -> str:
+        return copy_context().run(in_brazil, language, name, **values)
+
+    assert say("pt", "terminal_thinking") == "pensando …"
+    assert say("pt", "cellar_all", count=1) == "Na sua adega: 1 garrafa."
+    assert say("pt", "liked") == translate_into("pt", "liked") == "Obrigado!"
+    assert say("es", "greeting") == translate_into("es", "greeting")
+
+
+def test_french_breaks_no_line_before_its_punctuation() -> None:
+    for message in read_catalogue(LANGUAGES_FOLDER / "fr" / CATALOGUE_FILE):
+        for form in forms(message.string):
+            assert not re.search(r" [:;!?»]|« ", form) or not message.context, form
 
 
 @pytest.mark.parametrize("language", languages())

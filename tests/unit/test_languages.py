@@ -1,19 +1,28 @@
 """Each folder of `languages/`: what it says of a language is valid, and is used."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
+from agent.i18n import languages, translate_into, use_language
 from agent.language import detect_language, split_sentences
-from agent.languages import LANGUAGES_FOLDER, Language, load_languages
+from agent.languages import ENGLISH, LANGUAGES_FOLDER, Language, load_languages
+from agent.memory.taste import describe_fact
 from agent.numerals import find_numbers
 from agent.places.queries import categories, find_category
 from agent.query_reading.language_words import load_language_words
+from agent.query_reading.names import load_display_names
 from agent.query_reading.request import read_request
-from agent.sommelier.wine import Currency, currencies_by_word
+from agent.query_reading.tables import load_dishes
+from agent.sommelier.filters import format_taste
+from agent.sommelier.wine import Currency, Food, currencies_by_word
 from agent.text import fold
+from agent.turn import Fact
+from bot.look_ups import parse_find
 
 FILES = {"language.toml", "messages.po", "words.toml", "safety.toml", "help.toml"}
+REGIONAL_FILES = {"messages_BR.po"}
 """The files that a folder may have; `CONTRIBUTING.md` says what they are for."""
 
 
@@ -24,7 +33,7 @@ def language(request: pytest.FixtureRequest) -> Language:
 
 def test_a_folder_has_no_file_that_nobody_reads() -> None:
     files = {file.name for folder in LANGUAGES_FOLDER.glob("*/") for file in folder.iterdir()}
-    assert files == FILES
+    assert files == FILES | REGIONAL_FILES
 
 
 def test_every_number_word_is_read(language: Language) -> None:
@@ -65,3 +74,50 @@ def _names_of_places(language: Language) -> Iterator[tuple[str, str]]:
     for category, names in language.places.items():
         for name in names.split(","):
             yield category, name.strip()
+
+
+NAMED_LANGUAGES = [code for code in languages() if code != ENGLISH]
+TASTES = ("smoky", "mineral", "earthy", "floral", "peppery", "juicy", "unsulphured", "organic")
+
+
+@pytest.mark.parametrize("code", NAMED_LANGUAGES)
+def test_what_is_shown_of_a_wine_has_a_name_in_each_language(code: str) -> None:
+    names = load_display_names()
+    named_foods = set()
+    for index, dish in enumerate(load_dishes()):
+        if (str(index),) in names["dish", code]:
+            named_foods.add(dish.foods)
+    assert named_foods >= {(food,) for food in Food}
+    for taste in TASTES:
+        assert names["text", code].get((taste,)), taste
+
+
+SHOWN = {
+    "de": ("Rotwein", "Ei", "Burgund", "England"),
+    "fr": ("vin rouge", "œuf", "Bourgogne", "Angleterre"),
+    "es": ("vino tinto", "huevo", "Borgoña", "Inglaterra"),
+    "it": ("vino rosso", "uova", "Borgogna", "Inghilterra"),
+    "nl": ("rode wijn", "ei", "Bourgogne", "Engeland"),
+    "pt": ("tinto", "ovo", "Borgonha", "Inglaterra"),
+}
+
+
+@pytest.mark.parametrize(("code", "shown"), SHOWN.items())
+def test_a_taste_is_told_in_the_words_of_the_language(code: str, shown: tuple[str, ...]) -> None:
+    hated = [{"styles": ("red",)}, {"regions": ("Burgundy",)}, {"countries": ("England",)}]
+    facts = [Fact("hate", format_taste(taste), "red") for taste in hated]
+    facts.insert(1, Fact("allergy", "egg", "egg"))
+    with use_language(code):
+        for fact, name in zip(facts, shown, strict=True):
+            assert describe_fact(fact).endswith(f" {name}"), fact
+
+
+@pytest.mark.parametrize("code", NAMED_LANGUAGES)
+def test_find_knows_the_kinds_of_places_that_it_promises(code: str) -> None:
+    promised = translate_into(code, "find_usage").rpartition(". ")[2].rstrip(".")
+    kinds = re.split(r", | und | et | y | e | en ", promised)
+    assert len(kinds) == len(categories())
+    for kind in kinds:
+        words = kind.split()
+        endings = (" ".join(words[start:]) for start in range(len(words)))
+        assert any(parse_find(f"{ending} Lyon")[0] for ending in endings), kind
