@@ -34,6 +34,8 @@ def _describe_filters(request: Request) -> str:
     parts.append(request.name)
     if "order" in filters:
         parts.append(translate(f"fallback_{filters['order']}"))
+    if "offer" in filters:
+        parts.append(translate(f"offer_{filters['offer']}"))
     if request.wants_others:
         parts.append(translate("fallback_other"))
     parts.append(_describe_exclusions(request))

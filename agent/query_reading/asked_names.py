@@ -22,7 +22,7 @@ NAME_FIELDS: Final = frozenset({"grapes", "regions", "countries"})
 """The fields of phrases that name a wine, or a part of its name."""
 BARE_ROLES: Final = frozenset({"wine"})
 """The roles that the phrases of a name may have."""
-WISH_FIELDS: Final = frozenset({"dish", "order", "usual_max_price"})
+WISH_FIELDS: Final = frozenset({"dish", "order", "offer", "usual_max_price"})
 """The fields of phrases that describe a wish rather than a wine."""
 
 

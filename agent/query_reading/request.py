@@ -156,8 +156,9 @@ class _MessageReader:
             filters["max_price"] = min(map(float, prices))
         if strengths := self._values("max_abv"):
             filters["max_abv"] = min(map(float, strengths))
-        if orders := self._values("order"):
-            filters["order"] = orders[0]
+        for name in ("order", "offer"):
+            if values := self._values(name):
+                filters[name] = values[0]
         return filters
 
     def _values(self, field: str) -> list[str]:

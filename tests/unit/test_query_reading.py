@@ -215,3 +215,16 @@ def test_nothing_over_an_amount_is_a_maximum_and_a_negation() -> None:
     request = read_request("nothing over 20 euros or Merlot")
     assert (request.filters.get("max_price"), request.filters.get("min_price")) == (20, None)
     assert request.values("without_grapes") == ("Merlot",)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "offer"),
+    [
+        ("Was kostet der Chablis im Glas?", "de", "glass"),
+        ("a red by the glass under 10 euros", "en", "glass"),
+        ("une demi-bouteille de Sauternes", "fr", "half"),
+        ("una magnum di Barolo", "it", "magnum"),
+    ],
+)
+def test_another_offer_than_a_bottle_is_read(text: str, language: str, offer: str) -> None:
+    assert read_request(text, language).filters["offer"] == offer
