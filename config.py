@@ -195,7 +195,11 @@ class Settings(BaseSettings):
     admin_token: Token | None = None
     """Serves the admin page at /admin to those who enter this token."""
 
-    # Documents, places, further tools
+    # The shop, documents, places, further tools
+    shop_name: str = Field("", max_length=100)
+    """The name of your shop or restaurant, above the greeting."""
+    enable_find: bool = True
+    """Whether users can look for places: /find, and the model's tool for it."""
     enable_query_refinement: bool | None = None
     """Rewrite questions before the search: true or false; default: each request decides."""
     quotes_model: str | None = None

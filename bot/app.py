@@ -221,7 +221,7 @@ async def start_receiving(app: App) -> None:
     bot, settings = app.bot, app.core.settings
     await introduce(bot)
     app.scheduler.ready.set()
-    await show_commands(bot)
+    await show_commands(bot, finds_places=settings.enable_find)
     if settings.webhook_url is not None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 

@@ -108,6 +108,9 @@ class Resources:
     documents: DocumentStore
     run: Run
     """The run that the run of every turn is made from."""
+    shop_name: str = ""
+    finds_places: bool = True
+    """Whether users can look for places."""
     search: WebSearch | None = None
     """Finds places; without it, users get search links."""
     transcriber: AudioServer | None = None
@@ -148,6 +151,8 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             repositories=Repositories(sessions),
             documents=documents,
             run=run_of(settings, prompts, models, special),
+            shop_name=settings.shop_name,
+            finds_places=settings.enable_find,
             search=place_search(settings, http),
             transcriber=audio_server(settings, settings.transcription_model, http),
             speaker=audio_server(settings, settings.speech_model, http),
@@ -301,7 +306,9 @@ def help_of(settings: Settings) -> Help:
 def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
     """Return the sommelier that answers messages, with every tool."""
     catalogue, documents = resources.repositories.wines, resources.documents
-    tools = research_tools(documents, resources.search, resources.cache)
+    tools = research_tools(
+        documents, resources.search, resources.cache, finds_places=resources.finds_places
+    )
     return Sommelier(
         catalogue=catalogue,
         fallback=Fallback(catalogue=catalogue, documents=documents),
@@ -313,14 +320,15 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
 
 
 def research_tools(
-    documents: DocumentStore, search: WebSearch | None = None, cache: QuoteCache | None = None
+    documents: DocumentStore,
+    search: WebSearch | None = None,
+    cache: QuoteCache | None = None,
+    *,
+    finds_places: bool = True,
 ) -> list[Tool]:
     """Return the tools that search documents, quotes and places."""
-    return [
-        search_documents_tool(documents),
-        quote_documents_tool(documents, cache=cache),
-        find_places_tool(search),
-    ]
+    tools = [search_documents_tool(documents), quote_documents_tool(documents, cache=cache)]
+    return [*tools, find_places_tool(search)] if finds_places else tools
 
 
 async def delete_old_data(settings: Settings, retention: Retention) -> int:

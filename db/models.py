@@ -76,7 +76,7 @@ class WineRow(Base):
     region: Mapped[str]
     appellation: Mapped[str]
     grapes: Mapped[list[str]]
-    style: Mapped[str]
+    style: Mapped[str | None]
     colour: Mapped[str | None]
     sweetness: Mapped[str | None]
     body: Mapped[str | None]
@@ -86,6 +86,7 @@ class WineRow(Base):
     foods: Mapped[list[str]]
     allergens: Mapped[list[str]]
     notes: Mapped[str]
+    notes_language: Mapped[str]
     source: Mapped[str]
 
 

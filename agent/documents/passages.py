@@ -244,8 +244,9 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
     """Return the tool search_documents over `documents`."""
 
     async def search_documents(query: QueryText, run: Run) -> ToolOutput:
-        """Excerpts from the wine library on regions, grapes, methods, faults, serving, storing,
-        pairing and labels, each behind its [path]. Quotation marks hold words letter for letter.
+        """Excerpts on this shop (hours, delivery, contact), regions, grapes, methods, faults,
+        serving, storing, pairing and labels, each behind its [path]. Quotation marks hold words
+        letter for letter.
         """
         chunks = keep_near_best(await retrieve(documents, [query], run.span))
         ids_given_to_model = get_deps(run).ids_given_to_model

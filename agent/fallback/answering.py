@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 from agent.documents.passages import Chunk, DocumentStore, describe_chunks, source_line
+from agent.documents.shop import find_shop_topics
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish, get_exchanges, read_wish
@@ -103,6 +104,8 @@ class Fallback:
         if wish.follow_up or person.safety.forbids_alcohol:
             return None
         text, language = wish.own_request.text, wish.own_request.language
+        if find_shop_topics([text]):  # "haben Sie geöffnet?" asks for no wine
+            return None
         query = await find_asked_query(self._catalogue, text, language)
         if query is None:
             return None
@@ -148,7 +151,9 @@ def classify(wish: Wish) -> Kind:
         return "why"
     if wish.follow_up is not None:
         return "wines"
-    if wish.own_request.is_question:
+    request = wish.own_request
+    is_about_shop = bool(find_shop_topics([request.text])) and not request.filters
+    if request.is_question or is_about_shop:
         return "question"
     asks_for_others = wish.own_request.wants_others and bool(wish.last_shown)
     return "wines" if wish.own_request.describes_wine or asks_for_others else "help"
@@ -243,8 +248,7 @@ def _wine_reply(intro: str, wines: Sequence[Wine], request: Request, closing: st
         description = describe_wine(wine, request.dishes)
         recommendations.append(WineRecommendation(wine_id=wine.id, description=description))
         text = description
-        # Notes are in English, so only English replies contain them.
-        if wine.notes and current_language() == "en":
+        if wine.notes and wine.notes_language == current_language():
             text += f"\n{wine.notes}"
         card = render_wine(wine, escape(text), f"{number}. ", user_text=request.text)
         cards.append(card)

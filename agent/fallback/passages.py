@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from agent.documents.passages import Chunk, DocumentStore, best_passage
-from agent.language import common_words, stem, stop_words
+from agent.documents.shop import find_shop_topics, is_shop_document
+from agent.language import common_words, stem, stop_words, truncate_at_boundary
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.phrases import Phrase, find_phrases
 from agent.query_reading.tokens import Token, tokenize
@@ -37,6 +38,10 @@ async def find_passage(question: str, language: str, documents: DocumentStore) -
 
     The chunk is cut to the part that answers.
     """
+    if find_shop_topics([question]):
+        for chunk in await documents.search([question], limit=1):
+            if is_shop_document(chunk.path):
+                return replace(chunk, text=truncate_at_boundary(chunk.text, MAX_PASSAGE_CHARS))
     topics, word_topics = _find_topics(question, language)
     all_topics = [*topics, *word_topics]
     if not all_topics:

@@ -169,7 +169,7 @@ def describe_field(name: str, request: Request) -> str:
 
 def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     """Return the kind of a wine and the foods it suits: those of the dishes, or else all."""
-    parts = [name_value("styles", wine.style)]
+    parts = [name_value("styles", wine.style)] if wine.style else []
     if wine.body is not None:
         parts.append(_describe_bodies((wine.body,)))
     is_dry = wine.sweetness is None or wine.sweetness in DRY_STEPS

@@ -119,7 +119,7 @@ class _Said:
 
     def fits(self, wine: Wine) -> bool:
         """Return whether the wine has all words, in its name or in what else is known of it."""
-        known = (wine.appellation, wine.region, wine.country, *wine.grapes, wine.style)
+        known = (wine.appellation, wine.region, wine.country, *wine.grapes, wine.style or "")
         other_words = _identifying_words(" ".join((*known, wine.colour or "")))
         return self.words <= _name_words(wine) | other_words
 

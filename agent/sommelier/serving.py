@@ -77,16 +77,16 @@ def drinking_years(wine: Wine) -> Range | None:
     """
     if not (wine.vintage and wine.style):
         return None
-    first, last = _adjust_to_price(_find_ageing(wine), wine)
+    first, last = _adjust_to_price(_find_ageing(wine, wine.style), wine)
     return wine.vintage + first, wine.vintage + last
 
 
-def _find_ageing(wine: Wine) -> Range:
+def _find_ageing(wine: Wine, style: Style) -> Range:
     """Return the years after the vintage by what says most: wine, term, word, place, grape, style.
 
     A producer's name is no place: Lucy Margaux does not make Margaux.
     """
-    tables, style = _serving(), wine.style
+    tables = _serving()
     appellation, title = _phrases(wine.appellation), _phrases(wine.name)
     region = _phrases(wine.region)
     return (
@@ -153,9 +153,14 @@ def _adjust_to_price(years: Range, wine: Wine) -> Range:
     return years
 
 
-def serving_degrees(wine: Wine) -> Range:
-    """Return the lowest and highest temperature at which to serve a wine, in degrees Celsius."""
+def serving_degrees(wine: Wine) -> Range | None:
+    """Return the lowest and highest temperature at which to serve a wine, in degrees Celsius.
+
+    Return None if its style is unknown.
+    """
     tables, style = _serving(), wine.style
+    if style is None:
+        return None
     # "Fino" in the name says more than the region, Jerez.
     for text in (wine.name, wine.appellation, wine.region, *wine.grapes):
         by_word = _find_longest(tables.degrees_by_word, _phrases(text), style)
@@ -172,7 +177,10 @@ def serving_degrees(wine: Wine) -> Range:
 
 def serving_advice(wine: Wine) -> dict[str, str]:
     """Return how warm to serve a wine and when to drink it, as guests often ask that next."""
-    low, high = serving_degrees(wine)
-    years = drinking_years(wine)
-    best = {"usually_best": f"{years[0]}-{years[1]}"} if years else {}
-    return {"serve": f"{low}-{high} °C"} | best
+    degrees, years = serving_degrees(wine), drinking_years(wine)
+    advice: dict[str, str] = {}
+    if degrees:
+        advice["serve"] = f"{degrees[0]}-{degrees[1]} °C"
+    if years:
+        advice["usually_best"] = f"{years[0]}-{years[1]}"
+    return advice

@@ -134,7 +134,7 @@ def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
 
 
 Style = StrEnum("Style", "RED WHITE ROSE ORANGE SPARKLING SWEET FORTIFIED ALCOHOL_FREE")
-"""The style of a wine; every wine has exactly one."""
+"""The style of a wine; every wine has one at most."""
 Colour = StrEnum("Colour", "RED WHITE ROSE ORANGE")
 """The colour in the glass, for styles that come in several."""
 Sweetness = StrEnum("Sweetness", "BONE_DRY DRY OFF_DRY MEDIUM SWEET LUSCIOUS")
@@ -201,7 +201,8 @@ class Wine(BaseModel):
     """A wine of the catalogue or of a guest's own cellar.
 
     Each field is declared in `wine_fields.toml`. `vintage` is None for a non-vintage wine, and in a
-    guest's cellar for an unknown vintage.
+    guest's cellar for an unknown vintage. `style` is None if the list that it came from does not
+    tell it.
 
     `offers` are in the order of `OfferKind`: a bottle is the first. The price of the first is the
     price of the wine; a search for another kind returns wines with that offer first. A wine that is
@@ -220,7 +221,7 @@ class Wine(BaseModel):
     region: str = ""
     appellation: str = ""
     grapes: tuple[str, ...] = ()
-    style: Style
+    style: Style | None = None
     colour: Colour | None = None
     sweetness: Sweetness | None = None
     body: Body | None = None
@@ -233,6 +234,7 @@ class Wine(BaseModel):
     foods: tuple[Food, ...] = ()
     allergens: tuple[Allergen, ...] = ()
     notes: str = ""
+    notes_language: str = "en"
     is_sample: bool = False
 
     @model_validator(mode="before")

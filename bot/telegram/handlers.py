@@ -9,6 +9,7 @@ from telegram.ext import filters
 
 from agent.i18n import languages, translate, use_language
 from agent.languages import ENGLISH
+from agent.markdown import escape
 from agent.safety.state import SafetyState
 from agent.turn import UNDER_AGE_SETTING, Fact, get_chosen_settings
 from bot import look_ups
@@ -31,6 +32,8 @@ from db.changes.memory import TakeBackTurn, without_added_allergies
 COMMANDS: Final = (
     "ask quotes find stop new taste cellar settings privacy export forget help".split()
 )
+FIND: Final = "find"
+"""The command that finds places, which can be switched off."""
 PRIVATE_COMMANDS: Final = "taste cellar settings export forget".split()
 SERVICE_MESSAGES: Final = (
     filters.StatusUpdate.ALL
@@ -99,8 +102,12 @@ async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
 
 async def _show_help(update: Update, turn: ChatTurn) -> None:
     """Answer /help with what the bot can do, and with numbers to call."""
-    numbers = turn.services.resources.help.first_lines()
-    text = f"{translate('help')}\n\n{translate('help_numbers', numbers=numbers)}"
+    resources = turn.services.resources
+    lines = translate("help").splitlines()
+    if not resources.finds_places:
+        lines = [line for line in lines if not line.startswith(f"/{FIND} ")]
+    numbers = translate("help_numbers", numbers=resources.help.first_lines())
+    text = "\n".join([*lines, "", numbers])
     turn.reply(text, numbers_button() if is_private(update) else ())
 
 
@@ -119,7 +126,9 @@ async def _start(update: Update, turn: ChatTurn) -> None:
         older = Button(translate("start_older", age=age), f"{AGE_PREFIX}yes")
         younger = Button(translate("start_younger", age=age), f"{AGE_PREFIX}no")
         buttons = ((older, younger),)
-    turn.reply(translate("greeting"), buttons)
+    shop_name = turn.services.resources.shop_name
+    heading = f"**{escape(shop_name)}**\n\n" if shop_name else ""
+    turn.reply(heading + translate("greeting"), buttons)
 
 
 async def _store_age(update: Update, turn: ChatTurn) -> None:
@@ -161,6 +170,9 @@ async def _look_up(name: look_ups.CommandName, update: Update, turn: ChatTurn) -
     """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
     message, runner = message_of(update), turn.services.runner
     resources = turn.services.resources
+    if name == FIND and not resources.finds_places:
+        await _explain_no_answer(update, turn)
+        return
     look_up = look_ups.parse_look_up(name, text_after_command(message), resources)
     if isinstance(look_up, look_ups.LookUp):
         question = turn.ask(look_up.history_text, kind=name)
@@ -196,17 +208,19 @@ async def _explain_no_answer(update: Update, turn: ChatTurn) -> None:
         turn.reply(translate("unknown_command" if message.text else "text_only"))
 
 
-async def show_commands(bot: AnyBot) -> None:
+async def show_commands(bot: AnyBot, *, finds_places: bool = True) -> None:
     """Set the menu of commands in every language.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
 
+    commands = [name for name in COMMANDS if finds_places or name != FIND]
+
     async def show() -> None:
         for language in languages():
             with use_language(language):
-                menu = [BotCommand(name, translate(f"command_{name}")) for name in COMMANDS]
+                menu = [BotCommand(name, translate(f"command_{name}")) for name in commands]
             # Without a code, English is the menu of all languages that have no menu of their own.
             code = None if language == ENGLISH else language
             await bot.set_my_commands(menu, language_code=code)

@@ -21,6 +21,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.embedding import Embedder, EmbeddingError
 from agent.documents.passages import Chunk
+from agent.documents.shop import (
+    SHOP_DOCUMENT,
+    find_shop_topics,
+    is_shop_document,
+    sort_by_topic,
+)
 from agent.files import Unreadable, parse_in_process
 from agent.text import strip_unstorable
 from db.documents.chunking import Section, chunk
@@ -45,6 +51,10 @@ MAX_FAILED_BATCHES: Final = 3
 """Consecutive failures after which the embedding service counts as down."""
 BATCH_SIZE: Final = 32
 """The number of texts in a request to the embedding service."""
+STARTER_PREFIX: Final = "starter/"
+"""How the paths of the starter documents begin."""
+OWN_SHARE: Final = 0.5
+"""The share of the best score from which an own document comes before a starter document."""
 STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
 CHUNKS: Final = ChunkRow.__table__
 _CHANGE: Final = text("""
@@ -101,7 +111,20 @@ class SqlDocumentStore(SqlRepository):
         rows = {row.number: row for row in chunks}
         # A chunk may have been deleted since the search.
         ranked = [(rows[number], score) for number, score in scores.items() if number in rows]
-        return _diversify(ranked, limit)
+        found = _diversify(_put_own_first(ranked), limit)
+        topics = find_shop_topics(queries)
+        if not topics:
+            return found
+        shop = sort_by_topic(await self._load_shop(), topics)
+        others = [each for each in found if not is_shop_document(each.path)]
+        return [*shop, *others][:limit]
+
+    async def _load_shop(self) -> list[Chunk]:
+        """Return the chunks of the document about the shop, in order."""
+        is_shop = DocumentRow.path.ilike(f"%{SHOP_DOCUMENT}")
+        first = _WITH_DOCUMENT.where(is_shop).order_by(ChunkRow.number).limit(CANDIDATES)
+        rows = await self._rows(first)
+        return [_to_chunk(row, 1.0) for row in rows if is_shop_document(row.path)]
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         storable = {path for path in paths if path == strip_unstorable(path)}
@@ -187,6 +210,23 @@ class SqlDocumentStore(SqlRepository):
         return vectors
 
 
+def _to_chunk(row: Row[*tuple[Any, ...]], score: float) -> Chunk:
+    return to_record(Chunk, row, id=f"{row.document_id}-{row.position}", score=score)
+
+
+def _put_own_first(
+    ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]],
+) -> list[tuple[Row[*tuple[Any, ...]], float]]:
+    """Return ranked chunks with those of own documents first that are not far from the best."""
+    best = max((score for _, score in ranked), default=0.0)
+
+    def comes_later(item: tuple[Row[*tuple[Any, ...]], float]) -> bool:
+        row, score = item
+        return row.path.startswith(STARTER_PREFIX) or score < OWN_SHARE * best
+
+    return sorted(ranked, key=comes_later)
+
+
 def _diversify(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int) -> list[Chunk]:
     """Return at most `limit` chunks, best first, with few per document if there are others.
 
@@ -194,8 +234,7 @@ def _diversify(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int
     """
     unique: dict[tuple[str, int], Chunk] = {}
     for row, score in ranked:
-        ranked_chunk = to_record(Chunk, row, id=f"{row.document_id}-{row.position}", score=score)
-        unique.setdefault((row.content_hash, row.position), ranked_chunk)
+        unique.setdefault((row.content_hash, row.position), _to_chunk(row, score))
     counts = Counter[str]()
     chosen: list[Chunk] = []
     surplus: list[Chunk] = []
@@ -276,10 +315,11 @@ async def load_starter_documents(store: SqlDocumentStore, folder: Path = STARTER
         return
 
     def read_all() -> list[Document]:
-        return [
-            read_document(read_bytes(file), f"starter/{file.relative_to(folder).as_posix()}")
-            for file in sorted(folder.rglob("*.md"))
-        ]
+        documents: list[Document] = []
+        for file in sorted(folder.rglob("*.md")):
+            path = f"{STARTER_PREFIX}{file.relative_to(folder).as_posix()}"
+            documents.append(read_document(read_bytes(file), path))
+        return documents
 
     await store.save(*await asyncio.to_thread(read_all))
 

@@ -127,6 +127,36 @@ def test_wines_are_imported(environment: dict[str, str], tmp_path: Path) -> None
     assert invalid.stderr.rstrip().endswith("line 3: dear")
 
 
+def test_a_list_that_was_cut_off_changes_nothing_and_says_so(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    file, report = tmp_path / "products.csv", tmp_path / "problems.csv"
+    header = "producer,name,style,price\n"
+    rows = [f"Maker,Wine {number},red,{10 + number}\n" for number in range(12)]
+    nightly = ("wines", "import", str(file), "--yes", "--report", str(report))
+
+    def run(*more: str) -> tuple[int, str]:
+        done = sommelier_here(*nightly, *more, environment=environment)
+        return done.returncode, done.stdout + done.stderr
+
+    file.write_text(header + "".join(rows))
+    assert run()[0] == 0
+    file.write_text(header + "".join(rows[:7]) + rows[7][:9])  # in the middle of a line
+    status, said = run()
+    assert status == 3
+    assert "of 12 wines of this list, 5 would be out of stock and 0 would" in said
+    assert "--allow-shrink" in said
+    file.write_text(header + "".join(row.replace(",1", ",9") for row in rows))  # 10.. to 90..
+    assert (run()[0], "10 would change their price" in run()[1]) == (3, True)
+    file.write_text(header + "".join(rows) + "Maker,Dear,red,dear\nMaker,Cheap,red,cheap\n")
+    status, said = run()
+    assert (status, "0 added, 0 updated, 12 unchanged." in said) == (0, True)
+    assert re.search(r"2 +price +should be a valid number.* +line 14: dear; line 15: cheap", said)
+    assert report.read_text().splitlines()[1].startswith("14,price,dear,")
+    file.write_text(header + rows[0])
+    assert run("--allow-shrink")[0] == 0
+
+
 @pytest.mark.parametrize(("typed", "count"), [("n\n", 0), ("y\n", 1)])
 def test_on_a_terminal_a_list_is_shown_before_anything_is_written(
     environment: dict[str, str], tmp_path: Path, typed: str, count: int

@@ -134,7 +134,9 @@ def test_the_article_on_temperature_and_the_table_say_the_same(words: str, meant
 
 def test_a_wine_without_alcohol_is_served_as_its_colour() -> None:
     red = wine("Zero", "alcohol_free", colour=Colour.RED, currency=Currency.EUR)
-    assert serving_degrees(red)[0] >= 12
+    degrees = serving_degrees(red)
+    assert degrees is not None
+    assert degrees[0] >= 12
     assert red.style is Style.ALCOHOL_FREE
 
 

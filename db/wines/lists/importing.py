@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from agent.files import Unreadable, parse_in_process, read_regular_file
+from agent.language import detect_language
 from agent.sommelier.wine import Currency, Wine, normalize
 from db.wines.lists.cells import find_currency
 from db.wines.lists.derive import complete
@@ -27,6 +28,9 @@ READ_SECONDS: Final = 120
 """Processor time for the list of a shop; 20,000 wines need some 40."""
 DEFAULT_ALLERGENS: Final = "sulphites"
 """What wines contain if no column of the file tells allergens."""
+DEFAULT_LANGUAGE: Final = "en"
+MAX_DETECTED_CHARS: Final = 20_000
+"""The part of all notes of a list by which their language is detected."""
 READ_SHOP: Final = {"shopify": read_shopify, "woocommerce": read_woocommerce}
 
 
@@ -134,8 +138,10 @@ def parse_catalogue(
             continue
         wines[wine.id] = wine
         derived[wine.id] = (*listed.derived, *completed.derived)
+    language = detect_language(" ".join(wine.notes for wine in wines.values())[:MAX_DETECTED_CHARS])
+    of_list = {"notes_language": language or DEFAULT_LANGUAGE}
     return CatalogueFile(
-        wines=tuple(wines.values()),
+        wines=tuple(wine.model_copy(update=of_list) for wine in wines.values()),
         problems=tuple(problems),
         columns=reading.columns,
         read_as=read_as,

@@ -24,7 +24,8 @@ from db.wines.lists.words import words
 CELLAR_PROGRAMS: Final = {"iwine": "CellarTracker", "regional wine style": "Vivino"}
 """Column names by which the exports of cellar programs are known."""
 MIN_PRICE_SHARE: Final = 0.5
-NOT_OF_ROWS: Final = ("offers", "is_sample", "drink_from", "drink_until", "count")
+NOT_OF_ROWS: Final = frozenset({"offers", "is_sample", "notes_language"})
+"""Fields of a wine that no column tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def _match(table: Table) -> Columns:
     rows = [row.cells for row in table.rows]
     offers = _find_offer_columns(table, rows)
     titles = ["" if index in offers else title for index, title in enumerate(table.titles)]
-    fields = [*wine_fields(), "size"]
+    fields = [*(field for field in wine_fields() if field not in NOT_OF_ROWS), "size"]
     matched = match_columns(titles, rows, fields, is_readable)
     if "name" not in matched:
         for index, title in enumerate(titles):
