@@ -113,6 +113,8 @@ class Fallback:
         with span.child("retrieve.wines", "retriever", input=filters) as retrieval:
             result = await find_wines(self._catalogue, query, person)
             retrieval.update(output=[wine.id for wine in result.wines or result.closest])
+        if wish.last_shown and not result.wines:
+            return None  # "have you got one cheaper than the second?" names no wine
         return AskedWines(query.name, result.wines, result.closest)
 
     async def _find_passage(self, question: Request, span: Span) -> Chunk | None:

@@ -20,6 +20,8 @@ MAX_UNKNOWN_WORDS: Final = 3
 """The maximum number of unknown words in an unambiguous request."""
 MAX_QUERY_CHARS: Final = 290
 MAX_NAME_CHARS: Final = 200
+NAMED_FILTERS: Final = frozenset({"grapes", "regions", "countries"})
+"""The filters that a wine's name may stand for."""
 MIN_TYPED_LETTERS: Final = 7
 """A word of that many letters is a name that was typed carelessly, if it is like one."""
 MAX_EXCLUDED_IDS: Final = 100
@@ -159,6 +161,8 @@ async def find_asked_query(catalogue: Catalogue, text: str, language: str) -> Wi
     )
     if request.inclusions and (await catalogue.search(by_filters)).total:
         return by_filters
+    if request.filters.keys() - NAMED_FILTERS:
+        return None  # "do you have something bubbly without alcohol?" names no wine
     return by_name
 
 
