@@ -58,6 +58,7 @@ FREE = Wine(
     country="Germany",
     grapes=("Riesling",),
     style=Style.ALCOHOL_FREE,
+    abv=0,
     price=9,
     foods=(Food.LAMB,),
 )

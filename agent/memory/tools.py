@@ -40,7 +40,7 @@ from agent.memory.taste import (
     format_removed_facts,
 )
 from agent.safety.state import Allergy
-from agent.sommelier.filters import format_taste, may_be_shown
+from agent.sommelier.filters import format_taste, mark_unknown_allergens, may_be_shown
 from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import (
     Body,
@@ -310,7 +310,11 @@ async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
     person = get_person(run)
     # List hated wines, too. Allergens come from the safety state, so they still apply.
     person_without_facts = replace(person, facts=())
-    owned = ((item, to_wine(item)) for item in items_in_stock(person.bottles))
+    avoided = person.safety.allergies
+    owned = (
+        (item, mark_unknown_allergens(to_wine(item), avoided))
+        for item in items_in_stock(person.bottles)
+    )
     allowed = ((item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts))
     suitable = list(islice(allowed, MAX_LISTED_ITEMS))
     if not suitable:

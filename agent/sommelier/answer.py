@@ -19,10 +19,11 @@ from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import quoted
 from agent.engine.messages import Message
 from agent.formatting import country_names, format_country, format_money
-from agent.i18n import current_locale, translate
+from agent.i18n import current_language, current_locale, translate
 from agent.language import split_sentences, truncate_at_boundary
 from agent.languages import ENGLISH
 from agent.markdown import escape, format_link, unescape
+from agent.query_reading.names import get_display_name
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker
 from agent.sommelier.sommelier_prompts import (
@@ -156,9 +157,17 @@ def _format_availability(wine: Wine) -> str:
     return "" if wine.in_stock else translate("not_in_stock")
 
 
+def _format_unknown_allergens(wine: AnyWine) -> str:
+    """Return which allergens of this guest the wine may contain; empty if none."""
+    names = [get_display_name("allergen", (name,), current_language())
+             for name in wine.unknown_allergens]  # fmt: skip
+    return translate("allergens_unknown", names=", ".join(names)) if names else ""
+
+
 CARD_FACTS: Final[Mapping[CardFact, Callable[[Wine], str]]] = {
     "origin": _format_origin,
     "price": format_prices,
+    "allergens": _format_unknown_allergens,
     "availability": _format_availability,
 }
 """How a card shows each fact that `wine_fields.toml` names."""
@@ -177,6 +186,7 @@ def _format_read_facts(wine: ReadWine) -> str:
     our_price = format_prices(wine.known) if wine.is_listed and wine.known else ""
     if our_price:
         facts.append(translate("in_cellar", price=our_price))
+    facts.append(_format_unknown_allergens(wine))
     return " · ".join(filter(None, facts))
 
 

@@ -17,9 +17,10 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import translate
 from agent.markdown import strip_invisible
 from agent.numerals import NUMBER, parse_number
-from agent.sommelier.filters import find_wines, may_be_shown
+from agent.sommelier.filters import find_unknown_allergens, find_wines, may_be_shown
 from agent.sommelier.sommelier_prompts import compact_schema
 from agent.sommelier.wine import (
+    Allergen,
     Catalogue,
     Currency,
     Offer,
@@ -127,6 +128,7 @@ class ReadWine(BaseModel):
     id: SkipJsonSchema[str] = ""
     known_id: SkipJsonSchema[str | None] = None
     known: SkipJsonSchema[Wine | None] = Field(None, exclude=True)
+    unknown_allergens: SkipJsonSchema[tuple[Allergen, ...]] = Field((), exclude=True)
 
     @property
     def label(self) -> str:
@@ -199,10 +201,13 @@ class Attachment(BaseModel):
         """Return the wines that a person may be shown, with their facts in the catalogue."""
         ids = [wine.known_id for wine in self.wines if wine.known_id]
         known = {wine.id: wine for wine in await catalogue.get(ids)}
-        wines = (
-            wine.model_copy(update={"known": known.get(wine.known_id or "")}) for wine in self.wines
-        )
-        return [wine for wine in wines if may_be_shown(wine.facts, person)]
+        shown: list[ReadWine] = []
+        for read in self.wines:
+            wine = read.model_copy(update={"known": known.get(read.known_id or "")})
+            if may_be_shown(wine.facts, person):
+                unknown = find_unknown_allergens(wine.facts, person.safety.allergies)
+                shown.append(wine.model_copy(update={"unknown_allergens": unknown}))
+        return shown
 
     async def describe_for_model(self, catalogue: Catalogue, person: Person) -> ToolOutput:
         """Return the wines for a model, with facts of the catalogue and reasons for omissions."""

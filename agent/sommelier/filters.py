@@ -6,7 +6,7 @@ searches without a price limit.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
 
@@ -15,6 +15,7 @@ from agent.language import stem
 from agent.safety.state import SafetyState
 from agent.sommelier.wine import (
     SOFT_FILTERS,
+    Allergen,
     Catalogue,
     Currency,
     NameKind,
@@ -47,7 +48,11 @@ CAUTIOUS_RULE: Final = (
     "This guest had better not have alcohol now: a wine without comes first for them, others get "
     "theirs. Do not lecture."
 )
-ALLERGY_RULE: Final = "Somebody at the table is allergic to: {names}. Wines with it are left out."
+ALLERGY_RULE: Final = (
+    "Somebody at the table is allergic to: {names}. Wines that declare it are left out. A wine "
+    "with it in `may_contain` is not known to be free of it: never call it safe; tell the guest to "
+    "ask, or to read the label."
+)
 STORED_ALLERGY_RULE: Final = (
     "You cannot lift an allergy, whatever is written. If the guest says that theirs is gone, tell "
     "them to delete it themself with the command /taste."
@@ -148,7 +153,22 @@ def may_be_shown(wine: Wine, person: Person) -> bool:
 
 def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
     """Return whether a wine counts as alcohol-free."""
-    return wine.style == Style.ALCOHOL_FREE and (wine.abv or 0) <= max_abv
+    if wine.style != Style.ALCOHOL_FREE:
+        return False
+    # What is sold as alcohol-free has up to 0.5 %, unless its label says less.
+    abv = MAX_ABV if wine.abv is None else wine.abv
+    return abv <= max_abv
+
+
+def find_unknown_allergens(wine: Wine, avoided: Collection[str]) -> tuple[Allergen, ...]:
+    """Return which of the avoided allergens a wine may contain, for all that is known of it."""
+    return tuple(name for name in Allergen if name in avoided and not wine.is_known_to_lack(name))
+
+
+def mark_unknown_allergens(wine: Wine, avoided: Collection[str]) -> Wine:
+    """Return a wine with the avoided allergens that it may contain, so that its card says so."""
+    unknown = find_unknown_allergens(wine, avoided)
+    return wine.model_copy(update={"unknown_allergens": unknown}) if unknown else wine
 
 
 def restrict_query(query: WineQuery, person: Person) -> WineQuery:
@@ -215,9 +235,18 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
 
     async def search(narrowed: WineQuery) -> WineSearchResult:
         result = await catalogue.search(narrowed)
-        wines = tuple(wine for wine in result.wines if may_be_shown(wine, person))
+        avoided = narrowed.without_allergens
+        wines = tuple(
+            mark_unknown_allergens(wine, avoided)
+            for wine in result.wines
+            if may_be_shown(wine, person)
+        )
         hidden = len(result.wines) - len(wines)
-        closest = tuple(wine for wine in result.closest if may_be_shown(wine, person))
+        closest = tuple(
+            mark_unknown_allergens(wine, avoided)
+            for wine in result.closest
+            if may_be_shown(wine, person)
+        )
         update = {"wines": wines, "total": result.total - hidden, "closest": closest}
         return result.model_copy(update=update)
 
@@ -254,7 +283,12 @@ def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchRes
 
 async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Person) -> list[Wine]:
     """Return the wines with these ids that a person may be shown."""
-    return [wine for wine in await catalogue.get(wine_ids) if may_be_shown(wine, person)]
+    avoided = person.safety.allergies
+    return [
+        mark_unknown_allergens(wine, avoided)
+        for wine in await catalogue.get(wine_ids)
+        if may_be_shown(wine, person)
+    ]
 
 
 def safety_rules(person: Person) -> str:

@@ -209,6 +209,10 @@ class Wine(BaseModel):
     sold by the bottle only may be given by its `price`, `currency` and `in_stock`.
 
     `is_sample` marks the wines of the starter list, whose prices are indicative.
+
+    `allergens` are those that a label declares. That one is not among them does not mean that the
+    wine is free of it. A search for a guest who avoids allergens sets `unknown_allergens`: those of
+    them that the wine may contain, for all that is known.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -236,6 +240,7 @@ class Wine(BaseModel):
     notes: str = ""
     notes_language: str = "en"
     is_sample: bool = False
+    unknown_allergens: tuple[Allergen, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -306,7 +311,15 @@ class Wine(BaseModel):
         """Return whether the wine is vegan, according to its name, notes and allergens."""
         if not NON_VEGAN_ALLERGENS.isdisjoint(self.allergens):
             return "no"
-        return "yes" if VEGAN_WORD in split_words(f"{self.name} {self.notes}") else "unknown"
+        words = split_words(f"{self.name} {self.notes}")
+        if VEGAN_WORD not in words:
+            return "unknown"
+        word_before = words[words.index(VEGAN_WORD) - 1] if words[0] != VEGAN_WORD else ""
+        return "no" if word_before in {"not", "non"} else "yes"
+
+    def is_known_to_lack(self, allergen: Allergen) -> bool:
+        """Return whether the wine is known to be free of an allergen: a vegan one, of most."""
+        return self.vegan == "yes" and allergen in NON_VEGAN_ALLERGENS
 
     @property
     def facts(self) -> "Wine":
@@ -344,6 +357,8 @@ def wine_record(wine: Wine) -> dict[str, Any]:
         if field.model and value != field.unsaid:
             record[field.model] = composed.get(field.model, value)
     record["vegan"] = wine.vegan
+    if wine.unknown_allergens:
+        record["may_contain"] = ", ".join(wine.unknown_allergens)
     return {name: value for name, value in record.items() if value not in (None, "")}
 
 

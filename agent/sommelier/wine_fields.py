@@ -7,7 +7,7 @@ from typing import Literal
 
 from agent.tables import StrictModel, read_toml
 
-CardFact = Literal["origin", "price", "availability"]
+CardFact = Literal["origin", "price", "allergens", "availability"]
 """A fact on the card of a wine."""
 
 

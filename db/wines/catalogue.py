@@ -35,7 +35,7 @@ _COUNT_VERSION: Final = text("""
     INSERT INTO catalogue (id, version) VALUES (1, 1)
     ON CONFLICT (id) DO UPDATE SET version = catalogue.version + 1
 """)
-_COMPUTED_FIELDS: Final = {"offers", "is_sample"}
+_COMPUTED_FIELDS: Final = {"offers", "is_sample", "unknown_allergens"}
 """The fields of a wine that are no columns of its row."""
 _STORED_FIELDS: Final = [name for name in Wine.model_fields if name not in _COMPUTED_FIELDS]
 _WINES: Final = select(

@@ -24,6 +24,8 @@ UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
 """Words in the notes of oaked wines, and of unoaked ones."""
 BUBBLES: Final = ("sparkling", "bubbles", "fizz", "fizzy", "spumante", "sekt", "mousseux")
 """Words in the notes of sparkling alcohol-free wines, whose style is just alcohol-free."""
+MAX_ALCOHOL_FREE: Final = 0.5
+"""The strongest drink that may be sold as alcohol-free, in % vol."""
 FIELDS_BY_FILTER: Final[Mapping[str, str]] = {
     "colours": "colour",
     "sweetness": "sweetness",
@@ -174,9 +176,9 @@ def _is_oaked(entry: Entry) -> bool:
 
 
 def _is_at_most(entry: Entry, strength: float) -> bool:
-    """Return whether a wine is not stronger; an alcohol-free one of unknown strength has 0 %."""
+    """Return whether a wine is not stronger; an alcohol-free one of unknown strength has 0.5 %."""
     if entry.wine.abv is None:
-        return _is_alcohol_free(entry) and strength >= 0
+        return _is_alcohol_free(entry) and strength >= MAX_ALCOHOL_FREE
     return entry.wine.abv <= strength
 
 

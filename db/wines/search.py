@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
-from agent.sommelier.wine import Wine, WineQuery, WineSearchResult
+from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine, WineQuery, WineSearchResult
 from db.wines.entries import Entry, make_entry, select_offered
 from db.wines.filters import Filters, build_filters
 from db.wines.names import NameIndex
@@ -48,9 +48,11 @@ class WineIndex:
         narrowing = _Narrowing(query, matches, named)
         found = narrowing.find(entries)
         relax = narrowing.count_relaxed(entries, found) if len(found) < MIN_WINES else {}
-        best = find_best(found, query, narrowing.soft, matches or {}, like)
-        ranked = [((), item) for item in best] if like else rank_by_preference(best, query)
-        chosen = choose_varied(ranked, query.limit)
+        chosen: list[Entry] = []
+        for entries_alike in _split_by_allergens(found, query):
+            best = find_best(entries_alike, query, narrowing.soft, matches or {}, like)
+            ranked = [((), item) for item in best] if like else rank_by_preference(best, query)
+            chosen += choose_varied(ranked, query.limit - len(chosen))
         return WineSearchResult(
             wines=tuple(entry.wine for entry in chosen),
             total=len(found),
@@ -71,6 +73,21 @@ class WineIndex:
         if query.offer is not None:
             entries = select_offered(entries, query.offer)
         return entries
+
+
+def _split_by_allergens(found: Sequence[Entry], query: WineQuery) -> Sequence[Sequence[Entry]]:
+    """Return the wines that are known to lack what the query avoids, then the others.
+
+    What a label does not declare may be in a wine all the same, so such wines come last.
+    """
+    avoided = {*query.without_allergens, *(NON_VEGAN_ALLERGENS if query.vegan else ())}
+    if not avoided:
+        return [found]
+    known, unknown = list[Entry](), list[Entry]()
+    for entry in found:
+        is_known = all(map(entry.wine.is_known_to_lack, avoided))
+        (known if is_known else unknown).append(entry)
+    return [known, unknown]
 
 
 class _Narrowing:

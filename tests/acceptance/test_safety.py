@@ -181,3 +181,27 @@ async def test_what_is_only_likely_adds_a_line_and_takes_nothing_away(
     assert translate_into("en", "numbers_button") in below
     assert line not in second
     assert "alcohol-free" not in later
+
+
+async def test_who_has_an_allergy_reads_on_each_card_what_is_not_known(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    bot_api.app_languages |= {BOB: "de"}
+    async with running_here(bot_api, environment):
+        asked = await said(bot_api, "I am allergic to egg. A red for lamb, please", ADA)
+        first, _, others = asked.partition("2. ")
+        unknown = translate_into("en", "allergens_unknown", names="egg")
+        assert unknown not in first  # the only one that says it is vegan
+        assert others.count(unknown) == 2
+        later = await said(bot_api, "Ich bin allergisch gegen Eier. Ein Rotwein zu Lamm", BOB)
+        assert translate_into("de", "allergens_unknown", names="Ei") in later
+
+
+async def test_in_pregnancy_only_wines_whose_labels_say_zero_are_shown(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    async with running_here(bot_api, environment):
+        text = await said(bot_api, "I am pregnant. Something for an aperitif?", ADA)
+        assert "Freixenet" in text or "Zero" in text
+        assert "Natureo" not in text
+        assert "Noughty" not in text

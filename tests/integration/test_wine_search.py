@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.safety.state import SafetyState
-from agent.sommelier.filters import find_wines
-from agent.sommelier.wine import Colour, Offer, OfferKind, Style, Wine, WineQuery
+from agent.sommelier.filters import find_wines, get_wines
+from agent.sommelier.wine import Allergen, Colour, Offer, OfferKind, Style, Wine, WineQuery
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue, import_wines
-from db.wines.lists.importing import CatalogueFile
+from db.wines.lists.importing import CatalogueFile, parse_catalogue
 
 FOR_LAMB = "borsao guigal jamet muga penfolds"
 """The red wines for lamb, by the first words of their ids, which are unique in the cellar."""
@@ -299,16 +299,49 @@ async def test_bubbles_and_colours_without_alcohol_are_found_in_one_search(
 ) -> None:
     assert await found(bubbles, alcohol_free=True, styles=["sparkling"]) == ["f", "h"]
     assert set(await found(bubbles, alcohol_free=True, styles=["rose"])) == {"f", "g"}
-    assert set(await found(bubbles, alcohol_free=True, max_abv=0)) == {"f", "g", "i"}
+    assert set(await found(bubbles, alcohol_free=True, max_abv=0)) == {"f", "i"}
 
 
 async def test_alcohol_free_results_list_unmet_filters(bubbles: SqlCatalogue) -> None:
     minor = Person(safety=SafetyState(turn_concerns=frozenset({"under_age"})))
     query = WineQuery(styles=(Style.SPARKLING,), colours=(Colour.ROSE,), limit=3)
     result = await find_wines(bubbles, query, minor)
-    assert [wine.id for wine in result.wines] == ["f", "g", "i"]
-    assert result.total == 3
-    assert result.unmet_filters == {"g": ("styles",), "i": ("colours", "styles")}
+    # The strength of "g" is not known, so it is not shown.
+    assert [wine.id for wine in result.wines] == ["f", "i"]
+    assert result.total == 2
+    assert result.unmet_filters == {"i": ("colours", "styles")}
+
+
+LIST = b"""name,style,allergens,notes
+Eggy,red,sulphites;egg,
+Untold,red,,
+Declared,red,sulphites,
+Vegan,red,sulphites,"A vegan red, fined with clay."
+Not Vegan,red,sulphites,Not vegan.
+"""
+
+
+async def test_what_a_list_does_not_declare_is_unknown_comes_last_and_is_marked(
+    sessions: Sessions,
+) -> None:
+    catalogue = SqlCatalogue(sessions)
+    await import_wines(sessions, parse_catalogue(LIST))
+    person = Person(SafetyState(allergies=frozenset({"egg"})))
+    result = await find_wines(catalogue, WineQuery(styles=(Style.RED,), order="cheapest"), person)
+    marks = {wine.name: wine.unknown_allergens for wine in result.wines}
+    assert next(iter(marks)) == "Vegan"
+    egg = (Allergen.EGG,)
+    assert marks == {"Vegan": (), "Untold": egg, "Declared": egg, "Not Vegan": egg}
+    again = await get_wines(catalogue, ["declared-nv"], person)
+    assert [wine.unknown_allergens for wine in again] == [egg]
+    # A wish counts as much as a stored allergy; nobody else reads of it.
+    wish = WineQuery(without_allergens=(Allergen.SULPHITES,))
+    found_for_wish = await find_wines(catalogue, wish, Person())
+    assert {wine.unknown_allergens for wine in found_for_wish.wines} <= {(Allergen.SULPHITES,)}
+    assert not any(
+        wine.unknown_allergens
+        for wine in (await find_wines(catalogue, WineQuery(), Person())).wines
+    )
 
 
 async def similar(catalogue: SqlCatalogue, wine_id: str, **query: Any) -> list[str]:

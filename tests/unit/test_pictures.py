@@ -151,4 +151,4 @@ async def test_the_model_learns_that_a_label_was_hardly_readable() -> None:
 def test_a_line_states_that_it_was_read_and_how_reliably() -> None:
     wine = ReadWine(id="list#1", line="x", name="Chablis", price=48, glass_price=9, sure="unsure")
     with use_language("de"):
-        assert format_facts(wine) == "von der Weinkarte · schwer zu lesen · 48 · 9 im Glas"
+        assert format_facts(wine) == "von der Weinkarte · schwer zu lesen · 48 · 9 pro Glas"

@@ -24,7 +24,7 @@ from db.wines.lists.words import words
 CELLAR_PROGRAMS: Final = {"iwine": "CellarTracker", "regional wine style": "Vivino"}
 """Column names by which the exports of cellar programs are known."""
 MIN_PRICE_SHARE: Final = 0.5
-NOT_OF_ROWS: Final = frozenset({"offers", "is_sample", "notes_language"})
+NOT_OF_ROWS: Final = frozenset({"offers", "is_sample", "notes_language", "unknown_allergens"})
 """Fields of a wine that no column tells."""
 
 
