@@ -1,9 +1,8 @@
 """Classify the concern of a message: a softmax regression on hashed n-grams. No I/O but its file.
 
-The features of a text are how often it has which character n-grams (4 to 6) and word n-grams
-(1 to 3). Each is hashed to a bucket, and each bucket has a weight for every label.
-`agent.safety.train` fits the weights to the labelled messages of `tests/evals/concerns`.
-numpy works on all n-grams at once, so that the longest message takes about 1 ms.
+The features of a text are its n-grams of characters and of words. Each is hashed to a bucket, and
+each bucket has a weight for every label. `agent.safety.train` fits the weights to the messages of
+`tests/evals/concerns`. numpy works on all n-grams at once: the longest text takes about 1 ms.
 """
 
 from dataclasses import dataclass
@@ -81,9 +80,9 @@ class Guess:
         return list(dict.fromkeys(name for _, name in spoken if name.strip(" .,!?;:")))[:count]
 
 
-def classify(normalized: str) -> Guess:
+def classify(normalized: str, weights: Weights) -> Guess:
     """Return how likely each label is for a text from `agent.safety.words.normalize`."""
-    weights, n_grams = load_weights(), find_n_grams(normalized)
+    n_grams = find_n_grams(normalized)
     words = len(n_grams.words)
     window = words if words <= SHORT_WORDS else WINDOW
     firsts = np.arange(0, max(words - window + STEP, 1), STEP)
@@ -150,8 +149,9 @@ def _strongest(
     weights: Any, buckets: Integers, sizes: tuple[int, ...], count: int
 ) -> list[tuple[int, int, int]]:
     """Return start, size and weight of the n-grams of each size with the largest weights."""
-    return [
-        (int(start), size, int(weights[column[start]]))
-        for size, column in zip(sizes, buckets.T, strict=True)
-        for start in np.argsort(-weights[column], kind="stable")[:count]
-    ]
+    strongest = list[tuple[int, int, int]]()
+    for size, column in zip(sizes, buckets.T, strict=True):
+        found = weights[column]
+        for start in np.argsort(-found, kind="stable")[:count]:
+            strongest.append((int(start), size, int(found[start])))
+    return strongest

@@ -7,7 +7,9 @@ sure, the concern is likely. Neither needs a model, and no model can remove what
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from agent.safety.classifier import Guess, classify
+from agent.i18n import current_language
+from agent.query_reading.request import is_clear_request
+from agent.safety.classifier import Guess, classify, load_weights
 from agent.safety.phrases import (
     asks_for_numbers,
     find_allergies,
@@ -24,36 +26,41 @@ from agent.safety.state import (
 from agent.safety.words import normalize
 
 DRINKING_AGE: Final = 18
-CERTAIN_FROM: Final = 0.98
+CERTAIN_FROM: Final = 0.9
 """The probability from which the classifier makes a concern certain."""
 LIKELY_FROM: Final[Mapping[Concern, float]] = {
-    "crisis": 0.12,
+    "crisis": 0.16,
     "dependence": 0.22,
-    "under_age": 0.16,
-    "pregnancy": 0.14,
-    "medication": 0.12,
-    "driving": 0.14,
+    "under_age": 0.2,
+    "pregnancy": 0.16,
+    "medication": 0.11,
+    "driving": 0.15,
 }
-"""The probabilities from which a concern is likely; docs/admin.md says what they let through."""
+"""The probabilities from which a concern is likely; docs/admin.md says how they were chosen."""
+LIKELY_FROM_IN_REQUEST: Final[Mapping[Concern, float]] = {
+    "crisis": 0.18,
+    "dependence": 0.22,
+    "under_age": 0.3,
+    "pregnancy": 0.2,
+    "medication": 0.12,
+    "driving": 0.17,
+}
+"""The same for a message that clearly asks for a wine, as few do that state a crisis."""
 FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 """The line that the bot puts above a forwarded message, for the model."""
 
 
 def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyState:
     """Return the concerns and allergies that a message states; `drinking_age` is the legal age."""
-    normalized = normalize(text.replace(FORWARDED_HEADER, ""))
+    own_text = text.replace(FORWARDED_HEADER, "")
+    normalized = normalize(own_text)
     stated = find_concerns(normalized, drinking_age)
-    guess = classify(normalized)
     by_phrases = frozenset(found.concern for found in stated)
-    by_classifier = frozenset(
-        concern for concern in CONCERNS if guess.probabilities[concern] >= CERTAIN_FROM
-    )
-    certain = by_phrases | by_classifier
-    likely = frozenset(
-        concern
-        for concern in CONCERNS
-        if guess.probabilities[concern] >= LIKELY_FROM[concern] and not certain
-    )
+    guess = classify(normalized, load_weights())
+    certain = by_phrases | find_certain_concerns(guess)
+    likely = frozenset[Concern]()
+    if not certain:
+        likely = find_likely_concerns(guess, own_text)
     allergies = list(find_allergies(normalized))
     return SafetyState(
         turn_concerns=certain,
@@ -67,6 +74,21 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
     )
 
 
+def find_certain_concerns(guess: Guess) -> frozenset[Concern]:
+    """Return the concerns of which the classifier is sure."""
+    probabilities = guess.probabilities
+    return frozenset(name for name in CONCERNS if probabilities[name] >= CERTAIN_FROM)
+
+
+def find_likely_concerns(guess: Guess, text: str) -> frozenset[Concern]:
+    """Return the concerns that are likely, given what the classifier guesses about the text."""
+    likely = _find_above(LIKELY_FROM, guess)
+    # The request is read only if it matters.
+    if likely and is_clear_request(text, current_language()):
+        return _find_above(LIKELY_FROM_IN_REQUEST, guess)
+    return likely
+
+
 def read_conversation_safety(
     messages: Iterable[str], drinking_age: int = DRINKING_AGE
 ) -> SafetyState:
@@ -76,6 +98,12 @@ def read_conversation_safety(
         earlier_names = state.concerns | state.allergies
         state = read_safety_state(text, drinking_age).with_stored_names(earlier_names)
     return state
+
+
+def _find_above(thresholds: Mapping[Concern, float], guess: Guess) -> frozenset[Concern]:
+    """Return the concerns with at least the probability of their threshold."""
+    probabilities = guess.probabilities
+    return frozenset(name for name in CONCERNS if probabilities[name] >= thresholds[name])
 
 
 def _describe(by_phrases: frozenset[Concern], guess: Guess, concern: Concern | None) -> str:

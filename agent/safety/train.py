@@ -1,27 +1,25 @@
 """Fit the classifier of concerns: `python -m agent.safety.train`.
 
-It writes the same `agent/safety/weights.npz` each time, and needs scikit-learn, a dependency for
-development. `python -m tests.evals.concern_report` tells how well the classifier hears.
+It writes the same file each time. `python -m tests.evals.concern_report` tells what is heard.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from agent.safety.classifier import BUCKETS, LABELS, WEIGHTS_FILE, find_n_grams, scale
+from agent.safety.classifier import BUCKETS, LABELS, WEIGHTS_FILE, Weights, find_n_grams, scale
 from agent.safety.words import normalize
 
 MESSAGES: Final = Path("tests/evals/concerns")
 """A file of labelled messages for each language, relative to the root of the repository."""
-REGULARIZATION: Final = 10.0
+REGULARIZATION: Final = 0.15
 """The inverse strength of the penalty on large weights."""
-MAX_WEIGHT: Final = 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +45,16 @@ def read_messages(folder: Path = MESSAGES) -> list[Labelled]:
 
 def build_matrix(messages: list[Labelled]) -> Any:
     """Return a sparse matrix of the messages' n-grams: a row for each message."""
-    buckets, values, ends = list[Any](), list[Any](), [0]
+    buckets = list[Any]()
+    values = list[Any]()
+    ends = [0]
     for message in messages:
         n_grams = find_n_grams(normalize(message.text))
-        chars, words = n_grams.chars.ravel(), n_grams.words.ravel()
-        buckets += [chars, words]
-        values += [np.full(len(kind), scale(len(kind))) for kind in (chars, words)]
-        ends.append(ends[-1] + len(chars) + len(words))
+        kinds = (n_grams.chars.ravel(), n_grams.words.ravel())
+        for kind in kinds:
+            buckets.append(kind)
+            values.append(np.full(len(kind), scale(len(kind))))
+        ends.append(ends[-1] + sum(map(len, kinds)))
     cells = (np.concatenate(values), np.concatenate(buckets).astype(np.int32), ends)
     matrix = csr_matrix(cells, shape=(len(messages), 2 * BUCKETS))
     matrix.sum_duplicates()
@@ -65,17 +66,16 @@ def label_numbers(messages: list[Labelled]) -> Any:
     return np.array([LABELS.index(message.label) for message in messages])
 
 
-def fit(matrix: Any, labels: Any) -> LogisticRegression:
-    """Return a regression fitted to messages."""
-    return LogisticRegression(C=REGULARIZATION, tol=1e-3, max_iter=300).fit(matrix, labels)
-
-
-def write_weights(model: LogisticRegression, file: Path = WEIGHTS_FILE) -> None:
-    """Write the weights of a regression, rounded to 8 bits."""
-    weights = model.coef_.T  # one row for each bucket
-    factors = np.abs(weights).max(axis=0) / MAX_WEIGHT
-    np.savez_compressed(
-        file,
+def fit(matrix: Any, labels: Any) -> Weights:
+    """Return the weights of a regression fitted to messages, rounded to 8 bits."""
+    # A rare n-gram, as in the name of a medicine, says more than a frequent one.
+    rarity = np.log((matrix.shape[0] + 1) / (matrix.getnnz(axis=0) + 1))
+    model = LogisticRegression(C=REGULARIZATION, tol=1e-3, max_iter=300)
+    with threadpool_limits(1):  # several threads add up in another order each time
+        model.fit(matrix @ diags(rarity), labels)
+    weights = (model.coef_ * rarity).T  # one row for each bucket
+    factors = np.abs(weights).max(axis=0) / np.iinfo(np.int8).max
+    return Weights(
         buckets=np.rint(weights / factors).astype(np.int8),
         factors=factors.astype(np.float32),
         intercepts=model.intercept_.astype(np.float32),
@@ -85,8 +85,8 @@ def write_weights(model: LogisticRegression, file: Path = WEIGHTS_FILE) -> None:
 def main() -> None:
     """Fit the regression to all messages, and write its weights."""
     messages = read_messages()
-    with threadpool_limits(1):  # several threads add up in another order each time
-        write_weights(fit(build_matrix(messages), label_numbers(messages)))
+    weights = fit(build_matrix(messages), label_numbers(messages))
+    np.savez_compressed(WEIGHTS_FILE, **asdict(weights))
 
 
 if __name__ == "__main__":

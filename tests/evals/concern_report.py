@@ -13,24 +13,28 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 from sklearn.model_selection import GroupKFold
-from threadpoolctl import threadpool_limits
 
-from agent.safety.classifier import LABELS
-from agent.safety.concerns import LIKELY_FROM, read_safety_state
+from agent.i18n import use_language
+from agent.safety.classifier import Weights, classify
+from agent.safety.concerns import find_certain_concerns, find_likely_concerns, read_safety_state
 from agent.safety.state import CONCERNS
-from agent.safety.train import build_matrix, fit, label_numbers, read_messages
+from agent.safety.train import Labelled, build_matrix, fit, label_numbers, read_messages
+from agent.safety.words import normalize
 
 HERE = Path(__file__).parent
 FRESH = (
-    "concerns_blind", "concerns_fresh", "near_unseen", "harmless_unseen", "ordinary_unseen",
-)  # fmt: skip
+    "concerns_blind",
+    "concerns_fresh",
+    "near_unseen",
+    "harmless_unseen",
+    "ordinary_unseen",
+)
 HARMLESS = ("near", "ordinary", "none")
 """What messages without a concern of the user are called: near misses, ordinary ones, either."""
-FOLDS = 8
+FOLDS = 5
 
 
 class Heard(NamedTuple):
@@ -40,6 +44,7 @@ class Heard(NamedTuple):
     concern: str
     certain: frozenset[str]
     likely: frozenset[str]
+    """What was heard in either tier."""
 
 
 def read(file: str) -> list[dict[str, str]]:
@@ -53,35 +58,39 @@ def hear(messages: Iterable[dict[str, str]]) -> list[Heard]:
         concern = message.get("concern") or message.get("label", "none")
         if message.get("who") == "other" or concern not in (*CONCERNS, *HARMLESS):
             concern = "none"
-        state = read_safety_state(message["text"])
-        likely = state.likely_concerns | state.turn_concerns
-        heard.append(Heard(message["language"], concern, state.turn_concerns, likely))
+        with use_language(message["language"]):
+            state = read_safety_state(message["text"])
+        either = state.likely_concerns | state.turn_concerns
+        heard.append(Heard(message["language"], concern, state.turn_concerns, either))
     return heard
 
 
 def hear_held_out() -> list[Heard]:
     messages = read_messages()
-    matrix, labels = build_matrix(messages), label_numbers(messages)
+    matrix = build_matrix(messages)
+    labels = label_numbers(messages)
     batches = [message.batch for message in messages]
     heard = list[Heard]()
-    with threadpool_limits(1):
-        for known, held_out in GroupKFold(FOLDS).split(matrix, labels, batches):
-            rows = fit(matrix[known], labels[known]).predict_proba(matrix[held_out])
-            for index, row in zip(held_out, rows, strict=True):
-                heard.append(_held_out(messages[index], row))
+    for known, held_out in GroupKFold(FOLDS).split(matrix, labels, batches):
+        weights = fit(matrix[known], labels[known])
+        for index in held_out:
+            heard.append(hear_with(weights, messages[index]))
     return heard
 
 
-def _held_out(message: Any, row: Any) -> Heard:
-    shares = dict(zip(LABELS, np.asarray(row), strict=True))
-    likely = frozenset(name for name in CONCERNS if shares[name] >= LIKELY_FROM[name])
+def hear_with(weights: Weights, message: Labelled) -> Heard:
+    guess = classify(normalize(message.text), weights)
+    certain = find_certain_concerns(guess)
+    with use_language(message.language):
+        likely = find_likely_concerns(guess, message.text)
     concern = message.label if message.label in CONCERNS else "none"
-    return Heard(message.language, concern, frozenset(), likely)
+    return Heard(message.language, concern, certain, certain | likely)
 
 
 def print_table(heard: list[Heard]) -> None:
     languages = [*sorted({message.language for message in heard}), "all"]
-    counts, totals = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    counts = Counter[tuple[str, str]]()
+    totals = Counter[tuple[str, str]]()
     for message in heard:
         kind = message.concern
         is_heard = bool(message.likely) if kind in HARMLESS else kind in message.likely

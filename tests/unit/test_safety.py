@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.i18n import set_app_language, set_language, use_language
-from agent.safety.classifier import LABELS, classify
+from agent.safety.classifier import LABELS, classify, load_weights
 from agent.safety.concerns import read_safety_state
 from agent.safety.help_texts import Help, HelpLine, read_help_texts
 from agent.safety.policy import SafetyAction, decide
@@ -147,7 +147,7 @@ def test_a_message_is_read_as_words_and_marks(text: str, normalized: str) -> Non
 
 def test_a_probability_is_given_for_every_concern() -> None:
     assert set(CONCERNS) < set(LABELS)
-    assert sum(classify(normalize("")).probabilities.values()) == pytest.approx(1)
+    assert sum(classify(normalize(""), load_weights()).probabilities.values()) == pytest.approx(1)
 
 
 def test_any_allergy_counts_but_only_the_first_person_makes_it_ones_own() -> None:
