@@ -87,6 +87,8 @@ class WineRow(Base):
     allergens: Mapped[list[str]]
     notes: Mapped[str]
     notes_language: Mapped[str]
+    link: Mapped[str] = mapped_column(server_default="")
+    image: Mapped[str] = mapped_column(server_default="")
     source: Mapped[str]
 
 

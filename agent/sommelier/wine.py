@@ -26,7 +26,7 @@ from pydantic.json_schema import SkipJsonSchema
 from agent.languages import load_languages
 from agent.sommelier.wine_fields import wine_fields
 from agent.tables import StrictModel, read_toml
-from agent.text import fold, split_words
+from agent.text import fold, pattern, split_words
 
 NameKind = Literal["grapes", "countries", "regions"]
 
@@ -153,6 +153,10 @@ Food = StrEnum(
 """The foods that a wine suits. Pairings come from the catalogue, never from a model."""
 Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
 """The allergens that a label must declare, fining agents included."""
+HTTPS_ADDRESS: Final = pattern(
+    r"\Ahttps://[^\s/?#@:.<>\"]+(?:\.[^\s/?#@:.<>\"]+)+(?::\d{1,5})?(?:[/?#][^\s<>\"]*)?\z"
+)
+MAX_ADDRESS_CHARS: Final = 1_000
 NON_VEGAN_ALLERGENS: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
 VEGAN_WORD: Final = "vegan"
 CELLAR_PREFIX: Final = "own:"
@@ -189,6 +193,21 @@ class Offer(BaseModel):
     def price_in_euros(self) -> float | None:
         """Return the price in euros at rounded rates, or None if it is unknown."""
         return None if self.price is None else to_euros(self.price, self.currency)
+
+
+def _check_address(address: str) -> str:
+    """Return an address unchanged.
+
+    Raises:
+        ValueError: it does not begin with https, or Telegram would refuse it under a message.
+    """
+    if address and (len(address) > MAX_ADDRESS_CHARS or not HTTPS_ADDRESS.match(address)):
+        raise ValueError("is not an address like https://shop.example/barolo, the https included")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_check_address)]
+"""The https address of a page or a picture; it may be empty."""
 
 
 def _sort_offers(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
@@ -239,6 +258,8 @@ class Wine(BaseModel):
     allergens: tuple[Allergen, ...] = ()
     notes: str = ""
     notes_language: str = "en"
+    link: Address = ""
+    image: Address = ""
     is_sample: bool = False
     unknown_allergens: tuple[Allergen, ...] = ()
 

@@ -56,6 +56,7 @@ def test_of_a_shopify_export_each_size_is_an_offer_and_only_what_is_for_sale_is_
     barolo, kabinett, cremant, _ = file.wines
     assert (barolo.country, barolo.region, barolo.appellation) == ("Italy", "Piedmont", "Barolo")
     assert (barolo.notes, barolo.abv, barolo.grapes) == ("Rosen & Teer.", 14.5, ("Nebbiolo",))
+    assert (barolo.image, barolo.link) == ("https://cdn.example/1.jpg", "")
     assert kabinett.grapes == ("Riesling",)
     assert cremant.country == "France"
     assert file.derived["barolo"] == ("country", "region", "appellation", "grapes", "style")
@@ -85,7 +86,7 @@ def test_of_a_woocommerce_export_the_price_of_today_counts_and_variations_are_of
         "a3 | Raffault, Bourgueil, 2021 | red | bottle 9.0 EUR 0 False\n"
         "a4 | Huet, Vouvray, 2020 | white | bottle 30.0 EUR 4 True | magnum 65.0 EUR 0 False"
     )
-    assert file.wines[0].notes == "Flint."
+    assert (file.wines[0].notes, file.wines[0].image) == ("Flint.", "https://shop.example/a.jpg")
     assert left_out(file) == {
         "Old vines": "a draft",
         "An evening in Burgundy": "a tasting or an event",

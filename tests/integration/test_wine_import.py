@@ -62,6 +62,16 @@ async def test_all_offers_of_a_wine_are_kept_and_sold_out_when_it_is_gone(
     assert not any(offer.in_stock for offer in gone.offers)
 
 
+async def test_the_page_and_the_picture_of_a_wine_are_kept(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    page, picture = "https://shop.example/b?id=1", "https://cdn.example/b.jpg"
+    content = f"id,name,Product URL,Bild\na,Soave,{page},{picture}\nb,Lugana,,\n"
+    await import_catalogue(sessions, write(tmp_path, content))
+    soave, lugana = await SqlCatalogue(sessions).get(["a", "b"])
+    assert (soave.link, soave.image, lugana.link, lugana.image) == (page, picture, "", "")
+
+
 async def test_a_database_that_fails_half_way_keeps_the_whole_file_out(
     sessions: Sessions, tmp_path: Path
 ) -> None:
@@ -102,6 +112,8 @@ async def test_replicas_that_load_the_starter_at_once_load_it_once(
         ("price", "-3", "'-3' should be greater than or equal to 0.01"),
         ("vintage", "20x0", "'20x0' is not a year from 1780 to"),
         ("foods", "lamb;shoes", "'shoes' should be 'lamb', 'beef',"),
+        ("link", "http://a.example/b", "'http://a.example/b' is not an address like https://"),
+        ("image", "https://localhost/b", "'https://localhost/b' is not an address like https://"),
         ("id", "Кагор", "needs an id of the letters a-z, digits, '-', '.' and '_'"),
     ],
 )

@@ -48,15 +48,17 @@ FULL = Wine(
     foods=(Food.SUSHI,),
     allergens=(Allergen.EGG,),
     notes="Quince.",
+    link="https://shop.example/soave/2011",
+    image="https://shop.example/soave-2012.jpg",
     in_stock=False,
 )
 """A wine with a different value in every field."""
 
 
-class LinkedWine(Wine):
+class ShelvedWine(Wine):
     """A wine with a field that nobody declared."""
 
-    link: str = "https://shop.example/barolo/2011"
+    shelf: str = "the last one"
 
 
 def test_every_field_of_a_wine_is_declared_and_in_the_docs() -> None:
@@ -72,13 +74,17 @@ def test_these_fields_of_a_wine_ground_an_answer() -> None:
 
 
 def test_a_link_with_a_year_in_it_grounded_the_year() -> None:
-    wine = LinkedWine(**FULL.model_dump())
     answer = SommelierResponse(response_type="informational", intro="It is a 2011.")
-    assert "2011" in (grounding_problem(answer, Evidence(wines_by_id([wine]))) or "")
+    assert "2011" in (grounding_problem(answer, Evidence(wines_by_id([FULL]))) or "")
+
+
+def test_no_model_is_told_the_addresses_of_a_wine() -> None:
+    assert "https" not in str(wine_record(FULL))
+    assert "https" not in str(to_cellar_item(FULL, 1).wine)
 
 
 def test_a_field_that_is_not_declared_is_not_told_searched_or_kept() -> None:
-    wine = LinkedWine(**FULL.model_dump())
+    wine = ShelvedWine(**FULL.model_dump())
     assert wine_record(wine) == wine_record(FULL)
     assert to_cellar_item(wine, 1) == to_cellar_item(FULL, 1)
 

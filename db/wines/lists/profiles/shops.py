@@ -26,6 +26,7 @@ NAMED_FACTS: Final = frozenset(
     "size".split()
 )
 """The fields that an option, an attribute, a metafield or a line of a description may tell."""
+ADDRESS_FIELDS: Final = frozenset({"link", "image"})
 METAFIELD: Final = pattern(r"(?i)\A(.*?)\s*\(product\.metafields\.[^)]*\)\z|\Ametafield:\s*(.*)\z")
 WINE_WORDS: Final = frozenset(
     "wine wines wein weine vin vins vino vinos vini wijn wijnen vinho".split()
@@ -66,8 +67,11 @@ def is_export_of(table: Table, profile: ShopProfile) -> bool:
 
 
 def read_cells(row: Row, columns: Mapping[str, int]) -> dict[str, str]:
-    """Return the filled cells of a row by field."""
+    """Return the filled cells of a row by field, without addresses that are not https."""
     filled = {field: row.cells[index] for field, index in columns.items() if index < len(row.cells)}
+    for field in ADDRESS_FIELDS & filled.keys():
+        if not filled[field].startswith("https://"):
+            del filled[field]  # as in old shops: the wine is for sale without its picture
     return {field: cell for field, cell in filled.items() if cell}
 
 

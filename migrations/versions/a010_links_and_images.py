@@ -1,0 +1,13 @@
+"""Store the page of each wine in the shop, and its picture."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "a010"
+down_revision = "a009"
+
+
+def upgrade() -> None:
+    """Add both columns; they are empty until a list that has them is imported again."""
+    for name in ("link", "image"):
+        op.add_column("wines", sa.Column(name, sa.String, nullable=False, server_default=""))
