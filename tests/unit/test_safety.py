@@ -1,14 +1,20 @@
 """Safety: which concerns are noticed, how surely, what follows, and the help that is shown."""
 
 import json
+from collections import Counter
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from agent.i18n import set_app_language, set_language, use_language
-from agent.safety.classifier import LABELS, classify, load_weights
-from agent.safety.concerns import read_safety_state
+from agent.safety.classifier import LABELS, Guess, classify, load_weights
+from agent.safety.concerns import (
+    LIKELY_FROM,
+    LIKELY_FROM_IN_REQUEST,
+    find_likely_concerns,
+    read_safety_state,
+)
 from agent.safety.help_texts import Help, HelpLine, read_help_texts
 from agent.safety.policy import SafetyAction, decide
 from agent.safety.state import CONCERNS, SafetyState
@@ -107,6 +113,31 @@ def test_the_classifier_hears_what_no_phrase_states_and_explains_it() -> None:
     assert "crisis" in safety.likely_concerns | safety.turn_concerns
     assert safety.noticed_by.startswith("crisis: the classifier, 0.")
     assert len(safety.noticed_by.split(" | ")) == 5
+
+
+def test_a_clear_request_for_wine_needs_a_higher_probability() -> None:
+    assert all(LIKELY_FROM_IN_REQUEST[name] >= LIKELY_FROM[name] for name in CONCERNS)
+    between = (LIKELY_FROM["crisis"] + LIKELY_FROM_IN_REQUEST["crisis"]) / 2
+    guess = Guess(dict.fromkeys(LABELS, 0.0) | {"crisis": between}, {})
+    assert find_likely_concerns(guess, "it is what it is") == {"crisis"}
+    assert not find_likely_concerns(guess, "a red wine for lamb under 20 euros")
+
+
+def test_the_blind_messages_are_heard_as_well_as_the_docs_say() -> None:
+    heard = Counter[str]()
+    totals = Counter[str]()
+    for case in cases("concerns_blind.jsonl"):
+        kind = case["concern"]
+        with use_language(case["language"]):
+            state = read_safety_state(case["text"])
+        noticed = state.likely_concerns | state.turn_concerns
+        is_harmless = kind in {"near", "ordinary"}
+        assert not (is_harmless and state.turn_concerns)
+        totals[kind] += 1
+        heard[kind] += bool(noticed) if is_harmless else kind in noticed
+    docs = (EVALS.parent.parent / "docs" / "admin.md").read_text("utf-8")
+    for kind, total in totals.items():
+        assert f"| {heard[kind]}/{total} |" in docs
 
 
 @pytest.mark.parametrize("padding", ["We had roast chicken with thyme. ", "and then we had fish "])
