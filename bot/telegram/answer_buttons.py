@@ -15,13 +15,14 @@ from telegram import CallbackQuery, Message, MessageEntity, Update
 from agent.engine.run import Run
 from agent.fallback.follow_ups import FollowUp
 from agent.i18n import translate
-from agent.markdown import escape
+from agent.markdown import escape, strip_invisible
 from agent.mcp import McpServers, Proposal
 from agent.memory.taste import describe_fact, format_added_facts, parse_suggested_fact
 from agent.safety.help_texts import INTERNATIONAL_URL
 from agent.safety.policy import PRIVATE_ACTIONS, SafetyAction
 from agent.safety.state import CONCERNS, SafetyState, most_serious_concern
 from agent.sommelier.wine import Wine
+from agent.text import clip
 from agent.turn import Fact, Reply
 from bot.look_ups import run_proposal
 from bot.telegram.buttons import (
@@ -58,13 +59,25 @@ MAX_SUGGESTED_FACTS: Final = 2
 def buttons_below(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
     """Return all buttons below an answer."""
     return (
-        _tool_buttons(reply)
+        _shop_buttons(reply)
+        + _tool_buttons(reply)
         + _help_buttons(turn, reply)
         + _concern_button(reply)
         + _memory_buttons(reply)
         + _follow_up_buttons(question, reply)
         + (rating_buttons(turn.id) if reply.outcome != "help" else ())
     )
+
+
+def _shop_buttons(reply: Reply) -> ButtonRows:
+    """Return a button for each card whose wine has a page in the shop, with the card's number."""
+    rows: list[tuple[Button]] = []
+    for number, wine in enumerate(reply.wines, start=1):
+        if isinstance(wine, Wine) and wine.link:
+            name = " ".join(strip_invisible(wine.name).split())
+            label = clip(f"🛒 {number}. {name}", MAX_LABEL_CHARS)
+            rows.append((Button(label, wine.link),))
+    return tuple(rows)
 
 
 def answer_handlers(servers: McpServers) -> list[AnyHandler]:

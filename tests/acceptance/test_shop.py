@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.acceptance.test_end_to_end import CHAT, running_here
+from tests.acceptance.test_follow_ups import answered
 from tests.commands import sommelier
 from tests.doubles.bot_api import BotApi
+from tests.doubles.server import JsonObject
 from tests.files import xlsx
 
 SHOP = """# Zum Löwen
@@ -27,6 +29,13 @@ CARD: dict[str, Iterable[Sequence[object]]] = {
         ("Riesling, Weingut Keller", 2021, 7, 39),
     ]
 }
+
+PAGE, PICTURE = "https://shop.example/chablis?size=75", "https://cdn.example/chablis.jpg"
+LIST = f"""producer,name,style,price,link,image
+Vocoret,Chablis Premier Cru Montée de Tonnerre Reserve,white,30,{PAGE},{PICTURE}
+Conterno,Barolo,red,49,https://shop.example/barolo,https://cdn.example/barolo.jpg
+Raffault,Chinon,red,15,,
+"""
 
 
 async def test_a_restaurant_speaks_of_itself_and_of_its_own_list(
@@ -61,3 +70,26 @@ async def test_a_restaurant_speaks_of_itself_and_of_its_own_list(
         assert "≈" not in riesling
         assert "17 bis 23 Uhr" in await ask("Wann haben Sie geöffnet?")
         assert "ab 60 Euro" in await ask("Liefern Sie auch nach Hause?")
+
+
+def shop_buttons(message: JsonObject) -> list[tuple[str, str]]:
+    """The labels and the addresses of the buttons that open a page."""
+    buttons = [button for row in message["reply_markup"]["inline_keyboard"] for button in row]
+    return [(button["text"], button["url"]) for button in buttons if "url" in button]
+
+
+async def test_a_button_opens_the_page_of_each_wine_that_has_one(
+    bot_api: BotApi, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "list.csv").write_text(LIST, "utf-8")
+    arguments = ("wines", "import", str(tmp_path / "list.csv"), "--yes", "--without-samples")
+    done = await asyncio.to_thread(sommelier, *arguments, environment=environment)
+    assert done.returncode == 0, done.stderr
+    async with running_here(bot_api, environment):
+        bot_api.say("a red wine", chat_id=CHAT)
+        reds = await answered(bot_api, 1)
+        bot_api.say("a white wine", chat_id=CHAT)
+        white = await answered(bot_api, 2)
+    assert "2. Conterno Barolo" in reds["text"]
+    assert shop_buttons(reds) == [("🛒 2. Barolo", "https://shop.example/barolo")]
+    assert shop_buttons(white) == [("🛒 1. Chablis Premier Cru Montée de Tonn…", PAGE)]
