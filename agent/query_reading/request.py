@@ -228,9 +228,13 @@ class _MessageReader:
         allergens: list[str] = []
         for phrase in self.phrases:
             allergens += phrase.values("without_allergens")  # "vegan" needs no negation
-        excluded = [phrase for phrase in self.excluded if not phrase.values("dish")]
-        for phrase in (*self.allergens, *excluded):
+        for phrase in self.allergens:
             allergens += phrase.values("allergen")
+        for phrase in self.excluded:
+            # "No fish tonight" is about the dish; "a red without egg" is about the wine.
+            named = phrase.values("allergen")
+            if "fish" not in named or not phrase.values("dish"):
+                allergens += named
         return allergens
 
     def _wants_others(self) -> bool:

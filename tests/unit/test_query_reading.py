@@ -25,6 +25,22 @@ REQUESTS = {
 }
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a red for lamb without egg",
+        "ein Roter zu Lamm ohne Ei",
+        "un rouge pour l'agneau, sans œuf",
+        "un tinto para cordero, sin huevo",
+        "un rosso per l'agnello, senza uova",
+        "um tinto para cordeiro, sem ovo",
+    ],
+)
+def test_a_wine_without_egg_is_a_wish_about_the_wine(text: str) -> None:
+    assert read_request(text).values("without_allergens") == ("egg",)
+    assert not read_request("a red, no fish tonight").values("without_allergens")
+
+
 @pytest.mark.parametrize(("language", "text"), REQUESTS.items())
 def test_a_request_is_understood_in_every_language(language: str, text: str) -> None:
     request = read_request(text)
