@@ -124,7 +124,8 @@ async def generate_agentic_response(
     try:
         async with run.stop.watch():  # raises LimitReached when the user stops the turn
             await turn.prefetch(prefetch)
-            for _ in range(1 + max(0, run.limits.structured_output_max_retries)):
+            attempts = 1 + max(0, run.limits.structured_output_max_retries)
+            for _ in range(attempts):
                 model_response, span = await turn.answer_after_tools()
                 result = await turn.parse(model_response, span)
                 if not result.retryable:
@@ -176,7 +177,9 @@ class _Turn(Generic[T]):
     def __init__(
         self, run: Run, contract: OutputContract[T], tools: Sequence[Tool], chat: Conversation
     ) -> None:
-        self.run, self.contract, self.chat = run, contract, chat
+        self.run = run
+        self.contract = contract
+        self.chat = chat
         self.toolbox = Toolbox(tools).offered_in(run)
         self.evidence = Evidence({}, chat.texts_by("user"), chat.texts_by("assistant"))
         self.effects: list[object] = []
@@ -220,13 +223,16 @@ class _Turn(Generic[T]):
         The format is omitted after an error that a tool may fix, if none was called yet: some
         servers disable tools when a format is set.
         """
-        error = self.results[-1].error_type if self.results else None
-        offered = self._offered_tools(error)
+        last_error_type = self.results[-1].error_type if self.results else None
+        tools = self._offered_tools(last_error_type)
         has_called = self.run.usage.tool_calls > 0
-        omit_format = bool(offered) and error in ERRORS_A_TOOL_MAY_FIX and not has_called
+        needs_tool = last_error_type in ERRORS_A_TOOL_MAY_FIX and not has_called
+        output = None
+        if not tools or not needs_tool:
+            output = self.contract.output_format(self.evidence)
         return LLMRequest(
-            tools=[tool.openai_schema for tool in offered],
-            output=None if omit_format else self.contract.output_format(self.evidence),
+            tools=[tool.openai_schema for tool in tools],
+            output=output,
             max_tokens=self.max_tokens,
             temperature=self.contract.temperature,
             written=self._written_for_draft(),
@@ -239,15 +245,17 @@ class _Turn(Generic[T]):
         format error.
         """
         limits, usage = self.run.limits, self.run.usage
-        reserved_requests = limits.structured_output_max_retries - len(self.results) + 1
-        if error_type in FORMAT_ERRORS or usage.tool_calls >= limits.tool_calls:
+        if error_type in FORMAT_ERRORS:
             return ()
+        if usage.tool_calls >= limits.tool_calls:
+            return ()
+        reserved_requests = limits.structured_output_max_retries - len(self.results) + 1
         if usage.requests + reserved_requests >= limits.requests:
             return ()
-        return [*self.toolbox.tools.values()]
+        return list(self.toolbox.tools.values())
 
     def _written_for_draft(self) -> Written | None:
-        """Return what a model keeps up to date while it answers, None if nobody reads it."""
+        """Return the text that a model keeps up to date for the draft, None if nobody reads it."""
         if self.run.draft is None or not self.contract.is_drafted:
             return None
         self.run.draft.follow(self.written, self.contract, self.evidence)
@@ -259,11 +267,10 @@ class _Turn(Generic[T]):
         A prefetch is made before the model is asked.
         """
         calls = self.chat.with_unique_ids(model_response.tool_calls)
-        if self.run.draft is not None:
-            first = self.toolbox.tools.get(calls[0].name)
-            self.run.draft.show_call(first.progress_text if first else "")
-        calling = [self.toolbox.call(call, self.run, is_prefetch=is_prefetch) for call in calls]
-        results = await asyncio.gather(*calling)
+        self._show_progress(calls[0])
+        results = await asyncio.gather(
+            *(self.toolbox.call(call, self.run, is_prefetch=is_prefetch) for call in calls)
+        )
         self.chat.add_results(model_response, calls, [result.text for result in results])
         for result in results:
             self.evidence.sources.update(result.sources)
@@ -271,24 +278,36 @@ class _Turn(Generic[T]):
                 if effect not in self.effects:
                     self.effects.append(effect)
 
+    def _show_progress(self, call: ToolCall) -> None:
+        """Show in the draft that a tool is at work."""
+        if self.run.draft is None:
+            return
+        tool = self.toolbox.tools.get(call.name)  # None if the model made the name up
+        self.run.draft.show_call(tool.progress_text if tool else "")
+
     async def parse(self, model_response: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check."""
         checked = model_response.output
         with self.run.span.child("guard.output", "guardrail", input=checked) as guard:
             tools = self.toolbox.tools
             result = await parse_final_response(model_response, self.contract, self.evidence, tools)
-            error = result.error_type
-            if error == "grounding":  # only these errors are recorded on the guard span
-                guard.update(output=result.error, metadata={"error_type": error}, level="WARNING")
+            if result.error_type == "grounding":  # other errors are not the guard's
+                error_type = {"error_type": result.error_type}
+                guard.update(output=result.error, metadata=error_type, level="WARNING")
         self.results.append(result)
-        metadata = {"error_type": error, "reason": result.error} if error else None
-        span.update(name="llm.answer", metadata=metadata, level="WARNING" if error else None)
+        span.update(name="llm.answer")
+        if result.error_type:
+            metadata = {"error_type": result.error_type, "reason": result.error}
+            span.update(metadata=metadata, level="WARNING")
         return result
 
     def add_feedback(self, model_response: LLMResponse, result: ParseResult[T]) -> None:
         """Show the model its invalid answer, unless it was cut off, and what is wrong with it."""
-        raw = "" if result.error_type in CUT_OFF_ERRORS else strip_thoughts(model_response.content)
-        self.chat.add_feedback(model_response, raw, self.contract.feedback(str(result.error)))
+        invalid_answer = ""
+        if result.error_type not in CUT_OFF_ERRORS:
+            invalid_answer = strip_thoughts(model_response.content)
+        feedback = self.contract.feedback(str(result.error))
+        self.chat.add_feedback(model_response, invalid_answer, feedback)
 
     async def build_response(
         self, outcome: ResponseOutcome, error_text: str | None
@@ -299,7 +318,9 @@ class _Turn(Generic[T]):
             outcome = "salvaged"
         messages = self.chat.added
         if shown.ok:
-            content = shown.text if shown.answer is None else self.contract.write(shown.answer)
+            content = shown.text
+            if shown.answer is not None:
+                content = self.contract.write(shown.answer)
             messages.append({"role": "assistant", "content": content})
         return AgenticResponse(
             text=shown.text,
@@ -319,12 +340,16 @@ class _Turn(Generic[T]):
         contract, evidence = self.contract, self.evidence
         if outcome == "answered":
             return self.results[-1]
-        if outcome == "stopped" and (draft := parse_written(self.written, contract, evidence)).ok:
-            return draft
-        if outcome not in TERMINAL:
-            for result in reversed(self.results):
-                if part := await valid_part(contract.salvage, result.answer, contract, evidence):
-                    return part
+        if outcome == "stopped":
+            draft = parse_written(self.written, contract, evidence)
+            if draft.ok:
+                return draft
+        if outcome in TERMINAL:  # after a refusal, an earlier answer is not shown either
+            return ParseResult("")
+        for result in reversed(self.results):
+            part = await valid_part(contract.salvage, result.answer, contract, evidence)
+            if part:
+                return part
         return ParseResult("")
 
 

@@ -124,10 +124,9 @@ class _MessageReader:
         self.allergens = AllergyReader(self.tokens, self.phrases, clauses).find_allergens()
         self.included = [phrase for phrase in self.phrases if phrase not in self.excluded]
         self.roles = {role for phrase in self.phrases for role in phrase.values("role")}
-        known_indices = set(price_indices)
+        self.known_indices = set(price_indices)
         for phrase in self.phrases:
-            known_indices.update(phrase.indices)
-        self.known_indices = known_indices
+            self.known_indices.update(phrase.indices)
 
     def read(self) -> Request:
         """Return the request of the message."""
@@ -152,12 +151,15 @@ class _MessageReader:
         lists = self._list_filters()
         lists["without_allergens"] = self._allergens()
         filters = drop_empty(lists) | self.price
-        if not self.price and (prices := self._values("usual_max_price")):
-            filters["max_price"] = min(map(float, prices))
-        if strengths := self._values("max_abv"):
+        usual_prices = self._values("usual_max_price")  # of words like "cheap"
+        if usual_prices and not self.price:
+            filters["max_price"] = min(map(float, usual_prices))
+        strengths = self._values("max_abv")
+        if strengths:
             filters["max_abv"] = min(map(float, strengths))
         for name in ("order", "offer"):
-            if values := self._values(name):
+            values = self._values(name)
+            if values:
                 filters[name] = values[0]
         return filters
 
@@ -168,7 +170,9 @@ class _MessageReader:
 
     def _stem(self, index: int) -> str:
         """Return the stem of a token, or an empty string outside of the message."""
-        return self.tokens[index].stem if 0 <= index < len(self.tokens) else ""
+        if not 0 <= index < len(self.tokens):
+            return ""
+        return self.tokens[index].stem
 
     def _list_filters(self) -> dict[str, list[str]]:
         """Return the included values of each list field, and the excluded as `without_…`."""
@@ -191,16 +195,18 @@ class _MessageReader:
         is_alcohol_free = "alcohol_free" in included["styles"]
         if is_alcohol_free:
             included["styles"] = ["alcohol_free"]
-        has_open_colour = not STYLES_OF_ANY_COLOUR.isdisjoint(included["styles"])
+        names_style_of_any_colour = not STYLES_OF_ANY_COLOUR.isdisjoint(included["styles"])
         for phrase in self.included:
             neighbours = (self._stem(phrase.start - 1), self._stem(phrase.end))
             has_or = not load_grammar().or_words.isdisjoint(neighbours)
             is_alternative = has_or and not is_alcohol_free
-            is_style = not has_open_colour or is_alternative
-            included["styles" if is_style else "colours"] += phrase.values("colour")
+            is_style = not names_style_of_any_colour or is_alternative
+            name = "styles" if is_style else "colours"
+            included[name] += phrase.values("colour")
         return included
 
     def _excluded_values(self) -> dict[str, list[str]]:
+        """Return the excluded values of each list field; many stay empty."""
         excluded: dict[str, list[str]] = {name: [] for name in LIST_FIELDS}
         for phrase in self.excluded:
             # "No Chablis" excludes only the region, not its country or colour.
@@ -208,7 +214,8 @@ class _MessageReader:
             names = ("regions", "grapes") if is_specific else ("styles", "countries", "text")
             for name in names:
                 excluded[name] += phrase.values(name)
-            if not any(map(phrase.values, names)):
+            says_only_colour = not any(phrase.values(name) for name in names)
+            if says_only_colour:
                 excluded["styles"] += phrase.values("colour")
         return excluded
 
@@ -216,12 +223,15 @@ class _MessageReader:
         """Return the dishes by their names in the message; sides only if there is no main dish."""
         dishes: dict[str, Dish] = {}
         for phrase in self.included:
-            if phrase.values("dish") and phrase not in self.allergens:
-                first, last = self.tokens[phrase.start], self.tokens[phrase.end - 1]
-                dish = load_dishes()[int(phrase.values("dish")[0])]
-                dishes[self.text[first.start : last.end]] = dish
+            numbers = phrase.values("dish")
+            if not numbers or phrase in self.allergens:
+                continue
+            first, last = self.tokens[phrase.start], self.tokens[phrase.end - 1]
+            written = self.text[first.start : last.end]
+            dishes[written] = load_dishes()[int(numbers[0])]
         mains = {name: dish for name, dish in dishes.items() if not dish.is_side}
-        return dict(list((mains or dishes).items())[:MAX_VALUES])
+        chosen = mains or dishes
+        return dict(list(chosen.items())[:MAX_VALUES])
 
     def _allergens(self) -> list[str]:
         """Return the allergens to avoid: those of an allergy, and those that are excluded."""
@@ -267,16 +277,19 @@ class _MessageReader:
         ]
 
     def _may_be_dish(self, index: int) -> bool:
+        """Return whether a word stands behind a preposition: "with okonomiyaki", "to a laksa"."""
         words_before = (self._stem(index - 1), self._stem(index - 2))
         is_long_enough = len(self._stem(index)) >= MIN_UNKNOWN_LETTERS
         return is_long_enough and not load_grammar().dish_prepositions.isdisjoint(words_before)
 
     def _may_be_name(self, index: int) -> bool:
+        """Return whether a word has a capital for no other reason than that it is a name."""
+        if self.language == "de":  # every noun is capitalised
+            return False
         token = self.tokens[index]
         starts_sentence = index == 0 or self._stem(index - 1) in CLAUSE_ENDS
-        has_capital = token.is_capitalised and not token.written.isupper()
-        # In German every noun is capitalised.
-        return has_capital and not starts_sentence and self.language != "de"
+        is_shouted = token.written.isupper()
+        return token.is_capitalised and not starts_sentence and not is_shouted
 
     def _wine_name(self, request: Request) -> str:
         """Return the longest run of capitalised unknown words as a name, if there is no filter."""
@@ -284,9 +297,11 @@ class _MessageReader:
         if not request.is_empty or not may_be_name:
             return ""
         longest = max(self._capitalised_runs(), key=len, default=[])
-        written = [token.written for token in longest]
-        is_name = len(written) > 1 or not set(written).isdisjoint(request.unknown_words)
-        return " ".join(written) if is_name else ""
+        words = [token.written for token in longest]
+        # A single word must look like a name: it may just begin the message.
+        if len(words) == 1 and words[0] not in request.unknown_words:
+            return ""
+        return " ".join(words)
 
     def _capitalised_runs(self) -> list[list[Token]]:
         """Return the runs of capitalised unknown words."""
@@ -300,20 +315,29 @@ class _MessageReader:
 
     def _is_question(self, request: Request) -> bool:
         """Return whether the message asks for knowledge: "What is …", without a dish or a price."""
-        names_meal_or_price = request.dishes or not PRICE_FIELDS.isdisjoint(request.filters)
+        if "question" not in self.roles:
+            return False
+        if request.dishes or not PRICE_FIELDS.isdisjoint(request.filters):
+            return False
         is_wish_for_wine = "wish" in self.roles and request.inclusions
-        return "question" in self.roles and not names_meal_or_price and not is_wish_for_wine
+        return not is_wish_for_wine
 
 
 def drop_empty(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the fields that have values, without duplicates and with MAX_VALUES at most."""
-    return {
-        name: tuple(dict.fromkeys(values))[:MAX_VALUES] for name, values in fields.items() if values
-    }
+    filled: dict[str, Any] = {}
+    for name, values in fields.items():
+        if values:
+            distinct = tuple(dict.fromkeys(values))
+            filled[name] = distinct[:MAX_VALUES]
+    return filled
 
 
 def _opposite_steps(excluded: Sequence[Phrase]) -> dict[str, list[str]]:
-    """Return the steps of each scale that are left: "not sweet" means dry."""
+    """Return the steps that are left of each scale of which some are excluded.
+
+    "Not sweet" means dry, not merely anything but sweet.
+    """
     tastes = [phrase for phrase in excluded if phrase.meanings.keys().isdisjoint(KIND_FIELDS)]
     opposites: dict[str, list[str]] = {}
     for name, scale in SCALES.items():

@@ -11,21 +11,26 @@ from agent.sommelier.wine import Body, Colour, Style, Wine, normalize
 from agent.tables import StrictModel, read_toml
 
 Range = tuple[int, int]
+"""The first and last year, or the lowest and highest temperature."""
 MAX_PHRASE_WORDS: Final = 5
 """The words of the longest names in the tables: "Vinho Verde Monção e Melgaço"."""
 STILL_STYLES: Final = frozenset({Style.RED, Style.WHITE, Style.ROSE, Style.ORANGE})
 
 
 def _split_keys(by_styles: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table whose keys were several styles, separated by spaces, by each style."""
-    return {style: value for styles, value in by_styles.items() for style in styles.split()}
+    """Return the value of each style, where keys name several: "red white", separated by spaces."""
+    by_style: dict[str, Any] = {}
+    for styles, value in by_styles.items():
+        for style in styles.split():
+            by_style[style] = value
+    return by_style
 
 
 ByStyle = Annotated[dict[Style, Range], BeforeValidator(_split_keys)]
 
 
 class _Term(StrictModel):
-    """Words on a label that say something of age in these places only."""
+    """Words on a label that say something of age in these places only: "reserva" in Rioja."""
 
     words: list[str]
     places: list[str]
@@ -33,7 +38,7 @@ class _Term(StrictModel):
 
 
 class _Cheap(StrictModel):
-    """The longest wait, and the most years, of a still wine below a price."""
+    """The longest wait and the most years of a still wine below a price, lowest price first."""
 
     euros_below: float
     wait: int
@@ -41,7 +46,7 @@ class _Cheap(StrictModel):
 
 
 class _Dear(StrictModel):
-    """The years that a still wine lasts at least, from a price on."""
+    """The years that a still wine lasts at least, from a price on, highest price first."""
 
     euros_from: float
     years: int
@@ -75,9 +80,10 @@ def drinking_years(wine: Wine) -> Range | None:
 
     Return None if the vintage is unknown, or the style of a wine that was read from a picture.
     """
-    if not (wine.vintage and wine.style):
+    if wine.vintage is None or wine.style is None:
         return None
-    first, last = _adjust_to_price(_find_ageing(wine, wine.style), wine)
+    ageing = _find_ageing(wine, wine.style)
+    first, last = _adjust_to_price(ageing, wine)
     return wine.vintage + first, wine.vintage + last
 
 
@@ -87,8 +93,10 @@ def _find_ageing(wine: Wine, style: Style) -> Range:
     A producer's name is no place: Lucy Margaux does not make Margaux.
     """
     tables = _serving()
-    appellation, title = _phrases(wine.appellation), _phrases(wine.name)
+    appellation = _phrases(wine.appellation)
+    title = _phrases(wine.name)
     region = _phrases(wine.region)
+    main_grape = _phrases(wine.grapes[0]) if wine.grapes else ()
     return (
         _find_longest(tables.wines, _phrases(wine.label), style)
         or _find_term(tables.terms, [*appellation, *title, *region], style)
@@ -96,7 +104,7 @@ def _find_ageing(wine: Wine, style: Style) -> Range:
         or _find_longest(tables.places, appellation, style)
         or _find_longest(tables.places, title, style)  # in a cellar, all that a user wrote
         or _find_longest(tables.places, region, style)
-        or _find_longest(tables.grapes, _phrases("".join(wine.grapes[:1])), style)
+        or _find_longest(tables.grapes, main_grape, style)
         or tables.styles[style]
     )
 
@@ -124,7 +132,8 @@ def _find_longest(
 def _find_term(terms: Iterable[_Term], phrases: Collection[str], style: Style) -> Range | None:
     """Return the range of the longest term among phrases that also name a place of the term."""
     said = frozenset(phrases)
-    longest, found = "", None
+    longest = ""
+    found: Range | None = None
     for term in terms:
         if style not in term.years or said.isdisjoint(term.places):
             continue
@@ -135,7 +144,7 @@ def _find_term(terms: Iterable[_Term], phrases: Collection[str], style: Style) -
 
 
 def _adjust_to_price(years: Range, wine: Wine) -> Range:
-    """Return the years of a still wine as its price lets expect.
+    """Return the years of a wine; those of a still wine are adjusted to its price.
 
     What costs little is made to be drunk soon, what costs much to be kept. Rosé is drunk young at
     any price.
@@ -144,12 +153,14 @@ def _adjust_to_price(years: Range, wine: Wine) -> Range:
     if euros is None or wine.style not in STILL_STYLES:
         return years
     first, last = years
-    for limit in _serving().cheap:
-        if euros < limit.euros_below:
-            return min(first, limit.wait), min(last, limit.years)
-    for bound in _serving().dear:
-        if euros >= bound.euros_from and wine.style is not Style.ROSE:
-            return first, max(last, bound.years)
+    for cheap in _serving().cheap:
+        if euros < cheap.euros_below:
+            return min(first, cheap.wait), min(last, cheap.years)
+    if wine.style is Style.ROSE:
+        return years
+    for dear in _serving().dear:
+        if euros >= dear.euros_from:
+            return first, max(last, dear.years)
     return years
 
 
@@ -158,9 +169,10 @@ def serving_degrees(wine: Wine) -> Range | None:
 
     Return None if its style is unknown.
     """
-    tables, style = _serving(), wine.style
+    style = wine.style
     if style is None:
         return None
+    tables = _serving()
     # "Fino" in the name says more than the region, Jerez.
     for text in (wine.name, wine.appellation, wine.region, *wine.grapes):
         by_word = _find_longest(tables.degrees_by_word, _phrases(text), style)

@@ -35,6 +35,7 @@ NOT_FOR_SALE: Final = {
 }
 """What products of these states are called in the list of those left out."""
 DEFAULT_OPTION: Final = "default title"
+"""The value that Shopify writes for a product without options."""
 TRUE_WORDS: Final = frozenset({"true", "continue", "yes", "1"})
 OPTIONS: Final = (
     ("option_name", "option_value"),
@@ -62,13 +63,14 @@ class Product:
             return "not published"
         if self.cells.get("is_gift_card", "").lower() in TRUE_WORDS:
             return "a gift card"
-        kinds = [self.cells.get("type", ""), self.cells.get("category", "").rpartition(">")[2]]
+        category = self.cells.get("category", "").rpartition(">")[2]  # "Food > Wine" is "Wine"
+        kinds = [kind for kind in (self.cells.get("type", ""), category) if kind.strip()]
         others = [self.cells.get("title", ""), *self.tags]
-        return find_reason_not_wine([kind for kind in kinds if kind.strip()], others)
+        return find_reason_not_wine(kinds, others)
 
     @property
     def tags(self) -> list[str]:
-        """Return the tags, without prefixes such as "region:"."""
+        """Return the tags, which may be facts ("Region: Mosel"), with spaces for underscores."""
         tags = self.cells.get("tags", "").split(",")
         return [tag.replace("_", " ").strip() for tag in tags if tag.strip()]
 
@@ -83,8 +85,10 @@ def read_shopify(table: Table) -> Reading:
     listed: list[ListedWine] = []
     left_out: list[LeftOut] = []
     for handle, product in products.items():
-        if reason := product.reason_to_leave_out():
-            left_out.append(LeftOut(product.line, product.cells.get("title", handle), reason))
+        reason = product.reason_to_leave_out()
+        if reason:
+            title = product.cells.get("title", handle)
+            left_out.append(LeftOut(product.line, title, reason))
         else:
             listed += _list_wines(handle, product, shop)
     return Reading(
@@ -106,10 +110,11 @@ def _group_rows(
         if not handle:
             continue
         if handle not in products:
-            named = {name: row.cells[index] for index, name in metafields.items()}
-            products[handle] = Product(row.line, cells, named)
-        if "tracker" in columns and "tracker" not in cells:
-            cells.pop("stock", None)  # nobody counts it
+            facts = {name: row.cells[index] for index, name in metafields.items()}
+            products[handle] = Product(row.line, cells, facts)
+        is_uncounted = "tracker" in columns and "tracker" not in cells
+        if is_uncounted:
+            cells.pop("stock", None)
         if "price" in cells:
             products[handle].variants.append(cells)
     return products
@@ -122,22 +127,28 @@ def _list_wines(handle: str, product: Product, shop: str) -> Iterator[ListedWine
     facts |= read_facts(product.metafields.items())
     facts |= _read_tags(product.tags)
     vendor = cells.get("vendor", "")
-    producer = facts.pop("producer", "") or (vendor if vendor != shop else "")
+    producer = facts.pop("producer", "")
+    if not producer and vendor != shop:
+        producer = vendor
     title = split_title(cells.get("title", handle), producer)
-    own = {"name": title.name, "producer": title.producer, "notes": make_note(prose)}
-    if title.vintage:
-        own["vintage"] = title.vintage
-    if image := cells.get("image"):
-        own["image"] = image
+    of_product = {
+        "name": title.name,
+        "producer": title.producer,
+        "notes": make_note(prose),
+        "vintage": title.vintage,
+        "image": cells.get("image", ""),
+    }
     packing = read_packing(facts.pop("size", "")) or read_packing(cells.get("title", ""))
-    own_cells = facts | {field: cell for field, cell in own.items() if cell}
+    common = facts | {field: cell for field, cell in of_product.items() if cell}
     clues = (cells.get("type", ""), cells.get("category", ""), ", ".join(product.tags))
     for vintage, variants in _group_by_vintage(product).items():
         is_only = len(variants) == len(product.variants)
-        wine_id = handle if is_only else f"{handle}-{vintage or 'nv'}"
+        own = {"id": handle if is_only else f"{handle}-{vintage or 'nv'}"}
+        if vintage:
+            own["vintage"] = vintage
         yield ListedWine(
             line=product.line,
-            cells={**own_cells, **({"vintage": vintage} if vintage else {}), "id": wine_id},
+            cells=common | own,
             offers=tuple(_make_offer(variant, product, packing) for variant in variants),
             clues=tuple(clue for clue in clues if clue),
             derived=title.derived(producer),
@@ -146,26 +157,33 @@ def _list_wines(handle: str, product: Product, shop: str) -> Iterator[ListedWine
 
 def _read_tags(tags: Sequence[str]) -> dict[str, str]:
     """Return the facts in tags like "Region: Mosel"."""
-    pairs = (tag.partition(":")[::2] for tag in tags)
-    return read_facts((name, value.strip()) for name, value in pairs if value)
+    pairs: list[tuple[str, str]] = []
+    for tag in tags:
+        name, _, value = tag.partition(":")
+        if value:
+            pairs.append((name, value.strip()))
+    return read_facts(pairs)
 
 
 def _group_by_vintage(product: Product) -> dict[str, list[Cells]]:
     """Return the variants by the vintage that an option names, "" if none does."""
     groups: dict[str, list[Cells]] = {}
     for variant in product.variants or [product.cells]:
-        groups.setdefault(_find_vintage(variant, product.cells), []).append(variant)
+        vintage = _find_vintage(variant, product.cells)
+        groups.setdefault(vintage, []).append(variant)
     return groups
 
 
 def _options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
     """Yield the options of a variant; only the first row of a product has their names."""
-    for name, value in OPTIONS:
-        if variant.get(value, "").lower() not in ("", DEFAULT_OPTION):
-            yield product.get(name, ""), variant[value]
+    for name_field, value_field in OPTIONS:
+        value = variant.get(value_field, "")
+        if value and value.lower() != DEFAULT_OPTION:
+            yield product.get(name_field, ""), value
 
 
 def _find_vintage(variant: Cells, product: Cells) -> str:
+    """Return the vintage that an option of a variant names, "" if none does."""
     for name, value in _options(variant, product):
         if "vintage" in possible_fields(name):
             return take_vintage(value)[1]
@@ -173,7 +191,7 @@ def _find_vintage(variant: Cells, product: Cells) -> str:
 
 
 def _make_offer(variant: Cells, product: Product, packing: Packing | None) -> OfferCells:
-    """Return the offer of a variant; `packing` is what the product says is sold."""
+    """Return the offer of a variant; its options take precedence over `packing`, the product's."""
     for name, value in _options(variant, product.cells):
         if fact_field(name) != "vintage":
             packing = read_packing(value) or packing
