@@ -68,3 +68,9 @@ def test_markdown_reads_as_people_see_it() -> None:
             "quoted\n\nraw html\n\nlast\nline alt",
         ),
     )
+
+
+def test_the_sources_in_the_header_of_an_article_are_not_part_of_its_text() -> None:
+    found = read_document(b"---\nsources: The Oxford Companion\n---\n\n# Rose\n\nDry.\n", "rose.md")
+    assert found.title == "Rose"
+    assert [section.text for section in found.sections] == ["Dry."]
