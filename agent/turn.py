@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from typing import Any, Final, Literal, get_args
 
@@ -66,15 +67,35 @@ class CellarItem:
     """The bottles of one wine in a user's cellar."""
 
     key: str
-    """The normalised label of the wine."""
+    """The normalised label of the wine, and its size if it is not the usual one."""
     wine: Mapping[str, Any]
     """The fields of a `Wine` that are not at their defaults."""
     count: int
-    id: int = 0
+    number: int = 0
+    """The number by which the user names the item; 0 until it is stored."""
     drink_from: int | None = None
     """The first year to drink the wine, if the user stated one."""
     drink_until: int | None = None
     """The last year to drink the wine, if the user stated one."""
+    note: str = ""
+    size_ml: int | None = None
+    """The size of a bottle if it is not the usual one."""
+    place: str = ""
+    """Where the bottles lie, such as "G33"."""
+    bought: str = ""
+    """When they were bought, as the user's file writes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drink:
+    """A bottle that a user has opened, with what they thought of it."""
+
+    key: str
+    """The key of its `CellarItem`."""
+    wine: Mapping[str, Any]
+    at: datetime
+    rating: str = ""
+    """As the user wrote it: "92", "4/5"."""
     note: str = ""
 
 
@@ -87,6 +108,9 @@ class Change:
     removed_facts: tuple[Fact, ...] = ()
     bottles: tuple[CellarItem, ...] = ()
     """Counts to add to those in the cellar; a negative count removes bottles."""
+    drinks: tuple[Drink, ...] = ()
+    """Bottles to add to those that were opened; the counts in `bottles` do without them."""
+    removed_drinks: tuple[Drink, ...] = ()
     undo_id: int = 0
     """The id by which the change can be undone, once; 0 if it cannot."""
     reverts_id: int = 0
@@ -101,6 +125,8 @@ class Change:
             added_facts=self.removed_facts,
             removed_facts=self.added_facts,
             bottles=bottles,
+            drinks=self.removed_drinks,
+            removed_drinks=self.drinks,
         )
 
     @property
@@ -115,6 +141,7 @@ class Change:
             added_facts=self.added_facts,
             removed_facts=removed,
             bottles=self.bottles,
+            drinks=self.drinks,
         )
 
 
@@ -125,6 +152,8 @@ class Person:
     safety: SafetyState = EMPTY_SAFETY_STATE
     facts: tuple[Fact, ...] = ()
     bottles: tuple[CellarItem, ...] = ()
+    drinks: tuple[Drink, ...] = ()
+    """The bottles that they have opened, the last one first."""
     user_id: int = 0
 
 
@@ -137,9 +166,12 @@ def apply_change(person: Person, change: Change) -> Person:
     changed_keys = {fact.key for fact in (*change.removed_facts, *change.added_facts)}
     remaining = (fact for fact in person.facts if fact.key not in changed_keys)
     cellar = {item.key: item for item in person.bottles}
+    last_number = max((item.number for item in person.bottles), default=0)
     for new in change.bottles:
-        # Temporary id, unique as items are never removed; the database replaces it.
-        old = cellar.pop(new.key, None) or replace(new, count=0, id=len(cellar) + 1)
+        old = cellar.pop(new.key, None)
+        if old is None:  # the database gives it the same number
+            last_number += 1
+            old = replace(new, count=0, number=last_number)
         count, note = max(0, old.count + new.count), new.note or old.note
         cellar[new.key] = replace(old, wine=new.wine, count=count, note=note)
     facts = (*remaining, *change.added_facts)

@@ -24,6 +24,7 @@ from bot.resources import (
 )
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
+from bot.telegram.cellar import cellar_handlers
 from bot.telegram.chat import AnyHandler, ButtonsBelow, Services
 from bot.telegram.connection import (
     ALLOWED_UPDATES,
@@ -204,6 +205,7 @@ def build_handlers(
         *media_handlers(),
         *inline_handlers(),
         *memory_handlers(),
+        *cellar_handlers(),
         *settings_handlers(privacy),
         *answer_handlers(servers),
         *admin_handlers(admins, trace_link(settings), only_allowed=only_allowed),

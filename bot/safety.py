@@ -73,12 +73,19 @@ class SafetyService:
         async def read() -> Person:
             all_facts = await memory.list_facts(user_id) if facts is None else facts
             bottles = await memory.list_bottles(user_id) if chat_id == user_id else ()
+            drinks = await memory.list_drinks(user_id) if bottles else ()
             if chat_id < 0:  # others read the answer
                 all_facts = [fact for fact in all_facts if fact.kind in SHOWN_IN_GROUPS]
             names = {fact.value for fact in all_facts if fact.kind == "allergy"}
             if Fact("setting", UNDER_AGE_SETTING) in all_facts:
                 names.add("under_age")
-            return Person(state.with_stored_names(names), tuple(all_facts), tuple(bottles), user_id)
+            return Person(
+                state.with_stored_names(names),
+                tuple(all_facts),
+                tuple(bottles),
+                tuple(drinks),
+                user_id,
+            )
 
         return await call_or_default(read, Person(state), "The memory of a user could not be read")
 

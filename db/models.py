@@ -318,10 +318,16 @@ class FactRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class BottleRow(Base):
-    """The bottles of a wine that a user owns or owned. `key` is the normalised label."""
+    """The bottles of a wine that a user owns or owned, as a `CellarItem` has them.
+
+    `number` is the user's own number of the item, from 1 on.
+    """
 
     __tablename__ = "bottles"
-    __table_args__ = (sa.UniqueConstraint("user_id", "key"),)
+    __table_args__ = (
+        sa.UniqueConstraint("user_id", "key"),
+        sa.Index(None, "user_id", "number", unique=True),
+    )
 
     id: Mapped[Counter]
     user_id: Mapped[BigInt]
@@ -332,6 +338,25 @@ class BottleRow(Base):
     drink_until: Mapped[int | None]
     note: Mapped[str]
     at: Mapped[datetime]
+    number: Mapped[int] = mapped_column(server_default="0")
+    size_ml: Mapped[int | None]
+    place: Mapped[str] = mapped_column(server_default="")
+    bought: Mapped[str] = mapped_column(server_default="")
+
+
+class DrinkRow(Base):
+    """A bottle that a user has opened. `key` is that of its row in `bottles`."""
+
+    __tablename__ = "drinks"
+    __table_args__ = (sa.Index(None, "user_id", "at"),)
+
+    id: Mapped[Counter]
+    user_id: Mapped[BigInt]
+    key: Mapped[str]
+    wine: Mapped[dict[str, Any]]
+    at: Mapped[datetime]
+    rating: Mapped[str]
+    note: Mapped[str]
 
 
 class PressRow(Base):

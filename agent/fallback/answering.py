@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple
 from agent.documents.passages import Chunk, DocumentStore, describe_chunks, source_line
 from agent.documents.shop import find_shop_topics
 from agent.engine.run import NO_SPAN, Span
+from agent.fallback.cellar import OwnBottles, find_own_bottles
 from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish, get_exchanges, read_wish
 from agent.fallback.passages import find_passage
@@ -67,6 +68,9 @@ class Fallback:
         Wines and documents are limited to what `person` may be shown.
         """
         wish = await self._read_wish(messages, person)
+        own = None if wish.follow_up else find_own_bottles(wish.own_request, person)
+        if own is not None:
+            return await self._answer_from_cellar(own, wish, person, span)
         asked = await self._find_asked(wish, person, span)
         if asked is not None:
             return _asked_answer(asked, wish)
@@ -85,6 +89,24 @@ class Fallback:
             wines=tuple(DescribedWine(wine, describe_wine(wine, dishes)) for wine in wines),
             passage=passage,
         )
+
+    async def _answer_from_cellar(
+        self, own: OwnBottles, wish: Wish, person: Person, span: Span
+    ) -> RuleAnswer:
+        """Answer from the user's cellar; for tonight, with the wines for sale beside it.
+
+        There are none beside it if only the user's own bottles are meant, or nothing is asked for.
+        """
+        request = wish.own_request
+        if not own.is_for_tonight or "own" in request.cellar_words or not request.describes_wine:
+            return RuleAnswer(reply=own.reply)
+        wish = replace(wish, request=request)
+        found = await self._find_wines(wish, person, span)
+        sold = _search_reply(wish, found)
+        text = _join(own.text, translate("cellar_for_sale"), sold.text)
+        reply = replace(sold, text=text, wines=(*own.reply.wines, *sold.wines))
+        described = (DescribedWine(wine, describe_wine(wine, {})) for wine in reply.wines)
+        return RuleAnswer(reply=reply, wish=describe_request(request), wines=tuple(described))
 
     async def _read_wish(self, messages: Sequence[StoredMessage], person: Person) -> Wish:
         """Return the wish of a conversation; without alcohol for a person who must not drink it."""

@@ -5,31 +5,41 @@ lists the change below its text, with a button that undoes it. In texts for the 
 "the guest".
 """
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from agent.cellar.items import (
+    MAX_BOTTLES,
+    MAX_NAME_CHARS,
+    YEARS,
+    find_item_by_id,
+    guess_wine,
+    to_cellar_item,
+    to_wine,
+)
+from agent.cellar.opened import MAX_NOTE_CHARS as MAX_OPENED_CHARS
+from agent.cellar.opened import open_bottle
+from agent.cellar.removal import Found, NotFound, TooFew, Unclear, find_item_to_remove
+from agent.cellar.rows import (
+    COLUMNS,
+    MAX_NOTED_ROWS,
+    describe_drink,
+    describe_row,
+    fit_rows,
+    format_drunk,
+    format_items,
+    this_year,
+)
+from agent.cellar.search import CellarQuery, FoundItem, find_drinks, search_cellar
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import translate
-from agent.memory.cellar import (
-    MAX_BOTTLES,
-    MAX_NAME_CHARS,
-    YEARS,
-    find_drinking_window,
-    find_item_by_id,
-    format_items,
-    guess_wine,
-    items_in_stock,
-    to_cellar_item,
-    to_wine,
-)
-from agent.memory.removal import Found, NotFound, TooFew, Unclear, find_item_to_remove
 from agent.memory.taste import (
     MAX_NOTE_CHARS,
     find_contradicted_facts,
@@ -53,15 +63,15 @@ from agent.sommelier.wine import (
     Style,
     Sweetness,
     Wine,
-    wine_record,
 )
-from agent.sommelier.wine_tools import NoArguments, wines_by_id
+from agent.sommelier.wine_tools import wines_by_id
 from agent.tables import StrictModel
 from agent.text import split_words
 from agent.turn import (
     FORGETTABLE_KINDS,
     CellarItem,
     Change,
+    Drink,
     Fact,
     ForgettableKind,
     Person,
@@ -86,17 +96,21 @@ FORGET: Final = (
     "lift an allergy: guests do that themselves with the command /taste. If they ask, tell them."
 )
 CHANGE_CELLAR: Final = (
-    "Change the guest's own cellar: add bottles that they say they bought, remove those that they "
-    "drank or gave away. Name the wine by the wine_id that own_cellar returned, or else by `name`, "
+    "Change the guest's own cellar: add bottles that they say they bought, drink those that they "
+    "opened (with their `rating` and `note`, if they tell any), remove those that they gave away. "
+    "Name the wine by the wine_id that own_cellar returned, or else by `name`, "
     "its producer and name as the guest says them. `price` is that of one bottle."
 )
 OWN_CELLAR: Final = (
-    "List the bottles that the guest owns at home. Call it when the guest asks what to drink of "
-    "their own, and recommend these by their wine_id. They are not for sale."
+    "Search the bottles that the guest owns at home, the readiest first. Call it once when the "
+    "guest asks what to drink of their own, and recommend these by their wine_id. They are not for "
+    "sale."
 )
 OWN_CELLAR_LINE: Final = (
     'What guests own themselves ("what of mine goes with duck?") stands in own_cellar, not in '
-    "search_wines. Never mix the two: what own_cellar returns is theirs, at home."
+    "search_wines: what own_cellar returns is theirs, at home. When they ask what to drink tonight "
+    "and name no source, call both; recommend their own bottle first when one fits, and say which "
+    "is theirs and which is ours."
 )
 TASTE_FIELDS: Final = (
     *("styles", "sweetness", "bodies", "tannins", "acidities"),
@@ -104,7 +118,11 @@ TASTE_FIELDS: Final = (
 )
 """The arguments of remember that describe a wine, named as in `WineQuery`."""
 MIN_NAME_CHARS: Final = 2
-MAX_LISTED_ITEMS: Final = 60
+MAX_RATING_CHARS: Final = 10
+MAX_ROWS: Final = 60
+"""More rows never fit into a result."""
+MIN_ITEMS_FOR_THREAD: Final = 300
+"""A larger cellar is searched in a thread: what the tables say of its wines may not be cached."""
 MAX_PARSED_CHARS: Final = 300
 """Longer messages are not searched for dislikes that could be suggested as facts."""
 
@@ -152,7 +170,7 @@ class ForgetArguments(StrictModel):
 class CellarArguments(StrictModel):
     """Arguments of change_cellar; the name of a wine to add implies what is not stated."""
 
-    action: Literal["add", "remove"]
+    action: Literal["add", "drink", "remove"]
     wine_id: ShortText = ""
     name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
     vintage: Annotated[int | None, Field(ge=YEARS.start, lt=YEARS.stop)] = None
@@ -163,6 +181,8 @@ class CellarArguments(StrictModel):
     count: Annotated[int, Field(ge=1, le=MAX_BOTTLES)] = 1
     price: BottlePrice | None = None
     currency: Currency = Currency.EUR
+    rating: Annotated[str, Field(max_length=MAX_RATING_CHARS)] = ""
+    note: Annotated[str, Field(max_length=MAX_OPENED_CHARS)] = ""
 
     @model_validator(mode="after")
     def _check_wine(self) -> Self:
@@ -198,7 +218,7 @@ def memory_tools() -> list[Tool]:
         Tool(
             "own_cellar",
             OWN_CELLAR,
-            NoArguments,
+            CellarQuery,
             own_cellar,
             prompt_line=OWN_CELLAR_LINE,
             is_offered=_owns_bottles,
@@ -246,11 +266,15 @@ async def forget(arguments: ForgetArguments, run: Run) -> ToolOutput:
 async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
     """Return a change that adds bottles to the user's cellar, or removes them."""
     person = get_person(run)
+    if arguments.action == "add":
+        return _change_output(
+            "cellar changed", person, bottles=(_find_addition(arguments, person),)
+        )
+    item = _find_removal(arguments, person)
     if arguments.action == "remove":
-        item = _find_removal(arguments, person)
-    else:
-        item = _find_addition(arguments, person)
-    return _change_output("cellar changed", person, bottles=(item,))
+        return _change_output("cellar changed", person, bottles=(item,))
+    drinks = open_bottle(item, datetime.now(UTC), arguments.rating, arguments.note)
+    return _change_output("opened", person, bottles=(item,), drinks=drinks)
 
 
 def _find_removal(arguments: CellarArguments, person: Person) -> CellarItem:
@@ -305,28 +329,60 @@ def _describe_for_model(item: CellarItem) -> str:
     return f"{wine.id} ({item.count} × {wine.label})"
 
 
-async def own_cellar(arguments: NoArguments, run: Run) -> ToolOutput:
-    """Return the wines in the user's cellar, with their counts and drinking windows."""
+async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
+    """Return the wines in the user's cellar that a query finds, or the bottles they have opened."""
     person = get_person(run)
-    # List hated wines, too. Allergens come from the safety state, so they still apply.
-    person_without_facts = replace(person, facts=())
+    if query.drunk:
+        return _list_drinks(query, person)
+    if len(person.bottles) < MIN_ITEMS_FOR_THREAD:
+        found = _find_own(query, person)
+    else:
+        found = await asyncio.to_thread(_find_own, query, person)
+    if not found:
+        message = "the guest's cellar holds no such bottles that they may drink"
+        raise ToolError(f"{message}; search without a filter, or search_wines for wines for sale")
+    year, is_noted = this_year(), len(found) <= MAX_NOTED_ROWS
+    rows = [describe_row(each, year, is_noted=is_noted) for each in found[:MAX_ROWS]]
+    rows += [""] * (len(found) - len(rows))
+    bottles = sum(each.item.count for each in found)
+    total = f"{len(found)} wines, {bottles} bottles, owned by the guest"
+    content, shown = fit_rows(rows, {"found": total, "year": year, "columns": COLUMNS})
     avoided = person.safety.allergies
-    owned = (
-        (item, mark_unknown_allergens(to_wine(item), avoided))
-        for item in items_in_stock(person.bottles)
-    )
-    allowed = ((item, wine) for item, wine in owned if may_be_shown(wine, person_without_facts))
-    suitable = list(islice(allowed, MAX_LISTED_ITEMS))
-    if not suitable:
-        message = "the guest's cellar holds no bottles that they may drink"
-        raise ToolError(f"{message}; search_wines finds wines for sale")
-    records = [
-        wine_record(wine)
-        | {"bottles": item.count, "usually_best": find_drinking_window(item), "note": item.note}
-        for item, wine in suitable
-    ]
-    sources = wines_by_id(wine for _, wine in suitable)
-    return ToolOutput({"owned_by_the_guest": records}, sources)
+    wines = [mark_unknown_allergens(to_wine(each.item), avoided) for each in found[:shown]]
+    return ToolOutput(content, wines_by_id(wines))
+
+
+def _find_own(query: CellarQuery, person: Person) -> list[FoundItem]:
+    """Return the found items that the user may drink."""
+    found = search_cellar(person.bottles, query, this_year())
+    if not (person.safety.allergies or person.safety.forbids_alcohol):
+        return found
+    # List hated wines, too. Allergens come from the safety state, so they still apply.
+    without_facts = replace(person, facts=())
+    return [each for each in found if may_be_shown(to_wine(each.item), without_facts)]
+
+
+def _list_drinks(query: CellarQuery, person: Person) -> ToolOutput:
+    drinks = find_drinks(person.drinks, query.text)
+    if not drinks:
+        raise ToolError("the guest has told of no such bottle that they opened")
+    columns = "opened | name | rating | note"
+    content, shown = fit_rows([*map(describe_drink, drinks)], {"columns": columns})
+    sources = {f"drunk {number}": DrunkBottle(drink) for number, drink in enumerate(drinks[:shown])}
+    return ToolOutput(content, sources)
+
+
+@dataclass(frozen=True, slots=True)
+class DrunkBottle:
+    """A bottle that the user has opened, as evidence: an answer may repeat rating and note."""
+
+    drink: Drink
+    links: tuple[str, ...] = ()
+
+    @property
+    def source_text(self) -> str:
+        """Return the date, the wine, the rating and the note."""
+        return describe_drink(self.drink)
 
 
 def _facts_from_arguments(arguments: RememberArguments) -> list[Fact]:
@@ -389,6 +445,7 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
         added_facts=tuple(fact for part in reply.changes for fact in part.added_facts),
         removed_facts=tuple(fact for part in reply.changes for fact in part.removed_facts),
         bottles=tuple(item for part in reply.changes for item in part.bottles),
+        drinks=tuple(drink for part in reply.changes for drink in part.drinks),
         undo_id=undo_id,
     )
     has_changes = bool(change.added_facts or change.removed_facts or change.bottles)
@@ -408,10 +465,10 @@ def format_change(change: Change, person: Person) -> list[str]:
     """Return the texts that confirm a change; `person` is the user before it."""
     changed_keys = {item.key for item in change.bottles}
     items = [item for item in apply_change(person, change).bottles if item.key in changed_keys]
-    year = datetime.now(UTC).year
     texts = (
         format_added_facts(change.added_facts),
         format_removed_facts(change.removed_facts),
-        format_items(items, year, translate("cellar_added")) if items else "",
+        format_drunk(change.drinks),
+        format_items(items, this_year(), translate("cellar_added")) if items else "",
     )
     return [text for text in texts if text]

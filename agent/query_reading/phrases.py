@@ -20,7 +20,7 @@ from agent.query_reading.tokens import Token, tokenize
 MIN_FOREIGN_LETTERS: Final = 4
 """The minimum length of a phrase that is understood in languages other than its own."""
 OWN_LANGUAGE_FIELDS: Final = frozenset(
-    {"role", "order", "offer", "usual_max_price", "number", "allergen"}
+    {"role", "order", "offer", "usual_max_price", "number", "allergen", "cellar"}
 )
 """Fields of phrases that are understood only in messages in their language."""
 COMPOUND_FIELDS: Final = ("dish", "colour", "styles", "countries", "regions", "grapes")

@@ -65,6 +65,8 @@ class Request:
     is_question: bool = False
     """Whether it asks for knowledge rather than for a wine."""
     is_about_wine: bool = False
+    cellar_words: frozenset[str] = frozenset()
+    """What it says of one's own bottles: own, tonight, count, now, soon, past, wait, drunk."""
 
     @property
     def describes_wine(self) -> bool:
@@ -141,6 +143,7 @@ class _MessageReader:
             unknown_words=tuple(names)[:MAX_VALUES],
             unknown_count=len(long_words),
             is_about_wine=not self.roles.isdisjoint({"wine", "wish"}),
+            cellar_words=frozenset(self._values("cellar")),
         )
         # The name depends on the filters, the question on both.
         request = replace(request, name=self._wine_name(request))

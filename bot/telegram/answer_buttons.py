@@ -21,7 +21,7 @@ from agent.memory.taste import describe_fact, format_added_facts, parse_suggeste
 from agent.safety.help_texts import INTERNATIONAL_URL
 from agent.safety.policy import PRIVATE_ACTIONS, SafetyAction
 from agent.safety.state import CONCERNS, SafetyState, most_serious_concern
-from agent.sommelier.wine import Wine
+from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import clip
 from agent.turn import Fact, Reply
 from bot.look_ups import run_proposal
@@ -41,9 +41,9 @@ from bot.turn import Question, Turn
 from bot.updates.joining import FOLLOW_UP
 
 NEXT: Final = f"{FOLLOW_UP}:"
-UNDO, REMEMBER, CONCERN, NUMBERS, RUN = "u:", "r:", "c:", "h:", "x:"
+UNDO, REMEMBER, CONCERN, NUMBERS, RUN, OPENED = "u:", "r:", "c:", "h:", "x:", "o:"
 """The prefixes of button data: `n:FOLLOW_UP`, `u:CHANGE`, `r:KIND:VALUE`, `c:CONCERN`, `h:`,
-`x:DIGEST`."""
+`x:DIGEST`, `o:ITEM`."""
 
 MISUNDERSTOOD: Final = "off"
 """In place of a concern: the user says that there is none."""
@@ -54,6 +54,7 @@ NOT_DEPENDENT: Final = "sober"
 INTERNATIONAL_LABEL: Final = "🌍 findahelpline.com"
 MAX_LABEL_CHARS: Final = 40
 MAX_SUGGESTED_FACTS: Final = 2
+MAX_OPENED_BUTTONS: Final = 3
 
 
 def buttons_below(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
@@ -63,6 +64,7 @@ def buttons_below(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
         + _tool_buttons(reply)
         + _help_buttons(turn, reply)
         + _concern_button(reply)
+        + _opened_buttons(turn, reply)
         + _memory_buttons(reply)
         + _follow_up_buttons(question, reply)
         + (rating_buttons(turn.id) if reply.outcome != "help" else ())
@@ -92,13 +94,30 @@ def answer_handlers(servers: McpServers) -> list[AnyHandler]:
     ]
 
 
+def _opened_buttons(turn: Turn, reply: Reply) -> ButtonRows:
+    """Return a button for each of the user's own wines: they have opened it."""
+    own = [wine for wine in reply.wines if isinstance(wine, Wine) and wine.is_own]
+    if turn.is_group:
+        return ()
+    buttons = [
+        Button(translate("cellar_opened", wine=wine.label)[:MAX_LABEL_CHARS], _opened_data(wine))
+        for wine in own[:MAX_OPENED_BUTTONS]
+    ]
+    return in_rows(buttons, 1)
+
+
+def _opened_data(wine: Wine) -> str:
+    return f"{OPENED}{wine.id.removeprefix(CELLAR_PREFIX)}"
+
+
 def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the follow-up buttons of an answer.
 
-    There are none if the answer shows no wines, or any that are not of the catalogue.
+    There are none if the answer shows no wines for sale, or any that were read from a picture.
     """
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
-    if question.kind not in ("chat", "label") or not wines or len(wines) < len(reply.wines):
+    is_for_sale = any(not wine.is_own for wine in wines)
+    if question.kind not in ("chat", "label") or not is_for_sale or len(wines) < len(reply.wines):
         return ()
     buttons = [Button(translate(f"next_{name}"), f"{NEXT}{name}") for name in FollowUp]
     return in_rows(buttons, 3)

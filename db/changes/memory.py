@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import strip_unstorable
-from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Change, Fact
+from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Change, Drink, Fact
 from db.changes.base import StoredChange, Transaction
-from db.models import BottleRow, FactRow, MessageRow, upsert
+from db.models import BottleRow, DrinkRow, FactRow, MessageRow, upsert
 
 UNDO: Final = "undo"
 """The kind of a fact that stores an undoable change."""
@@ -105,13 +105,13 @@ class ForgetConcerns(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class ForgetMemory(StoredChange):
-    """Deletes the facts, the concerns and the bottles of a user, and nothing else."""
+    """Deletes the facts, the concerns and the cellar of a user, and nothing else."""
 
     user_id: int
 
     async def apply(self, transaction: Transaction) -> None:
         """Delete the rows."""
-        for model in (FactRow, BottleRow):
+        for model in (FactRow, BottleRow, DrinkRow):
             rows = delete(model).where(model.user_id == self.user_id)
             await transaction.session.execute(rows)
 
@@ -162,11 +162,26 @@ async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
         )
         await upsert(session, row)
     await _add_bottles(session, change.user_id, change.bottles, now)
+    for drink in change.removed_drinks:
+        is_drink = (DrinkRow.key == drink.key) & (DrinkRow.at == drink.at)
+        await session.execute(delete(DrinkRow).where(DrinkRow.user_id == change.user_id, is_drink))
+    session.add_all(_to_row(change.user_id, drink) for drink in change.drinks)
     if change.undo_id:
         undo = FactRow(user_id=change.user_id, kind=UNDO, value=str(change.undo_id), at=now)
         undo.said = CHANGE_ADAPTER.dump_json(change).decode()
         undo.until = now + UNDOABLE_FOR
         await upsert(session, undo)
+
+
+def _to_row(user_id: int, drink: Drink) -> DrinkRow:
+    return DrinkRow(
+        user_id=user_id,
+        key=drink.key,
+        wine=dict(drink.wine),
+        at=drink.at,
+        rating=drink.rating,
+        note=drink.note,
+    )
 
 
 async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
@@ -196,14 +211,31 @@ async def _add_bottles(
         return
     owned = await session.scalars(select(BottleRow).where(BottleRow.user_id == user_id))
     rows = {row.key: row for row in owned}
+    last_number = max((row.number for row in rows.values()), default=0)
     for item in items:
         if item.key not in rows:
             if len(rows) >= MAX_CELLAR_ITEMS:
                 continue
-            rows[item.key] = BottleRow(user_id=user_id, key=item.key, count=0, wine={}, note="")
+            last_number += 1
+            rows[item.key] = _make_row(user_id, item, last_number)
             session.add(rows[item.key])
         _change_bottles(rows[item.key], item, now)
     await session.flush()
+
+
+def _make_row(user_id: int, item: CellarItem, number: int) -> BottleRow:
+    """Return the row of a new item, without bottles."""
+    return BottleRow(
+        user_id=user_id,
+        key=item.key,
+        number=number,
+        count=0,
+        wine={},
+        note="",
+        size_ml=item.size_ml,
+        place="",
+        bought="",
+    )
 
 
 def _change_bottles(row: BottleRow, item: CellarItem, now: datetime) -> None:
@@ -215,5 +247,7 @@ def _change_bottles(row: BottleRow, item: CellarItem, now: datetime) -> None:
     row.drink_from = item.drink_from or row.drink_from
     row.drink_until = item.drink_until or row.drink_until
     row.note = item.note or row.note
+    row.place = item.place or row.place
+    row.bought = item.bought or row.bought
     row.count = max(0, row.count + item.count)
     row.at = now

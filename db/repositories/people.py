@@ -4,12 +4,13 @@ import json
 import zlib
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import cast
+from typing import Final, cast
 
 from sqlalchemy import ColumnElement, case, delete, select, update
 
-from agent.turn import CellarItem, Change, Fact, FactKind, StoredMessage
+from agent.turn import CellarItem, Change, Drink, Fact, FactKind, StoredMessage
 from db.changes.base import Transaction
+from db.changes.cellar import IMPORT, ITEMS_ADAPTER
 from db.changes.forgetting import Fence, find_owned_rows
 from db.changes.memory import CHANGE_ADAPTER, SAFETY, UNDO, ChangeMemory, is_undo
 from db.engine import SqlRepository
@@ -18,6 +19,7 @@ from db.models import (
     BottleRow,
     ChatRow,
     DeletionRow,
+    DrinkRow,
     FactRow,
     MessageRow,
     OutboxRow,
@@ -27,6 +29,9 @@ from db.models import (
     to_record,
 )
 from db.traces import LOCAL_TRACE_ROWS
+
+MAX_DRINKS: Final = 1_000
+"""The most opened bottles that a turn reads."""
 
 
 class ChatRepository(SqlRepository):
@@ -98,7 +103,7 @@ class MemoryRepository(SqlRepository):
 
     async def list_facts(self, user_id: int) -> list[Fact]:
         """Return a user's facts, including tastes inferred from verdicts, the oldest first."""
-        is_fact = (FactRow.user_id == user_id) & FactRow.kind.not_in([UNDO, SAFETY])
+        is_fact = (FactRow.user_id == user_id) & FactRow.kind.not_in([UNDO, SAFETY, IMPORT])
         rows = await self._values(select(FactRow).where(is_fact).order_by(FactRow.at))
         return [Fact(cast("FactKind", row.kind), row.value, row.said) for row in rows]
 
@@ -113,6 +118,19 @@ class MemoryRepository(SqlRepository):
         owned = select(BottleRow.__table__).where(BottleRow.user_id == user_id)
         rows = await self._rows(owned.order_by(BottleRow.at, BottleRow.id))
         return [to_record(CellarItem, row) for row in rows]
+
+    async def find_import(self, user_id: int, import_id: int) -> Sequence[CellarItem] | None:
+        """Return the items of a file that a user may still have stored; None if there are none."""
+        is_import = (FactRow.kind == IMPORT) & (FactRow.value == str(import_id))
+        is_theirs = is_import & (FactRow.user_id == user_id) & (FactRow.until > self.now())
+        items = await self._first_value(select(FactRow.said).where(is_theirs))
+        return None if items is None else ITEMS_ADAPTER.validate_json(items)
+
+    async def list_drinks(self, user_id: int) -> list[Drink]:
+        """Return the bottles that a user has opened, the last one first; not more than some."""
+        drunk = select(DrinkRow.__table__).where(DrinkRow.user_id == user_id)
+        rows = await self._rows(drunk.order_by(DrinkRow.at.desc()).limit(MAX_DRINKS))
+        return [to_record(Drink, row) for row in rows]
 
     async def list_owners(self, without: Collection[str]) -> list[int]:
         """Return the users who own bottles, are not blocked, and have no setting of `without`."""
@@ -156,17 +174,17 @@ class MemoryUpkeep(SqlRepository):
         self,
         user_id: int,
         fence: Fence,
-        month: Fact,
+        record: Fact,
         facts: Sequence[Fact],
         messages: Sequence[OutboxRow],
     ) -> bool:
-        """Queue a user's reminder for a month, with `facts` to store.
+        """Queue a user's reminder, with `facts` to store; `record` tells the season.
 
         Return False if it was queued before, or if the user's data were deleted since the time of
         `fence`, when they were read.
         """
         now = self.now()
-        row = FactRow(user_id=user_id, kind=month.kind, value=month.value, at=now)
+        row = FactRow(user_id=user_id, kind=record.kind, value=record.value, at=now)
         change = ChangeMemory(Change(user_id=user_id, added_facts=tuple(facts)))
         async with self.sessions.begin() as session:
             await fence.lock(session)

@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime
 
+from agent.cellar.items import find_items_with_room
+from agent.cellar.rows import MAX_SHOWN_ITEMS, format_items
 from agent.i18n import translate
 from agent.markdown import escape
-from agent.memory.cellar import MAX_SHOWN_ITEMS, find_items_with_room, format_cellar
 from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Change, Fact
 from bot.telegram.render import MAX_LINKS, MAX_REPLY_CHARS, split_messages
 from db.changes.memory import UNDOABLE_FOR, ChangeMemory
@@ -31,7 +32,7 @@ async def test_a_cellar_holds_so_many_wines_and_a_message_lists_some(sessions: S
     assert len(stored) == MAX_CELLAR_ITEMS
     again = [*items(1), *items(10, 9_000)]
     assert find_items_with_room(again, stored) == [*items(1)]
-    text = format_cellar(stored, datetime.now(UTC).year)
+    text = format_items(stored, datetime.now(UTC).year, "Yours:")
     assert len(text.splitlines()) == 1 + MAX_SHOWN_ITEMS + 1
     more = MAX_CELLAR_ITEMS - MAX_SHOWN_ITEMS
     assert text.endswith(translate("cellar_more", count=more))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from agent.cellar.items import guess_wine, to_cellar_item
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
-from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.turn import Change, Fact, Person, Reply, StoredMessage, get_person
 from agent.writing_calls import WritingCalls
 from bot.telegram.sender import ButtonRows

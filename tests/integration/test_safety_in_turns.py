@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from agent.cellar.items import guess_wine, to_cellar_item
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
-from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.memory.tools import memory_tools
 from agent.safety.help_texts import Help
 from agent.safety.state import Concern, SafetyState
@@ -221,7 +221,7 @@ async def test_look_ups_are_refused_to_users_who_must_not_drink(chat: Chat) -> N
 
 async def test_own_cellar_lists_only_wines_that_the_guest_may_drink() -> None:
     call = ToolCall("call_1", "own_cellar", "{}")
-    barolo = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), id=1)
+    barolo = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), number=1)
     owner = Person(bottles=(barolo,), user_id=7)
     told = await Toolbox(memory_tools()).call(call, Run(deps=Deps(person=owner)))
     assert '"bottles":6' in told.text

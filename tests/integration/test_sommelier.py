@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from agent.cellar.items import guess_wine, to_cellar_item
 from agent.engine.run import Run
 from agent.i18n import translate
-from agent.memory.cellar import guess_wine, to_cellar_item
 from agent.memory.tools import memory_tools
 from agent.safety.state import SafetyState
 from agent.turn import Deps, Fact, Person

@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.engine.messages import ToolCall
-from agent.engine.run import Run
-from agent.engine.tools import Toolbox, ToolResult
-from agent.memory.cellar import (
+from agent.cellar.items import (
     find_drinking_window,
     get_drinking_state,
     guess_wine,
@@ -17,13 +14,16 @@ from agent.memory.cellar import (
     to_cellar_item,
     to_wine,
 )
+from agent.engine.messages import ToolCall
+from agent.engine.run import Run
+from agent.engine.tools import Toolbox, ToolResult
 from agent.memory.taste import parse_facts
 from agent.memory.tools import memory_tools
 from agent.sommelier.wine import Currency, Style
 from agent.turn import Change, Deps, Fact, Person
 
-BAROLO = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), id=1)
-CHABLIS = replace(to_cellar_item(guess_wine("Chablis 2021"), 2), id=2)
+BAROLO = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), number=1)
+CHABLIS = replace(to_cellar_item(guess_wine("Chablis 2021"), 2), number=2)
 HATE = Fact("hate", "grapes=Chardonnay", "Chardonnay")
 ADA = Person(user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO, CHABLIS))
 

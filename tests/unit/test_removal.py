@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory.cellar import guess_wine, to_cellar_item
-from agent.memory.removal import (
+from agent.cellar.items import guess_wine, to_cellar_item
+from agent.cellar.removal import (
     Found,
     NotFound,
     Removal,
@@ -35,7 +35,7 @@ BOTTLES = (
 def cellar(*labels: str, count: int = 12) -> list[CellarItem]:
     """Return items with the ids 1, 2, ..."""
     items = [to_cellar_item(guess_wine(label), count) for label in labels]
-    return [replace(item, id=number) for number, item in enumerate(items, start=1)]
+    return [replace(item, number=number) for number, item in enumerate(items, start=1)]
 
 
 def removed(items: list[CellarItem], line: str) -> Removal:
@@ -87,7 +87,7 @@ def test_a_vintage_or_a_common_word_took_bottles_of_another_wine(line: str) -> N
 def test_a_wine_was_taken_where_several_fit_or_none_fully(line: str, ids: list[int]) -> None:
     removal = removed(cellar(*BOTTLES), line)
     assert isinstance(removal, Unclear)
-    assert [item.id for item in removal.items] == ids
+    assert [item.number for item in removal.items] == ids
 
 
 def test_all_bottles_were_taken_where_more_were_asked_for() -> None:
@@ -113,7 +113,7 @@ def items_in_cellar(draw: st.DrawFn, number: int) -> CellarItem:
         country="Italy",
         style=Style.RED,
     )
-    return replace(to_cellar_item(wine, draw(st.integers(0, 12))), id=number)
+    return replace(to_cellar_item(wine, draw(st.integers(0, 12))), number=number)
 
 
 cellars = st.tuples(*(items_in_cellar(number) for number in range(1, 5))).map(list)
@@ -127,7 +127,7 @@ def test_no_removal_takes_a_bottle_that_shares_no_word_with_what_was_said(
     removal = find_item_to_remove(items, said, count)
     if not isinstance(removal, Found):
         return
-    (item,) = (item for item in items if item.id == removal.item.id)
+    (item,) = (item for item in items if item.number == removal.item.number)
     said_names = set(said.split()).intersection(NAMES)
     assert said_names
     assert said_names <= set(item.key.split())

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from agent.cellar.items import to_cellar_item
 from agent.engine.contract import Evidence
-from agent.memory.cellar import to_cellar_item
 from agent.sommelier.answer import grounding_problem
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import (

@@ -1,16 +1,15 @@
-"""A user's cellar: parse and change its items, say when to drink them, format them as text."""
+"""The items of a user's cellar: make them from texts and wines, and say when to drink them."""
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal
 
-from agent.formatting import format_money
-from agent.i18n import translate
-from agent.markdown import escape
 from agent.sommelier.queries import wine_from_name
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.wine import (
     CELLAR_PREFIX,
     Currency,
+    Offer,
     Style,
     Wine,
     normalize,
@@ -23,12 +22,14 @@ from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Fact
 MAX_BOTTLES: Final = 999
 """The maximum count of one wine in one change."""
 MAX_NAME_CHARS: Final = 120
-MAX_SHOWN_ITEMS: Final = 100
-"""The most wines of a cellar that one message lists."""
 YEARS: Final = range(1900, 2101)
-UNKNOWN_WINDOW_END: Final = 9999
-"""The year by which a wine without a known drinking window is sorted, after all others."""
+USUAL_SIZE_ML: Final = 750
+MAX_DUE_ITEMS: Final = 5
+"""The most items of a reminder."""
+MAX_CACHED_WINDOWS: Final = 20_000
 DrinkingState = Literal["young", "ready", "late", "unknown"]
+Window = tuple[int, int]
+"""The first and last year in which a wine is at its best."""
 _TOKEN: Final = pattern(r"[0-9]+(?:[.,][0-9]{1,2})?|[€$£]|[^\s€$£]+")
 _NUMBER: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
 
@@ -58,13 +59,18 @@ def _is_year(token: str) -> bool:
 
 
 def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
-    """Return a cellar item with `count` bottles of a wine; `facts` are its other fields."""
+    """Return a cellar item with `count` bottles of a wine; `facts` are its other fields.
+
+    Bottles of one wine in several sizes are several items.
+    """
     kept = {name for name, field in wine_fields().items() if field.in_cellar}
     fields = wine.model_dump(mode="json", exclude_defaults=True, include=kept)
     if wine.price is not None:
         fields |= {"price": wine.price, "currency": wine.currency.value}
     # With a cellar id, a label without a vintage does not end in "NV".
     label = wine.model_copy(update={"id": CELLAR_PREFIX}).label
+    if size_ml := facts.get("size_ml"):
+        label += f" {size_ml} ml"
     return CellarItem(key=normalize(label), wine=fields, count=count, **facts)
 
 
@@ -92,7 +98,7 @@ def guess_wine(
 
 def to_wine(item: CellarItem) -> Wine:
     """Return the wine of a cellar item, with an id that starts with `CELLAR_PREFIX`."""
-    fields = {"producer": "", "country": "", **item.wine, "id": f"{CELLAR_PREFIX}{item.id}"}
+    fields = {"producer": "", "country": "", **item.wine, "id": f"{CELLAR_PREFIX}{item.number}"}
     return Wine.model_validate(fields)
 
 
@@ -114,84 +120,94 @@ def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
 
 def find_item_by_id(items: Sequence[CellarItem], wine_id: str) -> CellarItem | None:
     """Return the item in stock with an id that own_cellar returned, or None."""
-    in_stock = items_in_stock(items)
-    return next((item for item in in_stock if f"{CELLAR_PREFIX}{item.id}" == wine_id.strip()), None)
+    number = wine_id.strip().removeprefix(CELLAR_PREFIX)
+    return next((item for item in items_in_stock(items) if str(item.number) == number), None)
 
 
-def find_drinking_window(item: CellarItem) -> tuple[int, int] | None:
+def find_drinking_window(item: CellarItem) -> Window | None:
     """Return the first and last year in which a wine is at its best; None if unknown.
 
     The user's years take precedence. If they stated only one, and the others are not known from the
     wine, that year is the whole window.
     """
-    usual_first, usual_last = drinking_years(to_wine(item)) or (item.drink_until, item.drink_from)
+    if item.drink_from and item.drink_until:
+        return item.drink_from, item.drink_until
+    usual_first, usual_last = _find_usual_window(item) or (item.drink_until, item.drink_from)
     first = item.drink_from or usual_first
     last = item.drink_until or usual_last
     return (first, last) if first and last else None
 
 
+def _find_usual_window(item: CellarItem) -> Window | None:
+    """Return the window that the tables tell, which need a few fields of the wine only."""
+    wine = item.wine
+    if not wine.get("vintage"):
+        return None
+    names = (wine.get("producer", ""), wine["name"])
+    places = (wine.get("region", ""), wine.get("appellation", ""))
+    grape = "".join(wine.get("grapes", ())[:1])
+    price = (wine.get("price"), wine.get("currency", Currency.EUR.value))
+    return _read_tables((wine["style"], wine["vintage"], grape), names, places, price)
+
+
+@lru_cache(MAX_CACHED_WINDOWS)
+def _read_tables(
+    kind: tuple[str, int, str],
+    names: tuple[str, str],
+    places: tuple[str, str],
+    price: tuple[float | None, str],
+) -> Window | None:
+    """Return the window by style, vintage and grape, the names, the places and the price."""
+    style, vintage, grape = kind
+    producer, name = names
+    region, appellation = places
+    amount, currency = price
+    wine = Wine(
+        id=CELLAR_PREFIX,
+        producer=producer,
+        name=name,
+        vintage=vintage,
+        country="",
+        region=region,
+        appellation=appellation,
+        grapes=(grape,) if grape else (),
+        style=Style(style),
+        offers=(Offer(price=amount, currency=Currency(currency)),),
+    )
+    return drinking_years(wine)
+
+
 def get_drinking_state(item: CellarItem, year: int) -> DrinkingState:
     """Return whether a wine is too young, ready, or past its best in a year."""
-    window = find_drinking_window(item)
+    return state_of_window(find_drinking_window(item), year)
+
+
+def state_of_window(window: Window | None, year: int) -> DrinkingState:
+    """Return the state in a year of a wine with this drinking window."""
     if window is None:
         return "unknown"
     first, last = window
-    return "young" if year < first else "late" if year > last else "ready"
+    if year < first:
+        return "young"
+    return "late" if year > last else "ready"
 
 
 def find_due_items(
     items: Sequence[CellarItem], facts: Sequence[Fact], year: int
 ) -> list[CellarItem]:
-    """Return the items whose drinking windows begin or end in `year`, without earlier reminders."""
-    return [
-        item
-        for item in items_in_stock(items)
-        if year in (find_drinking_window(item) or ()) and reminder_fact(item, year) not in facts
-    ]
+    """Return the items whose drinking windows begin or end in `year`, without earlier reminders.
+
+    At most `MAX_DUE_ITEMS`: those whose best years end come first, then the larger stocks.
+    """
+    due: list[tuple[int, int, CellarItem]] = []
+    for item in items_in_stock(items):
+        window = find_drinking_window(item)
+        if window and year in window and reminder_fact(item, year) not in facts:
+            due.append((window[1], -item.count, item))
+    due.sort(key=lambda each: each[:2])
+    return [item for _, _, item in due[:MAX_DUE_ITEMS]]
 
 
 def reminder_fact(item: CellarItem, year: int) -> Fact:
     """Return the setting that records that the user was reminded of an item in a year."""
     return Fact("setting", f"due {item.key}={year}")
-
-
-def format_items(items: Iterable[CellarItem], year: int, heading: str) -> str:
-    """Return a heading and a line of Markdown for each item, for the first ones if many."""
-    listed = list(items)
-    lines = [_format_item(item, year) for item in listed[:MAX_SHOWN_ITEMS]]
-    if len(listed) > MAX_SHOWN_ITEMS:
-        lines.append(translate("cellar_more", count=len(listed) - MAX_SHOWN_ITEMS))
-    return "\n".join([heading, *lines])
-
-
-def format_cellar(items: Iterable[CellarItem], year: int) -> str:
-    """Return all items in stock as Markdown, first those that must be drunk soonest."""
-
-    def window_end(item: CellarItem) -> int:
-        window = find_drinking_window(item)
-        return window[1] if window else UNKNOWN_WINDOW_END
-
-    in_stock = sorted(items_in_stock(items), key=lambda item: (window_end(item), item.key))
-    if not in_stock:
-        return translate("cellar_none")
-    count = sum(item.count for item in in_stock)
-    return format_items(in_stock, year, translate("cellar_all", count=count))
-
-
-def _format_item(item: CellarItem, year: int) -> str:
-    """Return the count of an item, its wine, price, drinking window and note."""
-    wine, window = to_wine(item), find_drinking_window(item)
-    name = f"**{escape(wine.label)}**"
-    if item.count:
-        parts = [f"{item.count} × {name}"]
-        if wine.price is not None:
-            parts.append(translate("cellar_each", price=format_money(wine.price, wine.currency)))
-        if window is not None:
-            state = get_drinking_state(item, year)
-            limit = window[0 if state == "young" else 1]
-            parts.append(translate(f"cellar_{state}", year=str(limit)))
-    else:
-        parts = [name, translate("cellar_gone")]
-    if item.note:
-        parts.append(translate("memory_note", what=escape(item.note)))
-    return " · ".join(parts)

@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from agent.language import all_common_words
-from agent.memory.cellar import (
+from agent.cellar.items import (
     MAX_NAME_CHARS,
     YEARS,
     find_item_by_id,
     items_in_stock,
     to_wine,
 )
+from agent.cellar.search import size_word
+from agent.language import all_common_words
 from agent.query_reading.language_words import load_grammar
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
@@ -26,6 +27,8 @@ from agent.turn import CellarItem
 MAX_CANDIDATES: Final = 10
 MIN_WORD_CHARS: Final = 2
 """Shorter words name no wine: the "d" of "Barbera d'Alba"."""
+NUMBER_SIGN: Final = "#"
+"""What a user may write before the number of an item."""
 _COUNTED: Final = pattern(r"(?s)([1-9][0-9]{0,2})\s+(.+)")
 """A count of at most `MAX_BOTTLES`, and a name: "2018" alone is no count."""
 
@@ -85,15 +88,15 @@ def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> R
 
 def _find_candidates(items: Sequence[CellarItem], name: str) -> tuple[Sequence[CellarItem], bool]:
     """Return the items that a name may mean, and whether all of its words fit them."""
-    if name.startswith(CELLAR_PREFIX):
-        item = find_item_by_id(items, name)
+    if name.startswith((CELLAR_PREFIX, NUMBER_SIGN)):
+        item = find_item_by_id(items, name.removeprefix(NUMBER_SIGN))
         return ([item] if item else []), True
     said = _Said.parse(name)
     matching = [(item, to_wine(item)) for item in items_in_stock(items)]
     matching = [(item, wine) for item, wine in matching if said.may_mean(wine)]
     if whole := [item for item, wine in matching if said.is_label_of(wine)]:
         return whole, True
-    if fitting := [item for item, wine in matching if said.fits(wine)]:
+    if fitting := [item for item, wine in matching if said.fits(wine, size_word(item))]:
         return fitting, True
     return [item for item, _ in matching], False
 
@@ -110,17 +113,17 @@ class _Said:
     def parse(cls, text: str) -> "_Said":
         words = split_words(text)
         numbers = {int(word) for word in words if word.isascii() and word.isdecimal()}
-        return cls(_identifying_words(text), frozenset(numbers.intersection(YEARS)))
+        return cls(identifying_words(text), frozenset(numbers.intersection(YEARS)))
 
     def may_mean(self, wine: Wine) -> bool:
         """Return whether a word is in the wine's producer or name, and the year is its vintage."""
         is_of_year = not self.years or wine.vintage is None or wine.vintage in self.years
         return is_of_year and not self.words.isdisjoint(_name_words(wine))
 
-    def fits(self, wine: Wine) -> bool:
+    def fits(self, wine: Wine, size: str) -> bool:
         """Return whether the wine has all words, in its name or in what else is known of it."""
         known = (wine.appellation, wine.region, wine.country, *wine.grapes, wine.style or "")
-        other_words = _identifying_words(" ".join((*known, wine.colour or "")))
+        other_words = identifying_words(" ".join((*known, wine.colour or "", size)))
         return self.words <= _name_words(wine) | other_words
 
     def is_label_of(self, wine: Wine) -> bool:
@@ -130,10 +133,10 @@ class _Said:
 
 
 def _name_words(wine: Wine) -> frozenset[str]:
-    return _identifying_words(f"{wine.producer} {wine.name}")
+    return identifying_words(f"{wine.producer} {wine.name}")
 
 
-def _identifying_words(text: str) -> frozenset[str]:
+def identifying_words(text: str) -> frozenset[str]:
     """Return the words of a text, except years, generic words and the common ones of languages."""
     words = (strip_plural(word) for word in split_words(text) if not _is_year(word))
     return frozenset(word for word in words if len(word) >= MIN_WORD_CHARS) - _ignored_words()

@@ -1,0 +1,118 @@
+"""What a user sees of their cellar: its numbers, the readiest wines, and pages of lists."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, get_args
+
+from agent.cellar.items import find_drinking_window, items_in_stock, state_of_window
+from agent.cellar.rows import format_item, format_items
+from agent.cellar.search import (
+    CellarQuery,
+    FoundItem,
+    Readiness,
+    search_cellar,
+    should_be_drunk_soon,
+)
+from agent.i18n import translate
+from agent.sommelier.wine import Style
+from agent.turn import CellarItem
+
+PAGE_SIZE: Final = 10
+REGION_SIGN: Final = "="
+"""Stands before the name of a region in the name of a view."""
+
+
+def count_states(items: Sequence[CellarItem], year: int) -> Mapping[str, int]:
+    """Return the numbers of bottles by state, and of ready ones that should be drunk soon."""
+    counts: Counter[str] = Counter()
+    for item in items_in_stock(items):
+        window = find_drinking_window(item)
+        found = FoundItem(item, window, state_of_window(window, year))
+        counts[found.state] += item.count
+        if should_be_drunk_soon(found, year):
+            counts["soon"] += item.count
+    return counts
+
+
+def count_by(items: Sequence[CellarItem], field: str) -> list[tuple[str, int]]:
+    """Return the numbers of bottles by a field of the wine, the most first."""
+    counts: Counter[str] = Counter()
+    for item in items_in_stock(items):
+        counts[str(item.wine.get(field) or "")] += item.count
+    return counts.most_common()
+
+
+def list_regions(items: Sequence[CellarItem]) -> list[tuple[str, int]]:
+    """Return the known regions, else countries, of a cellar with their bottles, the most first."""
+    counts: Counter[str] = Counter()
+    for item in items_in_stock(items):
+        if place := get_region(item):
+            counts[place] += item.count
+    return counts.most_common()
+
+
+def get_region(item: CellarItem) -> str:
+    """Return the region of a wine, or else its country; empty if both are unknown."""
+    return str(item.wine.get("region") or item.wine.get("country") or "")
+
+
+def format_overview(items: Sequence[CellarItem], year: int) -> str:
+    """Return the numbers of a cellar and its readiest wines as Markdown."""
+    in_stock = items_in_stock(items)
+    if not in_stock:
+        return translate("cellar_none")
+    count = sum(item.count for item in in_stock)
+    states = count_states(in_stock, year)
+    readiest = search_cellar(in_stock, CellarQuery(), year)[:PAGE_SIZE]
+    listed = format_items([each.item for each in readiest], year, translate("cellar_readiest"))
+    parts = [
+        translate("cellar_all", count=count),
+        f"{format_states(states)}\n{format_styles(in_stock)}",
+        listed,
+    ]
+    return "\n\n".join(parts)
+
+
+def format_states(states: Mapping[str, int]) -> str:
+    """Return the numbers of bottles by readiness as one line."""
+    return translate(
+        "cellar_states",
+        ready=states.get("ready", 0),
+        soon=states.get("soon", 0),
+        late=states.get("late", 0),
+        young=states.get("young", 0),
+        unknown=states.get("unknown", 0),
+    )
+
+
+def format_styles(items: Sequence[CellarItem]) -> str:
+    """Return the numbers of bottles by style as one line."""
+    parts = [f"{translate(f'style_{style}')} {count}" for style, count in count_by(items, "style")]
+    return " · ".join(parts)
+
+
+def select_view(items: Sequence[CellarItem], name: str, year: int) -> list[FoundItem]:
+    """Return the items of a view: a style, a readiness, `=REGION`, or all by any other name."""
+    query = CellarQuery()
+    if name in set(Style):
+        found = search_cellar(items, query, year)
+        return [each for each in found if each.item.wine["style"] == name]
+    if name.startswith(REGION_SIGN):
+        found = search_cellar(items, query, year)
+        return [each for each in found if get_region(each.item) == name.removeprefix(REGION_SIGN)]
+    if name in get_args(Readiness):
+        query = query.model_copy(update={"readiness": name})
+    return search_cellar(items, query, year)
+
+
+def format_page(found: Sequence[FoundItem], page: int, year: int) -> str:
+    """Return a page of a list as Markdown, with the numbers of all its wines above."""
+    if not found:
+        return translate("cellar_no_match")
+    start = page * PAGE_SIZE
+    count = sum(each.item.count for each in found)
+    heading = translate("cellar_found", count=count, wines=len(found))
+    pages = (len(found) + PAGE_SIZE - 1) // PAGE_SIZE
+    position = f"{page + 1}/{pages}" if pages > 1 else ""
+    rows = [format_item(each.item, year) for each in found[start : start + PAGE_SIZE]]
+    return "\n".join([heading, *rows, position]).strip()

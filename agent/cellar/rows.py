@@ -1,0 +1,157 @@
+"""Rows of a cellar: short ones for a model, and lines of Markdown for the user."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from agent.cellar.items import USUAL_SIZE_ML, find_drinking_window, state_of_window, to_wine
+from agent.cellar.search import FoundItem, should_be_drunk_soon, size_word
+from agent.formatting import format_money
+from agent.i18n import format_number, translate
+from agent.markdown import escape
+from agent.sommelier.wine import CELLAR_PREFIX, Wine, format_money_for_model
+from agent.turn import CellarItem, Drink
+
+MAX_MODEL_CHARS: Final = 3_000
+"""The longest result of own_cellar."""
+RESERVED_CHARS: Final = 120
+"""What the sentence on further rows may take of it."""
+MAX_ROW_NAME_CHARS: Final = 60
+MAX_ROW_PLACE_CHARS: Final = 24
+MAX_ROW_NOTE_CHARS: Final = 200
+MAX_NOTED_ROWS: Final = 5
+"""With more rows, the notes of the guest are left out."""
+MAX_SHOWN_ITEMS: Final = 100
+"""The most wines of a cellar that one message lists."""
+COLUMNS: Final = (
+    "wine_id | bottles | name | style | origin | price | best years | size | place | note"
+)
+STATES_FOR_MODEL: Final = {"late": "past", "young": "wait", "ready": "now", "unknown": ""}
+
+
+def fit_rows(rows: Sequence[str], content: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return the content of a result with as many whole rows as fit, and their number."""
+    left = MAX_MODEL_CHARS - RESERVED_CHARS - len(json.dumps(content, ensure_ascii=False))
+    shown: list[str] = []
+    for row in rows:
+        left -= len(json.dumps(row, ensure_ascii=False)) + 1
+        if left < 0:
+            break
+        shown.append(row)
+    content = content | {"rows": shown}
+    if hidden := len(rows) - len(shown):
+        content["more"] = f"and {hidden} more like these: filter, to see others"
+    return content, len(shown)
+
+
+def describe_row(found: FoundItem, year: int, *, is_noted: bool = False) -> str:
+    """Return a row of `COLUMNS` for a model, of about 100 characters; empty cells are left out."""
+    item, wine = found.item, found.item.wine
+    producer = wine.get("producer", "")
+    title = wine["name"] if producer in wine["name"] else f"{producer} {wine['name']}"
+    label = title[:MAX_ROW_NAME_CHARS]
+    cells = [
+        f"{CELLAR_PREFIX}{item.number}",
+        f"{item.count}",
+        f"{label} {wine.get('vintage') or ''}".strip(),
+        wine["style"],
+        wine.get("appellation") or wine.get("region") or wine.get("country", ""),
+    ]
+    if wine.get("price") is not None:
+        cells.append(format_money_for_model(wine["price"], to_wine(item).currency))
+    cells.append(_years_for_model(found, year))
+    if item.size_ml:
+        cells.append(f"{item.size_ml} ml")
+    cells.append(item.place[:MAX_ROW_PLACE_CHARS])
+    if is_noted:
+        cells.append(item.note[:MAX_ROW_NOTE_CHARS])
+    return " | ".join(filter(None, cells))
+
+
+def _years_for_model(found: FoundItem, year: int) -> str:
+    """Return the state and the best years: `now 2023-2041`; empty if they are unknown."""
+    if found.window is None:
+        return ""
+    state = "soon" if should_be_drunk_soon(found, year) else STATES_FOR_MODEL[found.state]
+    first, last = found.window
+    return f"{state} {first}-{last}"
+
+
+def describe_drink(drink: Drink) -> str:
+    """Return a row on an opened bottle for a model."""
+    cells = (f"{drink.at:%Y-%m-%d}", to_drunk_wine(drink).label, drink.rating, drink.note)
+    return " | ".join(filter(None, cells))
+
+
+def to_drunk_wine(drink: Drink) -> Wine:
+    """Return the wine of an opened bottle."""
+    return to_wine(CellarItem(key=drink.key, wine=drink.wine, count=0))
+
+
+def format_drinks(drinks: Iterable[Drink]) -> str:
+    """Return a line of Markdown for each opened bottle: date, wine, rating and note."""
+    lines: list[str] = []
+    for drink in drinks:
+        parts = (drink.rating, drink.note)
+        label = f"{drink.at:%Y-%m-%d} · **{escape(to_drunk_wine(drink).label)}**"
+        lines.append(" · ".join((label, *map(escape, filter(None, parts)))))
+    return "\n".join(lines)
+
+
+def format_drunk(drinks: Iterable[Drink]) -> str:
+    """Return the sentence that confirms opened bottles; empty if there are none."""
+    listed = format_drinks(drinks)
+    return f"{translate('cellar_drunk')}\n{listed}" if listed else ""
+
+
+def format_items(
+    items: Iterable[CellarItem], year: int, heading: str, limit: int = MAX_SHOWN_ITEMS
+) -> str:
+    """Return a heading and a line of Markdown for each item, for the first ones if many."""
+    listed = list(items)
+    lines = [format_item(item, year) for item in listed[:limit]]
+    if len(listed) > limit:
+        lines.append(translate("cellar_more", count=len(listed) - limit))
+    return "\n".join([heading, *lines])
+
+
+def format_item(item: CellarItem, year: int) -> str:
+    """Return the count of an item, its wine, size, price, best years, place, note and number."""
+    parts = [*_item_parts(item, year)]
+    if item.note:
+        parts.append(translate("memory_note", what=escape(item.note)))
+    if item.number:
+        parts.append(f"#{item.number}")
+    return " · ".join(parts)
+
+
+def _item_parts(item: CellarItem, year: int) -> Iterator[str]:
+    wine, window = to_wine(item), find_drinking_window(item)
+    name = f"**{escape(wine.label)}**"
+    if not item.count:
+        yield name
+        yield translate("cellar_gone")
+        return
+    yield f"{item.count} × {name}"
+    if item.size_ml and item.size_ml != USUAL_SIZE_ML:
+        yield format_size(item)
+    if wine.price is not None:
+        yield translate("cellar_each", price=format_money(wine.price, wine.currency))
+    if window is not None:
+        state = state_of_window(window, year)
+        limit = window[0 if state == "young" else 1]
+        yield translate(f"cellar_{state}", year=str(limit))
+    if item.place:
+        yield escape(item.place)
+
+
+def format_size(item: CellarItem) -> str:
+    """Return the size of a bottle as users read it: "Magnum 1.5 l", "0.375 l"."""
+    litres = f"{format_number((item.size_ml or USUAL_SIZE_ML) / 1000)} l"
+    return f"Magnum {litres}" if size_word(item) == "magnum" else litres
+
+
+def this_year() -> int:
+    """Return the year by which a cellar is judged."""
+    return datetime.now(UTC).year

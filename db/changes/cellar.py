@@ -1,0 +1,67 @@
+"""Changes of a whole cellar: what a file says is kept, until the user has it stored or dropped."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from pydantic import TypeAdapter
+from sqlalchemy import delete, select
+
+from agent.cellar.imports import ImportMode, make_plan
+from agent.turn import CellarItem, Change
+from db.changes.base import StoredChange, Transaction
+from db.changes.memory import ChangeMemory
+from db.models import BottleRow, FactRow, to_record, upsert
+
+IMPORT: Final = "import"
+"""The kind of a fact that stores the items of a file."""
+KEPT_FOR: Final = timedelta(days=1)
+ITEMS_ADAPTER: Final = TypeAdapter(tuple[CellarItem, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class KeepImport(StoredChange):
+    """Keeps the items of a file under an id; those of an earlier file are dropped."""
+
+    user_id: int
+    import_id: int
+    items: tuple[CellarItem, ...]
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Store the items as JSON."""
+        is_theirs = (FactRow.user_id == self.user_id) & (FactRow.kind == IMPORT)
+        await transaction.session.execute(delete(FactRow).where(is_theirs))
+        row = FactRow(
+            user_id=self.user_id,
+            kind=IMPORT,
+            value=str(self.import_id),
+            said=ITEMS_ADAPTER.dump_json(self.items).decode(),
+            at=transaction.now,
+            until=transaction.now + KEPT_FOR,
+        )
+        await upsert(transaction.session, row)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCellar(StoredChange):
+    """Stores the kept items of a file, once; without a mode it drops them."""
+
+    user_id: int
+    import_id: int
+    mode: ImportMode | None
+    undo_id: int = 0
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Change the cellar as it is now; do nothing if the items are no longer kept."""
+        session = transaction.session
+        is_this = (FactRow.kind == IMPORT) & (FactRow.value == str(self.import_id))
+        is_theirs = is_this & (FactRow.user_id == self.user_id) & (FactRow.until > transaction.now)
+        kept = await session.scalar(delete(FactRow).where(is_theirs).returning(FactRow.said))
+        if kept is None or self.mode is None:
+            return
+        owned = select(BottleRow.__table__).where(BottleRow.user_id == self.user_id)
+        rows = (await session.execute(owned)).all()
+        stored = [to_record(CellarItem, row) for row in rows]
+        plan = make_plan(ITEMS_ADAPTER.validate_json(kept), stored, self.mode)
+        change = Change(user_id=self.user_id, bottles=plan.changes, undo_id=self.undo_id)
+        await ChangeMemory(change).apply(transaction)
