@@ -36,8 +36,7 @@ from agent.sommelier.wine import CELLAR_PREFIX
 from agent.turn import MAX_CELLAR_ITEMS, CellarItem
 from bot.telegram.answer_buttons import OPENED, undo_button
 from bot.telegram.buttons import acknowledge, claim_once, parse_id, remove_buttons, split_data
-from bot.telegram.chat import ChatTurn
-from bot.telegram.chat import AnyHandler, on_command, on_message, on_press
+from bot.telegram.chat import AnyHandler, ChatTurn, on_command, on_message, on_press
 from bot.telegram.media import fetch_file
 from bot.telegram.memory import store_and_confirm
 from bot.telegram.messages import message_of, press_of, text_after_command
