@@ -141,7 +141,7 @@ def find_drinking_window(item: CellarItem) -> Window | None:
 def _find_usual_window(item: CellarItem) -> Window | None:
     """Return the window that the tables tell, which need a few fields of the wine only."""
     wine = item.wine
-    if not wine.get("vintage"):
+    if not (wine.get("vintage") and wine.get("style")):
         return None
     names = (wine.get("producer", ""), wine["name"])
     places = (wine.get("region", ""), wine.get("appellation", ""))

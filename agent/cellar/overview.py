@@ -87,7 +87,10 @@ def format_states(states: Mapping[str, int]) -> str:
 
 def format_styles(items: Sequence[CellarItem]) -> str:
     """Return the numbers of bottles by style as one line."""
-    parts = [f"{translate(f'style_{style}')} {count}" for style, count in count_by(items, "style")]
+    parts: list[str] = []
+    for style, count in count_by(items, "style"):
+        if style:
+            parts.append(f"{translate(f'style_{style}')} {count}")
     return " · ".join(parts)
 
 
@@ -96,7 +99,7 @@ def select_view(items: Sequence[CellarItem], name: str, year: int) -> list[Found
     query = CellarQuery()
     if name in set(Style):
         found = search_cellar(items, query, year)
-        return [each for each in found if each.item.wine["style"] == name]
+        return [each for each in found if each.item.wine.get("style") == name]
     if name.startswith(REGION_SIGN):
         found = search_cellar(items, query, year)
         return [each for each in found if get_region(each.item) == name.removeprefix(REGION_SIGN)]

@@ -55,7 +55,7 @@ def describe_row(found: FoundItem, year: int, *, is_noted: bool = False) -> str:
         f"{CELLAR_PREFIX}{item.number}",
         f"{item.count}",
         f"{label} {wine.get('vintage') or ''}".strip(),
-        wine["style"],
+        wine.get("style", ""),
         wine.get("appellation") or wine.get("region") or wine.get("country", ""),
     ]
     if wine.get("price") is not None:

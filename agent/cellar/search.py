@@ -176,7 +176,7 @@ def _predicates(query: CellarQuery, pairing: Pairing) -> list[Predicate]:
 
 
 def _has_style(item: CellarItem, styles: frozenset[str]) -> bool:
-    return item.wine["style"] in styles or item.wine.get("colour") in styles
+    return item.wine.get("style") in styles or item.wine.get("colour") in styles
 
 
 def _is_within_price(query: CellarQuery) -> Predicate:
@@ -226,7 +226,7 @@ def _text_of(item: CellarItem) -> str:
     """Return the words by which a user may call an item, normalized, singular and padded."""
     wine = item.wine
     places = (wine.get("region", ""), wine.get("appellation", ""), wine.get("country", ""))
-    texts = (item.key, *places, *wine.get("grapes", ()), wine["style"], size_word(item))
+    texts = (item.key, *places, *wine.get("grapes", ()), wine.get("style", ""), size_word(item))
     return "".join(map(_singular, texts))
 
 

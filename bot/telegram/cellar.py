@@ -19,7 +19,14 @@ from agent.cellar.export import to_csv, to_workbook
 from agent.cellar.imports import ImportMode, make_plan
 from agent.cellar.items import find_item_by_id, items_in_stock, parse_cellar_item, to_wine
 from agent.cellar.opened import attach_note, open_bottle, read_opened
-from agent.cellar.overview import PAGE_SIZE, format_overview, format_page, list_regions, select_view
+from agent.cellar.overview import (
+    PAGE_SIZE,
+    count_by,
+    format_overview,
+    format_page,
+    list_regions,
+    select_view,
+)
 from agent.cellar.removal import (
     Found,
     NotFound,
@@ -107,7 +114,7 @@ async def _show_overview(turn: ChatTurn, bottles: Sequence[CellarItem]) -> None:
 
 def _view_buttons(bottles: Sequence[CellarItem]) -> ButtonRows:
     """Return the buttons below the overview: colours, then other views, then files."""
-    styles = dict.fromkeys(str(item.wine["style"]) for item in items_in_stock(bottles))
+    styles = [style for style, _ in count_by(bottles, "style") if style]
     colours = [Button(translate(f"style_{style}"), f"{VIEW}{style}:0") for style in styles]
     others = [
         Button(translate(f"cellar_{name}_button"), f"{VIEW}{name}:0")
