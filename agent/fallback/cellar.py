@@ -17,11 +17,13 @@ from agent.cellar.search import (
     select_named,
 )
 from agent.i18n import translate
+from agent.markdown import unescape
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_lexicon, load_pairings
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.filters import may_be_shown
 from agent.sommelier.queries import get_pairing
+from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Currency, normalize
 from agent.text import split_words
 from agent.turn import CellarItem, Person, Reply
@@ -48,7 +50,12 @@ class OwnBottles:
     def reply(self) -> Reply:
         """Return the answer from the cellar alone; its first wines get buttons."""
         wines = tuple(to_wine(each.item) for each in self.found[:MAX_TONIGHT])
-        return Reply(text=self.text, wines=wines if self.is_for_tonight else ())
+        answer = SommelierResponse(response_type="informational", intro=unescape(self.text))
+        return Reply(
+            text=self.text,
+            wines=wines if self.is_for_tonight else (),
+            structured_answer=answer,
+        )
 
 
 def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:

@@ -16,7 +16,7 @@ from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, render
 from agent.query_reading.phrases import detect_message_language
-from agent.query_reading.request import is_clear_request
+from agent.query_reading.request import is_clear_request, read_request
 from agent.safety.concerns import read_conversation_safety
 from agent.safety.help_texts import Help
 from agent.safety.policy import SafetyAction, decide
@@ -272,6 +272,8 @@ class Sommelier:
         if inquiry.attachment or inquiry.history:  # earlier messages may limit the search
             return ()
         message, language = inquiry.message, current_language()
+        if get_person(run).bottles and read_request(message, language).cellar_words:
+            return ()  # the guest's own cellar is asked for
         query = await find_asked_query(self._catalogue, message, language)
         if query is None:
             query = parse_unambiguous_query(message, language)

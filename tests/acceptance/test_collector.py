@@ -47,7 +47,7 @@ def export(bottles: Sequence[Sequence[object]]) -> bytes:
 def many(count: int) -> list[list[object]]:
     kinds = (("Produttore", "Barolo", "Red"), ("Domaine Éloi", "Chablis", "White"))
     return [
-        bottle(100 + number, kinds[number % 2], 1950 + number % 70, (2015, YEAR + 5), f"C{number}")
+        bottle(100 + number, kinds[number % 2], 1900 + number, (2015, YEAR + 5), f"C{number}")
         for number in range(count)
     ]
 
@@ -159,7 +159,7 @@ async def test_a_model_gets_a_large_cellar_in_one_call(
     told = next(
         str(message["content"])
         for message in model_server.requests[1].json["messages"]
-        if message["role"] == "tool"
+        if message["role"] == "tool" and "rows" in str(message["content"])
     )
     assert len(told) <= TOLD_CHARS
     found = json.loads(told)

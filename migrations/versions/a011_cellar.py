@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "a009"
-down_revision = "a008"
+revision = "a011"
+down_revision = "a010"
 
 NUMBER_BOTTLES = """
     UPDATE bottles SET number = numbered.number
