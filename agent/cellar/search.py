@@ -24,11 +24,9 @@ from agent.query_reading.tokens import strip_plural
 from agent.sommelier.wine import (
     Canonical,
     Currency,
-    Food,
     ListOf,
     NameList,
     ShortText,
-    Style,
     canonical_name,
     normalize,
     synonyms,
@@ -39,7 +37,8 @@ from agent.turn import CellarItem, Drink
 
 Readiness = Literal["now", "soon", "past", "wait"]
 Size = Literal["half", "bottle", "magnum", "large"]
-Price = Annotated[float, Field(ge=0, le=100_000)]
+Price = float
+CanonicalNames = Annotated[ListOf[Canonical[ShortText]], Field(max_length=12)]
 Predicate = Callable[[CellarItem], bool]
 Pairing = Mapping[str, Sequence[str]]
 
@@ -63,22 +62,22 @@ MAX_CACHED_TEXTS: Final = 20_000
 
 
 class CellarQuery(StrictModel):
-    """A search of the guest's own cellar; prices are per bottle."""
+    """A search of the guest's own cellar; prices are per bottle, in euros.
 
-    text: ShortText = Field("", description="Words of the label.")
-    styles: ListOf[Canonical[Style]] = Field((), max_length=8)
+    Styles and foods are those of `search_wines`, whose schema lists them; other words find nothing.
+    """
+
+    text: ShortText = ""
+    styles: CanonicalNames = ()
     grapes: NameList = ()
-    regions: NameList = Field((), description="Regions, appellations or countries.")
-    foods: ListOf[Canonical[Food]] = Field((), max_length=6)
-    readiness: Readiness | None = Field(
-        None, description="soon: its best years end this year or next; wait: they begin later."
-    )
+    regions: NameList = ()
+    foods: CanonicalNames = ()
+    readiness: Readiness | None = None
     min_price: Price | None = None
     max_price: Price | None = None
-    currency: Currency = Currency.EUR
     size: Size | None = None
-    place: ShortText = Field("", description="Where the bottles lie, such as a bin.")
-    drunk: bool = Field(False, description="Instead, the bottles opened before, with their notes.")
+    place: ShortText = ""
+    drunk: bool = False
 
 
 class FoundItem(NamedTuple):
@@ -180,8 +179,7 @@ def _has_style(item: CellarItem, styles: frozenset[str]) -> bool:
 
 
 def _is_within_price(query: CellarQuery) -> Predicate:
-    low = to_euros(query.min_price or 0, query.currency)
-    high = None if query.max_price is None else to_euros(query.max_price, query.currency)
+    low, high = query.min_price or 0, query.max_price
 
     def is_within(item: CellarItem) -> bool:
         price = item.wine.get("price")

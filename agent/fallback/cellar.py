@@ -24,7 +24,7 @@ from agent.query_reading.tokens import strip_plural
 from agent.sommelier.filters import may_be_shown
 from agent.sommelier.queries import get_pairing
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import Currency, normalize
+from agent.sommelier.wine import Currency, normalize, to_euros
 from agent.text import split_words
 from agent.turn import CellarItem, Person, Reply
 
@@ -92,10 +92,11 @@ def _build_query(request: Request, readiness: Readiness | None, place: str) -> C
         "regions": request.values("regions") or request.values("countries"),
         "foods": tuple(dict.fromkeys(f for d in request.dishes.values() for f in d.foods))[:6],
     }
+    currency = request.filters.get("currency")
+    known = Currency(currency) if currency in set(Currency) else Currency.EUR
     for name in ("min_price", "max_price"):
-        filters[name] = request.filters.get(name)
-    if request.filters.get("currency") in set(Currency):
-        filters["currency"] = request.filters["currency"]
+        amount = request.filters.get(name)
+        filters[name] = None if amount is None else to_euros(amount, known)
     return CellarQuery(readiness=readiness, place=place, **filters)
 
 

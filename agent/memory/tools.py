@@ -96,21 +96,21 @@ FORGET: Final = (
     "lift an allergy: guests do that themselves with the command /taste. If they ask, tell them."
 )
 CHANGE_CELLAR: Final = (
-    "Change the guest's own cellar: add bottles that they say they bought, drink those that they "
-    "opened (with their `rating` and `note`, if they tell any), remove those that they gave away. "
+    "Change the guest's own cellar: add bottles that they bought, drink those they opened (with "
+    "their `rating` and `note`, if told), remove those given away. "
     "Name the wine by the wine_id that own_cellar returned, or else by `name`, "
     "its producer and name as the guest says them. `price` is that of one bottle."
 )
 OWN_CELLAR: Final = (
-    "Search the bottles that the guest owns at home, the readiest first. Call it once when the "
-    "guest asks what to drink of their own, and recommend these by their wine_id. They are not for "
-    "sale."
+    "Search the bottles that the guest owns, the readiest first, when they ask what to drink of "
+    "their own; recommend these by wine_id. `styles` and `foods` are as in search_wines, `text` is "
+    "of the label, `regions` may be countries. soon: past its best after next year; wait: too "
+    "young. With `drunk`: what they opened before, with their notes."
 )
 OWN_CELLAR_LINE: Final = (
-    'What guests own themselves ("what of mine goes with duck?") stands in own_cellar, not in '
-    "search_wines: what own_cellar returns is theirs, at home. When they ask what to drink tonight "
-    "and name no source, call both; recommend their own bottle first when one fits, and say which "
-    "is theirs and which is ours."
+    'What guests own ("what of mine goes with duck?") stands in own_cellar, at their home and not '
+    "for sale. Asked what to drink tonight, call it beside search_wines; name their own bottle "
+    "first if one fits, and say which is theirs."
 )
 TASTE_FIELDS: Final = (
     *("styles", "sweetness", "bodies", "tannins", "acidities"),

@@ -120,7 +120,7 @@ async def test_the_fixed_text_of_a_request_is_short(model_server: ModelServer) -
     owner = replace(ADA, bottles=(BAROLO,))
     request = await first_request("Something for tonight", owner, model_server)
     assert "title" not in str(request["tools"])
-    assert len(json.dumps([request["messages"], request["tools"]], ensure_ascii=False)) < 13_000
+    assert len(json.dumps([request["messages"], request["tools"]], ensure_ascii=False)) < 13_500
 
 
 LOOK_UP = tool_call("search_documents", {"query": "lees"})
