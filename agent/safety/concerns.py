@@ -46,6 +46,8 @@ LIKELY_FROM_IN_REQUEST: Final[Mapping[Concern, float]] = {
     "driving": 0.17,
 }
 """The same for a message that clearly asks for a wine, as few do that state a crisis."""
+SHORT_WORDS: Final = 5
+"""A message of so few words has few n-grams: for it the likely thresholds are doubled."""
 FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 """The line that the bot puts above a forwarded message, for the model."""
 
@@ -82,6 +84,9 @@ def find_certain_concerns(guess: Guess) -> frozenset[Concern]:
 
 def find_likely_concerns(guess: Guess, text: str) -> frozenset[Concern]:
     """Return the concerns that are likely, given what the classifier guesses about the text."""
+    if len(text.split()) <= SHORT_WORDS:
+        doubled = {concern: 2 * threshold for concern, threshold in LIKELY_FROM.items()}
+        return _find_above(doubled, guess)
     likely = _find_above(LIKELY_FROM, guess)
     # The request is read only if it matters.
     if likely and is_clear_request(text, current_language()):

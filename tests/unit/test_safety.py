@@ -119,8 +119,15 @@ def test_a_clear_request_for_wine_needs_a_higher_probability() -> None:
     assert all(LIKELY_FROM_IN_REQUEST[name] >= LIKELY_FROM[name] for name in CONCERNS)
     between = (LIKELY_FROM["crisis"] + LIKELY_FROM_IN_REQUEST["crisis"]) / 2
     guess = Guess(dict.fromkeys(LABELS, 0.0) | {"crisis": between}, {})
-    assert find_likely_concerns(guess, "it is what it is") == {"crisis"}
+    assert find_likely_concerns(guess, "it is what it always is") == {"crisis"}
     assert not find_likely_concerns(guess, "a red wine for lamb under 20 euros")
+
+
+def test_a_plain_question_raises_no_alarm() -> None:
+    for text in ("what should I drink tonight", "was trink ich heute", "que dois-je boire ce soir"):
+        assert not read_safety_state(text).likely_concerns, text
+    guess = Guess(dict.fromkeys(LABELS, 0.0) | {"crisis": 1.5 * LIKELY_FROM["crisis"]}, {})
+    assert not find_likely_concerns(guess, "i feel like rosé")
 
 
 def test_the_blind_messages_are_heard_as_well_as_the_docs_say() -> None:
