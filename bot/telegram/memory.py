@@ -1,4 +1,4 @@
-"""Handle a user's taste and cellar: /taste, /cellar, CSV files, and reminders to drink bottles.
+"""Handle a user's taste, /taste, and send reminders to drink bottles.
 
 A reminder and the record of it are stored in one transaction, so it is sent only once, even by
 several replicas or after a crash.
