@@ -114,9 +114,10 @@ async def run_app(app: App, stop: asyncio.Event, *watchers: tasks.AsyncFunction)
     ended = asyncio.Event()
 
     async def answer_until_stopped() -> None:
+        lead = partial(run_leader_tasks, app)
         functions: list[tasks.AsyncFunction] = [
             partial(start_receiving, app),
-            partial(while_leading, app.scheduler.locks, partial(run_leader_tasks, app)),
+            partial(while_leading, app.scheduler.locks, lead),
         ]
         if app.core.settings.http_port is not None:
             functions.append(partial(serve, app))
@@ -130,9 +131,9 @@ async def run_app(app: App, stop: asyncio.Event, *watchers: tasks.AsyncFunction)
 @asynccontextmanager
 async def open_app(core: Core, token: SecretStr, locks: Locks) -> AsyncIterator[App]:
     """Open the bot of Telegram, and put the app together around the core."""
-    rate_limit = rate_limit_of(core.settings)
-    base_url = core.settings.telegram_base_url
-    bot = telegram_bot(token.get_secret_value(), base_url, rate_limit)
+    settings = core.settings
+    rate_limit = rate_limit_of(settings)
+    bot = telegram_bot(token.get_secret_value(), settings.telegram_base_url, rate_limit)
     app = build_app(core, bot, rate_limit, locks)
     try:
         yield app
@@ -160,7 +161,8 @@ def build_app(
     )
     admins = frozenset(settings.admin_ids)
     handlers = build_handlers(settings, core.servers, admins)
-    dispatcher = Dispatcher(bot, services, handlers, admins, settings.access == "allow_list")
+    only_allowed = settings.access == "allow_list"
+    dispatcher = Dispatcher(bot, services, handlers, admins, only_allowed)
     sender = Sender(bot, core.stores.outbox, rate_limit)
     life = UpdateLife(
         inbox=inbox,
@@ -185,8 +187,8 @@ def build_app(
 def rate_limit_of(settings: Settings) -> RateLimit:
     """Return the limits of messages that the settings ask for."""
     per_second = settings.telegram_messages_per_second
-    if not per_second:
-        return RateLimit((), (), ())
+    if not per_second:  # 0: no limit
+        return RateLimit(per_chat=(), per_group=(), overall=())
     return RateLimit(overall=(Limit(per_second, 1),))
 
 
@@ -196,9 +198,15 @@ def build_handlers(
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
     only_allowed = settings.access == "allow_list"
     has_langfuse = settings.langfuse_keys is not None
+    if has_langfuse:
+        receives_traces = "Langfuse"
+    elif settings.sends_traces:
+        receives_traces = TRACE_SERVICE
+    else:
+        receives_traces = ""
     privacy = Privacy(
         days={"stats_days": STATS_RETENTION.days, "trace_days": settings.trace_retention_days},
-        trace_server="Langfuse" if has_langfuse else TRACE_SERVICE if settings.sends_traces else "",
+        trace_server=receives_traces,
         is_deleted_there=has_langfuse,
     )
     additional = [
@@ -294,13 +302,15 @@ async def serve(app: App) -> None:
                 client_hash=keyed_hash("api", token, settings.trace_user_key),
             )
             routers.append(api.build_router())
+            # In a thread, as the import takes long.
             mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
             tools = mcp.create_toolbox(resources)
             route = mcp.open_http_route(tools, partial(api.call_tool, tools))
             routes.append(await stack.enter_async_context(route))
         if settings.admin_token is not None:
-            hide, link = masking_of(settings).mask_words, trace_link(settings)
-            page = AdminPage(resources.sessions, hide, settings.admin_token, link)
+            mask = masking_of(settings).mask_words
+            link = trace_link(settings)
+            page = AdminPage(resources.sessions, mask, settings.admin_token, link)
             routers.append(page.build_router())
         backlog = core.stores.inbox.measure_backlog
         routers.append(server.build_monitoring_router(core.metrics, backlog))

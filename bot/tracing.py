@@ -1,9 +1,14 @@
 """Set up tracing: mask traces, send them to a server, and fetch managed prompts.
 
 Stored traces and scores are sent until they arrive. If the process dies after sending a row and
-before recording that, the row is sent again and, having the same id, replaces itself. A row is
-sent, or refused by the server for good (it is kept with the server's words, and sent again only by
-`sommelier traces resend`), or set aside for a while as we cannot encode it, or sent later.
+before recording that, the row is sent again and, having the same id, replaces itself. What becomes
+of a row that is due:
+
+- it is sent;
+- the server refuses it for good: it is kept with the server's words, and sent again only by
+  `sommelier traces resend`;
+- we cannot encode it: it is set aside for a while;
+- the server is not available: it is sent later.
 
 Langfuse's client takes a second to import, so a thread imports it when there is something to send.
 """
@@ -62,7 +67,7 @@ def trace_link(settings: Settings) -> Callable[[str], str] | None:
 
 
 def project_of(settings: Settings) -> Project:
-    """Return the configured project of Langfuse; one with other keys without Langfuse."""
+    """Return the configured project of Langfuse; without Langfuse, one with made-up keys."""
     return Project(
         settings.langfuse_keys or NO_LANGFUSE_KEYS,
         settings.langfuse_base_url,
@@ -73,7 +78,7 @@ def project_of(settings: Settings) -> Project:
 
 
 def trace_encoder(settings: Settings) -> "TraceEncoder":
-    """Return what has Langfuse's client, for traces, prompts and data sets."""
+    """Return the encoder of traces; its client, Langfuse's, has prompts and data sets too."""
     from agent.tracing.encoding import get_trace_encoder  # noqa: PLC0415 - takes a second
 
     return get_trace_encoder(project_of(settings))
@@ -171,7 +176,7 @@ class Exporter:
             return SEND_BACKOFF.draw_wait(self._failures)
         if self._failures:
             log.info("Traces are sent again")
-        self._failures = 0
+            self._failures = 0
         return 0.0
 
     async def send_traces(self, server: "OtlpServer") -> None:
@@ -212,10 +217,10 @@ class Exporter:
             log.warning("Refused, and kept for `sommelier traces resend`: %s", error)
             await queue.refuse(row, str(error))
             return False
-        except Unavailable:
+        except Unavailable:  # `send_due` tries all rows again later
             raise
         except Exception as error:
-            # It is no fault of the server, and perhaps mended by the next release.
+            # Our own mistake: the server is well, and the next release may encode the row.
             reason = f"it cannot be encoded ({type(error).__name__})"
             log.warning("A trace or score is set aside: %s", reason)
             await queue.set_aside(row, reason)
@@ -235,7 +240,7 @@ async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
     """
     deletions = await upkeep.list_due_deletions()
     if deletions:
-        # At each try: SQLite's log may have words of a turn that ended after the last one.
+        # At each try: SQLite's log may have words of a turn that ended after the last try.
         await upkeep.sessions.checkpoint()
     for deletion in deletions:
         # Until then the traces of running turns may arrive.
@@ -243,10 +248,11 @@ async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
         if settings.langfuse_keys:
             try:
                 async with aclosing(await asyncio.to_thread(langfuse_api, settings)) as api:
-                    is_repeated |= await api.delete_traces(deletion.user, deletion.at)
+                    may_be_more = await api.delete_traces(deletion.user, deletion.at)
             except Exception as error:
                 log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
-                is_repeated = True
+                may_be_more = True
+            is_repeated = is_repeated or may_be_more
         if is_repeated:
             await upkeep.postpone_deletion(deletion, DELETE_BACKOFF.draw_wait(deletion.tries + 1))
         else:

@@ -23,12 +23,14 @@ def keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
     """Hash a user or a chat to 16 hex digits that only the holder of `key` can tie to the id."""
     # The kind keeps a user and the private chat with the same number apart.
     named = f"{kind}:{value}".encode()
-    return hmac.new(key.get_secret_value().encode(), named, hashlib.sha256).hexdigest()[:16]
+    secret = key.get_secret_value().encode()
+    return hmac.new(secret, named, hashlib.sha256).hexdigest()[:16]
 
 
 def trace_id_of(*parts: int | str) -> str:
     """Derive the trace id of a turn, 32 hex digits, from the parts that identify the turn."""
-    return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:32]
+    joined = ":".join(map(str, parts))
+    return hashlib.sha256(joined.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,37 +133,40 @@ class TraceRecord:
     def summarize(self) -> None:
         """Set the end and the model of an ended trace on its root, and the tags for filters."""
         root = self.root
+        # The spans of an earlier try of the turn are superseded.
         spans = [span for span in self.spans if not span.metadata.get("superseded")]
         # The turn lasts until its messages are sent, which is after its answer was stored.
         root.ended_ns = max(span.ended_ns or 0 for span in spans)
         asked = [span for span in spans if span.kind == "generation" and "model" in span.metadata]
         answers = [span for span in asked if span.name == "llm.answer" and span.level != "ERROR"]
+        # A fallback is an answer without a model, or one of another model than was asked first.
         is_fallback = root.metadata.get("outcome") == "fallback"
         if answers:
             model = answers[-1].metadata["model"]
             root.metadata["model"] = model
-            is_fallback |= model != asked[0].metadata["model"]
+            if model != asked[0].metadata["model"]:
+                is_fallback = True
         root.metadata["fallback"] = is_fallback
         self.tags = tuple(dict.fromkeys(_find_tags(root, spans)))
 
 
 def _find_tags(root: SpanRecord, spans: Sequence[SpanRecord]) -> Iterator[str]:
-    """Yield the tags that admins filter by."""
-    known = root.metadata
+    """Yield the tags that admins filter by, such as "retried" or "error:grounding"."""
+    of_turn = root.metadata
     for flag in ("retried", "fallback", "resumed"):
-        if known.get(flag):
+        if of_turn.get(flag):
             yield flag
-    for error_type in known.get("error_types", ()):
+    for error_type in of_turn.get("error_types", ()):
         yield f"error:{error_type}"
-    if "send_error" in known:
-        yield f"send_error:{known['send_error']}"
+    if "send_error" in of_turn:
+        yield f"send_error:{of_turn['send_error']}"
     for span in spans:
         if span.kind == "tool" and span.level == "ERROR":
             yield f"tool_error:{span.name.removeprefix('tool.')}"
         if "mode" in span.metadata:
             yield f"mode:{span.metadata['mode']}"
-    if "model" in known:
-        yield f"model:{known['model']}"
+    if "model" in of_turn:
+        yield f"model:{of_turn['model']}"
 
 
 class OpenSpan(Span):
@@ -180,7 +185,7 @@ class OpenSpan(Span):
         return span
 
     def update(self, **fields: Unpack[SpanFields]) -> None:
-        """Add to what is known of this span."""
+        """Merge the metadata with those that the span has, and replace other fields."""
         self.record.metadata |= fields.get("metadata") or {}
         for name, value in fields.items():
             if name != "metadata" and value is not None:
@@ -191,6 +196,7 @@ class OpenSpan(Span):
         self.trace.scores[name] = ScoreRecord(name, value, type, comment)
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """End the span, or the trace if it is the root, and record the error that ended it."""
         if error is asyncio.CancelledError:
             self.update(metadata={"outcome": "stopped"})
         elif error is not None:

@@ -31,7 +31,7 @@ DEFAULT_ALLERGENS: Final = "sulphites"
 DEFAULT_LANGUAGE: Final = "en"
 MAX_DETECTED_CHARS: Final = 20_000
 """The part of all notes of a list by which their language is detected."""
-READ_SHOP: Final = {"shopify": read_shopify, "woocommerce": read_woocommerce}
+SHOP_READERS: Final = {"shopify": read_shopify, "woocommerce": read_woocommerce}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,9 @@ def parse_or_list_problems(
     data: bytes, source: str, currency: str
 ) -> CatalogueFile | list[Problem]:
     """Return the wines of a file, or why it is not a wine list."""
+    default_currency = Currency(currency) if currency else None
     try:
-        return parse_catalogue(data, source, Currency(currency) if currency else None)
+        return parse_catalogue(data, source, default_currency)
     except CatalogueFileError as error:
         return list(error.problems)
 
@@ -105,7 +106,11 @@ def _read_bytes(path: Path) -> bytes:
 
 def _source_of(path: Path) -> str:
     """Return the name that versions of a list share: that of "List 2026-10.csv" is "list"."""
-    words = [word for word in normalize(path.stem).split() if not any(map(str.isdigit, word))]
+    words: list[str] = []
+    for word in normalize(path.stem).split():
+        has_digit = any(char.isdigit() for char in word)
+        if not has_digit:
+            words.append(word)
     return " ".join(words) or path.stem
 
 
@@ -119,7 +124,8 @@ def parse_catalogue(
     """
     tables, read_as = read_tables(data)
     reading = _read_profile(tables)
-    tells_allergens = "allergens" in dict(reading.columns).values()
+    fields_told = dict(reading.columns).values()
+    tells_allergens = "allergens" in fields_told
     wines: dict[str, Wine] = {}
     derived: dict[str, tuple[str, ...]] = {}
     problems = list(reading.problems)
@@ -138,8 +144,9 @@ def parse_catalogue(
             continue
         wines[wine.id] = wine
         derived[wine.id] = (*listed.derived, *completed.derived)
-    language = detect_language(" ".join(wine.notes for wine in wines.values())[:MAX_DETECTED_CHARS])
-    of_list = {"notes_language": language or DEFAULT_LANGUAGE}
+    all_notes = " ".join(wine.notes for wine in wines.values())
+    language = detect_language(all_notes[:MAX_DETECTED_CHARS]) or DEFAULT_LANGUAGE
+    of_list = {"notes_language": language}
     return CatalogueFile(
         wines=tuple(wine.model_copy(update=of_list) for wine in wines.values()),
         problems=tuple(problems),
@@ -157,13 +164,20 @@ def parse_catalogue(
 
 def _tells_currency(reading: Reading) -> bool:
     """Return whether a price has a currency, or there are no prices."""
-    offers = [offer for listed in reading.listed for offer in listed.offers if offer.price]
-    return not offers or any(offer.currency or find_currency(offer.price) for offer in offers)
+    has_prices = False
+    for listed in reading.listed:
+        for offer in listed.offers:
+            if not offer.price:
+                continue
+            if offer.currency or find_currency(offer.price):
+                return True
+            has_prices = True
+    return not has_prices
 
 
 def _read_profile(tables: Sequence[Table]) -> Reading:
     """Return what the profile of the program that made the file finds in it."""
-    for name, read in READ_SHOP.items():
+    for name, read in SHOP_READERS.items():
         for table in tables:
             if is_export_of(table, shop_profiles()[name]):
                 return read(table)
