@@ -54,7 +54,7 @@ POOL_SIZE: Final = 10
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
 """Tries for a call whose failure is acceptable; together they take a second or two."""
-REVISION: Final = "a011"
+REVISION: Final = "a012"
 """The schema revision that this release needs: the newest in `migrations`."""
 MIGRATION_LOCK: Final = 7_303_014
 """The key of the advisory lock for migrations; no other code uses it."""

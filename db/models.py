@@ -180,8 +180,8 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
 
     `update_id` is the update whose lane sends it, `turn_id` the turn that it answers. If `follows`
     is set, it continues the previous message. `edits` is the id of the bot's message to replace.
-    `buttons` are rows of [label, data]. An `error` is final: a message that may have arrived is
-    never sent again.
+    `buttons` are rows of [label, data]. `picture` is the address of one to show above the text. An
+    `error` is final: a message that may have arrived is never sent again.
     """
 
     __tablename__ = "outbox"
@@ -203,6 +203,7 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     kind: Mapped[str] = mapped_column(default="message")
     html: Mapped[str] = mapped_column(default="")
     buttons: Mapped[list[list[list[str]]]] = mapped_column(sa.JSON, default_factory=list)
+    picture: Mapped[str] = mapped_column(default="", server_default="")
     file_name: Mapped[str] = mapped_column(default="")
     file: Mapped[bytes | None] = mapped_column(default=None)
     message_id: Mapped[BigInt | None] = mapped_column(default=None)

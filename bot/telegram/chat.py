@@ -20,6 +20,7 @@ from agent.i18n import current_language, set_app_language, set_language, transla
 from agent.languages import ENGLISH
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
+from agent.sommelier.wine import Wine
 from agent.tracing.records import trace_id_of
 from agent.turn import Fact, Reply, StoredMessage, get_chosen_settings
 from bot.resources import Repositories, Resources
@@ -72,6 +73,8 @@ class MarkdownMessages:
     buttons: ButtonRows
     turn_id: int | None = None
     """The turn that they answer, if it is stored."""
+    picture: str = ""
+    """The address of a picture to show above the first text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +169,10 @@ class ChatTurn(Turn):
             return
         to = replace(self.to, edits=self.placeholder_id)
         buttons = self.services.buttons_below(self, question, reply) if has_buttons else ()
-        self.messages.append(MarkdownMessages(to, reply.messages, buttons, turn_id=self.id))
+        picture = picture_of(reply)
+        self.messages.append(
+            MarkdownMessages(to, reply.messages, buttons, turn_id=self.id, picture=picture)
+        )
         if reply.audio:
             audio = build_message(to.next, kind="voice", file_name=AUDIO_FILE, file=reply.audio)
             audio.turn_id = self.id
@@ -181,6 +187,8 @@ class ChatTurn(Turn):
             rendered = await build_messages(collected.to, collected.texts, collected.buttons)
             for message in rendered:
                 message.turn_id = collected.turn_id
+            if rendered:
+                rendered[0].picture = collected.picture
             self.commit.messages += rendered
         self.messages.clear()
 
@@ -197,6 +205,14 @@ class ChatTurn(Turn):
             return
         async with show_progress(self.services.progress, self, self.to) as draft:
             yield draft
+
+
+def picture_of(reply: Reply) -> str:
+    """Return the address of the picture of a reply that is about a single wine; "" without one."""
+    if len(reply.wines) != 1:
+        return ""
+    (wine,) = reply.wines
+    return wine.image if isinstance(wine, Wine) else ""
 
 
 async def answer_question(

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import httpx2
-from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Message
+from telegram import InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, Message
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -127,6 +127,7 @@ class Sender:
             for html in (to_plain_html(message.html), translate("apology")):
                 if last.error == "rejected":
                     message.html, message.buttons, message.edits = html, [], None
+                    message.picture = ""
                     last = await self._send_with_retries(message, hold)
                     delivery += last
         texts = (message.html,) if delivery.message_ids and message.html else ()
@@ -282,6 +283,16 @@ def keyboard(rows: Iterable[Iterable[Button]]) -> InlineKeyboardMarkup | None:
     return InlineKeyboardMarkup(markup) if markup else None
 
 
+def picture_above(address: str) -> LinkPreviewOptions:
+    """Return the options that show a picture above a text; without it if Telegram cannot load it.
+
+    The text need not have the address.
+    """
+    return LinkPreviewOptions(
+        is_disabled=False, url=address, prefer_large_media=True, show_above_text=True
+    )
+
+
 async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
     """Ask Telegram to send a message, or to edit the message it replaces; return the message id.
 
@@ -310,6 +321,8 @@ async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
         "reply_markup": markup,
         "rate_limit_args": COUNTED,
     }
+    if message.picture:
+        content["link_preview_options"] = picture_above(message.picture)
     if message.edits is None:
         return (await bot.send_message(message.chat_id, **content, **position)).message_id
     try:

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.acceptance.test_end_to_end import CHAT, running_here
+from tests.acceptance.test_end_to_end import CHAT, known_to, running_here
 from tests.acceptance.test_follow_ups import answered
 from tests.commands import sommelier
 from tests.doubles.bot_api import BotApi
+from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import JsonObject
 from tests.files import xlsx
 
@@ -31,10 +32,10 @@ CARD: dict[str, Iterable[Sequence[object]]] = {
 }
 
 PAGE, PICTURE = "https://shop.example/chablis?size=75", "https://cdn.example/chablis.jpg"
-LIST = f"""producer,name,style,price,link,image
-Vocoret,Chablis Premier Cru Montée de Tonnerre Reserve,white,30,{PAGE},{PICTURE}
-Conterno,Barolo,red,49,https://shop.example/barolo,https://cdn.example/barolo.jpg
-Raffault,Chinon,red,15,,
+LIST = f"""id,producer,name,style,price,link,image
+vocoret-chablis,Vocoret,Chablis Premier Cru Montée de Tonnerre Reserve,white,30,{PAGE},{PICTURE}
+barolo,Conterno,Barolo,red,49,https://shop.example/barolo,https://cdn.example/barolo.jpg
+chinon,Raffault,Chinon,red,15,,
 """
 
 
@@ -78,13 +79,23 @@ def shop_buttons(message: JsonObject) -> list[tuple[str, str]]:
     return [(button["text"], button["url"]) for button in buttons if "url" in button]
 
 
-async def test_a_button_opens_the_page_of_each_wine_that_has_one(
-    bot_api: BotApi, environment: dict[str, str], tmp_path: Path
-) -> None:
-    (tmp_path / "list.csv").write_text(LIST, "utf-8")
-    arguments = ("wines", "import", str(tmp_path / "list.csv"), "--yes", "--without-samples")
+def pictures(bot_api: BotApi) -> list[str]:
+    """The picture above each message; "" for none."""
+    options = [call.params["link_preview_options"] for call in bot_api.calls_of("sendMessage")]
+    return ["" if each["is_disabled"] else str(each["url"]) for each in options]
+
+
+async def import_list(environment: dict[str, str], folder: Path) -> None:
+    (folder / "list.csv").write_text(LIST, "utf-8")
+    arguments = ("wines", "import", str(folder / "list.csv"), "--yes", "--without-samples")
     done = await asyncio.to_thread(sommelier, *arguments, environment=environment)
     assert done.returncode == 0, done.stderr
+
+
+async def test_a_button_opens_the_page_of_each_wine_and_a_single_one_is_shown_with_its_picture(
+    bot_api: BotApi, environment: dict[str, str], tmp_path: Path
+) -> None:
+    await import_list(environment, tmp_path)
     async with running_here(bot_api, environment):
         bot_api.say("a red wine", chat_id=CHAT)
         reds = await answered(bot_api, 1)
@@ -93,3 +104,23 @@ async def test_a_button_opens_the_page_of_each_wine_that_has_one(
     assert "2. Conterno Barolo" in reds["text"]
     assert shop_buttons(reds) == [("🛒 2. Barolo", "https://shop.example/barolo")]
     assert shop_buttons(white) == [("🛒 1. Chablis Premier Cru Montée de Tonn…", PAGE)]
+    assert pictures(bot_api) == ["", PICTURE]
+
+
+async def test_a_wine_that_a_model_shows_has_its_picture_unless_telegram_refuses_it(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], tmp_path: Path
+) -> None:
+    await import_list(environment, tmp_path)
+    search = tool_call("search_wines", {"styles": ["white"]})
+    shown = [{"wine_id": "vocoret-chablis", "description": "Flint."}]
+    answer = {"response_type": "recommendation", "intro": "Here it is:", "wines": shown}
+    model_server.script(search, answer_json(answer), search, answer_json(answer))
+    async with running_here(bot_api, environment, **known_to(model_server)):
+        bot_api.say("show me the white one", chat_id=CHAT)
+        await answered(bot_api, 1)
+        bot_api.fail("sendMessage", 400)
+        bot_api.say("and again", chat_id=CHAT)
+        plain = await answered(bot_api, 2)
+    assert "Vocoret Chablis" in plain["text"]
+    assert pictures(bot_api) == [PICTURE, PICTURE, ""]
+    assert PICTURE not in str(model_server.requests)

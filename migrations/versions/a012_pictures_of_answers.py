@@ -1,0 +1,12 @@
+"""Store the picture that is shown above a message."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "a012"
+down_revision = "a011"
+
+
+def upgrade() -> None:
+    """Add the column; messages that wait to be sent have no picture."""
+    op.add_column("outbox", sa.Column("picture", sa.String, nullable=False, server_default=""))
