@@ -49,7 +49,7 @@ class WineIndex:
         found = narrowing.find(entries)
         relax = narrowing.count_relaxed(entries, found) if len(found) < MIN_WINES else {}
         chosen: list[Entry] = []
-        for entries_alike in _split_by_allergens(found, query):
+        for entries_alike in _split_by_allergens(found, query, narrowing.soft):
             best = find_best(entries_alike, query, narrowing.soft, matches or {}, like)
             ranked = [((), item) for item in best] if like else rank_by_preference(best, query)
             chosen += choose_varied(ranked, query.limit - len(chosen))
@@ -75,19 +75,23 @@ class WineIndex:
         return entries
 
 
-def _split_by_allergens(found: Sequence[Entry], query: WineQuery) -> Sequence[Sequence[Entry]]:
+def _split_by_allergens(
+    found: Sequence[Entry], query: WineQuery, soft: Filters
+) -> Sequence[Sequence[Entry]]:
     """Return the wines that are known to lack what the query avoids, then the others.
 
-    What a label does not declare may be in a wine all the same, so such wines come last.
+    What a label does not declare may be in a wine all the same, so such wines come later. But a
+    wine that suits the dish and must be asked about comes before one that does not suit it.
     """
     avoided = {*query.without_allergens, *(NON_VEGAN_ALLERGENS if query.vegan else ())}
     if not avoided:
         return [found]
-    known, unknown = list[Entry](), list[Entry]()
+    groups: list[list[Entry]] = [[], [], [], []]
     for entry in found:
+        is_suited = all(is_met(entry) for is_met in soft.values())
         is_known = all(map(entry.wine.is_known_to_lack, avoided))
-        (known if is_known else unknown).append(entry)
-    return [known, unknown]
+        groups[2 * (not is_suited) + (not is_known)].append(entry)
+    return groups
 
 
 class _Narrowing:
