@@ -10,7 +10,7 @@ from typing import Final
 from agent.evals.dataset import EvalCase, Expectation
 from agent.language import detect_language
 from agent.markdown import strip_invisible
-from agent.sommelier.filters import matches
+from agent.sommelier.filters import is_without_alcohol, matches
 from agent.sommelier.wine import Wine, normalize, to_euros
 from agent.turn import Reply
 
@@ -215,8 +215,15 @@ def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
     price = wine.price_in_euros
     if (low or high) and (price is None or not (low or 0) <= price <= (high or price)):
         yield f"a price of {wine.price} {wine.currency}"
-    if expect.max_abv is not None and (wine.abv is None or wine.abv > expect.max_abv):
+    if expect.max_abv is not None and not _is_at_most(wine, expect.max_abv):
         yield f"{wine.abv}% vol."
+
+
+def _is_at_most(wine: Wine, max_abv: float) -> bool:
+    """Return whether a wine is known to have at most this strength, in % vol."""
+    if wine.abv is None:
+        return is_without_alcohol(wine, max_abv)
+    return wine.abv <= max_abv
 
 
 def _contains_words(text: str, words: str) -> bool:

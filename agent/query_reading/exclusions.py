@@ -63,6 +63,10 @@ class ExclusionReader:
         excluded: list[Phrase] = []
         for phrase in candidates:
             if not _excludable_fields(phrase):
+                # "Do not show me reds" is one negation; "no reds, show me whites" is not.
+                is_negated = phrase.has_role("wish") and phrase.start == negation.end
+                if is_negated:
+                    continue
                 if phrase.has_role("not") or phrase.has_role("wish"):
                     break
                 continue

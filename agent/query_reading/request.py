@@ -19,7 +19,7 @@ from agent.query_reading.phrases import Phrase, detect_message_language, find_ph
 from agent.query_reading.prices import PRICE_FIELDS, read_price
 from agent.query_reading.tables import Dish, load_dishes
 from agent.query_reading.tokens import Token, tokenize
-from agent.text import fold
+from agent.text import fold, pattern
 
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "sweetness": ("bone_dry", "dry", "off_dry", "medium", "sweet", "luscious"),
@@ -41,6 +41,9 @@ MIN_UNKNOWN_LETTERS: Final = 4
 """Shorter unknown words count only if they look like names."""
 MAX_NAME_TOKENS: Final = 4
 """A longer message is not taken for just the name of a wine."""
+CONTRACTED_NOT: Final = pattern(
+    r"(?i)\b(do|does|did|would|could|should|wo|ca|will|is|are|was|has|have)n['’´`]?t\b|\b(can)not\b"
+)
 CACHED_REQUESTS: Final = 256
 
 
@@ -109,8 +112,8 @@ class _MessageReader:
     """Reads a message from its phrases; the field "role" says what a phrase does in a sentence."""
 
     def __init__(self, text: str, language: str) -> None:
-        # "Don't" becomes two words, so that "not" is one of them.
-        self.text = text.replace("n't", " not").replace("n’t", " not")
+        # "Don't", "DONT" and "cannot" become two words, so that "not" is one of them.
+        self.text = CONTRACTED_NOT.sub(lambda match: f"{match[1] or match[2]} not", text)
         self.language = language
         self.tokens = tokenize(self.text)
         phrases = find_phrases(self.tokens, language)

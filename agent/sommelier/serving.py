@@ -7,11 +7,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator
 
-from agent.sommelier.wine import Body, Colour, Style, Wine, normalize
+from agent.sommelier.wine import Body, Colour, OfferKind, Style, Wine, normalize
 from agent.tables import StrictModel, read_toml
 
 Range = tuple[int, int]
 """The first and last year, or the lowest and highest temperature."""
+USUAL_BOTTLE_ML: Final = range(700, 801)
 MAX_PHRASE_WORDS: Final = 5
 """The words of the longest names in the tables: "Vinho Verde Monção e Melgaço"."""
 STILL_STYLES: Final = frozenset({Style.RED, Style.WHITE, Style.ROSE, Style.ORANGE})
@@ -149,7 +150,7 @@ def _adjust_to_price(years: Range, wine: Wine) -> Range:
     What costs little is made to be drunk soon, what costs much to be kept. Rosé is drunk young at
     any price.
     """
-    euros = wine.price_in_euros
+    euros = _find_bottle_price(wine)
     if euros is None or wine.style not in STILL_STYLES:
         return years
     first, last = years
@@ -162,6 +163,15 @@ def _adjust_to_price(years: Range, wine: Wine) -> Range:
         if euros >= dear.euros_from:
             return first, max(last, dear.years)
     return years
+
+
+def _find_bottle_price(wine: Wine) -> float | None:
+    """Return the price in euros of a bottle of usual size, by which wines are compared."""
+    for offer in wine.offers:
+        is_usual = offer.size_ml is None or offer.size_ml in USUAL_BOTTLE_ML
+        if offer.kind is OfferKind.BOTTLE and is_usual:
+            return offer.price_in_euros
+    return None
 
 
 def serving_degrees(wine: Wine) -> Range | None:

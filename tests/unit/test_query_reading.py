@@ -41,6 +41,16 @@ def test_a_wine_without_egg_is_a_wish_about_the_wine(text: str) -> None:
     assert not read_request("a red, no fish tonight").values("without_allergens")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["DON'T give me Merlot", "dont want Merlot", "do not show me Merlot", "I cannot have Merlot"],
+)
+def test_a_negated_wish_excludes(text: str) -> None:
+    request = read_request(text)
+    assert request.values("without_grapes") == ("Merlot",)
+    assert not request.values("grapes")
+
+
 @pytest.mark.parametrize(("language", "text"), REQUESTS.items())
 def test_a_request_is_understood_in_every_language(language: str, text: str) -> None:
     request = read_request(text)

@@ -206,3 +206,13 @@ def test_at_most_a_tenth_of_the_starter_list_is_past_its_best_next_year() -> Non
         if years[1] <= datetime.now(UTC).year:
             past.append(row["id"])
     assert len(past) <= len(rows) / 10, past
+
+
+def test_the_price_of_a_glass_says_nothing_of_age() -> None:
+    glass = {"kind": "glass", "price": 9}
+    bottle = {"kind": "bottle", "price": 60}
+    offered = Wine.model_validate(
+        {"id": "x", "producer": "", "country": "", "vintage": 2000, "name": "Barolo"}
+        | {"style": "red", "offers": (glass, bottle)}
+    )
+    assert drinking_years(offered) == drinking_years(wine("Barolo", price=60))
