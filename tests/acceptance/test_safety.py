@@ -188,7 +188,7 @@ async def test_who_has_an_allergy_reads_on_each_card_what_is_not_known(
 ) -> None:
     bot_api.app_languages |= {BOB: "de"}
     async with running_here(bot_api, environment):
-        asked = await said(bot_api, "I am allergic to egg. A red for lamb, please", ADA)
+        asked = await said(bot_api, "I am allergic to egg. A red for pizza, please", ADA)
         first, _, others = asked.partition("2. ")
         unknown = translate_into("en", "allergens_unknown", names="egg")
         assert unknown not in first  # the only one that says it is vegan
