@@ -51,6 +51,12 @@ def test_a_negated_wish_excludes(text: str) -> None:
     assert not request.values("grapes")
 
 
+@pytest.mark.parametrize("text", ["un vin à 20 euros", "una bottiglia a 20 euro"])
+def test_a_preposition_is_no_currency(text: str) -> None:
+    request = read_request(text)
+    assert (request.filters["max_price"], request.filters["currency"]) == (20, "EUR")
+
+
 @pytest.mark.parametrize(("language", "text"), REQUESTS.items())
 def test_a_request_is_understood_in_every_language(language: str, text: str) -> None:
     request = read_request(text)
