@@ -305,7 +305,7 @@ def _failed(kind: str, problem: str, answer: T | None = None) -> ParseResult[T]:
 
 
 class CurrentDraft:
-    """What a user may read of an answer while it forms, in Markdown.
+    """Reads what a user may see of an answer while it forms, in Markdown.
 
     The turn keeps it up to date, and whoever shows it asks for its `text()`, or for its `changes`.
     `describe_call` returns the text that is shown while a tool runs, by the `progress_text` of the

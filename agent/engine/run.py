@@ -145,7 +145,7 @@ class Prompt:
 
 
 class SpanFields(TypedDict, total=False):
-    """What is known of a span. A field that is None changes nothing."""
+    """Names what is known of a span. A field that is None changes nothing."""
 
     name: str | None
     input: object

@@ -37,7 +37,7 @@ MAX_OPENED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class OwnBottles:
-    """What a user's cellar has for a message.
+    """Holds what a user's cellar has for a message.
 
     With `is_for_tonight`, they may be drunk now, and the shop's wines are shown beside them.
     """

@@ -20,7 +20,7 @@ CENT: Final = 0.01
 
 
 class FollowUp(StrEnum):
-    """What a button below an answer asks for: `wish_…` are their sentences."""
+    """Names what a button below an answer asks for: `wish_…` are their sentences."""
 
     CHEAPER = "cheaper"
     LIGHTER = "lighter"
