@@ -213,6 +213,8 @@ class Stop:
 
     def request(self) -> None:
         """Stop the watched block now, or when it is entered; call this in its event loop."""
+        if self.is_requested:
+            return  # a timeout that is about to end cannot be set again
         self.is_requested = True
         if self._working is not None:
             self._working.reschedule(asyncio.get_running_loop().time())

@@ -109,6 +109,7 @@ async def test_a_stop_ends_the_request_and_keeps_what_was_grounded(
     turn = asyncio.create_task(streamed(model_server, draft=draft, stop=stop, llm=llm))
     await eventually(lambda: "fresh" in draft.text())
     stop.request()
+    stop.request()  # by an impatient user
     response = await turn
     assert response.outcome == "stopped"
     assert CHINON.label in response.text
