@@ -231,8 +231,13 @@ class RowQueue(SqlRepository):
             raise
 
     async def resume(self) -> None:
-        """Make all waiting rows due. Call it only when no other process exports."""
+        """Make the rows due that an ended process had claimed; call it when no other exports.
+
+        A withdrawn score keeps its time: at Langfuse its deletion must not overtake it.
+        """
         waiting = update(self._table).where(self._table.c.state == WAITING)
+        if self._table is ScoreRow.__table__:
+            waiting = waiting.where(ScoreRow.value.is_not(None))
         await self._write(waiting.values(due_at=self.now()))
 
     async def settle(self, rows: Rows) -> None:

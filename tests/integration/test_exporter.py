@@ -251,14 +251,17 @@ async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
     assert seen == [name, f"{name}-1"]
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
 async def test_a_verdict_that_is_withdrawn_at_once_does_not_stay(
-    rate: Rate, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver
+    rate: Rate, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver, is_restarted: bool
 ) -> None:
     otlp_receiver.holds_scores = True
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:
         await rate("disliked")
         assert await exporter.send_due() == 0
         await rate(None)
+        if is_restarted:
+            await RowQueue(sessions, ScoreRow, clock).resume()
         assert await exporter.send_due() == 0
         otlp_receiver.store_queued_scores()
         clock.at += DELETION_DELAY
