@@ -30,7 +30,7 @@ from agent.documents.quotes import quote_documents_tool
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult, tool
-from agent.sommelier.wine import ShortText, WineQuery
+from agent.sommelier.queries import ShortText, WineQuery
 from agent.sommelier.wine_tools import wine_tools
 from bot.resources import Resources
 

@@ -39,11 +39,11 @@ from bot.tracing import masking_of, open_prompts
 from config import Server, Settings, SettingsError, describe
 from db.documents.store import SqlDocumentStore, load_starter_documents
 from db.engine import (
-    REVISION,
     DatabaseUnusable,
     Sessions,
     create_engine,
     find_revision,
+    newest_revision,
     upgrade_schema,
 )
 from db.models import ScoreRow, TraceRow
@@ -201,10 +201,10 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
 async def require_newest_schema(engine: AsyncEngine) -> None:
     """Raise DatabaseUnusable if the database was not upgraded to this version."""
     revision = await find_revision(engine)
-    if revision != REVISION:
+    if revision != newest_revision():
         raise DatabaseUnusable(
             f"The database is at revision {revision or 'none'}, this version needs "
-            f"{REVISION}: run `sommelier db upgrade`."
+            f"{newest_revision()}: run `sommelier db upgrade`."
         )
 
 

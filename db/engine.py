@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
@@ -54,10 +55,15 @@ POOL_SIZE: Final = 10
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
 """Tries for a call whose failure is acceptable; together they take a second or two."""
-REVISION: Final = "a012"
-"""The schema revision that this release needs: the newest in `migrations`."""
 MIGRATION_LOCK: Final = 7_303_014
 """The key of the advisory lock for migrations; no other code uses it."""
+
+
+@cache
+def newest_revision() -> str:
+    """Return the schema revision that this release needs: the last of `migrations/versions`."""
+    files = (resources.files("migrations") / "versions").iterdir()
+    return max(file.name.partition("_")[0] for file in files if file.name.endswith(".py"))
 
 
 class DatabaseUnusable(Exception):
@@ -270,7 +276,7 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
     Raises:
         DatabaseUnusable: connecting failed, or another release created the tables.
     """
-    if await find_revision(engine) == REVISION:
+    if await find_revision(engine) == newest_revision():
         return
     async with engine.begin() as connection:
         # Take the lock before calling alembic: its state is global, so even within one process,
@@ -297,8 +303,8 @@ def _upgrade(connection: sa.Connection) -> None:
     except CommandError as error:  # the revision is unknown
         raise DatabaseUnusable(
             f"The tables of the database {_mask_url(connection.engine.url)} were made by another "
-            f"release ({error}; this one knows up to {REVISION}). Start that release, or set "
-            "DATABASE_URL to a new database."
+            f"release ({error}; this one knows up to {newest_revision()}). Start that release, or "
+            "set DATABASE_URL to a new database."
         ) from None
 
 

@@ -1,13 +1,17 @@
 """The tables, and statements that differ between SQLite and Postgres."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, cast
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, cast, get_args, get_origin
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
+
+from agent.sommelier.wine import Wine, stored_wine_fields
 
 T = TypeVar("T")
 
@@ -63,32 +67,38 @@ class Base(DeclarativeBase):
     }
 
 
+COLUMN_TYPES: Final[Mapping[type, type[sa.types.TypeEngine[Any]]]] = {
+    bool: sa.Boolean,
+    int: sa.Integer,
+    float: sa.Double,
+    str: sa.String,
+}
+"""The types of columns by the types of the fields of a wine; lists are stored as JSON."""
+
+
+def _make_column(name: str, annotation: Any) -> sa.Column[Any]:
+    """Return the column of a field of `Wine`: `vintage` with `int | None` can be null."""
+    if get_origin(annotation) is tuple:
+        return sa.Column(name, sa.JSON, nullable=False)
+    kinds = get_args(annotation) or (annotation,)
+    column_type = next(kind for base, kind in COLUMN_TYPES.items() if issubclass(kinds[0], base))
+    return sa.Column(name, column_type, nullable=NoneType in kinds)
+
+
 class WineRow(Base):
-    """A wine of the catalogue. `source` is the wine list that it came from."""
+    """A wine of the catalogue. `source` is the wine list that it came from.
+
+    Each field of `Wine` that is stored has a column; those that statements name are written here.
+    """
 
     __tablename__ = "wines"
+    __table_args__ = tuple(
+        _make_column(name, Wine.model_fields[name].annotation)
+        for name in sorted(stored_wine_fields() - {"id", "grapes"})
+    )
 
     id: Mapped[TextKey]
-    producer: Mapped[str]
-    name: Mapped[str]
-    vintage: Mapped[int | None]
-    country: Mapped[str]
-    region: Mapped[str]
-    appellation: Mapped[str]
     grapes: Mapped[list[str]]
-    style: Mapped[str | None]
-    colour: Mapped[str | None]
-    sweetness: Mapped[str | None]
-    body: Mapped[str | None]
-    acidity: Mapped[str | None]
-    tannin: Mapped[str | None]
-    abv: Mapped[float | None]
-    foods: Mapped[list[str]]
-    allergens: Mapped[list[str]]
-    notes: Mapped[str]
-    notes_language: Mapped[str]
-    link: Mapped[str] = mapped_column(server_default="")
-    image: Mapped[str] = mapped_column(server_default="")
     source: Mapped[str]
 
 

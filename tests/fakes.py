@@ -7,8 +7,10 @@ from typing import Any
 
 from agent.engine.run import Run
 from agent.fallback.answering import Fallback
+from agent.sommelier.queries import WineQuery, WineSearchResult
 from agent.sommelier.service import Answerer, Sommelier
-from agent.sommelier.wine import Food, Style, Wine, WineQuery, WineSearchResult
+from agent.sommelier.vocabulary import Food, Style
+from agent.sommelier.wine import Wine
 from agent.tracing.records import OpenSpan, SpanRecord, TraceRecord
 from agent.turn import Reply, StoredMessage, answer_turn
 

@@ -6,16 +6,8 @@ from typing import Any, Final, Literal
 
 from agent.sommelier.queries import wine_from_name
 from agent.sommelier.serving import drinking_years
-from agent.sommelier.wine import (
-    CELLAR_PREFIX,
-    Currency,
-    Offer,
-    Style,
-    Wine,
-    normalize,
-    parse_currency,
-)
-from agent.sommelier.wine_fields import wine_fields
+from agent.sommelier.vocabulary import Currency, Style, normalize, parse_currency
+from agent.sommelier.wine import CELLAR_PREFIX, Offer, Wine, wine_fields
 from agent.text import pattern
 from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Fact
 

@@ -14,7 +14,7 @@ from agent.cellar.search import (
     should_be_drunk_soon,
 )
 from agent.i18n import translate
-from agent.sommelier.wine import Style
+from agent.sommelier.vocabulary import Style
 from agent.turn import CellarItem
 
 PAGE_SIZE: Final = 10

@@ -10,7 +10,8 @@ from agent.cellar.search import FoundItem, should_be_drunk_soon, size_word
 from agent.formatting import format_money
 from agent.i18n import format_number, translate
 from agent.markdown import escape
-from agent.sommelier.wine import CELLAR_PREFIX, Wine, format_money_for_model
+from agent.sommelier.vocabulary import format_money_for_model
+from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.turn import CellarItem, Drink
 
 MAX_MODEL_CHARS: Final = 3_000

@@ -21,17 +21,8 @@ from agent.cellar.items import (
 )
 from agent.query_reading.tables import load_dishes, load_pairings
 from agent.query_reading.tokens import strip_plural
-from agent.sommelier.wine import (
-    Canonical,
-    Currency,
-    ListOf,
-    NameList,
-    ShortText,
-    canonical_name,
-    normalize,
-    synonyms,
-    to_euros,
-)
+from agent.sommelier.queries import Canonical, ListOf, NameList, ShortText
+from agent.sommelier.vocabulary import Currency, canonical_name, normalize, synonyms, to_euros
 from agent.tables import StrictModel
 from agent.turn import CellarItem, Drink
 

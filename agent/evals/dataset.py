@@ -19,7 +19,7 @@ from pydantic import (
 from agent.engine.errors import AgentError
 from agent.language import detected_languages
 from agent.sommelier.sommelier_prompts import ResponseType
-from agent.sommelier.wine import Allergen, Body, Currency, Food, Style, Sweetness
+from agent.sommelier.vocabulary import Allergen, Body, Currency, Food, Style, Sweetness
 from agent.tables import StrictModel
 from agent.tracing.records import trace_id_of
 from agent.turn import StoredMessage

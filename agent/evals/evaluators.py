@@ -11,7 +11,8 @@ from agent.evals.dataset import EvalCase, Expectation
 from agent.language import detect_language
 from agent.markdown import strip_invisible
 from agent.sommelier.filters import is_without_alcohol, matches
-from agent.sommelier.wine import Wine, normalize, to_euros
+from agent.sommelier.vocabulary import normalize, to_euros
+from agent.sommelier.wine import Wine
 from agent.turn import Reply
 
 QUOTE_PREFIXES: Final = (">", "[1]")

@@ -16,8 +16,8 @@ from agent.engine.errors import log_failure
 from agent.engine.run import NOTHING_BILLED, Run
 from agent.evals.dataset import EvalCase
 from agent.evals.evaluators import METRICS, Mark, Observation, compute_marks
+from agent.sommelier.queries import Catalogue
 from agent.sommelier.service import Answerer
-from agent.sommelier.wine import Catalogue
 from agent.text import clip
 from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of
 from agent.turn import Reply, StoredMessage, answer_turn

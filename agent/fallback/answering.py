@@ -23,10 +23,10 @@ from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
 from agent.sommelier.answer import render_wine
 from agent.sommelier.filters import find_wines, get_wines
-from agent.sommelier.queries import find_asked_query, get_pairing
+from agent.sommelier.queries import Catalogue, find_asked_query, get_pairing
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Catalogue, Wine
+from agent.sommelier.wine import Wine
 from agent.turn import NOBODY, Person, Reply, StoredMessage
 
 MAX_WINES: Final = 3

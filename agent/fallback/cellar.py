@@ -24,7 +24,7 @@ from agent.query_reading.tokens import strip_plural
 from agent.sommelier.filters import may_be_shown
 from agent.sommelier.queries import get_pairing
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import Currency, normalize, to_euros
+from agent.sommelier.vocabulary import Currency, normalize, to_euros
 from agent.text import split_words
 from agent.turn import CellarItem, Person, Reply
 

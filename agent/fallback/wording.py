@@ -10,7 +10,8 @@ from agent.query_reading.names import get_display_name, get_food_name, load_disp
 from agent.query_reading.request import LIST_FIELDS, Request
 from agent.query_reading.tables import Dish
 from agent.sommelier.answer import translate_country
-from agent.sommelier.wine import Currency, Style, Wine
+from agent.sommelier.vocabulary import Currency, Style
+from agent.sommelier.wine import Wine
 
 MAX_FOODS: Final = 3
 COLOUR_VALUES: Final = frozenset({"red", "white", "rose", "orange"})

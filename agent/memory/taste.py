@@ -16,8 +16,8 @@ from agent.sommelier.filters import (
     parse_budget,
     parse_taste,
 )
-from agent.sommelier.queries import parse_query
-from agent.sommelier.wine import SOFT_FILTERS, Currency, WineQuery
+from agent.sommelier.queries import SOFT_FILTERS, WineQuery, parse_query
+from agent.sommelier.vocabulary import Currency
 from agent.turn import Fact
 
 MAX_NOTE_CHARS: Final = 200

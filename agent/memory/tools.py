@@ -51,19 +51,9 @@ from agent.memory.taste import (
 )
 from agent.safety.state import Allergy
 from agent.sommelier.filters import format_taste, mark_unknown_allergens, may_be_shown
-from agent.sommelier.queries import parse_query
-from agent.sommelier.wine import (
-    Body,
-    Canonical,
-    Currency,
-    Level,
-    ListOf,
-    NameList,
-    ShortText,
-    Style,
-    Sweetness,
-    Wine,
-)
+from agent.sommelier.queries import Canonical, ListOf, NameList, ShortText, parse_query
+from agent.sommelier.vocabulary import Body, Currency, Level, Style, Sweetness
+from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wines_by_id
 from agent.tables import StrictModel
 from agent.text import split_words

@@ -29,8 +29,8 @@ from agent.sommelier.attachment import (
     parse_numbers,
     with_known_id,
 )
+from agent.sommelier.queries import Catalogue
 from agent.sommelier.sommelier_prompts import compact_schema
-from agent.sommelier.wine import Catalogue
 from agent.text import split_words
 from agent.turn import find_security_flags, get_deps
 

@@ -6,7 +6,7 @@ and figures in prose must be in the evidence (`grounding.py`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Final
 
@@ -33,15 +33,8 @@ from agent.sommelier.sommelier_prompts import (
     read_prose,
     validate_semantic_content,
 )
-from agent.sommelier.wine import (
-    VEGAN_WORD,
-    Offer,
-    OfferKind,
-    Wine,
-    canonical_name,
-    format_money_for_model,
-)
-from agent.sommelier.wine_fields import CardFact, wine_fields
+from agent.sommelier.vocabulary import OfferKind, canonical_name, format_money_for_model
+from agent.sommelier.wine import VEGAN_WORD, Offer, Wine, wine_fields
 from agent.text import Match, compose_compatible, pattern, split_words
 from agent.turn import StoredMessage
 
@@ -114,8 +107,23 @@ def format_facts(wine: AnyWine) -> str:
     """Return the facts of a wine on one line, such as its origin, price and availability."""
     if isinstance(wine, ReadWine):
         return _format_read_facts(wine)
-    facts = dict.fromkeys(field.card for field in wine_fields().values() if field.card)
-    return " · ".join(filter(None, (CARD_FACTS[fact](wine) for fact in facts)))
+    facts = [
+        _format_origin(wine),
+        format_prices(wine),
+        _format_unknown_allergens(wine),
+        _format_availability(wine),
+        *_format_declared_facts(wine),
+    ]
+    return " · ".join(filter(None, facts))
+
+
+def _format_declared_facts(wine: Wine) -> Iterator[str]:
+    """Yield what the fields that are declared to be on a card tell of a wine."""
+    for name, field in wine_fields().items():
+        value = getattr(wine, name)
+        if field.is_on_card and value:
+            shown = value if isinstance(value, int | float) else wine.field_text(name)
+            yield translate(f"wine_{name}", value=shown, count=shown)
 
 
 def _format_origin(wine: Wine) -> str:
@@ -162,15 +170,6 @@ def _format_unknown_allergens(wine: AnyWine) -> str:
     names = [get_display_name("allergen", (name,), current_language())
              for name in wine.unknown_allergens]  # fmt: skip
     return translate("allergens_unknown", names=", ".join(names)) if names else ""
-
-
-CARD_FACTS: Final[Mapping[CardFact, Callable[[Wine], str]]] = {
-    "origin": _format_origin,
-    "price": format_prices,
-    "allergens": _format_unknown_allergens,
-    "availability": _format_availability,
-}
-"""How a card shows each fact that `wine_fields.toml` names."""
 
 
 def _format_read_facts(wine: ReadWine) -> str:

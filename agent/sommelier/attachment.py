@@ -18,21 +18,18 @@ from agent.i18n import translate
 from agent.markdown import strip_invisible
 from agent.numerals import NUMBER, parse_number
 from agent.sommelier.filters import find_unknown_allergens, find_wines, may_be_shown
+from agent.sommelier.queries import Catalogue, WineQuery
 from agent.sommelier.sommelier_prompts import compact_schema
-from agent.sommelier.wine import (
+from agent.sommelier.vocabulary import (
     Allergen,
-    Catalogue,
     Currency,
-    Offer,
     Style,
-    Wine,
-    WineQuery,
     canonicalize,
     format_money_for_model,
     parse_currency,
     synonyms,
-    wine_record,
 )
+from agent.sommelier.wine import Offer, Wine, wine_record
 from agent.sommelier.wine_tools import NoArguments, full_record
 from agent.text import split_words
 from agent.turn import Person, get_person

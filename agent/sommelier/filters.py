@@ -13,20 +13,17 @@ from typing import Any, Final, Literal, cast, get_args
 from agent.engine.run import Run
 from agent.language import stem
 from agent.safety.state import SafetyState
-from agent.sommelier.wine import (
-    SOFT_FILTERS,
+from agent.sommelier.queries import SOFT_FILTERS, Catalogue, WineQuery, WineSearchResult
+from agent.sommelier.vocabulary import (
     Allergen,
-    Catalogue,
     Currency,
     NameKind,
     Style,
-    Wine,
-    WineQuery,
-    WineSearchResult,
     canonical_name,
     normalize,
     synonyms,
 )
+from agent.sommelier.wine import Wine
 from agent.text import split_words
 from agent.turn import Fact, Person, get_person
 

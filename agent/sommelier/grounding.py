@@ -21,7 +21,7 @@ from agent.numerals import NUMBER, find_numbers, parse_number, replace_number_wo
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.sommelier_prompts import read_prose
-from agent.sommelier.wine import Currency, currencies_by_word
+from agent.sommelier.vocabulary import Currency, currencies_by_word
 from agent.text import Pattern, compose_compatible, escape_pattern, fold, pattern
 
 WINE_PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")

@@ -1,18 +1,34 @@
-"""The queries for wines that texts ask for, by the tables of `agent.query_reading`.
+"""A search of the catalogue, and the queries that texts ask for, by `agent.query_reading`.
 
 A hard filter excludes wines, a soft one only ranks them. Prices, allergens and exclusions are
 always hard; body, tannin, acidity and the pairing of a dish are always soft.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from agent import size_limits
 from agent.query_reading.asked_names import read_asked_name
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request, read_request
 from agent.query_reading.tables import Profile, find_profile, load_pairings, load_profiles
-from agent.sommelier.wine import Body, Catalogue, Style, Wine, WineQuery, normalize
+from agent.sommelier.vocabulary import (
+    Allergen,
+    Body,
+    Colour,
+    Currency,
+    Food,
+    Level,
+    OfferKind,
+    Style,
+    Sweetness,
+    canonicalize,
+    normalize,
+)
+from agent.sommelier.wine import Wine
 from agent.text import split_words
 
 MAX_RESULTS: Final = 12
@@ -33,6 +49,119 @@ OAKY: Final = "oaky"
 """The taste that is searched by the `oak` of a wine instead of by text."""
 DESSERT_STYLES: Final = (Style.SWEET, Style.FORTIFIED)
 """Styles that a dish excludes unless its pairing contains them."""
+
+
+def _to_list(value: object) -> object:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+T = TypeVar("T")
+Canonical = Annotated[T, BeforeValidator(canonicalize)]
+ListOf = Annotated[tuple[T, ...], BeforeValidator(_to_list)]
+"""A list of values; small models write a single value for a list of one."""
+ShortText = Annotated[str, Field(max_length=200)]
+NameList = Annotated[ListOf[ShortText], Field(max_length=12)]
+SearchOrder = Literal["match", "cheapest", "dearest"]
+"""The order of the wines in a search result."""
+
+SOFT_FILTERS: Final = (
+    *("styles", "colours", "sweetness", "bodies", "tannins", "acidities", "foods"),
+    *("grapes", "countries", "regions", "min_abv", "max_abv"),
+)
+"""Filters that may rank wines instead of excluding them; prices and `without_…` only exclude."""
+
+
+class WineQuery(BaseModel):
+    """A search of the catalogue; prices are per bottle, abv in % vol.
+
+    A filter excludes wines, unless `soft` names it: then wines that meet it come first. `text` only
+    ranks. `order` may rank by price instead, with wines without a price last. `like` is the id of a
+    wine and finds other wines, the most similar first; an unknown id finds none. `name` finds wines
+    by their names, sold out ones last. `offer` is what is wanted instead of a bottle: it must be in
+    stock, and prices are its prices.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    styles: ListOf[Canonical[Style]] = Field((), max_length=8)
+    alcohol_free: bool | None = Field(None, description="Of these styles, without alcohol.")
+    colours: ListOf[Canonical[Colour]] = Field((), max_length=4, description="Of rose bubbles.")
+    sweetness: ListOf[Canonical[Sweetness]] = Field((), max_length=6)
+    bodies: ListOf[Canonical[Body]] = Field((), max_length=5)
+    tannins: ListOf[Canonical[Level]] = Field((), max_length=4)
+    acidities: ListOf[Canonical[Level]] = Field((), max_length=4)
+    foods: ListOf[Canonical[Food]] = Field(
+        (), max_length=12, description="Dishes; more matches first."
+    )
+    grapes: NameList = ()
+    countries: NameList = ()
+    regions: NameList = Field((), description="Or appellations.")
+    min_price: float | None = None
+    max_price: float | None = Field(None, description="At most; `below`: less.")
+    below: float | None = None
+    around: float | None = Field(None, description="'About 60', or a gift.")
+    currency: Currency = Currency.EUR
+    min_abv: float | None = None
+    max_abv: float | None = None
+    oak: bool | None = Field(None, description="With, or without.")
+    vegan: bool | None = Field(None, description="Not what is known not to be.")
+    without_allergens: ListOf[Canonical[Allergen]] = Field((), max_length=4)
+    without_styles: ListOf[Canonical[Style]] = Field((), max_length=8)
+    without_grapes: NameList = ()
+    without_countries: NameList = ()
+    without_regions: NameList = ()
+    not_ids: ListOf[ShortText] = Field((), max_length=100, description="To leave out.")
+    in_stock_only: SkipJsonSchema[bool] = True
+    offer: Canonical[OfferKind] | None = Field(None, description="Other than a bottle.")
+    text: str = Field("", max_length=300, description="'smoky', an estate's style.")
+    name: ShortText = Field(
+        "", description="Asked 'do you have X?': producer, name, vintage; finds sold out ones too."
+    )
+    order: Canonical[SearchOrder] = Field("match", description="With `text`: its matches first.")
+    like: ShortText = ""
+    limit: int = Field(6, ge=1, le=12)
+    soft: SkipJsonSchema[tuple[str, ...]] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, data: object) -> object:
+        """Remove nulls, which small models write for absent filters."""
+        if not isinstance(data, Mapping):
+            return data
+        return {name: value for name, value in data.items() if value is not None}
+
+    @property
+    def price_limits(self) -> tuple[float | None, ...]:
+        """Return the limits of the price, None for each absent one."""
+        return self.min_price, self.max_price, self.below, self.around
+
+
+class WineSearchResult(BaseModel):
+    """The result of a search.
+
+    `relax` maps the name of a filter to the number of wines that would be found without it; it is
+    empty if at least three wines were found. `unmet_filters` maps the id of a wine to the names of
+    the soft filters that it does not meet. `closest` are wines whose names come closest to a name
+    that no wine has.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    wines: tuple[Wine, ...] = ()
+    total: int = 0
+    relax: Mapping[str, int] = Field(default_factory=dict)
+    unmet_filters: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    closest: tuple[Wine, ...] = ()
+
+
+class Catalogue(Protocol):
+    """The wines that may be recommended."""
+
+    async def search(self, query: WineQuery) -> WineSearchResult:
+        """Find wines that pass every filter of `query`, best match first."""
+
+    async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
+        """Return the wines with these ids, in the order asked; unknown ids are left out."""
 
 
 def build_query(

@@ -36,12 +36,12 @@ from agent.sommelier.filters import (
     may_be_shown,
     safety_rules,
 )
-from agent.sommelier.queries import find_asked_query, parse_unambiguous_query
+from agent.sommelier.queries import Catalogue, find_asked_query, parse_unambiguous_query
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.sommelier.small import WINES_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import Catalogue, Wine
+from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import (
     Change,

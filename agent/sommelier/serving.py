@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator
 
-from agent.sommelier.wine import Body, Colour, OfferKind, Style, Wine, normalize
+from agent.sommelier.vocabulary import Body, Colour, OfferKind, Style, normalize
+from agent.sommelier.wine import Wine
 from agent.tables import StrictModel, read_toml
 
 Range = tuple[int, int]

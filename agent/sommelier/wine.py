@@ -1,158 +1,28 @@
-"""The wine vocabulary: canonical values, a wine, and a search of the catalogue.
+"""A wine, and what the product does with each of its fields: all of it is declared on `Wine`."""
 
-`wine_fields.toml` declares what the product does with each field of a wine.
-
-The catalogue is in English, so free text in other languages finds little in it. Models must
-therefore use canonical values, and imports are mapped to them. A grape, country or region is found
-by any of its names in `synonyms.toml`.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    model_validator,
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic.fields import FieldInfo
+
+from agent.sommelier.vocabulary import (
+    Allergen,
+    Body,
+    Colour,
+    Currency,
+    Food,
+    Level,
+    OfferKind,
+    Style,
+    Sweetness,
+    format_money_for_model,
+    to_euros,
 )
-from pydantic.json_schema import SkipJsonSchema
+from agent.text import pattern, split_words
 
-from agent.languages import load_languages
-from agent.sommelier.wine_fields import wine_fields
-from agent.tables import StrictModel, read_toml
-from agent.text import fold, pattern, split_words
-
-NameKind = Literal["grapes", "countries", "regions"]
-
-
-def normalize(name: str) -> str:
-    """Return a name without case, accents or punctuation: `Côte-Rôtie` becomes `cote rotie`."""
-    return " ".join(split_words(name))
-
-
-def synonyms(kind: NameKind, name: str) -> tuple[str, ...]:
-    """Return all normalized names of a grape, country or region, the canonical one first."""
-    name = normalize(name)
-    if kind == "countries":
-        name = name.removeprefix("the ")
-    return _synonyms()[kind].get(name, (name,)) if name else ()
-
-
-def known_names(kind: NameKind) -> Collection[str]:
-    """Return all normalized names of this kind in `synonyms.toml`."""
-    return _synonyms()[kind].keys()
-
-
-def canonical_name(kind: NameKind, name: str) -> str:
-    """Return the normalized canonical name: `syrah` for both `Shiraz` and `Syrah`."""
-    return next(iter(synonyms(kind, name)), "")
-
-
-@cache
-def _synonyms() -> Mapping[NameKind, Mapping[str, tuple[str, ...]]]:
-    file = Path(__file__).with_name("synonyms.toml")
-    kinds = read_toml(dict[NameKind, list[tuple[str, ...]]], file)
-    return {kind: {name: group for group in kinds[kind] for name in group} for kind in kinds}
-
-
-class Currency(StrEnum):
-    """The currencies of prices and price limits."""
-
-    EUR = "EUR"
-    USD = "USD"
-    GBP = "GBP"
-    CHF = "CHF"
-    CAD = "CAD"
-    AUD = "AUD"
-    NZD = "NZD"
-    JPY = "JPY"
-    SEK = "SEK"
-    DKK = "DKK"
-    NOK = "NOK"
-    PLN = "PLN"
-    CZK = "CZK"
-    BRL = "BRL"
-    ZAR = "ZAR"
-
-
-class _Currencies(StrictModel):
-    """The content of `currencies.toml`.
-
-    `euros` is the value of one unit in euros. `signs` are written before amounts. `words` are
-    separated by spaces, as are the codes of the currencies that they may mean.
-    """
-
-    euros: dict[Currency, float]
-    signs: dict[Currency, str]
-    words: dict[str, str]
-
-
-@cache
-def _currencies() -> _Currencies:
-    return read_toml(_Currencies, Path(__file__).with_name("currencies.toml"))
-
-
-def to_euros(amount: float, currency: Currency) -> float:
-    """Convert `amount` from `currency` to euros, at rounded rates."""
-    return round(amount * _currencies().euros[currency], 2)
-
-
-def format_money_for_model(amount: float, currency: Currency | None) -> str:
-    """Return an amount in the form in which models read it: `€18`, `£17.50`, `CHF 20`.
-
-    Without a currency it is `18`. Users read `format_money` of `agent.formatting`.
-    """
-    number = f"{amount:.2f}".removesuffix(".00")
-    if currency is None:
-        return number
-    return f"{_currencies().signs.get(currency, f'{currency} ')}{number}"
-
-
-def parse_currency(text: str) -> Currency | None:
-    """Return the currency with this sign or code, or None."""
-    signs = {sign: currency for currency, sign in _currencies().signs.items()}
-    return signs.get(text) or Currency.__members__.get(text.upper())
-
-
-@cache
-def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
-    """Return the currencies that a folded word, sign or code in prose may mean, by the word."""
-    by_word = {currency.lower(): frozenset({currency}) for currency in Currency}
-    tables = [_currencies().words, *(language.money for language in load_languages().values())]
-    for table in tables:
-        for codes, words in table.items():
-            currencies = frozenset(map(Currency, codes.split()))
-            for word in map(fold, words.split()):
-                by_word[word] = by_word.get(word, frozenset()) | currencies
-    return by_word
-
-
-Style = StrEnum("Style", "RED WHITE ROSE ORANGE SPARKLING SWEET FORTIFIED ALCOHOL_FREE")
-"""The style of a wine; every wine has one at most."""
-Colour = StrEnum("Colour", "RED WHITE ROSE ORANGE")
-"""The colour in the glass, for styles that come in several."""
-Sweetness = StrEnum("Sweetness", "BONE_DRY DRY OFF_DRY MEDIUM SWEET LUSCIOUS")
-"""Residual sugar as tasted, driest first."""
-Body = StrEnum("Body", "LIGHT MEDIUM_LIGHT MEDIUM MEDIUM_FULL FULL")
-"""Weight on the palate, lightest first."""
-Level = StrEnum("Level", "NONE LOW MEDIUM HIGH")
-"""Strength of acidity or tannin; `none` is for wines without tannin."""
-Food = StrEnum(
-    "Food",
-    "LAMB BEEF PORK VEAL POULTRY DUCK GAME CHARCUTERIE BARBECUE STEW BURGERS FISH OILY_FISH "
-    "SHELLFISH OYSTERS SUSHI PASTA PIZZA RISOTTO VEGETABLES SALAD MUSHROOMS TOMATO EGGS SPICY "
-    "CURRY ASIAN TAPAS HARD_CHEESE SOFT_CHEESE GOAT_CHEESE BLUE_CHEESE FRUIT_DESSERT "
-    "CREAMY_DESSERT CHOCOLATE NUTS APERITIF",
-)
-"""The foods that a wine suits. Pairings come from the catalogue, never from a model."""
-Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
-"""The allergens that a label must declare, fining agents included."""
 HTTPS_ADDRESS: Final = pattern(
     r"\Ahttps://[^\s/?#@:.<>\"]+(?:\.[^\s/?#@:.<>\"]+)+(?::\d{1,5})?(?:[/?#][^\s<>\"]*)?\z"
 )
@@ -161,10 +31,44 @@ NON_VEGAN_ALLERGENS: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FI
 VEGAN_WORD: Final = "vegan"
 CELLAR_PREFIX: Final = "own:"
 """The prefix of wine ids in a guest's own cellar; no id in the catalogue has it."""
-OfferKind = StrEnum("OfferKind", "BOTTLE HALF MAGNUM LARGE PICCOLO BOX CASE GLASS CARAFE")
-"""What is sold, in the order in which the offers of a wine are told."""
 OFFER_FACTS: Final = ("price", "currency", "in_stock")
 """The facts of an offer that a wine with a single offer may be given as its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WineField:
+    """What the product does with a field of a wine, besides its name and type.
+
+    By default a field is only imported and stored: nobody is told of it, and it grounds nothing.
+    """
+
+    is_evidence: bool = False
+    """An answer may say what it says; without this, it grounds nothing."""
+    is_searched: bool = False
+    """The text of a search finds its words."""
+    in_cellar: bool = False
+    """It is kept with the bottles that a user owns, and exported with them."""
+    is_on_card: bool = False
+    """A card tells it by the sentence `wine_<name>` of `languages/messages.pot`, whose placeholder
+    is `{value}`, or `{count}` if it has a plural. What a card composes of several fields, such as
+    the origin, is in `agent/sommelier/answer.py`."""
+    model: str = ""
+    """The name of the fact by which a model is told it; without this, a model is not."""
+    unsaid: str | bool | None = None
+    """The value that goes without saying: a model is not told it."""
+    columns: str = ""
+    """Further names of its column in wine lists, normalised (no accents, lower case) and separated
+    by commas. A column named like the field comes first; of several others, the one with the most
+    readable cells is used."""
+    has_column: bool = True
+    """A column of a wine list tells it."""
+    is_stored: bool = True
+    """It has a column in the table of wines."""
+
+    @property
+    def column_names(self) -> frozenset[str]:
+        """Return the further names of its column in wine lists."""
+        return frozenset(filter(None, self.columns.split(", ")))
 
 
 class Offer(BaseModel):
@@ -178,10 +82,42 @@ class Offer(BaseModel):
 
     kind: OfferKind = OfferKind.BOTTLE
     size_ml: int | None = Field(None, ge=1, le=100_000)
-    price: float | None = Field(None, ge=0)
-    currency: Currency = Currency.EUR
+    price: Annotated[
+        float | None,
+        WineField(
+            is_evidence=True,
+            in_cellar=True,
+            model="price",
+            columns="sale price, retail price, bottle price, price per bottle, list price, "
+            "unit price, regular price, variant price, prix, prix bouteille, prix de vente, "
+            "prix unitaire, tarif, preis, vk, vk preis, verkaufspreis, flaschenpreis, "
+            "preis pro flasche, bruttopreis, precio, pvp, precio botella, prezzo, "
+            "prezzo bottiglia, prezzo al pubblico, prijs, verkoopprijs, flesprijs, "
+            "prijs per fles, preco",
+        ),
+    ] = Field(None, ge=0)
+    currency: Annotated[
+        Currency,
+        WineField(
+            is_evidence=True,
+            in_cellar=True,
+            model="price",
+            columns="devise, monnaie, wahrung, moneda, divisa, valuta, moeda",
+        ),
+    ] = Currency.EUR
     stock: int | None = None
-    in_stock: bool = True
+    in_stock: Annotated[
+        bool,
+        WineField(
+            model="in_stock",
+            columns="stock, quantity, qty, on hand, available, availability, inventory, "
+            "in stock, bottles, quantite, disponible, disponibilite, bouteilles, bestand, "
+            "lagerbestand, lager, menge, verfugbar, verfugbarkeit, auf lager, flaschen, anzahl, "
+            "existencias, cantidad, disponibilidad, botellas, giacenza, quantita, disponibile, "
+            "disponibilita, bottiglie, voorraad, aantal, beschikbaar, flessen, estoque, "
+            "quantidade, variant inventory qty",
+        ),
+    ] = True
 
     def __str__(self) -> str:
         """Return the facts that an answer may tell, such as `half 375 ml 26.95 EUR`."""
@@ -219,9 +155,9 @@ def _sort_offers(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
 class Wine(BaseModel):
     """A wine of the catalogue or of a guest's own cellar.
 
-    Each field is declared in `wine_fields.toml`. `vintage` is None for a non-vintage wine, and in a
-    guest's cellar for an unknown vintage. `style` is None if the list that it came from does not
-    tell it.
+    Each field declares by `WineField` what is done with it. `vintage` is None for a non-vintage
+    wine, and in a guest's cellar for an unknown vintage. `style` is None if the list that it came
+    from does not tell it.
 
     `offers` are in the order of `OfferKind`: a bottle is the first. The price of the first is the
     price of the wine; a search for another kind returns wines with that offer first. A wine that is
@@ -236,32 +172,244 @@ class Wine(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str
-    producer: str
-    name: str
-    vintage: int | None = None
-    country: str
-    region: str = ""
-    appellation: str = ""
-    grapes: tuple[str, ...] = ()
-    style: Style | None = None
-    colour: Colour | None = None
-    sweetness: Sweetness | None = None
-    body: Body | None = None
-    acidity: Level | None = None
-    tannin: Level | None = None
-    abv: float | None = None
-    offers: Annotated[tuple[Offer, ...], AfterValidator(_sort_offers)] = Field(
-        (Offer(),), min_length=1
-    )
-    foods: tuple[Food, ...] = ()
-    allergens: tuple[Allergen, ...] = ()
-    notes: str = ""
-    notes_language: str = "en"
-    link: Address = ""
-    image: Address = ""
-    is_sample: bool = False
-    unknown_allergens: tuple[Allergen, ...] = ()
+    id: Annotated[
+        str,
+        WineField(
+            model="wine_id",
+            columns="sku, artikelnummer, artikel nr, artikelnr, art nr, artnr, item number, "
+            "item no, product id, product code, reference, ref, code article, codice, "
+            "codice articolo, cod, codigo, referencia, artikelcode, iwine, handle, variant sku",
+        ),
+    ]
+    producer: Annotated[
+        str,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="name",
+            columns="winery, estate, maker, brand, vendor, domaine, chateau, producteur, "
+            "vigneron, maison, weingut, erzeuger, produzent, winzer, hersteller, marke, bodega, "
+            "productor, marca, cantina, produttore, azienda, wijnhuis, producent, merk, quinta, "
+            "produtor",
+        ),
+    ]
+    name: Annotated[
+        str,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="name",
+            columns="wine, wine name, title, product, product name, article, item, vin, nom, "
+            "nom du vin, cuvee, libelle, designation, produit, wein, weinname, bezeichnung, "
+            "artikel, artikelbezeichnung, produkt, produktname, vino, nombre, nombre del vino, "
+            "producto, nome, nome vino, nome del vino, etichetta, prodotto, wijn, naam, "
+            "wijnnaam, omschrijving, vinho, nome do vinho, produto",
+        ),
+    ]
+    vintage: Annotated[
+        int | None,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="name",
+            columns="year, millesime, annee, jahrgang, jahr, anada, cosecha, ano, annata, anno, "
+            "jaar, oogstjaar, wijnjaar, colheita, safra",
+        ),
+    ] = None
+    country: Annotated[
+        str,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="from",
+            columns="pays, land, herkunftsland, ursprungsland, pais, paese, nazione, "
+            "land van herkomst, country of origin, origin country",
+        ),
+    ]
+    region: Annotated[
+        str,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="from",
+            columns="wine region, anbaugebiet, gebiet, weinregion, weinbaugebiet, herkunft, "
+            "zona, regione, regiao, streek, wijnstreek, origine, origin, origen",
+        ),
+    ] = ""
+    appellation: Annotated[
+        str,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="from",
+            columns="aoc, aop, doc, docg, do, denominacion, denominacion de origen, "
+            "denominazione, herkunftsbezeichnung, appellatie, denominacao",
+        ),
+    ] = ""
+    grapes: Annotated[
+        tuple[str, ...],
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="grapes",
+            columns="grape, varietal, variety, varieties, grape variety, grape varieties, "
+            "mastervarietal, cepage, cepages, rebsorte, rebsorten, traube, trauben, uva, uvas, "
+            "variedad, variedades, vitigno, vitigni, druif, druiven, druivenras, druivenrassen, "
+            "casta, castas",
+        ),
+    ] = ()
+    style: Annotated[
+        Style | None,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="style",
+            columns="type, wine type, kind, category, categories, product type, "
+            "product category, couleur, type de vin, categorie, weinart, art, farbe, typ, "
+            "kategorie, weintyp, color, colour, tipo, tipo de vino, categoria, tipologia, "
+            "colore, tipo di vino, soort, wijnsoort, kleur, cor, tipo de vinho, gamme",
+        ),
+    ] = None
+    colour: Annotated[
+        Colour | None,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="colour",
+            columns="color, couleur, farbe, colore, kleur, cor",
+        ),
+    ] = None
+    sweetness: Annotated[
+        Sweetness | None,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="sweetness",
+            unsaid="dry",
+            columns="sugar, dosage, sucrosite, douceur, geschmack, geschmacksrichtung, susse, "
+            "dulzor, dolcezza, smaak, zoetheid, docura",
+        ),
+    ] = None
+    body: Annotated[
+        Body | None,
+        WineField(
+            is_evidence=True,
+            in_cellar=True,
+            model="body",
+            columns="corps, koerper, korper, cuerpo, corpo, structure, struttura, volheid",
+        ),
+    ] = None
+    acidity: Annotated[
+        Level | None,
+        WineField(
+            is_evidence=True,
+            in_cellar=True,
+            model="acidity",
+            columns="acid, acidite, saure, acidez, acidita, zuurgraad, zuren",
+        ),
+    ] = None
+    tannin: Annotated[
+        Level | None,
+        WineField(
+            is_evidence=True,
+            in_cellar=True,
+            model="tannin",
+            unsaid="none",
+            columns="tannins, tanin, tanins, tannine, taninos, tannini",
+        ),
+    ] = None
+    abv: Annotated[
+        float | None,
+        WineField(
+            is_evidence=True,
+            in_cellar=True,
+            model="abv",
+            columns="alcohol, alc, alc vol, alcohol by volume, alcool, degre, degre alcoolique, "
+            "taux d alcool, alkohol, alkoholgehalt, vol, grado, graduacion, gradazione, "
+            "gradazione alcolica, alcol, alcoholpercentage, alcoholgehalte, teor alcoolico",
+        ),
+    ] = None
+    offers: Annotated[
+        tuple[Offer, ...],
+        AfterValidator(_sort_offers),
+        WineField(is_evidence=True, model="offers", has_column=False, is_stored=False),
+    ] = Field((Offer(),), min_length=1)
+    foods: Annotated[
+        tuple[Food, ...],
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="foods",
+            columns="food, food pairing, pairing, pairings, goes with, accords, accords mets, "
+            "accompagnement, passt zu, speiseempfehlung, essensempfehlung, maridaje, "
+            "abbinamento, abbinamenti, past bij, gerechten, harmonizacao",
+        ),
+    ] = ()
+    allergens: Annotated[
+        tuple[Allergen, ...],
+        WineField(
+            is_evidence=True,
+            in_cellar=True,
+            model="allergens",
+            columns="allergenes, allergene, alergenos, allergeni, allergenen, alergenios",
+        ),
+    ] = ()
+    notes: Annotated[
+        str,
+        WineField(
+            is_evidence=True,
+            is_searched=True,
+            in_cellar=True,
+            model="notes",
+            columns="description, tasting notes, tasting note, note, bottle note, bottlenote, "
+            "private note, pnotes, comment, comments, short description, commentaire, "
+            "notes de degustation, beschreibung, verkostungsnotiz, notiz, bemerkung, "
+            "kurzbeschreibung, descripcion, nota de cata, notas, descrizione, "
+            "note di degustazione, omschrijving kort, beschrijving, proefnotitie, opmerking, "
+            "descricao",
+        ),
+    ] = ""
+    notes_language: Annotated[
+        str,
+        WineField(has_column=False),
+    ] = "en"
+    link: Annotated[
+        Address,
+        WineField(
+            columns="url, product url, product link, product page, permalink, web address, "
+            "shop url, shop link, page, lien, url produit, lien produit, produktlink, "
+            "produkt url, shoplink, webadresse, enlace, url del producto, collegamento, "
+            "url prodotto, productlink, product pagina, ligacao, url do produto",
+        ),
+    ] = ""
+    image: Annotated[
+        Address,
+        WineField(
+            columns="image url, image src, image link, images, picture, picture url, photo, "
+            "photo url, label image, product image, product image url, bild, bild url, "
+            "bildlink, produktbild, bilder, photo du produit, url image, imagen, url imagen, "
+            "foto, immagine, url immagine, afbeelding, imagem, url da imagem",
+        ),
+    ] = ""
+    is_sample: Annotated[
+        bool,
+        WineField(has_column=False, is_stored=False),
+    ] = False
+    unknown_allergens: Annotated[
+        tuple[Allergen, ...],
+        WineField(has_column=False, is_stored=False),
+    ] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -358,6 +506,32 @@ class Wine(BaseModel):
         return self.offers[0].price_in_euros
 
 
+@cache
+def wine_fields() -> Mapping[str, WineField]:
+    """Return the declarations of the fields of `Wine` by name, in their order.
+
+    After `offers` come the facts of an offer that a wine may be given as its own.
+    """
+    declarations: dict[str, WineField] = {}
+    for name, info in Wine.model_fields.items():
+        declarations[name] = _declaration(info)
+        if name == "offers":
+            declarations |= {fact: _declaration(Offer.model_fields[fact]) for fact in OFFER_FACTS}
+    return declarations
+
+
+@cache
+def stored_wine_fields() -> set[str]:
+    """Return the fields that have a column in the table of wines."""
+    fields = wine_fields()
+    return {name for name in Wine.model_fields if fields[name].is_stored}
+
+
+def _declaration(info: FieldInfo) -> WineField:
+    """Return what a field declares, or the defaults."""
+    return next((each for each in info.metadata if isinstance(each, WineField)), WineField())
+
+
 def wine_record(wine: Wine) -> dict[str, Any]:
     """Return the known facts of a wine for a model, without what goes without saying."""
     places = (wine.appellation, wine.region, wine.country)
@@ -403,123 +577,3 @@ def _describe_offer(offer: Offer) -> str:
     else:
         facts.append("in stock" if offer.stock is None else f"in stock: {offer.stock}")
     return ", ".join(facts)
-
-
-def canonicalize(value: object) -> object:
-    """Write a value as the vocabulary does: "Rosé" becomes rose, "Off-Dry" off_dry."""
-    if not isinstance(value, str):
-        return value
-    return fold(value.strip()).replace(" ", "_").replace("-", "_")
-
-
-def _to_list(value: object) -> object:
-    return value if isinstance(value, list | tuple) else [value]
-
-
-T = TypeVar("T")
-Canonical = Annotated[T, BeforeValidator(canonicalize)]
-ListOf = Annotated[tuple[T, ...], BeforeValidator(_to_list)]
-"""A list of values; small models write a single value for a list of one."""
-ShortText = Annotated[str, Field(max_length=200)]
-NameList = Annotated[ListOf[ShortText], Field(max_length=12)]
-SearchOrder = Literal["match", "cheapest", "dearest"]
-"""The order of the wines in a search result."""
-
-SOFT_FILTERS: Final = (
-    *("styles", "colours", "sweetness", "bodies", "tannins", "acidities", "foods"),
-    *("grapes", "countries", "regions", "min_abv", "max_abv"),
-)
-"""Filters that may rank wines instead of excluding them; prices and `without_…` only exclude."""
-
-
-class WineQuery(BaseModel):
-    """A search of the catalogue; prices are per bottle, abv in % vol.
-
-    A filter excludes wines, unless `soft` names it: then wines that meet it come first. `text` only
-    ranks. `order` may rank by price instead, with wines without a price last. `like` is the id of a
-    wine and finds other wines, the most similar first; an unknown id finds none. `name` finds wines
-    by their names, sold out ones last. `offer` is what is wanted instead of a bottle: it must be in
-    stock, and prices are its prices.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    styles: ListOf[Canonical[Style]] = Field((), max_length=8)
-    alcohol_free: bool | None = Field(None, description="Of these styles, without alcohol.")
-    colours: ListOf[Canonical[Colour]] = Field((), max_length=4, description="Of rose bubbles.")
-    sweetness: ListOf[Canonical[Sweetness]] = Field((), max_length=6)
-    bodies: ListOf[Canonical[Body]] = Field((), max_length=5)
-    tannins: ListOf[Canonical[Level]] = Field((), max_length=4)
-    acidities: ListOf[Canonical[Level]] = Field((), max_length=4)
-    foods: ListOf[Canonical[Food]] = Field(
-        (), max_length=12, description="Dishes; more matches first."
-    )
-    grapes: NameList = ()
-    countries: NameList = ()
-    regions: NameList = Field((), description="Or appellations.")
-    min_price: float | None = None
-    max_price: float | None = Field(None, description="At most; `below`: less.")
-    below: float | None = None
-    around: float | None = Field(None, description="'About 60', or a gift.")
-    currency: Currency = Currency.EUR
-    min_abv: float | None = None
-    max_abv: float | None = None
-    oak: bool | None = Field(None, description="With, or without.")
-    vegan: bool | None = Field(None, description="Not what is known not to be.")
-    without_allergens: ListOf[Canonical[Allergen]] = Field((), max_length=4)
-    without_styles: ListOf[Canonical[Style]] = Field((), max_length=8)
-    without_grapes: NameList = ()
-    without_countries: NameList = ()
-    without_regions: NameList = ()
-    not_ids: ListOf[ShortText] = Field((), max_length=100, description="To leave out.")
-    in_stock_only: SkipJsonSchema[bool] = True
-    offer: Canonical[OfferKind] | None = Field(None, description="Other than a bottle.")
-    text: str = Field("", max_length=300, description="'smoky', an estate's style.")
-    name: ShortText = Field(
-        "", description="Asked 'do you have X?': producer, name, vintage; finds sold out ones too."
-    )
-    order: Canonical[SearchOrder] = Field("match", description="With `text`: its matches first.")
-    like: ShortText = ""
-    limit: int = Field(6, ge=1, le=12)
-    soft: SkipJsonSchema[tuple[str, ...]] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_null(cls, data: object) -> object:
-        """Remove nulls, which small models write for absent filters."""
-        if not isinstance(data, Mapping):
-            return data
-        return {name: value for name, value in data.items() if value is not None}
-
-    @property
-    def price_limits(self) -> tuple[float | None, ...]:
-        """Return the limits of the price, None for each absent one."""
-        return self.min_price, self.max_price, self.below, self.around
-
-
-class WineSearchResult(BaseModel):
-    """The result of a search.
-
-    `relax` maps the name of a filter to the number of wines that would be found without it; it is
-    empty if at least three wines were found. `unmet_filters` maps the id of a wine to the names of
-    the soft filters that it does not meet. `closest` are wines whose names come closest to a name
-    that no wine has.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    wines: tuple[Wine, ...] = ()
-    total: int = 0
-    relax: Mapping[str, int] = Field(default_factory=dict)
-    unmet_filters: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    closest: tuple[Wine, ...] = ()
-
-
-class Catalogue(Protocol):
-    """The wines that may be recommended."""
-
-    async def search(self, query: WineQuery) -> WineSearchResult:
-        """Find wines that pass every filter of `query`, best match first."""
-
-    async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
-        """Return the wines with these ids, in the order asked; unknown ids are left out."""

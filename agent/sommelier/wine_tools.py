@@ -11,15 +11,9 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.sommelier.filters import find_wines, get_wines
+from agent.sommelier.queries import Catalogue, ShortText, WineQuery, WineSearchResult
 from agent.sommelier.serving import drinking_years, serving_advice
-from agent.sommelier.wine import (
-    Catalogue,
-    ShortText,
-    Wine,
-    WineQuery,
-    WineSearchResult,
-    wine_record,
-)
+from agent.sommelier.wine import Wine, wine_record
 from agent.tables import StrictModel
 from agent.turn import get_deps, get_person
 

@@ -27,7 +27,7 @@ from bot.resources import model_of, open_engine, require_newest_schema
 from bot.tracing import langfuse_api, trace_server
 from config import Settings, SettingsError, hide_user_info
 from db.documents.store import SqlDocumentStore
-from db.engine import REVISION, DatabaseUnusable, Sessions, find_revision
+from db.engine import DatabaseUnusable, Sessions, find_revision, newest_revision
 from db.wines.catalogue import SqlCatalogue
 
 LANGFUSE_SECONDS: Final = 5
@@ -187,7 +187,7 @@ async def check_tracing(settings: Settings) -> str:
             await server.export(b"")  # an empty export tests the address and the headers
         destination = str(settings.otel_exporter_otlp_endpoint)
     async with open_engine(settings) as engine:
-        is_readable = await find_revision(engine) == REVISION
+        is_readable = await find_revision(engine) == newest_revision()
         if is_readable and (problems := await describe_problems(Sessions(engine))):
             raise SettingsError(f"traces go to {destination}, but {problems}")
     has_own_key = "trace_user_key" in settings.model_fields_set

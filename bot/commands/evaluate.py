@@ -30,8 +30,8 @@ from agent.evals.run import Result, Variant, evaluate, report_data, table_rows, 
 from agent.fallback.answering import Fallback
 from agent.memory.tools import memory_tools
 from agent.prompts import built_in_prompts, find_prompt_error
+from agent.sommelier.queries import Catalogue
 from agent.sommelier.service import Sommelier
-from agent.sommelier.wine import Catalogue
 from agent.tracing.langfuse_project import ManagedPrompts, fetch_prompt, to_unavailable
 from agent.tracing.records import TraceRecord
 from bot.commands.output import (

@@ -18,7 +18,7 @@ from bot.tasks import run_until, stop_on_signals
 from bot.tracing import forget_people, masking_of, trace_link
 from bot.turn import Turn
 from config import Settings
-from db.engine import REVISION, Sessions, find_revision, upgrade_schema
+from db.engine import Sessions, find_revision, newest_revision, upgrade_schema
 from db.repositories.inbox import Inbox
 from db.repositories.people import MemoryRepository
 
@@ -35,8 +35,9 @@ def db() -> None:
 def upgrade() -> None:
     """Bring the database to this version's schema."""
     previous = asyncio.run(_upgrade(open_settings()))
-    change = "was up to date" if previous == REVISION else f"upgraded from {previous or 'none'}"
-    typer.echo(f"The database is at {REVISION}; it {change}.")
+    newest = newest_revision()
+    change = "was up to date" if previous == newest else f"upgraded from {previous or 'none'}"
+    typer.echo(f"The database is at {newest}; it {change}.")
 
 
 async def _upgrade(settings: Settings) -> str | None:

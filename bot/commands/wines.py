@@ -13,7 +13,8 @@ import typer
 from rich.table import Column, Table
 
 from agent.sommelier.answer import format_prices
-from agent.sommelier.wine import Currency, Wine
+from agent.sommelier.vocabulary import Currency
+from agent.sommelier.wine import Wine
 from bot.commands.output import (
     build_table,
     fail,

@@ -27,7 +27,7 @@ from agent.senses.speech import MAX_SECONDS, AudioServer, Transcript, read_aloud
 from agent.servers import retry
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.filters import get_safety_state
-from agent.sommelier.wine import Catalogue
+from agent.sommelier.queries import Catalogue
 from agent.text import in_thread_if_long
 from agent.turn import Reply, get_chosen_settings, get_deps, get_person
 from bot.telegram.chat import AnyHandler, ChatTurn, ask_agent, load_history, on_message

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from sqlalchemy import RowMapping, Select, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.sommelier.wine import Offer, Wine, WineQuery, WineSearchResult
+from agent.sommelier.queries import WineQuery, WineSearchResult
+from agent.sommelier.wine import Offer, Wine, stored_wine_fields
 from db.engine import Sessions, SqlRepository
 from db.models import CatalogueRow, OfferRow, WineRow, upsert
 from db.wines.lists.importing import CatalogueFile, read_catalogue
@@ -35,11 +36,8 @@ _COUNT_VERSION: Final = text("""
     INSERT INTO catalogue (id, version) VALUES (1, 1)
     ON CONFLICT (id) DO UPDATE SET version = catalogue.version + 1
 """)
-_COMPUTED_FIELDS: Final = {"offers", "is_sample", "unknown_allergens"}
-"""The fields of a wine that are no columns of its row."""
-_STORED_FIELDS: Final = [name for name in Wine.model_fields if name not in _COMPUTED_FIELDS]
 _WINES: Final = select(
-    *(getattr(WineRow, name) for name in _STORED_FIELDS),
+    *(getattr(WineRow, name) for name in stored_wine_fields()),
     (WineRow.source == STARTER_SOURCE).label("is_sample"),
 )
 _OFFERS: Final = select(
@@ -209,4 +207,4 @@ def _select_in_stock(sources: Collection[str]) -> Select[str]:
 
 
 def _to_row(wine: Wine, source: str) -> WineRow:
-    return WineRow(**wine.model_dump(mode="json", exclude=_COMPUTED_FIELDS), source=source)
+    return WineRow(**wine.model_dump(mode="json", include=stored_wine_fields()), source=source)

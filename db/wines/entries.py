@@ -4,8 +4,8 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agent.sommelier.wine import OfferKind, Wine, canonical_name, normalize, synonyms
-from agent.sommelier.wine_fields import wine_fields
+from agent.sommelier.vocabulary import OfferKind, canonical_name, normalize, synonyms
+from agent.sommelier.wine import Wine, wine_fields
 
 
 @dataclass(frozen=True, slots=True)

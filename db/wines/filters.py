@@ -3,14 +3,9 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from agent.sommelier.wine import (
-    NON_VEGAN_ALLERGENS,
-    Style,
-    WineQuery,
-    canonical_name,
-    synonyms,
-    to_euros,
-)
+from agent.sommelier.queries import WineQuery
+from agent.sommelier.vocabulary import Style, canonical_name, synonyms, to_euros
+from agent.sommelier.wine import NON_VEGAN_ALLERGENS
 from db.wines.entries import Entry
 
 Predicate = Callable[[Entry], bool]

@@ -14,7 +14,7 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
 from agent.language import all_common_words
-from agent.sommelier.wine import known_names, synonyms
+from agent.sommelier.vocabulary import known_names, synonyms
 from agent.text import split_words
 from db.wines.entries import Entry
 

@@ -27,21 +27,20 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from agent.language import stop_words
-from agent.sommelier.wine import (
-    VEGAN_WORD,
+from agent.sommelier.queries import WineQuery
+from agent.sommelier.vocabulary import (
     Body,
     Colour,
     Food,
     Level,
     Style,
     Sweetness,
-    Wine,
-    WineQuery,
     canonical_name,
     known_names,
     normalize,
     to_euros,
 )
+from agent.sommelier.wine import VEGAN_WORD, Wine
 from agent.text import split_words
 from db.wines.entries import Entry
 from db.wines.filters import FIELDS_BY_FILTER, Filters, Predicate, mentions

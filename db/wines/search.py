@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
-from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine, WineQuery, WineSearchResult
+from agent.sommelier.queries import WineQuery, WineSearchResult
+from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 from db.wines.entries import Entry, make_entry, select_offered
 from db.wines.filters import Filters, build_filters
 from db.wines.names import NameIndex

@@ -13,7 +13,7 @@ from agent.engine.run import Limits, Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.memory.tools import memory_tools
 from agent.safety.state import SafetyState
-from agent.sommelier.wine import Allergen
+from agent.sommelier.vocabulary import Allergen
 from agent.sommelier.wine_tools import NoArguments
 from agent.turn import UNDER_AGE_SETTING, Change, Fact, Person, Reply, StoredMessage
 from bot.telegram.render import parse, split_messages

@@ -17,7 +17,8 @@ from agent.evals.evaluators import Mark, Observation, broken_filters, compute_ma
 from agent.evals.run import Result, find_worst, table_rows, worst_lines
 from agent.language import detect_language
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Allergen, Wine
+from agent.sommelier.vocabulary import Allergen
+from agent.sommelier.wine import Wine
 from agent.turn import Reply
 from db.wines.catalogue import STARTER as STARTER_WINES
 from db.wines.lists.importing import read_catalogue

@@ -12,13 +12,14 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from agent.sommelier.wine import Currency, Offer
+from agent.sommelier.vocabulary import Currency
+from agent.sommelier.wine import Offer
 from db.engine import (
-    REVISION,
     DatabaseUnusable,
     Sessions,
     create_engine,
     find_revision,
+    newest_revision,
     upgrade_schema,
 )
 from db.models import Base, FactRow, TurnRow, UpdateRow
@@ -37,7 +38,7 @@ async def test_the_migrated_schema_is_the_one_the_models_declare(empty_engine: A
     assert await find_revision(empty_engine) is None
     for _ in range(2):
         await upgrade_schema(empty_engine)
-        assert await find_revision(empty_engine) == REVISION
+        assert await find_revision(empty_engine) == newest_revision()
     async with empty_engine.connect() as connection:
         assert await connection.run_sync(differences) == []
 
@@ -57,7 +58,7 @@ async def test_replicas_that_start_at_once_migrate_once(databases: Databases) ->
     url = databases.create()
     replicas = [create_engine(url) for _ in range(4)]
     await asyncio.gather(*(upgrade_schema(replica) for replica in replicas))
-    assert [await find_revision(replica) for replica in replicas] == [REVISION] * 4
+    assert [await find_revision(replica) for replica in replicas] == [newest_revision()] * 4
     for replica in replicas:
         await replica.dispose()
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
-from agent.sommelier.wine import Currency, Offer, OfferKind, Style, Wine, WineQuery
+from agent.sommelier.queries import WineQuery
+from agent.sommelier.vocabulary import Currency, OfferKind, Style
+from agent.sommelier.wine import Offer, Wine
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import (
     STARTER,

@@ -8,7 +8,8 @@ from agent.engine.contract import Evidence
 from agent.i18n import use_language
 from agent.sommelier.answer import format_facts, grounding_problem, render, render_wine, salvage
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Currency, Offer, OfferKind, wine_record
+from agent.sommelier.vocabulary import Currency, OfferKind
+from agent.sommelier.wine import Offer, wine_record
 from agent.sommelier.wine_tools import wines_by_id
 from tests.fakes import CHINON, RIOJA, SANCERRE
 from tests.library import SUR_LIE

@@ -8,7 +8,7 @@ from agent.sommelier.answer import cut_stored, to_model_message
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.grounding import FigureChecker
 from agent.sommelier.sommelier_prompts import StoredAnswer, StoredWine
-from agent.sommelier.wine import format_money_for_model
+from agent.sommelier.vocabulary import format_money_for_model
 from agent.turn import StoredMessage
 from bot.telegram.chat import as_visible_to, attachment_in
 from tests.doubles.model_server import ModelServer

@@ -22,6 +22,7 @@ from agent.i18n import (
     translate_into,
 )
 from agent.languages import LANGUAGES_FOLDER, load_languages
+from agent.sommelier.wine import wine_fields
 
 ROOT = LANGUAGES_FOLDER.parent
 NAME_ARGUMENT = {"translate": 0, "translate_into": 1}
@@ -146,6 +147,7 @@ def test_every_placeholder_gets_a_value() -> None:
 def test_every_sentence_is_used() -> None:
     source = "".join(path.read_text("utf-8") for path in SOURCES)
     used = [name for name in NAMES if f'"{name}"' in source or f"'{name}'" in source]
+    used += [f"wine_{name}" for name, field in wine_fields().items() if field.is_on_card]
     rest = [name for name in NAMES if name not in used]
     assert [name for name in rest if not name.startswith(COMPOSED_NAME_PREFIXES)] == []
 

@@ -16,7 +16,7 @@ from agent.query_reading.names import load_display_names
 from agent.query_reading.request import read_request
 from agent.query_reading.tables import load_dishes
 from agent.sommelier.filters import format_taste
-from agent.sommelier.wine import Currency, Food, currencies_by_word
+from agent.sommelier.vocabulary import Currency, Food, currencies_by_word
 from agent.text import fold
 from agent.turn import Fact
 from bot.look_ups import parse_find

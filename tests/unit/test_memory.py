@@ -19,7 +19,7 @@ from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
 from agent.memory.taste import parse_facts
 from agent.memory.tools import memory_tools
-from agent.sommelier.wine import Currency, Style
+from agent.sommelier.vocabulary import Currency, Style
 from agent.turn import Change, Deps, Fact, Person
 
 BAROLO = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), number=1)

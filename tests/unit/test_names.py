@@ -2,7 +2,9 @@
 
 import pytest
 
-from agent.sommelier.wine import Offer, Style, Wine, WineQuery
+from agent.sommelier.queries import WineQuery
+from agent.sommelier.vocabulary import Style
+from agent.sommelier.wine import Offer, Wine
 from db.wines.search import WineIndex
 
 

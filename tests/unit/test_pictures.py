@@ -21,7 +21,7 @@ from agent.senses.pictures import (
 from agent.senses.sent_files import MAX_SIDE_PIXELS, UnusableFile, to_data_url
 from agent.sommelier.answer import format_facts
 from agent.sommelier.attachment import Attachment, ReadWine
-from agent.sommelier.wine import Allergen
+from agent.sommelier.vocabulary import Allergen
 from agent.turn import Deps, Fact, Person
 from tests.doubles.model_server import ModelServer, answer
 from tests.fakes import SANCERRE, FakeCatalogue

@@ -11,8 +11,8 @@ from agent.query_reading.names import get_food_name
 from agent.query_reading.phrases import detect_message_language
 from agent.query_reading.request import SCALES, read_request
 from agent.query_reading.tables import load_dishes, load_pairings, load_profiles
-from agent.sommelier.queries import parse_query
-from agent.sommelier.wine import Body, Food, Level, Style, Sweetness, WineQuery
+from agent.sommelier.queries import WineQuery, parse_query
+from agent.sommelier.vocabulary import Body, Food, Level, Style, Sweetness
 
 REQUESTS = {
     "en": "a red for lamb under 20 euros, no Merlot",

@@ -16,7 +16,8 @@ from agent.cellar.removal import (
     find_item_to_remove,
     parse_removal,
 )
-from agent.sommelier.wine import Style, Wine
+from agent.sommelier.vocabulary import Style
+from agent.sommelier.wine import Wine
 from agent.turn import CellarItem
 
 BOTTLES = (

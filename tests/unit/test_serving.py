@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.sommelier.serving import drinking_years, serving_degrees
-from agent.sommelier.wine import Colour, Currency, Style, Wine
+from agent.sommelier.vocabulary import Colour, Currency, Style
+from agent.sommelier.wine import Wine
 
 ARTICLES = Path(__file__).parents[2] / "db" / "starter" / "documents"
 

@@ -5,17 +5,8 @@ from itertools import product
 
 import pytest
 
-from agent.sommelier.wine import (
-    NON_VEGAN_ALLERGENS,
-    Body,
-    Colour,
-    Food,
-    Level,
-    Style,
-    Sweetness,
-    Wine,
-    normalize,
-)
+from agent.sommelier.vocabulary import Body, Colour, Food, Level, Style, Sweetness, normalize
+from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 from db.wines.catalogue import STARTER
 from db.wines.lists.importing import read_catalogue
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.sommelier import wine
-from agent.sommelier.wine import NameKind, canonical_name, normalize
+from agent.sommelier.vocabulary import NameKind, canonical_name, normalize
 from db.wines.ranking import MAX_WORDS, extract_words
 
 

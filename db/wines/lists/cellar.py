@@ -12,8 +12,8 @@ from agent.cellar.items import (
     parse_cellar_item,
     to_cellar_item,
 )
-from agent.sommelier.wine import OfferKind, Wine
-from agent.sommelier.wine_fields import wine_fields
+from agent.sommelier.vocabulary import OfferKind
+from agent.sommelier.wine import Wine, wine_fields
 from agent.turn import CellarItem
 from db.tables import decode
 from db.wines.lists.cells import read_number

@@ -1,17 +1,20 @@
 """Read cells as people write them: numbers, currencies, styles, lists, words of seven languages."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from enum import StrEnum
+from typing import Final, get_args, get_origin
 
-from agent.sommelier.wine import (
+from agent.sommelier.vocabulary import (
     Colour,
     Currency,
     Style,
+    canonicalize,
     known_names,
     normalize,
     parse_currency,
     synonyms,
 )
+from agent.sommelier.wine import Wine
 from agent.text import cut, pattern
 from db.wines.lists.words import words
 
@@ -106,8 +109,24 @@ def make_slug(text: str) -> str:
     return "-".join(word for word in normalize(text).split() if word.isascii())
 
 
+def read_cell(field: str, text: str) -> object:
+    """Return what a cell says of a field of `Wine`: by its own reader, or else by its type."""
+    if reader := CELL_READERS.get(field):
+        return reader(text)
+    annotation = Wine.model_fields[field].annotation
+    if get_origin(annotation) is tuple:
+        return split_list(text)
+    kind = (get_args(annotation) or (annotation,))[0]
+    if issubclass(kind, bool):
+        return translate_word("words", text)
+    if issubclass(kind, int | float):
+        return read_number(text)
+    return canonicalize(text) if issubclass(kind, StrEnum) else text
+
+
 CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "id": make_slug,
+    "vintage": str,
     "country": read_country,
     "grapes": lambda text: split_list(text, strip_percentage),
     "style": read_style,
@@ -116,9 +135,7 @@ CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "body": lambda text: translate_word("body", text),
     "acidity": lambda text: translate_word("levels", text),
     "tannin": lambda text: translate_word("levels", text),
-    "abv": read_number,
-    "foods": split_list,
     "notes": lambda text: cut(text, MAX_NOTE_CHARS),
     "allergens": lambda text: split_list(text, lambda word: translate_word("allergens", word)),
 }
-"""How the cells of each field are read; those of other fields are used as they are."""
+"""How the cells of a field are read that its type does not tell."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
-from agent.sommelier.wine import normalize
-from agent.sommelier.wine_fields import wine_fields
+from agent.sommelier.vocabulary import normalize
+from agent.sommelier.wine import wine_fields
 from db.wines.lists.packing import read_packing
 from db.wines.lists.words import words
 
@@ -25,7 +25,7 @@ IsReadable = Callable[[str, str], bool]
 @cache
 def _names() -> dict[str, frozenset[str]]:
     """Return the normalised names of columns by the field that they may stand for."""
-    names = {name: field.columns for name, field in wine_fields().items()}
+    names = {name: field.column_names for name, field in wine_fields().items()}
     names |= words()["headers"]
     return {field: known | {normalize(field)} for field, known in names.items()}
 

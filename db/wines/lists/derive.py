@@ -11,7 +11,7 @@ from typing import Final
 
 from agent.query_reading.tables import find_profile, load_lexicon
 from agent.query_reading.tokens import strip_plural
-from agent.sommelier.wine import Style, known_names, normalize, synonyms
+from agent.sommelier.vocabulary import Style, known_names, normalize, synonyms
 from agent.tables import StrictModel, read_toml
 from db.wines.lists.cells import read_country, read_style
 from db.wines.lists.words import words

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from agent.files import Unreadable, parse_in_process, read_regular_file
 from agent.language import detect_language
-from agent.sommelier.wine import Currency, Wine, normalize
+from agent.sommelier.vocabulary import Currency, normalize
+from agent.sommelier.wine import Wine
 from db.wines.lists.cells import find_currency
 from db.wines.lists.derive import complete
 from db.wines.lists.listed import LeftOut, Reading

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.sommelier.wine import OfferKind
+from agent.sommelier.vocabulary import OfferKind
 from db.wines.lists.problems import Problem
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from agent.sommelier.wine import OfferKind, normalize
+from agent.sommelier.vocabulary import OfferKind, normalize
 from agent.text import Match, pattern
 from db.wines.lists.words import words
 

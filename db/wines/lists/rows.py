@@ -14,12 +14,13 @@ from pydantic import (
     model_validator,
 )
 
-from agent.sommelier.wine import Colour, Currency, Offer, Wine, normalize
+from agent.sommelier.vocabulary import Colour, Currency, normalize
+from agent.sommelier.wine import Offer, Wine
 from agent.text import pattern
 from db.wines.lists.cells import (
-    CELL_READERS,
     find_currency,
     make_slug,
+    read_cell,
     read_colour,
     read_number,
     read_stock,
@@ -73,9 +74,10 @@ class ListRow(Wine):
     @classmethod
     def _read(cls, cells: dict[str, Any]) -> dict[str, object]:
         """Read each cell; derive a missing id, and the colour if the style tells it."""
-        read = {field: cell for field, cell in cells.items() if field not in CELL_READERS}
-        for field in CELL_READERS.keys() & cells.keys():
-            read[field] = CELL_READERS[field](cells[field])
+        read: dict[str, object] = {}
+        for field, cell in cells.items():
+            is_text = isinstance(cell, str) and field in Wine.model_fields
+            read[field] = read_cell(field, cell) if is_text else cell
         if "id" not in read:
             read["id"] = make_id(cells)
         colour = read_colour(cells.get("colour") or cells.get("style", ""))

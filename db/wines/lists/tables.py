@@ -9,7 +9,7 @@ from typing import Final
 
 from agent.files import Unreadable
 from agent.markdown import strip_invisible
-from agent.sommelier.wine import normalize
+from agent.sommelier.vocabulary import normalize
 from agent.text import cut
 from db.tables import decode, read_sheets, take_rows
 from db.wines.lists.columns import count_known_titles

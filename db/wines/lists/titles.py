@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from agent.sommelier.wine import normalize
+from agent.sommelier.vocabulary import normalize
 from agent.text import pattern
 from db.wines.lists.derive import find_facts, starts_with_fact
 from db.wines.lists.packing import strip_packing

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.sommelier.wine import normalize
-from agent.sommelier.wine_fields import wine_fields
+from agent.sommelier.vocabulary import normalize
+from agent.sommelier.wine import wine_fields
 from db.wines.lists.cells import ABSENT, find_currency, is_number
 from db.wines.lists.columns import filled_cells, match_columns, sample_column
 from db.wines.lists.derive import find_facts
@@ -24,8 +24,6 @@ from db.wines.lists.words import words
 CELLAR_PROGRAMS: Final = {"iwine": "CellarTracker", "regional wine style": "Vivino"}
 """Column names by which the exports of cellar programs are known."""
 MIN_PRICE_SHARE: Final = 0.5
-NOT_OF_ROWS: Final = frozenset({"offers", "is_sample", "notes_language", "unknown_allergens"})
-"""Fields of a wine that no column tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
             else:
                 listed.append(_list_wine(row, columns, clues))
     if not named:
-        known = ", ".join(name for name in wine_fields() if name not in NOT_OF_ROWS)
+        known = ", ".join(_column_fields())
         reason = f"no column for: name. Columns may be called: {known}"
         raise CatalogueFileError(Problem(reason, line=1))
     return Reading(
@@ -85,8 +83,7 @@ def _match(table: Table) -> Columns:
     rows = [row.cells for row in table.rows]
     offers = _find_offer_columns(table, rows)
     titles = ["" if index in offers else title for index, title in enumerate(table.titles)]
-    fields = [*(field for field in wine_fields() if field not in NOT_OF_ROWS), "size"]
-    matched = match_columns(titles, rows, fields, is_readable)
+    matched = match_columns(titles, rows, [*_column_fields(), "size"], is_readable)
     if "name" not in matched:
         for index, title in enumerate(titles):
             if not matched[index] and find_facts(title):
@@ -97,6 +94,11 @@ def _match(table: Table) -> Columns:
         if matched[index] == "price" or index in offers:
             currency = currency or (find_currency(title) or "")
     return Columns(tuple(matched), offers, currency)
+
+
+def _column_fields() -> list[str]:
+    """Return the fields of a wine that a column may tell."""
+    return [name for name, field in wine_fields().items() if field.has_column]
 
 
 def _find_offer_columns(table: Table, rows: Sequence[Sequence[str]]) -> dict[int, Packing]:

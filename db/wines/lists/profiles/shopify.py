@@ -7,7 +7,7 @@ picture, or both. A variant is an offer of the wine, or a vintage of it.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agent.sommelier.wine import OfferKind
+from agent.sommelier.vocabulary import OfferKind
 from db.wines.lists.columns import possible_fields
 from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading
 from db.wines.lists.packing import Packing, read_packing

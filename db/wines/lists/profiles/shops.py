@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.language import truncate_at_boundary
-from agent.sommelier.wine import normalize
+from agent.sommelier.vocabulary import normalize
 from agent.tables import StrictModel, read_toml
 from agent.text import pattern
 from db.wines.lists.columns import possible_fields

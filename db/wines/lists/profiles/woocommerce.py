@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Final
 
-from agent.sommelier.wine import OfferKind
+from agent.sommelier.vocabulary import OfferKind
 from agent.text import pattern
 from db.wines.lists.cells import translate_word
 from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading

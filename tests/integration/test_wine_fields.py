@@ -1,13 +1,15 @@
 """What is declared of the fields of a wine holds wherever the product uses them."""
 
+import csv
+import io
 from pathlib import Path
 
+from agent.cellar.export import to_csv
 from agent.cellar.items import to_cellar_item
 from agent.engine.contract import Evidence
 from agent.sommelier.answer import grounding_problem
 from agent.sommelier.sommelier_prompts import SommelierResponse
-from agent.sommelier.wine import (
-    OFFER_FACTS,
+from agent.sommelier.vocabulary import (
     Allergen,
     Body,
     Colour,
@@ -16,11 +18,13 @@ from agent.sommelier.wine import (
     Level,
     Style,
     Sweetness,
-    Wine,
-    wine_record,
 )
-from agent.sommelier.wine_fields import wine_fields
+from agent.sommelier.wine import OFFER_FACTS, Wine, wine_fields, wine_record
 from agent.sommelier.wine_tools import wines_by_id
+from db.engine import Sessions
+from db.wines.catalogue import SqlCatalogue, import_wines
+from db.wines.lists.cellar import read_cellar
+from db.wines.lists.importing import parse_catalogue
 
 DOCS = Path(__file__).parents[2] / "docs" / "wines-and-documents.md"
 GROUNDING = (
@@ -53,6 +57,21 @@ FULL = Wine(
     in_stock=False,
 )
 """A wine with a different value in every field."""
+
+
+async def test_a_list_tells_every_field_and_the_database_keeps_it(sessions: Sessions) -> None:
+    columns = [name for name, field in wine_fields().items() if field.has_column]
+    cells = [FULL.field_text(name).replace("False", "no") for name in columns]
+    table = io.StringIO()
+    csv.writer(table).writerows([columns, cells])
+    await import_wines(sessions, parse_catalogue(table.getvalue().encode()))
+    assert await SqlCatalogue(sessions).get([FULL.id]) == [FULL]
+
+
+def test_an_exported_cellar_keeps_the_fields_that_a_cellar_has() -> None:
+    item = to_cellar_item(FULL, 6)
+    (again,) = read_cellar(to_csv([item])).items
+    assert again.wine == {name: value for name, value in item.wine.items() if name != "notes"}
 
 
 class ShelvedWine(Wine):

@@ -1,0 +1,151 @@
+"""The vocabulary of wine: names with their synonyms, currencies, and the values of each property.
+
+The catalogue is in English, so free text in other languages finds little in it. Models must
+therefore use canonical values, and imports are mapped to them. A grape, country or region is found
+by any of its names in `synonyms.toml`.
+"""
+
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from agent.languages import load_languages
+from agent.tables import StrictModel, read_toml
+from agent.text import fold, split_words
+
+NameKind = Literal["grapes", "countries", "regions"]
+
+
+def normalize(name: str) -> str:
+    """Return a name without case, accents or punctuation: `Côte-Rôtie` becomes `cote rotie`."""
+    return " ".join(split_words(name))
+
+
+def synonyms(kind: NameKind, name: str) -> tuple[str, ...]:
+    """Return all normalized names of a grape, country or region, the canonical one first."""
+    name = normalize(name)
+    if kind == "countries":
+        name = name.removeprefix("the ")
+    return _synonyms()[kind].get(name, (name,)) if name else ()
+
+
+def known_names(kind: NameKind) -> Collection[str]:
+    """Return all normalized names of this kind in `synonyms.toml`."""
+    return _synonyms()[kind].keys()
+
+
+def canonical_name(kind: NameKind, name: str) -> str:
+    """Return the normalized canonical name: `syrah` for both `Shiraz` and `Syrah`."""
+    return next(iter(synonyms(kind, name)), "")
+
+
+@cache
+def _synonyms() -> Mapping[NameKind, Mapping[str, tuple[str, ...]]]:
+    file = Path(__file__).with_name("synonyms.toml")
+    kinds = read_toml(dict[NameKind, list[tuple[str, ...]]], file)
+    return {kind: {name: group for group in kinds[kind] for name in group} for kind in kinds}
+
+
+class Currency(StrEnum):
+    """The currencies of prices and price limits."""
+
+    EUR = "EUR"
+    USD = "USD"
+    GBP = "GBP"
+    CHF = "CHF"
+    CAD = "CAD"
+    AUD = "AUD"
+    NZD = "NZD"
+    JPY = "JPY"
+    SEK = "SEK"
+    DKK = "DKK"
+    NOK = "NOK"
+    PLN = "PLN"
+    CZK = "CZK"
+    BRL = "BRL"
+    ZAR = "ZAR"
+
+
+class _Currencies(StrictModel):
+    """The content of `currencies.toml`.
+
+    `euros` is the value of one unit in euros. `signs` are written before amounts. `words` are
+    separated by spaces, as are the codes of the currencies that they may mean.
+    """
+
+    euros: dict[Currency, float]
+    signs: dict[Currency, str]
+    words: dict[str, str]
+
+
+@cache
+def _currencies() -> _Currencies:
+    return read_toml(_Currencies, Path(__file__).with_name("currencies.toml"))
+
+
+def to_euros(amount: float, currency: Currency) -> float:
+    """Convert `amount` from `currency` to euros, at rounded rates."""
+    return round(amount * _currencies().euros[currency], 2)
+
+
+def format_money_for_model(amount: float, currency: Currency | None) -> str:
+    """Return an amount in the form in which models read it: `€18`, `£17.50`, `CHF 20`.
+
+    Without a currency it is `18`. Users read `format_money` of `agent.formatting`.
+    """
+    number = f"{amount:.2f}".removesuffix(".00")
+    if currency is None:
+        return number
+    return f"{_currencies().signs.get(currency, f'{currency} ')}{number}"
+
+
+def parse_currency(text: str) -> Currency | None:
+    """Return the currency with this sign or code, or None."""
+    signs = {sign: currency for currency, sign in _currencies().signs.items()}
+    return signs.get(text) or Currency.__members__.get(text.upper())
+
+
+@cache
+def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
+    """Return the currencies that a folded word, sign or code in prose may mean, by the word."""
+    by_word = {currency.lower(): frozenset({currency}) for currency in Currency}
+    tables = [_currencies().words, *(language.money for language in load_languages().values())]
+    for table in tables:
+        for codes, words in table.items():
+            currencies = frozenset(map(Currency, codes.split()))
+            for word in map(fold, words.split()):
+                by_word[word] = by_word.get(word, frozenset()) | currencies
+    return by_word
+
+
+Style = StrEnum("Style", "RED WHITE ROSE ORANGE SPARKLING SWEET FORTIFIED ALCOHOL_FREE")
+"""The style of a wine; every wine has one at most."""
+Colour = StrEnum("Colour", "RED WHITE ROSE ORANGE")
+"""The colour in the glass, for styles that come in several."""
+Sweetness = StrEnum("Sweetness", "BONE_DRY DRY OFF_DRY MEDIUM SWEET LUSCIOUS")
+"""Residual sugar as tasted, driest first."""
+Body = StrEnum("Body", "LIGHT MEDIUM_LIGHT MEDIUM MEDIUM_FULL FULL")
+"""Weight on the palate, lightest first."""
+Level = StrEnum("Level", "NONE LOW MEDIUM HIGH")
+"""Strength of acidity or tannin; `none` is for wines without tannin."""
+Food = StrEnum(
+    "Food",
+    "LAMB BEEF PORK VEAL POULTRY DUCK GAME CHARCUTERIE BARBECUE STEW BURGERS FISH OILY_FISH "
+    "SHELLFISH OYSTERS SUSHI PASTA PIZZA RISOTTO VEGETABLES SALAD MUSHROOMS TOMATO EGGS SPICY "
+    "CURRY ASIAN TAPAS HARD_CHEESE SOFT_CHEESE GOAT_CHEESE BLUE_CHEESE FRUIT_DESSERT "
+    "CREAMY_DESSERT CHOCOLATE NUTS APERITIF",
+)
+"""The foods that a wine suits. Pairings come from the catalogue, never from a model."""
+Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
+"""The allergens that a label must declare, fining agents included."""
+OfferKind = StrEnum("OfferKind", "BOTTLE HALF MAGNUM LARGE PICCOLO BOX CASE GLASS CARAFE")
+"""What is sold, in the order in which the offers of a wine are told."""
+
+
+def canonicalize(value: object) -> object:
+    """Write a value as the vocabulary does: "Rosé" becomes rose, "Off-Dry" off_dry."""
+    if not isinstance(value, str):
+        return value
+    return fold(value.strip()).replace(" ", "_").replace("-", "_")
