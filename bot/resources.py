@@ -19,7 +19,7 @@ from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
 from agent.engine.llm import LLMService
-from agent.engine.messages import LLMResponse, TokenUsage
+from agent.engine.messages import LLMResponse, ResponseMode, TokenUsage
 from agent.engine.models import assume_price, find_price
 from agent.engine.run import Limits, Prompt, Run, Usage
 from agent.engine.tools import Tool
@@ -222,18 +222,21 @@ def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMServic
         names = (settings.llm_model, *settings.llm_fallback_models)
         models = [model_of(settings, name) for name in names]
         if settings.quotes_model:
-            special["quotes"] = model_of(settings, settings.quotes_model)
+            # Cheaper models leave out fields unless the schema is enforced (003, mode C).
+            special["quotes"] = model_of(settings, settings.quotes_model, mode="json_schema")
     if settings.vision_model and settings.second_server:
         special[VISION] = model_of(settings, settings.vision_model, settings.second_server)
     return models, special
 
 
-def model_of(settings: Settings, name: str, server: Server | None = None) -> LLMService:
-    """Return a model of a server; the default is the server of the language models."""
+def model_of(
+    settings: Settings, name: str, server: Server | None = None, mode: ResponseMode | None = None
+) -> LLMService:
+    """Return a model of a server; the defaults are those of the language models."""
     server = server or settings.server or Server()
     return LLMService(
         model=name,
-        dialect=Dialect.of_server(server.base_url, settings.response_mode),
+        dialect=Dialect.of_server(server.base_url, mode or settings.response_mode),
         timeout_seconds=settings.llm_timeout_seconds,
         **server._asdict(),
     )

@@ -3,11 +3,11 @@
 The model answers in plain text, as small models write [path] citations more reliably than JSON.
 A statement is invalid if it needs a citation (see `citations.py`) and has none, cites a path that
 was not retrieved, or has a number that the cited passages lack. The model may correct invalid
-statements once; those that are still invalid are then removed.
+statements, as often as any answer; those that are still invalid are then removed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from agent.documents.citations import (
@@ -83,11 +83,9 @@ async def answer_question(
     prompt = get_prompt(run, "documents-answer")
     response = None
     if run.models and chunks:
-        retries = min(1, run.limits.structured_output_max_retries)
-        limits = replace(run.limits, structured_output_max_retries=retries)
         response = await ask_cheaper_model_first(
             PROMPT.format(excerpts=excerpts(chunks), question=escape_tags(question)),
-            replace(with_instructions(run, prompt, not_enough=NOT_ENOUGH_PHRASE), limits=limits),
+            with_instructions(run, prompt, not_enough=NOT_ENOUGH_PHRASE),
             build_answer_contract(chunks, question),
             chunks=chunks,
         )

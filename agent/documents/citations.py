@@ -3,16 +3,21 @@
 A statement is covered by a citation in its sentence, directly after its full stop, later in its
 paragraph or list item, or on a following line of citations. Headings, lead-ins (which end in a
 colon), questions, and the sentence "I don't have enough information" need no citation.
+
+In the chat an answer may also say what no excerpt says. There a citation covers its own sentence
+only, and a sentence in the words of an excerpt gets the citation that it lacks.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from agent.documents.passages import Chunk, best_passage, content_words, source_line
 from agent.engine.contract import Evidence
 from agent.engine.errors import quoted
-from agent.language import split_sentences
+from agent.language import all_common_words, split_sentences, stem
 from agent.numerals import NUMBER, find_numbers, parse_number
 from agent.text import Match, pattern, split_words
 
@@ -31,6 +36,9 @@ FILE_SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
 PATHS_SHOWN: Final = 8
 PROBLEMS_SHOWN: Final = 3
 MAX_QUOTED_CHARS: Final = 120
+MIN_SHARED_WORDS: Final = 4
+MIN_SHARED_SHARE: Final = 0.7
+"""A sentence rests on an excerpt if it shares so many of its content words with a passage of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +215,63 @@ def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
     for path in filter(looks_like_path, _list_unknown_paths(find_citations(text, paths))):
         return f"the text cites [{quoted(path)}], which no tool returned; leave it out"
     return None
+
+
+def find_wrong_number(text: str, chunks: Sequence[Chunk], other_texts: Iterable[str]) -> str | None:
+    """Return feedback on the first cited sentence with a number that nothing supports, or None.
+
+    The number must stand in a document that the sentence cites, or in one of the other texts.
+    """
+    paths = {chunk.path for chunk in chunks}
+    for sentence in _split_cited_sentences(text):
+        cited = {path for brackets in find_citations(sentence, paths) for path in brackets.paths}
+        if not cited:
+            continue
+        cited_texts = (chunk.source_text for chunk in chunks if chunk.path in cited)
+        supported = "\n".join([*cited_texts, *other_texts])
+        if number := find_unsupported_number(CITATION_PATTERN.sub("", sentence), supported):
+            listed = _list_in_brackets(sorted(cited))
+            return f"the number {number} does not occur in {listed}; correct it, or leave it out"
+    return None
+
+
+def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
+    """Return a text in which each sentence in the words of an excerpt cites it."""
+    passages = [(chunk.path, words) for chunk in chunks for words in _list_passages(chunk.text)]
+    paths = {chunk.path for chunk in chunks}
+    lines = list[str]()
+    for line in text.splitlines():
+        sentences = list[str]()
+        for sentence in _split_cited_sentences(line):
+            path = _find_repeated(sentence, passages)
+            is_cited = bool(find_citations(sentence, paths)) or not _needs_citation(sentence)
+            sentences.append(f"{sentence} [{path}]" if path and not is_cited else sentence)
+        lines.append(" ".join(sentences))
+    return "\n".join(lines)
+
+
+@lru_cache(64)  # the drafts of an answer read the same excerpts
+def _list_passages(text: str) -> tuple[frozenset[str], ...]:
+    """Return the stems of the content words of each sentence, and of each two in a row."""
+    sentences = [_content_stems(sentence) for sentence in split_sentences(text)]
+    pairs = [one | two for one, two in pairwise(sentences)]
+    return (*sentences, *pairs)
+
+
+def _find_repeated(sentence: str, passages: Iterable[tuple[str, frozenset[str]]]) -> str:
+    """Return the path of the first passage whose words a sentence repeats; "" if there is none."""
+    words = _content_stems(sentence)
+    if len(words) < MIN_SHARED_WORDS:
+        return ""
+    for path, passage in passages:
+        shared = len(words & passage)
+        if shared >= MIN_SHARED_WORDS and shared >= MIN_SHARED_SHARE * len(words):
+            return path
+    return ""
+
+
+def _content_stems(text: str) -> frozenset[str]:
+    return frozenset(map(stem, content_words(text) - all_common_words()))
 
 
 def looks_like_path(name: str) -> bool:

@@ -203,15 +203,15 @@ def content_words(text: str) -> set[str]:
 async def ask_cheaper_model_first(
     message: str, run: Run, contract: OutputContract[T], *, chunks: Sequence[Chunk]
 ) -> AgenticResponse[T]:
-    """Ask the cheaper model once if one document of `chunks` is clearly best.
+    """Ask the cheaper model if one document of `chunks` is clearly best.
 
-    Otherwise, or if that answer is invalid, ask the run's models.
+    Otherwise, or if its answers stay invalid, ask the run's models.
     """
     cheaper = get_deps(run).models.get(CHEAPER_MODEL)
     if cheaper is not None and has_clear_best(chunks):
-        once = replace(run.limits, structured_output_max_retries=0, model_tries=1)
+        one_try = replace(run.limits, model_tries=1)  # if it is down, another model is at hand
         response = await generate_agentic_response(
-            message, run=replace(run, models=[cheaper], limits=once), contract=contract
+            message, run=replace(run, models=[cheaper], limits=one_try), contract=contract
         )
         if response.outcome == "answered":
             run.span.update(metadata={"tier": 1})

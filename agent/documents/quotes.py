@@ -318,9 +318,7 @@ def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None =
         """Passages of the wine library word for word, with their sources: for a quote, a definition
         or the exact wording (of a regulation, say). Never change a quote.
         """
-        retries = min(1, run.limits.structured_output_max_retries)
-        limits = replace(run.limits, structured_output_max_retries=retries, seconds=QUOTE_SECONDS)
-        run = replace(run, limits=limits)
+        run = replace(run, limits=replace(run.limits, seconds=QUOTE_SECONDS))
         result = await find_quotes(query, documents=documents, run=run, cache=cache)
         content = {
             "quotes": [quote.model_dump() for quote in result.quotes],

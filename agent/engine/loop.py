@@ -31,12 +31,8 @@ from agent.engine.tools import Tool, Toolbox
 
 T = TypeVar("T")
 
-ERRORS_A_TOOL_MAY_FIX: Final = frozenset({"tool_call_as_text", "grounding", "semantic"})
-"""Types of errors after which the model may still have to call a tool."""
-FORMAT_ERRORS: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
-"""Types of errors after which the next request has no tools, only the response format."""
-CUT_OFF_ERRORS: Final = frozenset({"truncated", "interrupted"})
-"""Types of errors after which the feedback leaves out the response."""
+FORM_ERRORS: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
+"""Types of errors in the form of an answer, which a response format helps to mend."""
 SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
     "no text around it, no Markdown fence.\n"
@@ -128,7 +124,7 @@ async def generate_agentic_response(
             for _ in range(attempts):
                 model_response, span = await turn.answer_after_tools()
                 result = await turn.parse(model_response, span)
-                if not result.retryable:
+                if result.ok or not result.retryable:
                     break
                 turn.add_feedback(model_response, result)
         return await turn.build_response(result.outcome, result.error)
@@ -218,35 +214,23 @@ class _Turn(Generic[T]):
             await self.call_tools(model_response)
 
     def _next_request(self) -> LLMRequest:
-        """Return the next request: with tools, the response format, or both.
+        """Return the next request: the same after every error, as R-007 wants it.
 
-        The format is omitted after an error that a tool may fix, if none was called yet: some
-        servers disable tools when a format is set.
+        A server that cannot take tools and response format together gets one of them
+        (`Dialect`); it is told whether the last answer had an error of form.
         """
-        last_error_type = self.results[-1].error_type if self.results else None
-        tools = self._offered_tools(last_error_type)
-        has_called = self.run.usage.tool_calls > 0
-        needs_tool = last_error_type in ERRORS_A_TOOL_MAY_FIX and not has_called
-        output = None
-        if not tools or not needs_tool:
-            output = self.contract.output_format(self.evidence)
         return LLMRequest(
-            tools=[tool.openai_schema for tool in tools],
-            output=output,
+            tools=[tool.openai_schema for tool in self._offered_tools()],
+            output=self.contract.output_format(self.evidence),
+            needs_form=bool(self.results) and self.results[-1].error_type in FORM_ERRORS,
             max_tokens=self.max_tokens,
             temperature=self.contract.temperature,
             written=self._written_for_draft(),
         )
 
-    def _offered_tools(self, error_type: str | None) -> Sequence[Tool]:
-        """Return the tools of the next request.
-
-        They are offered while requests remain for this attempt and its retries, but not after a
-        format error.
-        """
+    def _offered_tools(self) -> Sequence[Tool]:
+        """Return the tools, while requests remain for this attempt and its retries."""
         limits, usage = self.run.limits, self.run.usage
-        if error_type in FORMAT_ERRORS:
-            return ()
         if usage.tool_calls >= limits.tool_calls:
             return ()
         reserved_requests = limits.structured_output_max_retries - len(self.results) + 1
@@ -302,10 +286,11 @@ class _Turn(Generic[T]):
         return result
 
     def add_feedback(self, model_response: LLMResponse, result: ParseResult[T]) -> None:
-        """Show the model its invalid answer, unless it was cut off, and what is wrong with it."""
-        invalid_answer = ""
-        if result.error_type not in CUT_OFF_ERRORS:
-            invalid_answer = strip_thoughts(model_response.content)
+        """Show the model its invalid answer, however it ended, and what is wrong with it (R-002).
+
+        Its thoughts are left out: servers drop those of earlier messages, or refuse them.
+        """
+        invalid_answer = strip_thoughts(model_response.content)
         feedback = self.contract.feedback(str(result.error))
         self.chat.add_feedback(model_response, invalid_answer, feedback)
 

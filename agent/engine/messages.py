@@ -127,11 +127,14 @@ class OutputSchema:
 class LLMRequest:
     """The parts of a request in addition to its messages; `tools` are in the wire format of OpenAI.
 
-    A model that can stream its response does so if there is a `written`.
+    A model that can stream its response does so if there is a `written`. After an answer with an
+    error of form, the next `needs_form`: a server that takes no response format beside tools gets
+    the format.
     """
 
     tools: Sequence[JsonSchema] = ()
     output: OutputSchema | None = None
+    needs_form: bool = False
     max_tokens: int | None = None
     temperature: float | None = None
     written: Written | None = None

@@ -119,6 +119,10 @@ class Dialect:
         """Return the tools or the schema of a request, or both where they may go out together."""
         if self.format_beside_tools or not request.tools or request.output is None:
             return request.tools, request.output
+        # With both, most servers call no tool. The tools go out first: an answer needs what they
+        # find. After an error of form the format goes out, since it mends what feedback may not.
+        if request.needs_form:
+            return (), request.output
         has_results = any(message.get("role") == "tool" for message in messages)
         if has_results and not self.answers_beside_tools:
             return (), request.output

@@ -35,14 +35,11 @@ MAX_QUERY_CHARS: Final = 160
 MAX_PLACE_CHARS: Final = 120
 PAIRS_SHOWN: Final = 4
 MIN_STEM_CHARS: Final = 3
-MIN_SHARED_WORD_RATIO: Final = 0.7
-"""Queries that share this part of their words, without the place, are duplicates. With 0.6,
-"wine shop" and "natural wine shop" would be."""
 PROMPT: Final = "Category: {name}. Place: {place}."
 WISH: Final = " Wish: {wish}."
 FEEDBACK: Final = FEEDBACK_INTRO + (
-    "Correct it. Return ONLY a JSON array of exactly 10 distinct, non-empty strings that name the "
-    "place. No numbering, no commentary, no Markdown fence, nothing before [ or after ]."
+    "Correct it. Return ONLY a JSON array of exactly 10 distinct, non-empty strings. No numbering, "
+    "no commentary, no Markdown fence, nothing before [ or after ]."
 )
 
 TRANSLITERATED_VOWEL: Final = text.pattern("aa|oo|[aou]e")
@@ -181,7 +178,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     )
     retries, errors = response.retry_count, list_error_types(response)
     if response.answer is not None and response.outcome == "answered":
-        queries = tuple(map(to_plain_words, response.answer.root))
+        queries = tuple(name_place(query, place) for query in response.answer.root)
         return Queries(name, place, queries, "answered", retries, errors, prompt.ref)
     if response.outcome in UNREACHED_OUTCOMES:
         return replace(rule_based, outcome="fallback", retry_count=retries, error_types=errors)
@@ -263,10 +260,6 @@ def find_problem(queries: Sequence[str], place: str) -> str | None:
             return f"query {position} is empty"
         if len(query) > MAX_QUERY_CHARS or NON_QUERY_CHARS.search(query):
             return f"query {position} is no search query: {quoted(query)}"
-    without_place = [quoted(query, 60) for query in queries if not mentions_place(query, place)]
-    if without_place:
-        listed = "; ".join(without_place)
-        return f"these do not name {quoted(place)}; put the town or district into each: {listed}"
     if pairs := find_duplicates(queries, place):
         shown = (f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs[:PAIRS_SHOWN])
         return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(shown)}"
@@ -282,10 +275,9 @@ def find_duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]
     words = {query: set(stem_words(query)) - ignored for query in queries}
 
     def are_equivalent(one: str, two: str) -> bool:
-        shared, all_words = words[one] & words[two], words[one] | words[two]
         # A compound may have spaces or not: "wine-bar", "winebar".
         has_equal_letters = "".join(normalise_words(one)) == "".join(normalise_words(two))
-        return len(shared) >= MIN_SHARED_WORD_RATIO * len(all_words) or has_equal_letters
+        return words[one] == words[two] or has_equal_letters
 
     return [(one, two) for one, two in combinations(queries, 2) if are_equivalent(one, two)]
 
@@ -294,6 +286,12 @@ def find_duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]
 def _list_filler_words() -> frozenset[str]:
     fillers = (word for language in load_languages().values() for word in language.search_fillers)
     return frozenset(stem_words(" ".join([*fillers, *all_common_words()])))
+
+
+def name_place(query: str, place: str) -> str:
+    """Return the words of a query, with the place behind them if they do not mention it."""
+    words = to_plain_words(query)
+    return words if mentions_place(words, place) else f"{words} {place.partition(',')[0]}"
 
 
 def mentions_place(query: str, place: str) -> bool:

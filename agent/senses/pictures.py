@@ -121,11 +121,8 @@ async def _transcribe(run: Run, picture: str) -> PictureText:
     Raises:
         UnusableFile: the model gave no valid answer.
     """
-    limits = replace(
-        run.limits,
-        structured_output_max_retries=1,
-        answer_tokens=max(run.limits.answer_tokens, MIN_ANSWER_TOKENS),
-    )
+    answer_tokens = max(run.limits.answer_tokens, MIN_ANSWER_TOKENS)
+    limits = replace(run.limits, answer_tokens=answer_tokens)
     run = with_instructions(run, get_prompt(run, "picture"), schema=CONTRACT.output.schema_text)
     response = await generate_agentic_response(
         QUESTION,

@@ -13,7 +13,12 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agent.auto_links import find_auto_links
-from agent.documents.citations import find_unretrieved_path, number_citations
+from agent.documents.citations import (
+    cite_excerpts,
+    find_unretrieved_path,
+    find_wrong_number,
+    number_citations,
+)
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.errors import quoted
@@ -86,10 +91,15 @@ def _to_markdown(text: str, evidence: Evidence) -> str:
 
 
 def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
-    """Return the texts with numbers for cited paths, and the footnotes as Markdown."""
+    """Return the texts with numbers for cited paths, and the footnotes as Markdown.
+
+    Descriptions of wines rest on the catalogue; other sentences cite the excerpts they repeat.
+    """
     chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
     if not chunks:
         return texts, ""
+    intro, *descriptions, closing = texts
+    texts = [cite_excerpts(intro, chunks), *descriptions, cite_excerpts(closing, chunks)]
     numbered, notes = number_citations(SEPARATOR.join(texts), chunks)
     return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)
 
@@ -243,8 +253,7 @@ def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | Non
     """
     evidence = checker.evidence
     ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
-    cited = find_unretrieved_path(text, evidence) if "[" in text else None
-    problems = [cited, _find_address_problem(text, checker)]
+    problems = [_find_citation_problem(text, evidence), _find_address_problem(text, checker)]
     problems += [_find_id_problem(named_id, evidence) for named_id in ids]
     if problem := next(filter(None, problems), None):
         return problem
@@ -253,6 +262,16 @@ def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | Non
         source = f"{wine.label} has no such figure" if wine else "no tool returned them"
         return f"leave out {', '.join(map(quoted, figures))}: {source}"
     return None
+
+
+def _find_citation_problem(text: str, evidence: Evidence) -> str | None:
+    """Return feedback on the first citation that no document supports, or None."""
+    if "[" not in text:
+        return None
+    chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
+    wine_texts = (wine.source_text for wine in evidence.sources.values() if wine not in chunks)
+    other_texts = [*wine_texts, *evidence.user_texts]
+    return find_unretrieved_path(text, evidence) or find_wrong_number(text, chunks, other_texts)
 
 
 def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:

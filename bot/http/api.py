@@ -1,11 +1,13 @@
 """Serve the HTTP API: /api/chat, /api/rag/rewrite, /api/rag/ask and /api/research/query."""
 
 import json
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, HTTPException, Response
+from fastapi.responses import StreamingResponse
 from fastapi.security import HTTPBearer
 from fastapi.sse import format_sse_event
 from pydantic import AfterValidator, BaseModel, Field
@@ -169,7 +171,8 @@ class Api:
     async def query(self, query: QuestionText) -> Response:
         """Quote passages of the documents word for word.
 
-        Server-sent events follow the verification: a `result` for each passage, then `done`.
+        The model's whole answer is verified first. Then server-sent events leave one by one: a
+        `result` for each passage, then `done`.
         """
         make_reply = partial(look_ups.run_quotes, query, resources=self.resources)
         reply = await self._run_turn("quotes", query, make_reply)
@@ -185,12 +188,8 @@ class Api:
             "summary": " ".join([summary, *reply.notes]),
             "processingTimeMs": round(reply.seconds * 1000),
         }
-        content = b"".join(
-            # `json.dumps` escapes non-ASCII characters, some of which are line endings.
-            format_sse_event(event=name, data_str=json.dumps(data))
-            for name, data in (*events, ("done", done))
-        )
-        return Response(content, media_type="text/event-stream")
+        streamed = stream_events([*events, ("done", done)])
+        return StreamingResponse(streamed, media_type="text/event-stream")
 
     async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
         """Return the result of an external agent's tool call, or the reply of the safety rules."""
@@ -211,6 +210,13 @@ class Api:
         """
         turn = Turn(session=SESSION, user=self.client_hash)
         return await self.runner.run_and_commit(turn, Question(text=text, kind=kind), make_reply)
+
+
+async def stream_events(events: Iterable[tuple[str, Any]]) -> AsyncIterator[bytes]:
+    """Yield events, each with its name and data, so that each is sent by itself."""
+    for name, data in events:
+        # `json.dumps` escapes non-ASCII characters, some of which are line endings.
+        yield format_sse_event(event=name, data_str=json.dumps(data))
 
 
 def _get_answer(reply: Reply) -> Any:

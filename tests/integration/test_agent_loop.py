@@ -4,22 +4,28 @@ Real client, scripted server. R-005 is in `tests/unit/test_semantics.py`.
 """
 
 import json
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
 import agent
+from agent.documents.answer import answer_question
+from agent.documents.quotes import find_quotes
 from agent.engine.contract import FEEDBACK, OutputContract
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.messages import LLMResponse
+from agent.engine.messages import SHOWN_RAW_CHARS, LLMResponse
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Limits, Run
 from agent.engine.tools import ToolOutput, tool
 from agent.engine.wire import Dialect
 from agent.language import truncate_at_boundary
+from agent.senses.pictures import VISION, read_pictures
+from agent.senses.sent_files import to_data_url
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
+from agent.turn import Deps
 from tests.doubles.model_server import (
     ModelServer,
     Step,
@@ -39,6 +45,8 @@ from tests.faults.turns import (
     turn,
     valid,
 )
+from tests.library import FakeLibrary
+from tests.pictures import drawn
 
 SHOWN = (
     "For your lamb:\n\n**1. Bernard Baudry Chinon Les Granges 2020**\n"
@@ -127,6 +135,20 @@ async def test_r002_the_wording_is_the_documented_one(model_server: ModelServer)
     assert said == {"role": "user", "content": expected}
 
 
+@pytest.mark.parametrize("finish", ["length", "error"])
+async def test_r002_a_response_that_was_cut_off_is_shown_raw_and_clipped(
+    finish: str, model_server: ModelServer
+) -> None:
+    begun = '{"response_type": "recommendation", "intro": "For your'
+    long = f"{begun} {'lamb ' * 2000}"
+    model_server.script(search(), answer(begun, finish), answer(long, finish), valid())
+    await turn(service(model_server))
+    shown = [request.json["messages"][-2]["content"] for request in model_server.requests[2:]]
+    assert shown[0] == begun
+    assert shown[1].startswith(begun)
+    assert len(shown[1]) == SHOWN_RAW_CHARS
+
+
 async def test_r001_a_retry_keeps_the_tool_results_and_runs_no_tool_again(
     model_server: ModelServer,
 ) -> None:
@@ -142,6 +164,7 @@ def test_r004_a_result_has_a_text_ids_and_an_error() -> None:
     assert ParseResult("Hello", ["w1"]).ok
     assert not ParseResult("  ").ok
     assert not ParseResult("Hello", [], "broken").ok
+    assert not ParseResult("Hello", [], "").ok
     assert agent.ParseResult is ParseResult
 
 
@@ -177,14 +200,37 @@ def test_r007_the_setting_is_two_by_default() -> None:
     assert Limits().structured_output_max_retries == 2
 
 
+async def test_r007_the_setting_holds_for_every_contract(model_server: ModelServer) -> None:
+    llm = service(model_server)
+    library = FakeLibrary()
+    run = Run(
+        [llm], limits=Limits(structured_output_max_retries=3), deps=Deps(models={VISION: llm})
+    )
+
+    async def picture() -> str:
+        return to_data_url(drawn(["Weinkarte"]))
+
+    async def requests_of(asked: Awaitable[object]) -> int:
+        before = len(model_server.requests)
+        await asked
+        return len(model_server.requests) - before
+
+    model_server.default = answer("{")
+    assert await requests_of(turn(llm, limits=run.limits)) == 4
+    assert await requests_of(find_quotes("lees", documents=library, run=run.for_turn())) == 4
+    assert await requests_of(read_pictures([picture], run.for_turn(), FakeCatalogue())) == 4
+    model_server.default = answer("Lees glow [methods/magic.md].")
+    assert await requests_of(answer_question("lees", documents=library, run=run.for_turn())) == 4
+    await llm.close()
+
+
 async def test_a_model_that_skipped_the_search_may_call_it_after_feedback(
     model_server: ModelServer,
 ) -> None:
     model_server.script(valid(), search(), valid())
     response = await turn(service(model_server))
     assert_answered(response)
-    formats = ["response_format" in request.json for request in model_server.requests]
-    assert formats == [True, False, True]
+    assert all("tools" in request.json for request in model_server.requests)
 
 
 async def test_the_valid_part_of_an_answer_is_salvaged(model_server: ModelServer) -> None:

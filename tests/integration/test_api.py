@@ -159,16 +159,22 @@ async def test_the_refined_question_is_searched_for_and_the_original_answered(
     assert sent(model_server)["messages"][-1]["content"].endswith(f"QUESTION: {QUESTION}")
 
 
-async def test_quotes_are_sent_as_events_followed_by_their_number_and_a_summary(
+async def test_quotes_are_sent_one_by_one_followed_by_their_number_and_a_summary(
     model_server: ModelServer,
 ) -> None:
     model_server.script(
         answer_json({"snippets": [QUOTED], "summary": "A definition.", "noResults": False})
     )
-    async with serving_model(model_server) as client:
-        streamed = await client.post("/api/research/query", json={"query": "lees"})
+    query = {"query": "lees"}
+    async with (
+        serving_model(model_server) as client,
+        client.stream("POST", "/api/research/query", json=query) as streamed,
+    ):
+        parts = [part async for part in streamed.aiter_raw()]
     assert streamed.headers["content-type"].startswith("text/event-stream")
-    result, (name, done) = events(streamed.text)
+    assert streamed.headers["transfer-encoding"] == "chunked"
+    assert [part.split(b"\n")[0] for part in parts] == [b"event: result", b"event: done"]
+    result, (name, done) = events(b"".join(parts).decode())
     assert (result, name) == (("result", QUOTED), "done")
     assert done.pop("processingTimeMs") >= 0
     assert done == {"resultCount": 1, "summary": "A definition."}

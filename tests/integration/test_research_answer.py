@@ -87,7 +87,7 @@ async def test_not_enough_information_is_a_valid_answer(model_server: ModelServe
         ('{"answer": "Lees."}', "the answer is JSON; write plain text"),
     ],
 )
-async def test_what_breaks_a_rule_is_sent_back_once_with_the_reason(
+async def test_what_breaks_a_rule_is_sent_back_with_the_reason(
     model_server: ModelServer, said: str, problem: str
 ) -> None:
     found = await ask(model_server, answer(said), answer(GOOD))
@@ -101,7 +101,7 @@ async def test_what_stays_wrong_is_left_out(model_server: ModelServer) -> None:
     wrong = f"They glow [methods/magic.md]. Muscadet is bottled from 15 March on [{SUR_LIE.path}]."
     found = await ask(model_server, *[answer(f"{GOOD}\n\n{wrong}")] * 3)
     assert (found.text, found.outcome) == (GOOD, "salvaged")
-    assert len(model_server.requests) == 2
+    assert len(model_server.requests) == 3
 
 
 async def test_when_nothing_is_left_the_passages_are_shown(model_server: ModelServer) -> None:

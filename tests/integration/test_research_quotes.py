@@ -21,6 +21,8 @@ from agent.engine.messages import ResponseMode
 from agent.engine.run import Limits, Run
 from agent.engine.wire import Dialect
 from agent.turn import Deps
+from bot.resources import models_of
+from config import load_settings
 from tests.doubles.model_server import (
     ModelServer,
     Step,
@@ -100,11 +102,12 @@ async def test_modes_a_b_and_c(
     ("steps", "asked"),
     [
         ([quoted(LEES)], ["small"]),
-        ([quoted(FORGED), quoted(LEES)], ["small", "large"]),
+        ([quoted(FORGED), quoted(LEES)], ["small"] * 2),
+        ([*[quoted(FORGED)] * 3, quoted(LEES)], [*["small"] * 3, "large"]),
         ([error(503), quoted(LEES)], ["small", "large"]),
     ],
 )
-async def test_a_cheap_model_is_asked_first_and_a_better_one_if_its_answer_fails(
+async def test_a_cheap_model_is_asked_first_and_a_better_one_if_its_answers_fail(
     model_server: ModelServer, steps: Sequence[Step], asked: Sequence[str]
 ) -> None:
     model_server.script(*steps)
@@ -116,7 +119,20 @@ async def test_a_cheap_model_is_asked_first_and_a_better_one_if_its_answer_fails
         run = Run([large], limits=FAST, deps=Deps(models={"quotes": small}), span=root)
         assert contents(await find_quotes(QUERY, run=run, documents=FakeLibrary()))
     assert [sent(model_server, at)["model"] for at in range(len(asked))] == asked
-    assert root.record.metadata["tier"] == len(asked)
+    assert root.record.metadata["tier"] == len({*asked})
+
+
+async def test_the_cheap_model_is_held_to_the_strict_schema(model_server: ModelServer) -> None:
+    names_of_models = {"LLM_MODEL": "large", "QUOTES_MODEL": "small"}
+    settings = load_settings(None, {"OPENAI_BASE_URL": model_server.base_url} | names_of_models)
+    models, special = models_of(settings)
+    model_server.script(answer("{"), quoted(FORGED), quoted(FORGED), quoted(LEES))
+    run = Run(models, limits=FAST, deps=Deps(models=special))
+    assert contents(await find_quotes(QUERY, run=run, documents=FakeLibrary()))
+    formats = [sent(model_server, at)["response_format"]["type"] for at in range(4)]
+    assert formats == [*["json_schema"] * 3, "json_object"]
+    for model in (*models, *special.values()):
+        await model.close()
 
 
 async def test_where_documents_are_equally_good_the_cheap_model_is_not_asked(

@@ -134,6 +134,35 @@ async def test_a_cited_path_becomes_a_footnote_with_the_title(model_server: Mode
     assert "search_documents" in sent(model_server, 0)["messages"][0]["content"]
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            "Lees are mostly dead yeast cells. Shall I find one?",
+            "Lees are mostly dead yeast cells. [1] Shall I find one?",
+        ),
+        (f"A big word. {LEES}", "A big word. Lees are mostly dead yeast cells [1]."),
+        ("Winemakers love them.", "Winemakers love them."),
+    ],
+)
+async def test_a_sentence_in_the_words_of_an_excerpt_is_cited_and_no_other(
+    said: str, shown: str, model_server: ModelServer
+) -> None:
+    model_server.script(LOOK_UP, answer_json(INFORMATIONAL | {"intro": said}))
+    reply, _ = await reply_to("What are lees?", server=model_server, library=FakeLibrary())
+    assert reply.text.split("\n\n")[0] == shown
+
+
+async def test_a_cited_number_stands_in_the_cited_document(model_server: ModelServer) -> None:
+    wrong = LEES.replace("mostly", "40 %")
+    answers = [answer_json(INFORMATIONAL | {"intro": text}) for text in (wrong, LEES)]
+    model_server.script(LOOK_UP, *answers)
+    reply, _ = await reply_to("What are lees?", server=model_server, library=FakeLibrary())
+    assert reply.error_types == ("grounding",)
+    feedback = sent(model_server)["messages"][-1]["content"]
+    assert "the number 40 does not occur in [methods/sur-lie.md]" in feedback
+
+
 async def test_a_crisis_reported_by_the_model_ends_with_help_only(
     model_server: ModelServer,
 ) -> None:

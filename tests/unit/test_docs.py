@@ -61,6 +61,18 @@ def exists(command: tuple[str, ...]) -> bool:
     return CliRunner().invoke(app, [*command, "--help"]).exit_code == 0
 
 
+def test_the_tests_of_the_source_documents_rules_are_there() -> None:
+    page = (ROOT / "docs/decisions/0015-the-source-documents.md").read_text("utf-8")
+    sources = "\n".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", page))
+    assert sorted(name for name in named if f"def {name}(" not in sources) == []
+    rows = [line for line in page.splitlines() if line.startswith("| R-")]
+    for row in rows:  # the test of a rule names it
+        rule = row[2:7].replace("-", "").lower()
+        assert f"test_{rule}" in row or f"_{rule}" in row
+    assert {row[2:7] for row in rows} == {f"R-00{number}" for number in range(1, 8)}
+
+
 def read_sources() -> Mapping[Path, str]:
     folders = [ROOT / folder for folder in SOURCE_FOLDERS]
     files = [file for folder in folders for glob in SOURCES for file in folder.rglob(glob)]

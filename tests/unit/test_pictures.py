@@ -126,7 +126,7 @@ async def test_the_complete_entries_of_a_truncated_list_are_used(
         for number in range(1, 101)
     ]
     written = json.dumps({"shows": "wine_list", "wines": wines})
-    model_server.script(*[answer(written[:-45], "length")] * 2)
+    model_server.script(*[answer(written[:-45], "length")] * 3)
 
     async def shown() -> str:
         return to_data_url(drawn(["Weinkarte"]))
