@@ -153,7 +153,7 @@ class Settings(BaseSettings):
     llm_prices: Json[dict[str, Price]] = Field({}, validate_default=False)
     """US dollars per million tokens, as JSON: {"my-model": {"prompt": 1, "completion": 2}}."""
     llm_timeout_seconds: float = Field(60, gt=0, le=600)
-    """Seconds that one request to the model may take."""
+    """Seconds that one request to the model may take; a turn may take twice as long, or 120."""
     llm_profile: Literal["full", "small"] | None = None
     """full: the model calls tools; small: wines are searched first; default: by the name."""
     llm_local_ports: Numbers = (11434, 1234, 8080, 8000)
@@ -295,6 +295,11 @@ class Settings(BaseSettings):
     def response_mode(self) -> ResponseMode:
         """Return the configured response mode; the default for small models is the strict one."""
         return self.llm_response_mode or ("json_schema" if self.is_small else "json_object")
+
+    @property
+    def turn_seconds(self) -> float:
+        """Return how long a turn may take: at least two requests, a tool's call and the answer."""
+        return max(LIMITS.seconds, 2 * self.llm_timeout_seconds)
 
     @property
     def webhook_secret(self) -> str:

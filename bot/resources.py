@@ -257,6 +257,7 @@ def run_of(
     limits = Limits(
         structured_output_max_retries=settings.structured_output_max_retries,
         cost_usd=settings.turn_max_cost_usd,
+        seconds=settings.turn_seconds,
     )
     deps = Deps(prompts=prompts, models=special or {})
     return Run(models, limits=limits, usage=Usage(prices=prices), deps=deps)

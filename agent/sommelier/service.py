@@ -39,7 +39,7 @@ from agent.sommelier.filters import (
 from agent.sommelier.queries import Catalogue, find_asked_query, parse_unambiguous_query
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.safety_replies import add_line, safety_reply
-from agent.sommelier.small import WINES_PROMPT, ask_small_model
+from agent.sommelier.small import SMALL_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools
@@ -202,7 +202,7 @@ class Sommelier:
 
     async def _generate_reply(self, inquiry: Inquiry, run: Run) -> Reply:
         """Ask a model and convert its response to a reply, or answer by rules."""
-        prompt = get_prompt(run, WINES_PROMPT if self._is_small else "sommelier")
+        prompt = get_prompt(run, SMALL_PROMPT if self._is_small else "sommelier")
         response = await self._ask_model(inquiry, run, prompt) if run.models else None
         if response is None:
             reply = await self._reply_without_model(inquiry, run)
@@ -240,7 +240,7 @@ class Sommelier:
         return heard
 
     async def _ask_model(self, inquiry: Inquiry, run: Run, prompt: Prompt) -> Response | None:
-        """Return the response; None if a small model has no search results or gets pictures."""
+        """Return the response; None if a small model is not asked, as about pictures."""
         message = inquiry.message
         if self._is_small:
             if inquiry.new_attachment:

@@ -15,6 +15,7 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.messages import Conversation, Message
 from agent.engine.run import Run
 from agent.i18n import translate_into
+from bot.resources import run_of
 from config import Settings
 from tests.commands import sommelier_here
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
@@ -25,14 +26,14 @@ WINE_ID = re.compile(r"^([a-z0-9-]+): ", re.MULTILINE)
 
 @dataclass
 class SmallModel:
-    """A model that writes about the wines or the passage in its prompt."""
+    """A model that writes about the wines in its prompt."""
 
     words: str = "It is what you ask for."
 
     def __call__(self, body: dict[str, Any]) -> Step:
         found = WINE_ID.findall(str(body["messages"][-1]["content"]))
         wines = [{"wine_id": wine_id, "description": self.words} for wine_id in found[:2]]
-        return answer_json({"intro": self.words} | ({"wines": wines} if wines else {}))
+        return answer_json({"intro": self.words, "wines": wines})
 
 
 @pytest.fixture
@@ -73,18 +74,15 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
     assert model_server.violations == []
 
 
-def test_a_small_model_answers_a_question_from_the_best_passage_and_names_it(
+def test_a_small_model_is_not_asked_to_explain_or_under_a_concern(
     environment: dict[str, str], model_server: ModelServer
 ) -> None:
-    model_server.default = SmallModel("The wine rests on its lees.")
-    typed = "hello there\nwhat does sur lie mean?\n"  # nothing is found for the first
+    typed = "what does sur lie mean?\nI am pregnant, something for dinner with fish\n"
     done = pipe(typed, small(environment, model_server))
-    assert "Tell me a dish" in done.stdout
-    (request,) = (request.json for request in model_server.requests)
-    assert "lees" in request["messages"][-1]["content"]
-    assert "wines" not in request["response_format"]["json_schema"]["schema"]["properties"]
-    assert "The wine rests on its lees." in done.stdout
+    assert model_server.requests == []
+    assert "Sur lie" in done.stdout  # the passage, word for word, with its source
     assert "[1] " in done.stdout
+    assert "alcohol" in done.stdout
 
 
 def test_a_local_server_is_offered_once(
@@ -127,6 +125,14 @@ def test_a_local_server_is_found_by_doctor_and_saved_by_sommelier_model(
 )
 def test_the_size_in_a_models_name_chooses_the_profile(name: str, is_small: bool) -> None:
     assert Settings(llm_model=name).is_small == is_small
+
+
+@pytest.mark.parametrize(("request_seconds", "turn_seconds"), [(20, 120), (60, 120), (600, 1200)])
+def test_a_slow_model_has_time_for_two_requests(
+    request_seconds: float, turn_seconds: float
+) -> None:
+    settings = Settings(llm_timeout_seconds=request_seconds)
+    assert run_of(settings, {}).limits.seconds == turn_seconds
 
 
 REFUSALS = (

@@ -16,7 +16,6 @@ from agent.prompts import (
 VARIABLES = {
     "sommelier": {"research_rules", "schema"},
     "sommelier-small": {"language"},
-    "sommelier-small-question": {"language"},
     "picture": {"schema"},
     "documents-answer": {"not_enough"},
     "documents-quotes": {"max_snippets", "schema"},
