@@ -3,7 +3,7 @@
 These names are enough to use the loop in another bot; `docs/embedding.md` shows how.
 """
 
-from agent.engine.contract import Evidence, OutputContract
+from agent.engine.contract import Evidence, OutputContract, Part, Show
 from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, ToolError
 from agent.engine.llm import LLMService
 from agent.engine.loop import (
@@ -47,11 +47,13 @@ __all__ = [
     "OutputContract",
     "OutputSchema",
     "ParseResult",
+    "Part",
     "Prefetch",
     "Price",
     "Prompt",
     "PromptRef",
     "Run",
+    "Show",
     "Span",
     "Stop",
     "TokenUsage",

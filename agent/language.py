@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from agent.languages import ENGLISH, load_languages
-from agent.text import CACHE_SIZE, fold, pattern
+from agent.text import CACHE_SIZE, fold, pattern, split_words
 
 MAX_STEMMED_CHARS: Final = 64
 
@@ -46,6 +46,12 @@ def split_sentences(text: str) -> list[str]:
     boundaries = [0, *_sentence_ends(text, len(text)), len(text)]
     parts = (text[start:end].strip() for start, end in pairwise(boundaries))
     return [part for part in parts if part]
+
+
+def begins_with_pronoun(sentence: str) -> bool:
+    """Return whether the first word of a sentence refers to what was said before it."""
+    first_word = next(iter(split_words(sentence)), "")
+    return first_word in _pronouns()
 
 
 def truncate_at_boundary(text: str, limit: int) -> str:
@@ -158,6 +164,12 @@ def all_common_words() -> frozenset[str]:
 def _abbreviations() -> frozenset[str]:
     languages = load_languages().values()
     return frozenset[str]().union(*(language.abbreviations for language in languages))
+
+
+@cache
+def _pronouns() -> frozenset[str]:
+    languages = load_languages().values()
+    return frozenset(fold(word) for language in languages for word in language.pronouns)
 
 
 @cache

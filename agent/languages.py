@@ -66,6 +66,8 @@ class Language(StrictModel):
     """What stands between a score and the highest one: "92 out of 100 points"."""
     event_words: WordSet = frozenset()
     """Words before a year that is the date of an event, not a vintage: "since"."""
+    pronouns: WordSet = frozenset()
+    """The pronouns with which a sentence may refer to the one before it, such as "it"."""
     places: Mapping[str, str] = {}
     """The names of each category of `agent/places/categories.toml`, separated by commas: first as
     they are searched for; all are understood."""

@@ -31,7 +31,7 @@ from agent.documents.passages import (
     retrieve,
 )
 from agent.documents.refine import Refinement, refine_question
-from agent.engine.contract import FEEDBACK_INTRO, OutputContract
+from agent.engine.contract import FEEDBACK_INTRO, OutputContract, Part
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
 from agent.i18n import translate
@@ -111,10 +111,16 @@ def build_answer_contract(chunks: Sequence[Chunk], question: str) -> OutputContr
         grounding=lambda text, _: rules.find_grounding_error(text),
         # Repeat a shared citation after each sentence; a valid text has no invalid part to remove.
         render=lambda text, _: rules.keep_valid_part(text),
-        salvage=lambda text, _: rules.keep_valid_part(text) or None,
+        keep_valid=lambda text, _: _keep_cited(text, rules),
         read_text=lambda text: CODE_FENCE.sub(lambda fence: fence[1], text),
         feedback_wording=FEEDBACK,
     )
+
+
+def _keep_cited(text: str, rules: CitationRules) -> Part[str] | None:
+    """Return the valid part of an answer, or None if it is no answer."""
+    valid = rules.keep_valid_part(text)
+    return Part(valid, rules.find_invalid_statements(text)) if valid else None
 
 
 def _compose_text(

@@ -128,6 +128,12 @@ class CitationRules:
         is_answer = admits_not_enough(valid) or bool(find_citations(valid, self._sources))
         return valid if is_answer else ""
 
+    def find_invalid_statements(self, text: str) -> tuple[str, ...]:
+        """Return the sentences of an answer that are not valid."""
+        statements = split_statements(text, self._sources)
+        invalid = filter(self._find_statement_problem, statements)
+        return tuple(statement.text for statement in invalid)
+
     def _find_statement_problem(self, statement: Statement) -> str | None:
         if statement.unknown_paths:
             listed = _list_in_brackets(list(self._sources)[:PATHS_SHOWN])

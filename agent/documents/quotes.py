@@ -29,7 +29,7 @@ from agent.documents.passages import (
     keep_near_best,
     retrieve,
 )
-from agent.engine.contract import Evidence, OutputContract
+from agent.engine.contract import Evidence, OutputContract, Part
 from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Prompt, Run
@@ -103,13 +103,21 @@ def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswe
                 return f"snippets.{index}: {problem}"
         return None
 
-    def keep_valid(answer: QuotesAnswer, _: Evidence) -> QuotesAnswer | None:
-        valid = [item for item in answer.snippets if not _find_snippet_problem(item, chunks)]
+    def keep_valid(answer: QuotesAnswer, _: Evidence) -> Part[QuotesAnswer] | None:
+        valid: list[Snippet] = []
+        cuts: list[str] = []
+        for snippet in answer.snippets:
+            if _find_snippet_problem(snippet, chunks):
+                cuts.append(snippet.content)
+            else:
+                valid.append(snippet)
+        if not valid:
+            return None
         changes = {"snippets": valid[:MAX_SNIPPETS], "no_results": False}
-        return answer.model_copy(update=changes) if valid else None
+        return Part(answer.model_copy(update=changes), tuple(cuts))
 
     return OutputContract(
-        QuotesAnswer, semantic=_find_inconsistency, grounding=find_problem, salvage=keep_valid
+        QuotesAnswer, semantic=_find_inconsistency, grounding=find_problem, keep_valid=keep_valid
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import cached_property
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -66,6 +67,25 @@ class Evidence:
         return frozenset(link for source in self.sources.values() for link in source.links)
 
 
+class Show(Enum):
+    """When the valid part of an answer may be shown."""
+
+    AT_ONCE = auto()
+    AFTER_A_RETRY = auto()
+    """When the model has been asked again, and made the mistake again."""
+    AT_LAST = auto()
+    """When all attempts have failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """The valid part of an answer. `cuts` are the texts that it lacks, as the trace shows them."""
+
+    answer: T
+    cuts: tuple[str, ...] = ()
+    show: Show = Show.AT_LAST
+
+
 Problem = str | None | Awaitable[str | None]
 """The problem of an answer, or None; a rule that is a coroutine function is awaited."""
 
@@ -88,11 +108,10 @@ class OutputContract(Generic[T]):
     itself, without a text: no rule applies to it. `semantic` and `grounding` are the rules of any
     other value. `render` returns the text for the user, `ids` the ids that this text shows.
 
-    `trim` returns a value without its ungrounded parts, or None if the model has to be asked again.
-    `salvage` returns the valid part of a value when all attempts failed, or None. The results of
-    both are checked by all rules again. `partial` makes a value for a draft, from an answer that is
-    still being written; the value has to keep the grounding rules. `narrow` restricts the strict
-    schema to the evidence.
+    `keep_valid` returns the valid part of a value, and when it may be shown; None if there is none.
+    It is checked by all rules again before it is an answer, but not before it is a draft.
+    `read_unfinished` reads a value from the JSON that a model has written so far; its valid part is
+    the draft. `narrow` restricts the strict schema to the evidence.
 
     `read_text` reads a value from plain text, or from a response without JSON, or returns None.
     `feedback_wording` replaces the usual feedback. `temperature` is sent with every request.
@@ -104,9 +123,8 @@ class OutputContract(Generic[T]):
     grounding: Callable[[T, Evidence], Problem] = _nothing
     render: Callable[[T, Evidence], str] = _as_text
     ids: Callable[[T], list[str]] = lambda _: []
-    trim: Callable[[T, Evidence], T | None] = _nothing
-    salvage: Callable[[T, Evidence], T | None] = _nothing
-    partial: Callable[[Mapping[str, Any], Evidence], T | None] | None = None
+    keep_valid: Callable[[T, Evidence], Part[T] | None] = _nothing
+    read_unfinished: Callable[[Mapping[str, Any]], T | None] | None = None
     narrow: Callable[[JsonSchema, Evidence], JsonSchema] | None = None
     read_text: Callable[[str], object | None] = _nothing
     feedback_wording: str | None = None
@@ -146,10 +164,10 @@ class OutputContract(Generic[T]):
     def is_drafted(self) -> bool:
         """Return True if a part of the answer may be shown while it is written.
 
-        Without `partial` these are the whole sentences of a text that no rule changes.
+        Without `read_unfinished` these are the whole sentences of a text that no rule changes.
         """
         is_free = self.grounding is _nothing and self.render is _as_text
-        return self.partial is not None or (self.plain_text and is_free)
+        return self.read_unfinished is not None or (self.plain_text and is_free)
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
         """Return the schema for a response format, None unless the answer is a JSON object."""

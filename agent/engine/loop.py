@@ -20,11 +20,11 @@ from agent.engine.parsing import (
     TERMINAL,
     CurrentDraft,
     ParseResult,
+    find_valid_part,
     parse_final_response,
     parse_written,
     strip_thoughts,
     tool_calls_in_text,
-    valid_part,
 )
 from agent.engine.run import Run, Span, Usage
 from agent.engine.tools import Tool, Toolbox
@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 FORM_ERRORS: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
 """Types of errors in the form of an answer, which a response format helps to mend."""
+CUT: Final = "ungrounded text was cut; guard.output has it"
+"""The reason of an attempt whose answer was shown without some of its text."""
 SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
     "no text around it, no Markdown fence.\n"
@@ -273,15 +275,19 @@ class _Turn(Generic[T]):
         """Parse a final answer, and record the result on the spans of its request and its check."""
         checked = model_response.output
         with self.run.span.child("guard.output", "guardrail", input=checked) as guard:
-            tools = self.toolbox.tools
-            result = await parse_final_response(model_response, self.contract, self.evidence, tools)
-            if result.error_type == "grounding":  # other errors are not the guard's
-                error_type = {"error_type": result.error_type}
-                guard.update(output=result.error, metadata=error_type, level="WARNING")
+            result = await parse_final_response(
+                model_response,
+                self.contract,
+                self.evidence,
+                self.toolbox.tools,
+                is_retry=bool(self.results),
+            )
+            record_verdict(guard, result)
         self.results.append(result)
         span.update(name="llm.answer")
         if result.error_type:
-            metadata = {"error_type": result.error_type, "reason": result.error}
+            reason = result.error or CUT
+            metadata = {"error_type": result.error_type, "reason": reason}
             span.update(metadata=metadata, level="WARNING")
         return result
 
@@ -299,8 +305,12 @@ class _Turn(Generic[T]):
     ) -> AgenticResponse[T]:
         """Return the response with the valid answer, else with the valid part of the last one."""
         shown = await self._result_to_show(outcome)
-        if shown.ok and outcome not in {"answered", "stopped"}:
-            outcome = "salvaged"
+        if shown.ok and outcome != "answered":
+            self._record_cuts(shown)
+            outcome = "stopped" if outcome == "stopped" else "salvaged"
+        error_types = [result.error_type for result in self.results if result.error_type]
+        if shown.error_type and shown.error_type not in error_types:
+            error_types.append(shown.error_type)
         messages = self.chat.added
         if shown.ok:
             content = shown.text
@@ -313,7 +323,7 @@ class _Turn(Generic[T]):
             usage=self.run.usage,
             answer=shown.answer,
             error=error_text,
-            error_types=tuple(result.error_type for result in self.results if result.error_type),
+            error_types=tuple(error_types),
             retry_count=max(0, len(self.results) - 1),
             messages=tuple(messages),
             sources=self.evidence.sources,
@@ -332,10 +342,30 @@ class _Turn(Generic[T]):
         if outcome in TERMINAL:  # after a refusal, an earlier answer is not shown either
             return ParseResult("")
         for result in reversed(self.results):
-            part = await valid_part(contract.salvage, result.answer, contract, evidence)
+            part = await find_valid_part(result.answer, contract, evidence)
             if part:
                 return part
         return ParseResult("")
+
+    def _record_cuts(self, shown: ParseResult[T]) -> None:
+        """Record what a salvaged or stopped answer lost, for it is no attempt that was recorded."""
+        if shown.cuts:
+            with self.run.span.child("guard.output", "guardrail") as guard:
+                record_verdict(guard, shown)
+
+
+def record_verdict(guard: Span, result: ParseResult[T]) -> None:
+    """Record on the span of a check what it found: nothing, an error, or texts to cut."""
+    if result.cuts:
+        guard.update(output={"cut": list(result.cuts)})
+    elif result.error_type == "grounding":
+        guard.update(output=result.error)
+    elif result.error_type:
+        guard.update(output=f"there was no answer to check: {result.error_type}")
+    else:
+        guard.update(output="grounded")
+    if result.error_type == "grounding":  # other errors are not the guard's
+        guard.update(metadata={"error_type": result.error_type}, level="WARNING")
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:

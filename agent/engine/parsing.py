@@ -13,7 +13,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Final, Generic, TypeVar
 
@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from agent import size_limits
-from agent.engine.contract import Evidence, OutputContract, leaves
+from agent.engine.contract import Evidence, OutputContract, Show, leaves
 from agent.engine.errors import (
     SHOWN_ERROR_CHARS,
     ResponseOutcome,
@@ -81,7 +81,8 @@ class ParseResult(Generic[T]):
 
     `wine_ids` are the ids that a valid answer names, as its contract's `ids` lists them. `answer`
     is the typed value wherever the schema was satisfied, a broken rule notwithstanding. If it
-    `ends_turn`, it is the result by itself, and `text` is empty.
+    `ends_turn`, it is the result by itself, and `text` is empty. `cuts` are the texts that the
+    answer lost as ungrounded; then `error_type` is "grounding" on success, too.
     """
 
     text: str
@@ -90,6 +91,7 @@ class ParseResult(Generic[T]):
     error_type: str | None = None
     answer: T | None = None
     ends_turn: bool = False
+    cuts: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -114,10 +116,13 @@ async def parse_final_response(
     contract: OutputContract[T],
     evidence: Evidence,
     tool_names: Collection[str] = (),
+    *,
+    is_retry: bool = False,
 ) -> ParseResult[T]:
     """Read a final response, its finish reason considered first, and hold it to the contract.
 
-    Of a response that was cut off, `answer` is the part that a draft shows.
+    Of an ungrounded answer, the valid part is the result if it may be shown without a further
+    attempt. Of a response that was cut off, `answer` is the part that a draft shows.
     """
     text = strip_thoughts(response.content)
     chars = len(text)
@@ -129,9 +134,10 @@ async def parse_final_response(
     if result.answer is None:
         return result
     result = await _check(result.answer, contract, evidence)
-    if result.error_type == "grounding":
-        return await valid_part(contract.trim, result.answer, contract, evidence) or result
-    return result
+    if result.error_type != "grounding":
+        return result
+    cases = {Show.AT_ONCE, Show.AFTER_A_RETRY} if is_retry else {Show.AT_ONCE}
+    return await find_valid_part(result.answer, contract, evidence, cases) or result
 
 
 def _unusable(
@@ -285,19 +291,26 @@ def _count_chars(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     return len(contract.write(answer)) + evidence_chars
 
 
-async def valid_part(
-    select: Callable[[T, Evidence], T | None],
+async def find_valid_part(
     answer: T | None,
     contract: OutputContract[T],
     evidence: Evidence,
+    cases: Collection[Show] = frozenset(Show),
 ) -> ParseResult[T] | None:
-    """Return the part of an answer that `select` returns, if it is valid; else None."""
+    """Return the valid part of an answer; None without one, or if it is not for these cases."""
     if answer is None:
         return None
     chars = _count_chars(answer, contract, evidence)
-    selected = await _apply(select, answer, evidence, chars=chars)
-    result = None if selected is None else await _check(selected, contract, evidence)
-    return result if result and result.ok else None
+    part = await _apply(contract.keep_valid, answer, evidence, chars=chars)
+    if part is None or part.show not in cases:
+        return None
+    result = await _check(part.answer, contract, evidence)
+    return _with_cuts(result, part.cuts) if result.ok else None
+
+
+def _with_cuts(result: ParseResult[T], cuts: tuple[str, ...]) -> ParseResult[T]:
+    """Return the result of an answer that lost these texts."""
+    return replace(result, cuts=cuts, error_type="grounding") if cuts else result
 
 
 def _failed(kind: str, problem: str, answer: T | None = None) -> ParseResult[T]:
@@ -356,20 +369,32 @@ def parse_written(
 
 def parse_draft(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
     """Return the part of an unfinished response that may be shown; its text may be empty."""
-    text, answer = strip_thoughts(text), None
+    text = strip_thoughts(text)
+    draft: ParseResult[T] = ParseResult("")
     try:
-        if contract.partial is None:
-            whole = text[: find_last_sentence_end(text, len(text) - 1)]
-            shown = strip_invisible(whole) if contract.is_drafted else ""
-        else:
-            value = parse_unfinished(text)
-            answer = None if value is None else contract.partial(value, evidence)
-            shown = "" if answer is None else strip_invisible(contract.render(answer, evidence))
-        if shown.strip():
-            return ParseResult(shown, [] if answer is None else contract.ids(answer), answer=answer)
+        if contract.read_unfinished is not None:
+            draft = _draft_answer(text, contract, evidence)
+        elif contract.is_drafted:
+            draft = ParseResult(
+                strip_invisible(text[: find_last_sentence_end(text, len(text) - 1)])
+            )
     except Exception as error:
         log_failure("a draft could not be made", error)
-    return ParseResult("")
+    return draft if draft.text.strip() else ParseResult("")
+
+
+def _draft_answer(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
+    """Return the valid part of an answer whose JSON is still being written."""
+    written = parse_unfinished(text)
+    if written is None or contract.read_unfinished is None:
+        return ParseResult("")
+    value = contract.read_unfinished(written)
+    part = None if value is None else contract.keep_valid(value, evidence)
+    if part is None:
+        return ParseResult("")
+    shown = strip_invisible(contract.render(part.answer, evidence))
+    result = ParseResult(shown, contract.ids(part.answer), answer=part.answer)
+    return _with_cuts(result, part.cuts)
 
 
 def parse_unfinished(text: str) -> dict[str, Any] | None:

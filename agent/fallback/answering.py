@@ -21,7 +21,7 @@ from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
-from agent.sommelier.answer import render_wine
+from agent.sommelier.cards import render_wine
 from agent.sommelier.filters import find_wines, get_wines
 from agent.sommelier.queries import Catalogue, find_asked_query, get_pairing
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer

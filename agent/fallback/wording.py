@@ -9,7 +9,7 @@ from agent.languages import ENGLISH
 from agent.query_reading.names import get_display_name, get_food_name, load_display_names
 from agent.query_reading.request import LIST_FIELDS, Request
 from agent.query_reading.tables import Dish
-from agent.sommelier.answer import translate_country
+from agent.sommelier.cards import translate_country
 from agent.sommelier.vocabulary import Currency, Style
 from agent.sommelier.wine import Wine
 

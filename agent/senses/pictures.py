@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent import size_limits
 from agent.auto_links import find_auto_links
-from agent.engine.contract import Evidence, OutputContract
+from agent.engine.contract import OutputContract, Part
 from agent.engine.errors import log_failure
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
@@ -66,7 +66,7 @@ def _find_problem(text: PictureText) -> str | None:
     return None
 
 
-def _parse_truncated(written: Mapping[str, Any], evidence: Evidence) -> PictureText | None:
+def _parse_truncated(written: Mapping[str, Any]) -> PictureText | None:
     """Return the complete wines of a truncated transcription, or None if there are none."""
     wines = written.get("wines")
     if not isinstance(wines, list) or len(wines) < 2:
@@ -79,8 +79,8 @@ CONTRACT: Final = OutputContract(
     PictureText,
     semantic=_find_problem,
     temperature=0.0,
-    partial=_parse_truncated,
-    salvage=lambda text, _: text,
+    read_unfinished=_parse_truncated,
+    keep_valid=lambda text, _: Part(text),
 )
 
 

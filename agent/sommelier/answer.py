@@ -1,14 +1,13 @@
-"""The contract of the sommelier's answer, its rendering, and the history as a model reads it.
+"""The contract of the sommelier's answer, and its rendering.
 
 An answer names wines by ids that a tool returned; they are shown as cards with facts from the
 catalogue, in the language of the turn. Links and the paths of cited documents must come from tools,
 and figures in prose must be in the evidence (`grounding.py`).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
-from typing import Any, Final
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -20,28 +19,19 @@ from agent.documents.citations import (
     number_citations,
 )
 from agent.documents.passages import Chunk
-from agent.engine.contract import Evidence, OutputContract
+from agent.engine.contract import Evidence, OutputContract, Part, Show
 from agent.engine.errors import quoted
-from agent.engine.messages import Message
-from agent.formatting import country_names, format_country, format_money
-from agent.i18n import current_language, current_locale, translate
-from agent.language import split_sentences, truncate_at_boundary
-from agent.languages import ENGLISH
-from agent.markdown import escape, format_link, unescape
-from agent.query_reading.names import get_display_name
+from agent.language import begins_with_pronoun, split_sentences
+from agent.markdown import escape, format_link
 from agent.sommelier.attachment import AnyWine, ReadWine
+from agent.sommelier.cards import render_wine
 from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
-    StoredAnswer,
-    StoredWine,
     read_prose,
     validate_semantic_content,
 )
-from agent.sommelier.vocabulary import OfferKind, canonical_name, format_money_for_model
-from agent.sommelier.wine import VEGAN_WORD, Offer, Wine, wine_fields
-from agent.text import Match, compose_compatible, pattern, split_words
-from agent.turn import StoredMessage
+from agent.text import Match, compose_compatible, pattern
 
 SEPARATOR: Final = "\n\ue000\n"
 """Joins the texts of an answer, which never contain this private-use character."""
@@ -49,6 +39,8 @@ NOT_AN_ADDRESS: Final = pattern(
     r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|(?:[A-Z][.])+[A-Z]?)\z"
 )
 """Text that only looks like an address: `dry.It` lacks a space, `U.S.A` is an abbreviation."""
+MAX_CUT_SHARE: Final = 1 / 3
+"""An answer that loses more of its prose is not shown if the model can be asked again."""
 MAX_NAMED_IDS: Final = 12
 """How many allowed ids the feedback to a model lists at most."""
 
@@ -102,119 +94,6 @@ def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], 
     texts = [cite_excerpts(intro, chunks), *descriptions, cite_excerpts(closing, chunks)]
     numbered, notes = number_citations(SEPARATOR.join(texts), chunks)
     return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)
-
-
-def render_wine(wine: AnyWine, description: str, number: str = "", *, user_text: str = "") -> str:
-    """Return a wine as Markdown. If `user_text` asks for vegan wines, state whether it is vegan."""
-    facts = format_facts(wine)
-    if any(word.startswith(VEGAN_WORD) for word in split_words(user_text)):
-        facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"
-    lines = [f"**{number}{escape(wine.label)}**", escape(facts), description]
-    return "\n".join(filter(None, lines))
-
-
-def format_facts(wine: AnyWine) -> str:
-    """Return the facts of a wine on one line, such as its origin, price and availability."""
-    if isinstance(wine, ReadWine):
-        return _format_read_facts(wine)
-    facts = [
-        _format_origin(wine),
-        format_prices(wine),
-        _format_unknown_allergens(wine),
-        _format_availability(wine),
-        *_format_declared_facts(wine),
-    ]
-    return " · ".join(filter(None, facts))
-
-
-def _format_declared_facts(wine: Wine) -> Iterator[str]:
-    """Yield what the fields that are declared to be on a card tell of a wine."""
-    for name, field in wine_fields().items():
-        value = getattr(wine, name)
-        if field.is_on_card and value:
-            shown = value if isinstance(value, int | float) else wine.field_text(name)
-            yield translate(f"wine_{name}", value=shown, count=shown)
-
-
-def _format_origin(wine: Wine) -> str:
-    """Return the appellation or region of a wine, and its country."""
-    place, country = wine.appellation or wine.region, translate_country(wine.country)
-    return ", ".join(filter(None, ("" if place == wine.country else place, country)))
-
-
-def format_prices(wine: Wine) -> str:
-    """Return the prices of a wine that is for sale: `49,90 € · half 26,95 € · glass 9,50 €`.
-
-    Offers that are sold out are left out while there are others.
-    """
-    if wine.is_own:
-        return ""
-    offers = [offer for offer in wine.offers if offer.in_stock] or list(wine.offers)
-    kinds = Counter(offer.kind for offer in offers)
-    parts = [_format_offer(wine, offer, has_size=kinds[offer.kind] > 1) for offer in offers]
-    return " · ".join(filter(None, parts))
-
-
-def _format_offer(wine: Wine, offer: Offer, *, has_size: bool) -> str:
-    """Return what is on offer and its price; the first bottle of a wine is only its price."""
-    if offer.price is None:
-        return ""
-    price = format_money(offer.price, offer.currency)
-    if wine.is_sample:
-        price = f"≈ {price}"
-    if offer is wine.offers[0] and offer.kind is OfferKind.BOTTLE:
-        return price
-    size = f" {offer.size_ml} ml" if has_size and offer.size_ml is not None else ""
-    return f"{translate(f'offer_{offer.kind}')}{size} {price}"
-
-
-def _format_availability(wine: Wine) -> str:
-    """Return where a wine is, if it is not for sale."""
-    if wine.is_own:
-        return translate("cellar_own")
-    return "" if wine.in_stock else translate("not_in_stock")
-
-
-def _format_unknown_allergens(wine: AnyWine) -> str:
-    """Return which allergens of this guest the wine may contain; empty if none."""
-    names = [get_display_name("allergen", (name,), current_language())
-             for name in wine.unknown_allergens]  # fmt: skip
-    return translate("allergens_unknown", names=", ".join(names)) if names else ""
-
-
-def _format_read_facts(wine: ReadWine) -> str:
-    """Return the source of a read wine, how sure the reading is, its prices, and our price."""
-    facts = [translate("of_list" if wine.is_listed else "of_label")]
-    if wine.sure != "certain":
-        facts.append(translate(f"read_{wine.sure}"))
-    facts.append(wine.region)
-    if wine.price is not None:
-        facts.append(format_money(wine.price, wine.currency))
-    if wine.glass_price is not None:
-        facts.append(translate("by_the_glass", price=format_money(wine.glass_price, wine.currency)))
-    our_price = format_prices(wine.known) if wine.is_listed and wine.known else ""
-    if our_price:
-        facts.append(translate("in_cellar", price=our_price))
-    facts.append(_format_unknown_allergens(wine))
-    return " · ".join(filter(None, facts))
-
-
-def translate_country(country: str) -> str:
-    """Return the name of a country in the current language, or unchanged if it is unknown."""
-    if current_locale().startswith(ENGLISH):  # as the catalogue writes it
-        return country
-    name = canonical_name("countries", country)
-    if name == "england":  # CLDR names the United Kingdom only
-        return translate("england")
-    code = _country_codes().get(name)
-    return format_country(code) if code else country
-
-
-@cache
-def _country_codes() -> Mapping[str, str]:
-    """Return the codes of countries (ISO 3166) by their canonical names."""
-    names = country_names(ENGLISH).items()
-    return {canonical_name("countries", name): code for code, name in names}
 
 
 def wine_ids(response: SommelierResponse) -> list[str]:
@@ -314,30 +193,71 @@ def _find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
     return source if isinstance(source, AnyWine) else None
 
 
-def _grounded_part(response: SommelierResponse, evidence: Evidence) -> SommelierResponse:
-    """Return a response without the wines and sentences that lack evidence."""
+def keep_valid(response: SommelierResponse, evidence: Evidence) -> Part[SommelierResponse] | None:
+    """Return a response without the wines and sentences that lack evidence.
+
+    Return None if it had wines and loses all of them. A part that does not read well, or that lacks
+    a wine, is only shown when all attempts have failed.
+    """
     wines = [wine for wine in response.wines if not _find_id_problem(wine.wine_id, evidence)]
+    if response.wines and not wines:
+        return None
+    dropped = [wine for wine in response.wines if wine not in wines]
     checker = _AnswerChecker(evidence, [wine.wine_id for wine in wines])
-
-    def keep_grounded(text: str, wine_id: str = "") -> str:
-        if not _find_problem(text, wine_id, checker):
-            return text
-        lines = (
-            " ".join(
-                sentence
-                for sentence in split_sentences(line)
-                if not _find_problem(sentence, wine_id, checker)
-            )
-            for line in text.splitlines()
-        )
-        return "\n".join(lines).strip()
-
-    grounded_wines = [
-        wine.model_copy(update={"description": keep_grounded(wine.description, wine.wine_id)})
-        for wine in wines
+    intro = _keep_grounded(response.intro, checker)
+    descriptions = [_keep_grounded(wine.description, checker, wine.wine_id) for wine in wines]
+    closing = _keep_grounded(response.closing, checker)
+    kept_wines = [
+        wine.model_copy(update={"description": kept.text})
+        for wine, kept in zip(wines, descriptions, strict=True)
     ]
-    texts = {"intro": keep_grounded(response.intro), "closing": keep_grounded(response.closing)}
-    return response.model_copy(update={**texts, "wines": grounded_wines})
+    update = {"intro": intro.text, "wines": kept_wines, "closing": closing.text}
+    part = response.model_copy(update=update)
+    texts = [intro, *descriptions, closing]
+    cuts = [f"{wine.wine_id}: {wine.description}" for wine in dropped]
+    cuts += [cut for text in texts for cut in text.cuts]
+    is_closing_gone = closing.cuts and not closing.text
+    is_readable = all(
+        text.reads_well for text in texts if text is not closing or not is_closing_gone
+    )
+    lost_chars = len(_prose(response)) - len(_prose(part))
+    is_short = lost_chars > MAX_CUT_SHARE * len(_prose(response))
+    may_be_shown = is_readable and not is_short and not dropped
+    return Part(part, tuple(cuts), Show.AT_ONCE if may_be_shown else Show.AT_LAST)
+
+
+class _KeptText(NamedTuple):
+    """What is kept of a text. It `reads_well` if no sentence refers to one that was cut."""
+
+    text: str
+    cuts: tuple[str, ...] = ()
+    reads_well: bool = True
+
+
+def _keep_grounded(text: str, checker: _AnswerChecker, wine_id: str = "") -> _KeptText:
+    """Keep the sentences of a text that have evidence.
+
+    The text does not read well without its first sentence, or if a pronoun follows a cut.
+    """
+    if not _find_problem(text, wine_id, checker):
+        return _KeptText(text)
+    lines: list[str] = []
+    cuts: list[str] = []
+    reads_well = True
+    is_after_cut = False
+    for line in text.splitlines():
+        kept: list[str] = []
+        for sentence in split_sentences(line):
+            is_cut = _find_problem(sentence, wine_id, checker) is not None
+            if is_cut:
+                cuts.append(sentence)
+                reads_well = reads_well and bool(kept or lines)
+            else:
+                kept.append(sentence)
+                reads_well = reads_well and not (is_after_cut and begins_with_pronoun(sentence))
+            is_after_cut = is_cut
+        lines.append(" ".join(kept))
+    return _KeptText("\n".join(lines).strip(), tuple(cuts), reads_well)
 
 
 def _prose(response: SommelierResponse) -> str:
@@ -345,23 +265,11 @@ def _prose(response: SommelierResponse) -> str:
     return " ".join(text for text in texts if text)
 
 
-def _trim(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return the grounded part; None if that drops a wine, or more than half of the prose."""
-    part = _grounded_part(response, evidence)
-    is_enough = 2 * len(_prose(part)) >= len(_prose(response))
-    return part if is_enough and len(part.wines) == len(response.wines) else None
+def _read_unfinished(written: Mapping[str, Any]) -> SommelierResponse | None:
+    """Return the response that a model has written so far; None if it may not be shown.
 
-
-def salvage(response: SommelierResponse, evidence: Evidence) -> SommelierResponse | None:
-    """Return the grounded part of a response; None if it lost all its wines."""
-    part = _grounded_part(response, evidence)
-    return part if part.wines or not response.wines else None
-
-
-def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResponse | None:
-    """Return the part of an unfinished response that may be shown, or None.
-
-    `written` is parsed from the JSON that the model has written so far, maybe with `id` as a key.
+    `written` is parsed from unfinished JSON, in which a wine's id may still be missing, and which
+    may have `id` as its key.
     """
     items = written.get("wines")
     wines = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
@@ -372,7 +280,7 @@ def _draft_part(written: Mapping[str, Any], evidence: Evidence) -> SommelierResp
         response = SommelierResponse.model_validate(fields)
     except ValidationError:
         return None
-    return _grounded_part(response, evidence) if response.concern == "none" else None
+    return response if response.concern == "none" else None
 
 
 def reports_crisis(response: SommelierResponse) -> bool:
@@ -387,69 +295,6 @@ SOMMELIER: Final = OutputContract(
     grounding=grounding_problem,
     render=render,
     ids=wine_ids,
-    trim=_trim,
-    salvage=salvage,
-    partial=_draft_part,
+    keep_valid=keep_valid,
+    read_unfinished=_read_unfinished,
 )
-
-
-def to_stored(answer: SommelierResponse, wines: Iterable[AnyWine]) -> StoredAnswer:
-    """Return an answer as it is stored: each of its wines with its name and price."""
-    known = {wine.id: wine for wine in wines}
-    stored_wines = []
-    for item in answer.wines:
-        wine = known[item.wine_id]
-        price = "" if wine.price is None else format_money_for_model(wine.price, wine.currency)
-        stored_wines.append(
-            StoredWine(wine_id=wine.id, name=wine.label, price=price, description=item.description)
-        )
-    return StoredAnswer(
-        response_type=answer.response_type,
-        intro=answer.intro,
-        wines=tuple(stored_wines),
-        closing=answer.closing,
-    )
-
-
-def cut_stored(answer: StoredAnswer, max_chars: int) -> StoredAnswer:
-    """Return an answer whose prose has at most so many characters, cut where a sentence ends."""
-    remaining = max_chars
-
-    def cut(text: str) -> str:
-        nonlocal remaining
-        kept = truncate_at_boundary(text, remaining)
-        remaining -= len(kept)
-        return kept
-
-    intro = cut(answer.intro)
-    wines = [
-        wine.model_copy(update={"description": cut(wine.description)}) for wine in answer.wines
-    ]
-    return answer.model_copy(
-        update={"intro": intro, "wines": tuple(wines), "closing": cut(answer.closing)}
-    )
-
-
-def to_model_message(message: StoredMessage) -> Message:
-    """Return a stored message as a model reads it: answers are JSON, as the model writes them.
-
-    An answer that was stored as a text, as by earlier releases, is the intro of its JSON.
-    """
-    if message.role == "user":
-        return {"role": "user", "content": message.content}
-    if message.answer:
-        return {"role": "assistant", "content": message.answer}
-    answer = StoredAnswer(
-        response_type="recommendation" if message.wine_ids else "informational",
-        intro=unescape(message.content).replace("**", "").strip(),
-        wines=tuple(StoredWine(wine_id=wine_id) for wine_id in message.wine_ids),
-    )
-    return {"role": "assistant", "content": answer.to_json()}
-
-
-def to_history(stored: Sequence[StoredMessage]) -> list[Message]:
-    """Return stored messages as the history of a run.
-
-    Blank messages are left out, because some servers respond to them with an error.
-    """
-    return [to_model_message(message) for message in stored if message.content.strip()]

@@ -21,21 +21,16 @@ from agent.safety.concerns import read_conversation_safety
 from agent.safety.help_texts import Help
 from agent.safety.policy import SafetyAction, decide
 from agent.safety.state import SafetyState
-from agent.sommelier.answer import (
-    SOMMELIER,
-    cut_stored,
-    format_facts,
-    to_history,
-    to_stored,
-    wine_ids,
-)
+from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
+from agent.sommelier.cards import format_facts
 from agent.sommelier.filters import (
     get_safety_state,
     is_without_alcohol,
     may_be_shown,
     safety_rules,
 )
+from agent.sommelier.history import cut_stored, to_history, to_stored
 from agent.sommelier.queries import Catalogue, find_asked_query, parse_unambiguous_query
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.safety_replies import add_line, safety_reply

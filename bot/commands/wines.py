@@ -12,7 +12,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 from rich.table import Column, Table
 
-from agent.sommelier.answer import format_prices
+from agent.sommelier.cards import format_prices
 from agent.sommelier.vocabulary import Currency
 from agent.sommelier.wine import Wine
 from bot.commands.output import (

@@ -8,7 +8,7 @@ from telegram import InlineQuery, InlineQueryResultArticle, InputTextMessageCont
 from telegram.ext import InlineQueryHandler
 
 from agent.markdown import escape
-from agent.sommelier.answer import format_facts, render_wine
+from agent.sommelier.cards import format_facts, render_wine
 from agent.sommelier.filters import find_wines
 from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import Wine

@@ -49,7 +49,7 @@ def test_a_list_of_amounts_is_checked_in_linear_time(asked: str) -> None:
         "from agent.sommelier.sommelier_prompts import SommelierResponse as Response;"
         f"answer = Response(response_type='informational', intro={NUMBERS}[:31_000]);"
         f"evidence = Evidence(user_texts=[{asked}]);"
-        "grounding_problem(answer, evidence); salvage(answer, evidence)"
+        "grounding_problem(answer, evidence); keep_valid(answer, evidence)"
     )
 
 

@@ -12,7 +12,7 @@ from agent.i18n import languages, translate, translate_into, use_language
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.phrases import detect_message_language
 from agent.safety.state import SafetyState
-from agent.sommelier.answer import translate_country
+from agent.sommelier.cards import translate_country
 from agent.sommelier.vocabulary import Allergen, Body, Colour, Style
 from agent.sommelier.wine import Wine
 from agent.turn import NOBODY, Fact, Person, Reply, StoredMessage

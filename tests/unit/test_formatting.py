@@ -6,7 +6,7 @@ import pytest
 
 from agent.formatting import format_country, format_duration, format_money
 from agent.i18n import current_language, set_app_language, set_language
-from agent.sommelier.answer import translate_country
+from agent.sommelier.cards import translate_country
 from agent.sommelier.vocabulary import Currency, format_money_for_model
 
 

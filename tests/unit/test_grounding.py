@@ -6,7 +6,8 @@ import pytest
 
 from agent.engine.contract import Evidence
 from agent.i18n import use_language
-from agent.sommelier.answer import format_facts, grounding_problem, render, render_wine, salvage
+from agent.sommelier.answer import grounding_problem, keep_valid, render
+from agent.sommelier.cards import format_facts, render_wine
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.vocabulary import Currency, OfferKind
 from agent.sommelier.wine import Offer, wine_record
@@ -139,13 +140,14 @@ def test_feedback_on_an_unknown_id_lists_the_known_ids() -> None:
     assert "call search_wines first" in nothing
 
 
-def test_salvage_keeps_the_grounded_part() -> None:
+def test_the_valid_part_is_the_grounded_part() -> None:
     invented = WineRecommendation(wine_id="nowhere", description="Grand.")
     priced = WineRecommendation(wine_id=RIOJA.id, description="Yours for €5.")
-    kept = salvage(recommend(GOOD, invented, priced, intro="Only €9!"), EVIDENCE)
-    assert kept is not None
-    assert grounding_problem(kept, EVIDENCE) is None
-    text = render(kept, EVIDENCE)
+    part = keep_valid(recommend(GOOD, invented, priced, intro="Only €9!"), EVIDENCE)
+    assert part is not None
+    assert part.cuts == ("nowhere: Grand.", "Only €9!", "Yours for €5.")
+    assert grounding_problem(part.answer, EVIDENCE) is None
+    text = render(part.answer, EVIDENCE)
     assert "Chinon" in text
     assert "Rioja" in text
     assert all(word not in text for word in ("€9", "Grand.", "€5."))

@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 
 from agent.engine.contract import Evidence
-from agent.sommelier.answer import cut_stored, to_model_message
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.grounding import FigureChecker
+from agent.sommelier.history import cut_stored, to_model_message
 from agent.sommelier.sommelier_prompts import StoredAnswer, StoredWine
 from agent.sommelier.vocabulary import format_money_for_model
 from agent.turn import StoredMessage

@@ -19,8 +19,8 @@ from agent.senses.pictures import (
     without_guesses,
 )
 from agent.senses.sent_files import MAX_SIDE_PIXELS, UnusableFile, to_data_url
-from agent.sommelier.answer import format_facts
 from agent.sommelier.attachment import Attachment, ReadWine
+from agent.sommelier.cards import format_facts
 from agent.sommelier.vocabulary import Allergen
 from agent.turn import Deps, Fact, Person
 from tests.doubles.model_server import ModelServer, answer
