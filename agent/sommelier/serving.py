@@ -16,7 +16,6 @@ Range = tuple[int, int]
 USUAL_BOTTLE_ML: Final = range(700, 801)
 MAX_PHRASE_WORDS: Final = 5
 """The words of the longest names in the tables: "Vinho Verde Monção e Melgaço"."""
-STILL_STYLES: Final = frozenset({Style.RED, Style.WHITE, Style.ROSE, Style.ORANGE})
 
 
 def _split_keys(by_styles: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,18 +39,17 @@ class _Term(StrictModel):
 
 
 class _Cheap(StrictModel):
-    """The longest wait and the most years of a still wine below a price, lowest price first."""
+    """The years that a wine below this price waits and lasts at most."""
 
     euros_below: float
-    wait: int
-    years: int
+    years: ByStyle
 
 
 class _Dear(StrictModel):
-    """The years that a still wine lasts at least, from a price on, highest price first."""
+    """The years that a wine from this price on waits and lasts at least."""
 
     euros_from: float
-    years: int
+    years: ByStyle
 
 
 class _Serving(StrictModel):
@@ -84,13 +82,16 @@ def drinking_years(wine: Wine) -> Range | None:
     """
     if wine.vintage is None or wine.style is None:
         return None
-    ageing = _find_ageing(wine, wine.style)
-    first, last = _adjust_to_price(ageing, wine)
+    years = _find_longest(_serving().wines, _phrases(wine.label), wine.style)
+    if years is None:
+        usual = _find_usual_years(wine, wine.style)
+        years = _adjust_to_price(usual, wine.style, _find_bottle_price(wine))
+    first, last = years
     return wine.vintage + first, wine.vintage + last
 
 
-def _find_ageing(wine: Wine, style: Style) -> Range:
-    """Return the years after the vintage by what says most: wine, term, word, place, grape, style.
+def _find_usual_years(wine: Wine, style: Style) -> Range:
+    """Return the years after the vintage by what says most: term, word, place, grape, style.
 
     A producer's name is no place: Lucy Margaux does not make Margaux.
     """
@@ -100,8 +101,7 @@ def _find_ageing(wine: Wine, style: Style) -> Range:
     region = _phrases(wine.region)
     main_grape = _phrases(wine.grapes[0]) if wine.grapes else ()
     return (
-        _find_longest(tables.wines, _phrases(wine.label), style)
-        or _find_term(tables.terms, [*appellation, *title, *region], style)
+        _find_term(tables.terms, [*appellation, *title, *region], style)
         or _find_longest(tables.words, [*appellation, *title], style)
         or _find_longest(tables.places, appellation, style)
         or _find_longest(tables.places, title, style)  # in a cellar, all that a user wrote
@@ -145,24 +145,22 @@ def _find_term(terms: Iterable[_Term], phrases: Collection[str], style: Style) -
     return found
 
 
-def _adjust_to_price(years: Range, wine: Wine) -> Range:
-    """Return the years of a wine; those of a still wine are adjusted to its price.
+def _adjust_to_price(years: Range, style: Style, euros: float | None) -> Range:
+    """Return the years of a wine, fewer if it is cheap and more if it is dear.
 
-    What costs little is made to be drunk soon, what costs much to be kept. Rosé is drunk young at
-    any price.
+    What costs little is made to be drunk soon, what costs much to be kept.
     """
-    euros = _find_bottle_price(wine)
-    if euros is None or wine.style not in STILL_STYLES:
+    if euros is None:
         return years
     first, last = years
     for cheap in _serving().cheap:
-        if euros < cheap.euros_below:
-            return min(first, cheap.wait), min(last, cheap.years)
-    if wine.style is Style.ROSE:
-        return years
+        if euros < cheap.euros_below and style in cheap.years:
+            longest_wait, most_years = cheap.years[style]
+            return min(first, longest_wait), min(last, most_years)
     for dear in _serving().dear:
-        if euros >= dear.euros_from:
-            return first, max(last, dear.years)
+        if euros >= dear.euros_from and style in dear.years:
+            shortest_wait, fewest_years = dear.years[style]
+            return max(first, shortest_wait), max(last, fewest_years)
     return years
 
 
