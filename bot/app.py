@@ -11,6 +11,7 @@ from typing import Final
 
 from pydantic import SecretStr
 
+from agent.cellar.picture import CellarPainter
 from agent.engine.llm import load_client
 from agent.mcp import McpServers
 from agent.query_reading.tables import load_lexicon
@@ -24,7 +25,9 @@ from bot.resources import (
 )
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
+from bot.telegram.bottles import bottle_handlers
 from bot.telegram.cellar import cellar_handlers
+from bot.telegram.cellar_files import cellar_file_handlers
 from bot.telegram.chat import AnyHandler, ButtonsBelow, Services
 from bot.telegram.connection import (
     ALLOWED_UPDATES,
@@ -213,7 +216,9 @@ def build_handlers(
         *media_handlers(),
         *inline_handlers(),
         *memory_handlers(),
-        *cellar_handlers(),
+        *cellar_handlers(CellarPainter()),
+        *bottle_handlers(),
+        *cellar_file_handlers(),
         *settings_handlers(privacy),
         *answer_handlers(servers),
         *admin_handlers(admins, trace_link(settings), only_allowed=only_allowed),

@@ -13,11 +13,13 @@ from agent.cellar.search import (
     search_cellar,
     should_be_drunk_soon,
 )
-from agent.i18n import translate
+from agent.i18n import format_number, translate
+from agent.markdown import escape
 from agent.sommelier.vocabulary import Style
 from agent.turn import CellarItem
 
 PAGE_SIZE: Final = 10
+MAX_REGIONS_IN_LINE: Final = 8
 REGION_SIGN: Final = "="
 """Stands before the name of a region in the name of a view."""
 
@@ -67,7 +69,7 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
     listed = format_items([each.item for each in readiest], year, translate("cellar_readiest"))
     parts = [
         translate("cellar_all", count=count),
-        f"{format_states(states)}\n{format_styles(in_stock)}",
+        "\n".join((format_states(states), format_styles(in_stock), format_regions(in_stock))),
         listed,
     ]
     return "\n\n".join(parts)
@@ -90,8 +92,14 @@ def format_styles(items: Sequence[CellarItem]) -> str:
     parts: list[str] = []
     for style, count in count_by(items, "style"):
         if style:
-            parts.append(f"{translate(f'style_{style}')} {count}")
+            parts.append(f"{translate(f'style_{style}')} {format_number(count)}")
     return " · ".join(parts)
+
+
+def format_regions(items: Sequence[CellarItem]) -> str:
+    """Return the numbers of bottles of the largest regions as one line."""
+    regions = list_regions(items)[:MAX_REGIONS_IN_LINE]
+    return " · ".join(f"{escape(region)} {format_number(count)}" for region, count in regions)
 
 
 def select_view(items: Sequence[CellarItem], name: str, year: int) -> list[FoundItem]:

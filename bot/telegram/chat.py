@@ -151,6 +151,12 @@ class ChatTurn(Turn):
             file = build_message(self.to, kind="document", file_name=name, file=content)
             self.messages.append(file)
 
+    def send_picture(self, name: str, content: bytes) -> None:
+        """Collect a picture, shown in the chat."""
+        if self.to is not None:
+            picture = build_message(self.to.next, kind="photo", file_name=name, file=content)
+            self.messages.append(picture)
+
     def replace_buttons(self, message: object, rows: ButtonRows) -> None:
         """Collect new buttons under a message, if the bot can access it."""
         if isinstance(message, Message):

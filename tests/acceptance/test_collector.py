@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from PIL import Image
+
 from tests.acceptance.test_end_to_end import known_to, running_here
 from tests.acceptance.test_memory import ADA, HELLO, buttons, labelled, press
 from tests.acceptance.test_privacy import last
@@ -18,6 +20,7 @@ TITLES = (
     "Producer Varietal Country Region Appellation BeginConsume EndConsume"
 ).split()
 TOLD_CHARS = 3_000
+PICTURE_WIDTH = 1080
 
 
 def bottle(
@@ -75,7 +78,7 @@ async def test_a_file_sent_three_times_leaves_the_cellar_as_after_the_first(
         assert "too old" in await press(bot_api, read, labelled(read, "Add"), ADA)
         assert "Undone" in await press(bot_api, stored, labelled(stored, "↩"), ADA)
         bot_api.say("/cellar", chat_id=ADA)
-        assert "4 bottles" in (await last(bot_api, 7, ADA))["text"]
+        assert "4 bottles" in (await last(bot_api, 8, ADA))["text"]
 
 
 async def test_questions_about_a_cellar_are_answered_without_a_model(
@@ -125,14 +128,19 @@ async def test_a_large_cellar_is_paged_in_one_message(
         read = await last(bot_api, 1, ADA)
         await press(bot_api, read, labelled(read, "Add"), ADA)
         await last(bot_api, 2, ADA)
+        bot_api.say("/cellar", chat_id=-500, user_id=ADA)
         bot_api.say("/cellar", chat_id=ADA)
-        shown = await last(bot_api, 3, ADA)
+        shown = await last(bot_api, 4, ADA)
+        (sent,) = bot_api.calls_of("sendPhoto")
+        assert sent.params["chat_id"] == ADA  # a group never sees it
+        assert Image.open(io.BytesIO(sent.files["photo"].data)).width == PICTURE_WIDTH
+        assert "Ready" in shown["text"]
         assert len(shown["text"].splitlines()) < 25
         assert {label for label, _ in buttons(shown)} > {"Red", "White", "Regions", "All"}
         await press(bot_api, shown, labelled(shown, "White"), ADA)
         await press(bot_api, shown, "cl:white:1", ADA)
         await press(bot_api, shown, "cl:csv:0", ADA)
-        await last(bot_api, 4, ADA)
+        await last(bot_api, 5, ADA)
         pages = [call.params["text"] for call in bot_api.calls_of("editMessageText")]
         assert "1/6" in pages[-2] and "2/6" in pages[-1]  # noqa: PT018 - one statement on both
 

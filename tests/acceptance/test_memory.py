@@ -113,7 +113,7 @@ async def test_a_cellar_is_changed_by_commands_and_files(
         bot_api.say("/cellar add 1 Barolo 2016", chat_id=ADA)
         await last(bot_api, 5, ADA)
         bot_api.say("/cellar", chat_id=ADA)
-        said = (await last(bot_api, 6, ADA))["text"]
+        said = (await last(bot_api, 7, ADA))["text"]
         assert "In your cellar: 12 bottles." in said
         assert "7 × Barolo 2016 · €45 each" in said  # the price is kept
 
@@ -142,7 +142,7 @@ async def test_a_vintage_alone_took_all_bottles_of_a_cellar(
             bot_api.press(asked, "d:2:2")
         assert "4 × Barolo 2019" in (await last(bot_api, number + 1, ADA))["text"]
         bot_api.say("/cellar", chat_id=ADA)
-        assert "In your cellar: 16 bottles." in (await last(bot_api, number + 2, ADA))["text"]
+        assert "In your cellar: 16 bottles." in (await last(bot_api, number + 3, ADA))["text"]
 
 
 async def test_a_reminder_is_sent_once_and_can_be_turned_off_by_a_press(

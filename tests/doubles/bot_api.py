@@ -111,6 +111,7 @@ class BotApi(LoopbackServer):
             "sendMessage": lambda call: self._chats.send_message(call.params),
             "sendMessageDraft": lambda call: self._chats.draft(call.params),
             "sendDocument": lambda call: self._chats.send_file(call.params, call.files, "document"),
+            "sendPhoto": lambda call: self._chats.send_file(call.params, call.files, "photo"),
             "sendVoice": lambda call: self._chats.send_file(call.params, call.files, "voice"),
             "editMessageText": lambda call: self._chats.edit_text(call.params),
             "editMessageReplyMarkup": lambda call: self._chats.edit_markup(call.params),

@@ -63,8 +63,11 @@ class Chats:
         upload = files[kind]
         name = upload.filename
         file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": len(upload.data)}
+        caption = formatted(params, "caption", MAX_CAPTION)
+        if kind == "photo":
+            return self._post(params, caption | {kind: [file | {"width": 1, "height": 1}]})
         file |= {"duration": 1} if kind == "voice" else {"file_name": name}
-        return self._post(params, formatted(params, "caption", MAX_CAPTION) | {kind: file})
+        return self._post(params, caption | {kind: file})
 
     def edit_text(self, params: JsonObject) -> JsonObject:
         key = self._key(params)
@@ -139,6 +142,8 @@ def describe_chat(chat_id: int) -> JsonObject:
 
 def shown(message: JsonObject) -> str:
     file_name = message.get("document", {}).get("file_name", "")
+    if photo := message.get("photo"):
+        file_name = photo[-1]["file_id"]
     return str(message.get("text") or message.get("caption") or file_name)
 
 

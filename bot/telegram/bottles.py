@@ -1,0 +1,128 @@
+"""Take bottles out of a user's cellar: they name one, or press a button that means one.
+
+What a line names is found by `agent.cellar`; in doubt, buttons ask which wine is meant.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+from telegram import Update
+
+from agent.cellar.items import find_item_by_id, to_wine
+from agent.cellar.opened import attach_note, open_bottle, read_opened
+from agent.cellar.removal import (
+    Found,
+    NotFound,
+    TooFew,
+    Unclear,
+    find_item_to_remove,
+    parse_removal,
+)
+from agent.cellar.rows import format_items, this_year
+from agent.i18n import translate
+from agent.sommelier.wine import CELLAR_PREFIX
+from agent.turn import CellarItem
+from bot.telegram.answer_buttons import OPENED
+from bot.telegram.buttons import acknowledge, claim_once, parse_id, remove_buttons, split_data
+from bot.telegram.chat import AnyHandler, ChatTurn, on_press
+from bot.telegram.memory import store_and_confirm
+from bot.telegram.messages import press_of
+from bot.telegram.sender import Button, ButtonRows
+
+REMOVE_BOTTLES: Final = "d:"
+"""The prefix of the data of the buttons that ask which bottles are meant, `d:COUNT:ITEM`."""
+MAX_LABEL_CHARS: Final = 40
+
+
+def bottle_handlers() -> list[AnyHandler]:
+    """Return the handlers of the buttons that each mean bottles of one wine."""
+    return [
+        on_press(REMOVE_BOTTLES, _remove_chosen_bottles),
+        on_press(OPENED, _open_chosen_bottle),
+    ]
+
+
+async def load_bottles(turn: ChatTurn) -> Sequence[CellarItem]:
+    """Return the items of the user's cellar, the empty ones included."""
+    return await turn.repositories.memory.list_bottles(turn.user_id)
+
+
+async def remove_bottles(turn: ChatTurn, bottles: Sequence[CellarItem], line: str) -> None:
+    """Remove the bottles that a line like "2 Barolo 2016" names, or say why none are removed."""
+    count, name = parse_removal(line)
+    match find_item_to_remove(bottles, name, count):
+        case Found(item):
+            await store_and_confirm(turn, bottles=(item,))
+        case TooFew(item):
+            turn.reply(format_items([item], this_year(), translate("cellar_too_few")))
+        case Unclear(items):
+            turn.reply(translate("cellar_which"), _item_buttons(items, f"{REMOVE_BOTTLES}{count}:"))
+        case NotFound():
+            turn.reply(translate("cellar_not_found"))
+
+
+def _item_buttons(items: Sequence[CellarItem], prefix: str) -> ButtonRows:
+    """Return a button for each item, whose data are a prefix and the number of the item."""
+    rows: list[tuple[Button]] = []
+    for item in items:
+        label = f"{item.count} × {to_wine(item).label}"[:MAX_LABEL_CHARS]
+        rows.append((Button(label, f"{prefix}{item.number}"),))
+    return tuple(rows)
+
+
+async def _remove_chosen_bottles(update: Update, turn: ChatTurn) -> None:
+    """Remove bottles of the item of a button; the cellar is that of the user who presses."""
+    query = press_of(update)
+    count, number = split_data(query, 2)
+    if not await claim_once(query, turn, REMOVE_BOTTLES):
+        return
+    bottles = await load_bottles(turn)
+    await acknowledge(query)
+    turn.replace_buttons(query.message, ())
+    await remove_bottles(turn, bottles, f"{parse_id(count)} {CELLAR_PREFIX}{parse_id(number)}")
+
+
+async def open_named_bottle(turn: ChatTurn, bottles: Sequence[CellarItem], line: str) -> None:
+    """Open a bottle that a line like "12 92 lovely" or "Barolo 2016" names, or say why not."""
+    found, rating, note = read_opened(bottles, line)
+    match found:
+        case Found(item):
+            drinks = open_bottle(item, datetime.now(UTC), rating, note)
+            await store_and_confirm(turn, bottles=(item,), drinks=drinks)
+        case TooFew(item):
+            turn.reply(format_items([item], this_year(), translate("cellar_too_few")))
+        case Unclear(items):
+            turn.reply(translate("cellar_which"), _item_buttons(items, OPENED))
+        case NotFound():
+            turn.reply(translate("cellar_not_found"))
+
+
+async def note_opened_bottle(turn: ChatTurn, line: str) -> None:
+    """Add a rating and a note to the bottle that was opened last of an item."""
+    bottles = await turn.repositories.memory.list_bottles(turn.user_id)
+    drinks = await turn.repositories.memory.list_drinks(turn.user_id)
+    change = attach_note(bottles, drinks, line)
+    if change is None:
+        turn.reply(translate("cellar_not_found"))
+        return
+    old, new = change
+    await store_and_confirm(turn, drinks=(new,), removed_drinks=(old,))
+
+
+async def _open_chosen_bottle(update: Update, turn: ChatTurn) -> None:
+    """Open a bottle of the item of a button; the cellar is that of the user who presses."""
+    query = press_of(update)
+    (number,) = split_data(query, 1)
+    if not await claim_once(query, turn, str(query.data)):
+        return
+    item = find_item_by_id(await load_bottles(turn), f"{parse_id(number)}")
+    if item is None:
+        await acknowledge(query, translate("cellar_not_found"))
+        return
+    await acknowledge(query)
+    remove_buttons(query, turn)
+    opened = replace(item, count=-1)
+    drinks = open_bottle(opened, datetime.now(UTC))
+    await store_and_confirm(turn, bottles=(opened,), drinks=drinks)

@@ -1,0 +1,118 @@
+"""Take in a file with a user's own bottles: CSV, a workbook, or a text with one wine a line.
+
+A file is read, shown and stored as pending; only a press on "replace" or "add" changes the cellar.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final, get_args
+
+from telegram import Update
+from telegram.ext import filters
+from telegram.ext.filters import BaseFilter
+
+from agent.cellar.imports import ImportMode, make_plan
+from agent.cellar.items import items_in_stock
+from agent.cellar.rows import format_items, this_year
+from agent.files import Unreadable
+from agent.i18n import translate
+from agent.markdown import escape
+from agent.turn import MAX_CELLAR_ITEMS, CellarItem
+from bot.telegram.answer_buttons import undo_button
+from bot.telegram.bottles import load_bottles
+from bot.telegram.buttons import acknowledge, claim_once, parse_id, split_data
+from bot.telegram.chat import AnyHandler, ChatTurn, on_message, on_press
+from bot.telegram.media import fetch_file
+from bot.telegram.messages import message_of, press_of
+from bot.telegram.sender import Button, ButtonRows
+from db.changes.cellar import ImportCellar, KeepImport
+from db.wines.lists.cellar import CellarFile, read_cellar
+
+IMPORT: Final = "ci:"
+"""The prefix of the buttons below what a file says: `ci:MODE:IMPORT`."""
+CANCEL: Final = "no"
+MAX_FILE_BYTES: Final = 2_000_000
+MAX_SAMPLES: Final = 3
+FILES: Final = ("csv", "tsv", "tab", "txt", "xlsx")
+
+
+def cellar_file_handlers() -> list[AnyHandler]:
+    """Return the handlers of files with a list of bottles, and of the buttons below them."""
+    private = filters.UpdateType.MESSAGE & filters.ChatType.PRIVATE
+    lists: BaseFilter = filters.Document.FileExtension(FILES[0])
+    for extension in FILES[1:]:
+        lists |= filters.Document.FileExtension(extension)
+    return [on_press(IMPORT, _store_import), on_message(private & lists, _read_file)]
+
+
+async def _read_file(update: Update, turn: ChatTurn) -> None:
+    """Say what a file says, and ask whether it replaces the cellar or is added to it."""
+    document = message_of(update).document
+    assert document is not None  # noqa: S101 - the handler lets nothing else through
+    download = partial(fetch_file, update.get_bot(), document.to_dict(), MAX_FILE_BYTES)
+    file = CellarFile()
+    with suppress(Unreadable):
+        file = await turn.services.resources.files.read(download, read_cellar, user_id=turn.user_id)
+    if not file.items:
+        turn.reply(translate("cellar_unreadable"))
+        return
+    stored = await load_bottles(turn)
+    plan = make_plan(file.items, stored, "replace")
+    if not plan.changes and items_in_stock(stored):
+        turn.reply(translate("import_same", count=plan.bottles, wines=plan.wines))
+        return
+    turn.reply(_describe_file(file, stored), _import_buttons(turn.id, stored))
+    turn.change(KeepImport(turn.user_id, turn.id, tuple(file.items)))
+
+
+def _describe_file(file: CellarFile, stored: Sequence[CellarItem]) -> str:
+    """Return what was understood of a file, and what replacing the cellar would change."""
+    plan = make_plan(file.items, stored, "replace")
+    lines = [translate("import_read", count=plan.bottles, wines=plan.wines)]
+    columns = ", ".join(f"{title} → {field}" for title, field in file.columns)
+    if columns:
+        lines.append(translate("import_columns", columns=escape(columns)))
+    if file.unread_count:
+        lines.append(translate("import_unread", left=file.unread_count))
+    if items_in_stock(stored):
+        new, changed, gone = str(plan.new), str(plan.changed), str(plan.gone)
+        lines.append(translate("import_changes", new=new, changed=changed, gone=gone))
+    if plan.left_out:
+        lines.append(translate("cellar_full", limit=MAX_CELLAR_ITEMS, left=plan.left_out))
+    lines.append(format_items(file.items[:MAX_SAMPLES], this_year(), translate("import_samples")))
+    lines.append(translate("import_question"))
+    return "\n\n".join(lines)
+
+
+def _import_buttons(import_id: int, stored: Sequence[CellarItem]) -> ButtonRows:
+    """Return the buttons that store a file; an empty cellar can only be filled."""
+    names: tuple[ImportMode, ...] = ("replace", "add") if items_in_stock(stored) else ("add",)
+    buttons = [
+        Button(translate(f"import_{name}_button"), f"{IMPORT}{name}:{import_id}") for name in names
+    ]
+    buttons.append(Button(translate("import_cancel_button"), f"{IMPORT}{CANCEL}:{import_id}"))
+    return (tuple(buttons),)
+
+
+async def _store_import(update: Update, turn: ChatTurn) -> None:
+    """Store the pending file of a button, or drop it."""
+    query = press_of(update)
+    mode, import_id = split_data(query, 2)
+    items = await turn.repositories.memory.find_import(turn.user_id, parse_id(import_id))
+    if items is None or mode not in (*get_args(ImportMode), CANCEL):
+        await acknowledge(query, translate("button_too_old"))
+        return
+    if not await claim_once(query, turn, IMPORT):
+        return
+    await acknowledge(query)
+    turn.replace_buttons(query.message, ())
+    if mode == CANCEL:
+        turn.change(ImportCellar(turn.user_id, parse_id(import_id), None))
+        turn.reply(translate("import_cancelled"))
+        return
+    kind: ImportMode = "replace" if mode == "replace" else "add"
+    plan = make_plan(items, await load_bottles(turn), kind)
+    turn.change(ImportCellar(turn.user_id, parse_id(import_id), kind, undo_id=turn.id))
+    text = translate("import_done", count=plan.bottles_after, wines=plan.wines_after)
+    turn.reply(text, undo_button(turn.id))
