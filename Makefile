@@ -43,9 +43,7 @@ bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, stream
 	@$(BIN)/python -m benchmarks.attacks
 
 texts: $(VENV)/.dev  ## bring what is new in languages/messages.pot into every catalogue, to be translated
-	@for file in languages/*/messages.po; do \
-		$(BIN)/pybabel -q update -i languages/messages.pot -o $$file -l $$(basename $$(dirname $$file)) \
-			-w 100 --ignore-obsolete --ignore-pot-creation-date --previous || exit; done
+	@$(BIN)/python -m tests.texts
 
 lock:  ## compile requirements/*.txt from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/main.txt

@@ -75,11 +75,12 @@ def find_number_words(words: Sequence[str]) -> list[NumberInWords]:
 
 @dataclass(slots=True)
 class _Number:
-    """A number that is read from `run[start:end]`."""
+    """A number that is read from `run[start:end]`; its last word is `word`."""
 
     value: int
     start: int
     end: int
+    word: str
 
 
 def _read_numbers(run: str) -> list[_Number]:
@@ -91,13 +92,24 @@ def _read_numbers(run: str) -> list[_Number]:
         value = numerals.values[word]
         last = numbers[-1] if numbers else None
         joint = run[last.end : match.start()] if last else ""
-        joined = _join(last.value, value, word, joint) if last else value
+        joined = None
+        if last and _may_join(last.word, joint, word):
+            joined = _join(last.value, value, word, joint)
         if last is None or joined is None:
-            numbers.append(_Number(value, *match.span()))
+            numbers.append(_Number(value, *match.span(), word))
         else:
             last.value = joined
             last.end = match.end()
+            last.word = word
     return numbers
+
+
+def _may_join(first: str, joint: str, second: str) -> bool:
+    """Return whether a word may stand between two: Czech has "pětadvacet", 5 "a" 20."""
+    joint = joint.strip(" -")
+    languages = _numerals().languages
+    shared = languages[first] & languages[second]
+    return not joint or any(joint == fold(load_languages()[code].numeral_joint) for code in shared)
 
 
 def _join(last: int, value: int, word: str, joint: str) -> int | None:
@@ -119,23 +131,26 @@ def _join(last: int, value: int, word: str, joint: str) -> int | None:
 
 
 class _Numerals(NamedTuple):
-    """The number words with their values, and patterns of one word and of a whole number."""
+    """The number words with their values and languages, and patterns of a word and a number."""
 
     values: Mapping[str, int]
+    languages: Mapping[str, frozenset[str]]
     word: Pattern
     number: Pattern
 
 
 @cache
 def _numerals() -> _Numerals:
-    languages = load_languages().values()
-    values = {
-        fold(word): number
-        for language in languages
-        for number, words in language.numerals.items()
-        for word in words
-    }
-    joints = sorted({fold(language.numeral_joint) for language in languages} - {""}, key=len)
-    word = "|".join(sorted(values, key=len, reverse=True))
+    values: dict[str, int] = {}
+    languages: dict[str, frozenset[str]] = {}
+    for code, language in load_languages().items():
+        for number, words in language.numerals.items():
+            for word in map(fold, words):
+                values[word] = number
+                languages[word] = languages.get(word, frozenset()) | {code}
+    joint_words = {fold(language.numeral_joint) for language in load_languages().values()}
+    joints = sorted(joint_words - {""}, key=len)
+    any_word = "|".join(sorted(values, key=len, reverse=True))
     joint = rf"(?:[\s-]?(?:{'|'.join(reversed(joints))})?[\s-]?)"
-    return _Numerals(values, pattern(word), pattern(rf"\b(?:(?:{word}){joint})*(?:{word})\b"))
+    number = rf"\b(?:(?:{any_word}){joint})*(?:{any_word})\b"
+    return _Numerals(values, languages, pattern(any_word), pattern(number))

@@ -65,6 +65,8 @@ class LanguageWords(StrictModel):
     words: Mapping[str, str] = {}
     dishes: Mapping[str, str] = {}
     places: Mapping[str, str] = {}
+    grapes: Mapping[str, str] = {}
+    """Names of grapes as the language writes or inflects them, by their names in the table."""
     topics: Mapping[str, str] = {}
     """Words for a topic of `agent/fallback/terms.toml`, by its English words."""
     grammar: Grammar = Grammar()

@@ -132,9 +132,11 @@ def _word_rows() -> Iterator[TableRow]:
 
 
 def _grape_rows() -> Iterator[TableRow]:
-    for name, row in _load_table("grapes")["grape"].items():
-        names = (name, *_split_phrases(row.get("any", "")))
-        yield TableRow({"grapes": (name,)}, {ANY_LANGUAGE: names})
+    phrases = _phrases_by_language("grapes")
+    for name, row in _rows_of("grapes").items():
+        own_names = _phrases_of(name, row, phrases)
+        names = (name, *own_names.pop(ANY_LANGUAGE, ()))
+        yield TableRow({"grapes": (name,)}, {**own_names, ANY_LANGUAGE: names})
 
 
 def _phrases_by_language(table: str) -> dict[str, Mapping[str, str]]:
@@ -142,7 +144,7 @@ def _phrases_by_language(table: str) -> dict[str, Mapping[str, str]]:
     found: dict[str, Mapping[str, str]] = {}
     for code, words in load_language_words().items():
         phrases: Mapping[str, str] = getattr(words, table)
-        unknown = phrases.keys() - _load_table(table).keys()
+        unknown = phrases.keys() - _rows_of(table).keys()
         if unknown:
             rows = ", ".join(sorted(unknown))
             raise ValueError(f"{code}/{WORDS_FILE}: data/{table}.toml has no row {rows}")
@@ -166,6 +168,12 @@ def _phrases_of(
 def _split_phrases(text: str) -> tuple[str, ...]:
     phrases = (" ".join(phrase.split()) for phrase in text.split(","))
     return tuple(filter(None, phrases))
+
+
+def _rows_of(table: str) -> Mapping[str, Any]:
+    """Return the rows of a table by name."""
+    rows = _load_table(table)
+    return rows["grape"] if table == "grapes" else rows
 
 
 @cache
