@@ -144,9 +144,9 @@ def _numerals() -> _Numerals:
     values: dict[str, int] = {}
     languages: dict[str, frozenset[str]] = {}
     for code, language in load_languages().items():
-        for number, words in language.numerals.items():
+        for value, words in language.numerals.items():
             for word in map(fold, words):
-                values[word] = number
+                values[word] = value
                 languages[word] = languages.get(word, frozenset()) | {code}
     joint_words = {fold(language.numeral_joint) for language in load_languages().values()}
     joints = sorted(joint_words - {""}, key=len)

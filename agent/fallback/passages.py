@@ -1,14 +1,12 @@
 """Find the passage of the documents that answers a question.
 
-The topics of a question are its content words. `terms.toml` translates wine terms for English
-documents.
+The topics of a question are its content words. The `topics` of each language translate wine terms
+for English documents.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain
-from pathlib import Path
 from typing import Final
 
 from agent.documents.passages import Chunk, DocumentStore, best_passage
@@ -17,7 +15,6 @@ from agent.language import common_words, stem, stop_words, truncate_at_boundary
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.phrases import Phrase, find_phrases
 from agent.query_reading.tokens import Token, tokenize
-from agent.tables import read_toml
 from agent.text import split_words
 
 MAX_CHUNKS: Final = 8
@@ -26,7 +23,7 @@ MIN_TOPIC_LETTERS: Final = 3
 MIN_TOPIC_SHARE: Final = 0.5
 """The minimum share of a question's topics that a passage must mention."""
 MIN_STEM_LETTERS: Final = 3
-"""The minimum length of a word's beginning that `terms.toml` may have: "reif*"."""
+"""The minimum length of a word's beginning that a topic may have: "reif*"."""
 PROPER_NAME_FIELDS: Final = ("regions", "grapes", "countries")
 
 Synonyms = tuple[str, ...]
@@ -115,10 +112,9 @@ def _topic_share(topics: Sequence[Synonyms], text: str) -> float:
 def _load_terms() -> Mapping[str, Synonyms]:
     """Return the English words for each wine term, in any language."""
     terms: dict[str, Synonyms] = {}
-    table = read_toml(dict[str, str], Path(__file__).with_name("terms.toml"))
-    further = [words.topics.items() for words in load_language_words().values()]
-    for english, others in chain(table.items(), *further):
-        topic = tuple(english.split())
-        for word in (*topic, *others.split()):
-            terms[word] = tuple(dict.fromkeys((*terms.get(word, ()), *topic)))
+    for language in load_language_words().values():
+        for english, others in language.topics.items():
+            topic = tuple(english.split())
+            for word in (*topic, *others.split()):
+                terms[word] = tuple(dict.fromkeys((*terms.get(word, ()), *topic)))
     return terms

@@ -68,7 +68,8 @@ class LanguageWords(StrictModel):
     grapes: Mapping[str, str] = {}
     """Names of grapes as the language writes or inflects them, by their names in the table."""
     topics: Mapping[str, str] = {}
-    """Words for a topic of `agent/fallback/terms.toml`, by its English words."""
+    """Words for a topic of questions, by its words in English, where all topics are listed. They
+    are folded; `*` stands for any ending."""
     grammar: Grammar = Grammar()
 
 

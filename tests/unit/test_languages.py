@@ -70,6 +70,12 @@ def test_the_example_of_a_language_is_recognised_and_read(code: str) -> None:
     assert [dish.foods for dish in request.dishes.values()] == [("lamb",)]
 
 
+def test_the_topics_of_a_language_are_those_of_english() -> None:
+    languages = load_language_words()
+    topics = {topic for words in languages.values() for topic in words.topics}
+    assert topics == languages[ENGLISH].topics.keys() != set()
+
+
 def _names_of_places(language: Language) -> Iterator[tuple[str, str]]:
     for category, names in language.places.items():
         for name in names.split(","):
