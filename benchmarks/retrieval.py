@@ -26,7 +26,8 @@ from benchmarks.retrieval_corpus import DIMENSIONS, PARTS, WORDS, Corpus
 from db.documents.chunking import Section
 from db.documents.reading import Document
 from db.documents.store import SqlDocumentStore
-from db.engine import Sessions, create_engine, upgrade_schema
+from db.engine import Sessions, create_engine
+from db.schema import upgrade_schema
 
 SEARCHES = 50
 SAVED_AT_ONCE = 64

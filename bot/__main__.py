@@ -23,7 +23,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "find": ("research", "find", "Find places for people who love wine: shops, bars, wineries …"),
     "admin": ("maintenance", "admin", "Show usage, cost and failures in a browser."),
     "doctor": ("doctor", "doctor", "Check the settings and everything they name."),
-    "db": ("maintenance", "db_app", "Create and upgrade the database."),
+    "db": ("database", "app", "Create, upgrade, back up and restore the database."),
     "wines": ("wines", "wines_app", "Fill the catalogue."),
     "documents": ("library", "documents_app", "Fill the library and search it."),
     "people": ("maintenance", "people_app", "See and delete the data of a user."),

@@ -39,12 +39,8 @@ from bot.tracing import masking_of, open_prompts
 from config import Server, Settings, SettingsError, describe
 from db.documents.store import SqlDocumentStore, load_starter_documents
 from db.engine import (
-    DatabaseUnusable,
     Sessions,
     create_engine,
-    find_revision,
-    newest_revision,
-    upgrade_schema,
 )
 from db.models import ScoreRow, TraceRow
 from db.repositories.commits import Commits
@@ -59,6 +55,7 @@ from db.repositories.people import (
 )
 from db.repositories.retention import Retention
 from db.repositories.turns import TurnRepository
+from db.schema import check_schema, find_schema, upgrade_schema
 from db.traces import LOCAL_TRACE_ROWS, RowQueue, SqlTraceStore, TraceRows
 from db.wines.catalogue import SqlCatalogue, load_starter
 
@@ -188,7 +185,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
         if engine.dialect.name == "sqlite":
             await upgrade_schema(engine)
         else:
-            await require_newest_schema(engine)
+            check_schema(await find_schema(engine), engine.url)
         sessions = Sessions(engine)
         await load_starter(sessions)
         documents = SqlDocumentStore(sessions)
@@ -196,16 +193,6 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
             print("Indexing the starter documents, this once ...", file=sys.stderr)
         await load_starter_documents(documents)
         yield sessions
-
-
-async def require_newest_schema(engine: AsyncEngine) -> None:
-    """Raise DatabaseUnusable if the database was not upgraded to this version."""
-    revision = await find_revision(engine)
-    if revision != newest_revision():
-        raise DatabaseUnusable(
-            f"The database is at revision {revision or 'none'}, this version needs "
-            f"{newest_revision()}: run `sommelier db upgrade`."
-        )
 
 
 @asynccontextmanager

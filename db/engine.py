@@ -1,4 +1,4 @@
-"""Engine, sessions and schema, for SQLite (one file) and Postgres (several replicas).
+"""Engine and sessions, for SQLite (one file) and Postgres (several replicas).
 
 Calls are retried while the database is restarting, locked or full.
 """
@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
@@ -55,15 +53,6 @@ POOL_SIZE: Final = 10
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
 """Tries for a call whose failure is acceptable; together they take a second or two."""
-MIGRATION_LOCK: Final = 7_303_014
-"""The key of the advisory lock for migrations; no other code uses it."""
-
-
-@cache
-def newest_revision() -> str:
-    """Return the schema revision that this release needs: the last of `migrations/versions`."""
-    files = (resources.files("migrations") / "versions").iterdir()
-    return max(file.name.partition("_")[0] for file in files if file.name.endswith(".py"))
 
 
 class DatabaseUnusable(Exception):
@@ -247,67 +236,6 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
     cursor.close()
 
 
-async def find_revision(engine: AsyncEngine) -> str | None:
-    """Return the schema revision of a database; None if it is empty.
-
-    Raises:
-        DatabaseUnusable: connecting failed. The message names the database and the reason.
-    """
-    query = sa.text("SELECT version_num FROM alembic_version")
-    try:
-        async with engine.connect() as connection:
-            has_table = await connection.run_sync(
-                lambda sync: sa.inspect(sync).has_table("alembic_version")
-            )
-            return await connection.scalar(query) if has_table else None
-    except (DBAPIError, OSError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-        reason = str(cause).strip().partition("\n")[0].rstrip(".") or type(cause).__name__
-        if password := engine.url.password:
-            reason = reason.replace(password, "***")
-        raise DatabaseUnusable(
-            f"The database {_mask_url(engine.url)} cannot be reached: {reason}. Check DATABASE_URL."
-        ) from None
-
-
-async def upgrade_schema(engine: AsyncEngine) -> None:
-    """Migrate to the newest schema in one transaction. Concurrent migrations wait for it.
-
-    Raises:
-        DatabaseUnusable: connecting failed, or another release created the tables.
-    """
-    if await find_revision(engine) == newest_revision():
-        return
-    async with engine.begin() as connection:
-        # Take the lock before calling alembic: its state is global, so even within one process,
-        # only one task may run it.
-        if engine.dialect.name == "sqlite":
-            await connection.exec_driver_sql("BEGIN IMMEDIATE")
-        else:
-            await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
-        await connection.run_sync(_upgrade)
-
-
-def _upgrade(connection: sa.Connection) -> None:
-    # Slow to import, and only needed once per release.
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
-    from alembic.util import CommandError  # noqa: PLC0415
-
-    folder = str(resources.files("migrations")).replace("%", "%%")  # % starts an interpolation
-    config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", folder)
-    config.set_main_option("path_separator", "os")
-    try:
-        command.upgrade(config, "head")
-    except CommandError as error:  # the revision is unknown
-        raise DatabaseUnusable(
-            f"The tables of the database {_mask_url(connection.engine.url)} were made by another "
-            f"release ({error}; this one knows up to {newest_revision()}). Start that release, or "
-            "set DATABASE_URL to a new database."
-        ) from None
-
-
-def _mask_url(url: sa.URL) -> str:
+def mask_url(url: sa.URL) -> str:
     """Return the URL without its parameters, and with the password masked."""
     return url.set(query={}).render_as_string()

@@ -85,6 +85,14 @@ def _make_column(name: str, annotation: Any) -> sa.Column[Any]:
     return sa.Column(name, column_type, nullable=NoneType in kinds)
 
 
+class SchemaSupportRow(Base):
+    """The one row that tells the oldest release, by its revision, that runs on this schema."""
+
+    __tablename__ = "schema_support"
+
+    oldest_revision: Mapped[TextKey]
+
+
 class WineRow(Base):
     """A wine of the catalogue. `source` is the wine list that it came from.
 

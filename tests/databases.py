@@ -23,7 +23,8 @@ from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.sommelier.wine import Wine
-from db.engine import Sessions, create_engine, upgrade_schema
+from db.engine import Sessions, create_engine
+from db.schema import upgrade_schema
 from db.wines.catalogue import import_catalogue
 from db.wines.lists.importing import read_catalogue
 

@@ -23,11 +23,12 @@ from agent.mcp import open_servers, read_servers
 from bot.commands.local_models import find_servers
 from bot.commands.output import build_table, open_settings, print_table
 from bot.commands.traces import describe_problems
-from bot.resources import model_of, open_engine, require_newest_schema
+from bot.resources import model_of, open_engine
 from bot.tracing import langfuse_api, trace_server
 from config import Settings, SettingsError, hide_user_info
 from db.documents.store import SqlDocumentStore
-from db.engine import DatabaseUnusable, Sessions, find_revision, newest_revision
+from db.engine import DatabaseUnusable, Sessions
+from db.schema import SchemaState, check_schema, find_schema
 from db.wines.catalogue import SqlCatalogue
 
 LANGFUSE_SECONDS: Final = 5
@@ -108,9 +109,10 @@ async def run_checks(settings: Settings) -> bool:
 async def check_database(settings: Settings) -> str:
     """Check that the database has the newest schema, and count its wines and documents."""
     async with open_engine(settings) as engine:
-        if engine.dialect.name == "sqlite" and await find_revision(engine) is None:
+        schema = await find_schema(engine)
+        if engine.dialect.name == "sqlite" and schema.state is SchemaState.EMPTY:
             return "empty; it is filled on the first start"
-        await require_newest_schema(engine)
+        check_schema(schema, engine.url)
         wines = await SqlCatalogue(Sessions(engine)).count()
         documents = await SqlDocumentStore(Sessions(engine)).count()
         return f"{engine.dialect.name}, up to date, {wines} wines, {documents} documents"
@@ -187,8 +189,10 @@ async def check_tracing(settings: Settings) -> str:
             await server.export(b"")  # an empty export tests the address and the headers
         destination = str(settings.otel_exporter_otlp_endpoint)
     async with open_engine(settings) as engine:
-        is_readable = await find_revision(engine) == newest_revision()
-        if is_readable and (problems := await describe_problems(Sessions(engine))):
+        schema = await find_schema(engine)
+        if schema.state is SchemaState.NEWEST and (
+            problems := await describe_problems(Sessions(engine))
+        ):
             raise SettingsError(f"traces go to {destination}, but {problems}")
     has_own_key = "trace_user_key" in settings.model_fields_set
     return f"traces go to {destination}" + ("" if has_own_key else f"; {KEY_ADVICE}")

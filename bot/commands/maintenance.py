@@ -1,4 +1,4 @@
-"""`sommelier db`, `updates`, `people` and `admin`: maintenance by an operator."""
+"""`sommelier updates`, `people` and `admin`: maintenance by an operator."""
 
 import asyncio
 import secrets
@@ -13,39 +13,17 @@ from agent.tracing.records import keyed_hash
 from bot.commands.output import fail, open_settings, run_with_database
 from bot.http.admin_page import PATH, AdminPage
 from bot.http.server import build_app, listen, serve_http
-from bot.resources import Stores, open_engine, require_newest_schema
+from bot.resources import Stores, open_engine
 from bot.tasks import run_until, stop_on_signals
 from bot.tracing import forget_people, masking_of, trace_link
 from bot.turn import Turn
 from config import Settings
-from db.engine import Sessions, find_revision, newest_revision, upgrade_schema
+from db.engine import Sessions
 from db.repositories.inbox import Inbox
 from db.repositories.people import MemoryRepository
+from db.schema import check_schema, find_schema
 
-db_app = typer.Typer(no_args_is_help=True, add_completion=False)
 updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
-
-
-@db_app.callback()
-def db() -> None:
-    """Create and upgrade the database."""
-
-
-@db_app.command("upgrade")
-def upgrade() -> None:
-    """Bring the database to this version's schema."""
-    previous = asyncio.run(_upgrade(open_settings()))
-    newest = newest_revision()
-    change = "was up to date" if previous == newest else f"upgraded from {previous or 'none'}"
-    typer.echo(f"The database is at {newest}; it {change}.")
-
-
-async def _upgrade(settings: Settings) -> str | None:
-    """Upgrade the database, and return its previous revision, or None if it was empty."""
-    async with open_engine(settings) as engine:
-        previous = await find_revision(engine)
-        await upgrade_schema(engine)
-        return previous
 
 
 @updates_app.command("list")
@@ -123,7 +101,7 @@ async def _serve_page(settings: Settings, port: int) -> None:
     """Print the address of the page, and serve it on this machine until stopped."""
     token = secrets.token_urlsafe(24)
     async with open_engine(settings) as engine:
-        await require_newest_schema(engine)
+        check_schema(await find_schema(engine), engine.url)
         page = AdminPage(
             sessions=Sessions(engine),
             hide=masking_of(settings).mask_words,

@@ -22,7 +22,8 @@ import psutil  # type: ignore[import-untyped]
 import psycopg
 
 from config import load_settings
-from db.engine import Sessions, create_engine, upgrade_schema
+from db.engine import Sessions, create_engine
+from db.schema import upgrade_schema
 from db.wines.catalogue import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
 from tests.databases import FAST_POSTGRES, Databases, postgres_server

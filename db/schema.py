@@ -1,0 +1,158 @@
+"""The schema: which one a database has, whether this release runs on it, and how to upgrade it.
+
+Migrations expand first and contract later: a migration adds what a release needs, so the release
+before runs on; what nobody reads any more goes a release later, and that migration raises
+`oldest_revision`. During a rollout replicas of both releases therefore use one database.
+"""
+
+from enum import Enum
+from functools import cache
+from importlib import resources
+from typing import Final, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from db.engine import DatabaseUnusable, mask_url
+from db.models import SchemaSupportRow
+
+MIGRATION_LOCK: Final = 7_303_014
+"""The key of the advisory lock for migrations; no other code uses it."""
+
+
+class SchemaState(Enum):
+    """How the schema of a database relates to the one that this release needs."""
+
+    EMPTY = "empty"
+    OLDER = "older"
+    NEWEST = "newest"
+    NEWER = "newer"
+    """Of a later release that keeps what this release needs."""
+    UNSUPPORTED = "unsupported"
+    """Of a later release that does not, or of another program."""
+
+
+class Schema(NamedTuple):
+    """The schema of a database: its `revision` is None if the database is empty.
+
+    `oldest_revision` is that of the oldest release that runs on it, "" if none is stored.
+    """
+
+    revision: str | None
+    oldest_revision: str = ""
+
+    @property
+    def state(self) -> SchemaState:
+        """Compare the schema with the one that this release needs."""
+        newest = newest_revision()
+        if self.revision is None:
+            return SchemaState.EMPTY
+        if self.revision == newest:
+            return SchemaState.NEWEST
+        if self.revision in list_revisions():
+            return SchemaState.OLDER
+        if self.oldest_revision and self.oldest_revision <= newest:
+            return SchemaState.NEWER
+        return SchemaState.UNSUPPORTED
+
+
+@cache
+def list_revisions() -> tuple[str, ...]:
+    """Return the revisions that this release knows, such as `a012`, the oldest first."""
+    folder = resources.files("migrations") / "versions"
+    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".py"))
+    return tuple(name.partition("_")[0] for name in names if not name.startswith("_"))
+
+
+def newest_revision() -> str:
+    """Return the revision that this release needs: the newest in `migrations/versions`."""
+    return list_revisions()[-1]
+
+
+async def find_schema(engine: AsyncEngine) -> Schema:
+    """Return the schema of a database.
+
+    Raises:
+        DatabaseUnusable: connecting failed. The message names the database and the reason.
+    """
+    try:
+        async with engine.connect() as connection:
+            return await _find_schema(connection)
+    except (DBAPIError, OSError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+        reason = str(cause).strip().partition("\n")[0].rstrip(".") or type(cause).__name__
+        if password := engine.url.password:
+            reason = reason.replace(password, "***")
+        raise DatabaseUnusable(
+            f"The database {mask_url(engine.url)} cannot be reached: {reason}. Check DATABASE_URL."
+        ) from None
+
+
+async def _find_schema(connection: AsyncConnection) -> Schema:
+    tables = await connection.run_sync(lambda sync: sa.inspect(sync).get_table_names())
+    if "alembic_version" not in tables:
+        return Schema(None)
+    revision = await connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    oldest = None
+    if SchemaSupportRow.__tablename__ in tables:
+        oldest = await connection.scalar(sa.select(SchemaSupportRow.oldest_revision))
+    return Schema(revision, oldest or "")
+
+
+def check_schema(schema: Schema, url: sa.URL) -> None:
+    """Check that this release runs on a schema.
+
+    Raises:
+        DatabaseUnusable: the database was not upgraded, or only a later release runs on it.
+    """
+    if schema.state in (SchemaState.EMPTY, SchemaState.OLDER):
+        raise DatabaseUnusable(
+            f"The database is at revision {schema.revision or 'none'}, this version needs "
+            f"{newest_revision()}: run `sommelier db upgrade`."
+        )
+    if schema.state is SchemaState.UNSUPPORTED:
+        needed = f", which needs {schema.oldest_revision}" if schema.oldest_revision else ""
+        raise DatabaseUnusable(
+            f"The tables of the database {mask_url(url)} were made by another release (revision "
+            f"{schema.revision!r}{needed}; this one knows up to {newest_revision()}). Start that "
+            "release, restore a backup from before its upgrade, or set DATABASE_URL to a new "
+            "database."
+        )
+
+
+async def upgrade_schema(engine: AsyncEngine) -> None:
+    """Migrate to the newest schema in one transaction. Concurrent migrations wait for it.
+
+    A later release's schema stays as it is if this release runs on it.
+
+    Raises:
+        DatabaseUnusable: connecting failed, or another release made the tables.
+    """
+    schema = await find_schema(engine)
+    if schema.state not in (SchemaState.EMPTY, SchemaState.OLDER):
+        check_schema(schema, engine.url)
+        return
+    async with engine.begin() as connection:
+        # Take the lock before calling alembic: its state is global, so even within one process,
+        # only one task may run it.
+        if engine.dialect.name == "sqlite":
+            await connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+        # Another process may have upgraded while this one waited.
+        schema = await _find_schema(connection)
+        if schema.state in (SchemaState.EMPTY, SchemaState.OLDER):
+            await connection.run_sync(_upgrade)
+
+
+def _upgrade(connection: sa.Connection) -> None:
+    # Slow to import, and only needed once per release.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    folder = str(resources.files("migrations")).replace("%", "%%")  # % starts an interpolation
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", folder)
+    config.set_main_option("path_separator", "os")
+    command.upgrade(config, "head")

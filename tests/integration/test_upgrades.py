@@ -1,0 +1,126 @@
+"""Databases of earlier releases are upgraded: migrations keep their data, and none is half done."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+import pytest
+from sqlalchemy import Connection, event, select, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from agent.turn import Fact
+from db.engine import DatabaseUnusable, Sessions, create_engine
+from db.models import FactRow, OutboxRow, TurnRow, UpdateRow
+from db.repositories.people import MemoryRepository, MessageRepository
+from db.schema import SchemaState, find_schema, newest_revision, upgrade_schema
+from db.traces import SqlTraceStore
+from db.wines.catalogue import SqlCatalogue
+from tests.databases import Databases
+from tests.releases import restore_release
+
+OWNER, PREGNANT = 1001, 1002
+FILLED = datetime.fromisoformat("2026-11-29T02:16:00+00:00")
+
+
+@pytest.fixture
+async def filled(databases: Databases) -> AsyncIterator[AsyncEngine]:
+    """Yield a database as release 0.2.0 left it."""
+    url = databases.create()
+    restore_release("0.2.0", url)
+    engine = create_engine(url)
+    yield engine
+    await engine.dispose()
+
+
+async def test_what_release_0_2_0_stored_is_kept(filled: AsyncEngine) -> None:
+    assert await find_schema(filled) == ("a001", "")
+    await upgrade_schema(filled)
+    assert (await find_schema(filled)).state is SchemaState.NEWEST
+    sessions = Sessions(filled)
+
+    messages = await MessageRepository(sessions).list_recent(OWNER)
+    assert messages[0].content == "Something red for lamb, under 25 euros"
+    recommended = [wine_id for message in messages for wine_id in message.wine_ids]
+    wines = await SqlCatalogue(sessions).get(recommended)
+    assert {wine.id for wine in wines} == set(recommended)
+    assert all(wine.offers[0].price for wine in wines)
+
+    memory = MemoryRepository(sessions, now=lambda: FILLED)
+    facts = await memory.list_facts(OWNER)
+    assert Fact("hate", "grapes=Riesling", "Riesling") in facts
+    assert Fact("allergy", "fish") in facts
+    assert await memory.list_concerns(None, PREGNANT) == {"pregnancy"}
+    bottles = await memory.list_bottles(OWNER)
+    names = [(item.wine["name"], item.wine["vintage"], item.count, item.number) for item in bottles]
+    assert names == [("Barolo", 2016, 6, 1), ("Chablis", 2021, 2, 2)]
+
+    async with sessions() as session:
+        undo_ids = await session.scalars(select(FactRow.value).where(FactRow.kind == "undo"))
+        changes = [await memory.find_undoable(OWNER, int(undo_id)) for undo_id in undo_ids]
+        verdicts = {*await session.scalars(select(TurnRow.verdict))}
+        states = {*await session.scalars(select(UpdateRow.state))}
+        unsent = await session.scalars(select(OutboxRow).where(OutboxRow.message_id.is_(None)))
+    assert [change.bottles for change in changes if change][-1][0].wine["name"] == "Chablis"
+    assert (verdicts, states, [*unsent]) == ({None, "liked", "disliked"}, {"done"}, [])
+
+    summaries = await SqlTraceStore(sessions).list_summaries(99)
+    assert len(summaries) == 13
+    trace = await SqlTraceStore(sessions).get("last")
+    assert trace.root.metadata["outcome"] == "answered"
+
+
+async def test_an_interrupted_migration_leaves_what_the_old_release_runs_on(
+    filled: AsyncEngine,
+) -> None:
+    def interrupt(_connection: Connection) -> None:
+        raise KeyboardInterrupt
+
+    before = await dump(filled)
+    event.listen(filled.sync_engine, "commit", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        await upgrade_schema(filled)
+    event.remove(filled.sync_engine, "commit", interrupt)
+    assert await dump(filled) == before
+    await upgrade_schema(filled)
+    assert (await find_schema(filled)).state is SchemaState.NEWEST
+
+
+async def dump(engine: AsyncEngine) -> list[object]:
+    """Return the schema's revision, its columns, and the rows of a table that migrations change."""
+    columns = "SELECT table_name, column_name FROM information_schema.columns ORDER BY 1, 2"
+    if engine.dialect.name == "sqlite":
+        columns = "SELECT name, sql FROM sqlite_master ORDER BY 1, 2"
+    async with engine.connect() as connection:
+        rows = [*await connection.execute(text(columns))]
+        rows += await connection.execute(text("SELECT * FROM bottles ORDER BY id"))
+    return [await find_schema(engine), rows]
+
+
+async def test_a_release_runs_on_the_schema_of_a_later_one_that_supports_it(
+    empty_engine: AsyncEngine,
+) -> None:
+    await upgrade_schema(empty_engine)
+    await set_schema(empty_engine, "a999", oldest=newest_revision())
+    await upgrade_schema(empty_engine)
+    schema = await find_schema(empty_engine)
+    assert (schema.revision, schema.state) == ("a999", SchemaState.NEWER)
+
+
+@pytest.mark.parametrize("oldest", ["a998", ""])
+async def test_tables_of_a_release_that_does_not_are_reported_and_unchanged(
+    empty_engine: AsyncEngine, oldest: str
+) -> None:
+    await upgrade_schema(empty_engine)
+    await set_schema(empty_engine, "a999", oldest=oldest)
+    with pytest.raises(DatabaseUnusable, match=r"made by another release .*'a999'.*restore"):
+        await upgrade_schema(empty_engine)
+    assert await find_schema(empty_engine) == ("a999", oldest)
+
+
+async def set_schema(engine: AsyncEngine, revision: str, *, oldest: str) -> None:
+    async with engine.begin() as connection:
+        await connection.execute(
+            text("UPDATE alembic_version SET version_num = :r"), {"r": revision}
+        )
+        await connection.execute(
+            text("UPDATE schema_support SET oldest_revision = :r"), {"r": oldest}
+        )
