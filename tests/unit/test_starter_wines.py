@@ -5,10 +5,20 @@ from itertools import product
 
 import pytest
 
-from agent.sommelier.vocabulary import Body, Colour, Food, Level, Style, Sweetness, normalize
+from agent.sommelier.vocabulary import (
+    Body,
+    Colour,
+    Food,
+    Level,
+    OfferKind,
+    Style,
+    Sweetness,
+    normalize,
+)
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 from db.wines.catalogue import STARTER
 from db.wines.lists.importing import read_catalogue
+from db.wines.lists.packing import read_packing
 
 WINES = read_catalogue(STARTER).wines
 SWEET = (Sweetness.SWEET, Sweetness.LUSCIOUS)
@@ -66,3 +76,17 @@ def test_every_food_has_wines_in_every_price_range() -> None:
     for food, (low, high) in product(Food, ((0, 15), (15, 30))):
         suited = [w for w in WINES if food in w.foods and low <= (w.price or 0) < high]
         assert len(suited) >= 2, food
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Champagne Demi-Sec", None),
+        ("Demi 37,5 cl", OfferKind.HALF),
+        ("Moët & Chandon Brut Impérial", None),
+        ("Impériale", OfferKind.LARGE),
+    ],
+)
+def test_the_name_of_a_wine_is_no_size_of_a_bottle(text: str, kind: OfferKind | None) -> None:
+    packing = read_packing(text)
+    assert (packing.kind if packing else None) is kind

@@ -31,6 +31,8 @@ LARGEST: Final = (
 LARGEST_SERVED: Final = ((250, OfferKind.GLASS), (500, OfferKind.CARAFE))
 """What is poured in a restaurant up to a size, except the half bottle."""
 MAX_ML: Final = 100_000
+NAMES_OF_WINES: Final = frozenset({"demi", "imperial", "imperiale"})
+"""Kinds only if nothing else is said: "Demi-Sec" and "Brut Impérial" are names of wines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,12 @@ def _is_packing_word(token: str) -> bool:
 def _read_kind(text: str) -> OfferKind | None:
     """Return the kind that the words of a text name, or None."""
     padded = f" {normalize(text)} "
+    without_size = normalize(SIZE.sub(" ", text))
     for kind, names in words()["kinds"].items():
-        if any(f" {name} " in padded for name in names):
-            return OfferKind(kind)
+        for name in names:
+            may_be_of_a_wine = name in NAMES_OF_WINES and name != without_size
+            if f" {name} " in padded and not may_be_of_a_wine:
+                return OfferKind(kind)
     return None
 
 
