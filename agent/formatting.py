@@ -22,6 +22,25 @@ def format_money(amount: float, currency: str | None) -> str:
     return _format_money(amount, currency, current_locale())
 
 
+def format_money_range(low: float, high: float, currency: str | None) -> str:
+    """Return two amounts as a range: `€10–20`, in German `10–20 €`."""
+    first, last = format_money(low, currency), format_money(high, currency)
+    sign = _format_sign(currency) if currency else ""
+    if sign and first.endswith(sign) and last.endswith(sign):
+        first = first.removesuffix(sign).rstrip()
+    else:
+        last = last.removeprefix(sign).lstrip()
+    return f"{first}–{last}"
+
+
+def _format_sign(currency: str) -> str:
+    """Return the sign of a currency in the current locale, or its code."""
+    from babel import Locale  # noqa: PLC0415 - 25 ms
+
+    sign: str = Locale.parse(current_locale()).currency_symbols.get(currency, currency)
+    return sign
+
+
 @lru_cache(maxsize=MAX_CACHED_AMOUNTS)
 def _format_money(amount: float, currency: str | None, locale: str) -> str:
     from babel.numbers import format_currency, format_decimal  # noqa: PLC0415 - 25 ms

@@ -59,7 +59,8 @@ def translate(name: str, /, **values: str | float) -> str:
         KeyError: no sentence has this name, or a value is missing.
     """
     english = _english_sentences()[name]
-    translations = _translations_into(current_language(), _region_of_language())
+    language = current_language()
+    translations = _translations_into(language, region_of_language(language))
     if isinstance(english, str):
         sentence = translations.pgettext(name, english)
     else:
@@ -100,9 +101,8 @@ def current_locale() -> str:
     It is the language that was asked for, even without a catalogue ("ja"), and its country if the
     user's app names one ("pt_BR").
     """
-    app_language, region = _APP_LANGUAGE.get()
     wanted = _LANGUAGE.get().wanted
-    return _find_locale(wanted, region if app_language == wanted else "")
+    return _find_locale(wanted, region_of_language(wanted))
 
 
 @lru_cache(maxsize=1024)
@@ -193,10 +193,10 @@ def _english_sentences() -> Mapping[str, str | tuple[str, str]]:
     return sentences
 
 
-def _region_of_language() -> str:
-    """Return the country of the user's app if its language is that of this turn, or ""."""
+def region_of_language(language: str) -> str:
+    """Return the country of the user's app if it is in this language, or ""."""
     app_language, region = _APP_LANGUAGE.get()
-    return region if app_language == current_language() else ""
+    return region if app_language == language else ""
 
 
 @cache

@@ -46,6 +46,8 @@ class Language(StrictModel):
     """The algorithm of snowballstemmer that stems its words."""
     has_compounds: bool = False
     """Whether words are written together, such as "Zwiebelrostbraten"."""
+    capitalises_nouns: bool = False
+    """Whether every noun has a capital, so that a capital makes no name."""
     common_words: WordSet = frozenset()
     """The most common words, by which the language is recognised; without them it never is."""
     stop_words: WordSet = frozenset()

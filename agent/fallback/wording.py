@@ -3,10 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from agent.formatting import format_money
+from agent.formatting import format_money, format_money_range
 from agent.i18n import current_language, format_number, translate
-from agent.languages import ENGLISH
-from agent.query_reading.names import get_display_name, get_food_name, load_display_names
+from agent.query_reading.names import (
+    get_display_name,
+    get_food_name,
+    get_region_name,
+    load_display_names,
+    name_in_country,
+)
 from agent.query_reading.request import LIST_FIELDS, Request
 from agent.query_reading.tables import Dish
 from agent.sommelier.cards import translate_country
@@ -15,20 +20,24 @@ from agent.sommelier.wine import Wine
 
 MAX_FOODS: Final = 3
 COLOUR_VALUES: Final = frozenset({"red", "white", "rose", "orange"})
+SHOWN_COLOURS: Final = frozenset({"red", "rose"})
+"""The colours that the card of a sparkling, sweet or fortified wine names; most are white."""
 BODY_GROUPS: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 DRY_STEPS: Final = frozenset({"bone_dry", "dry"})
 NAME_FIELDS: Final = ("grapes", "regions", "countries")
+TASTES: Final = "text"
+"""The field whose values are named by adjectives, such as "smoky"."""
 
 
 def describe_request(request: Request) -> str:
-    """Return a description such as `Red · lamb · up to €20 · without Merlot`."""
+    """Return a description such as `Red · lamb · up to €20 · no Merlot`."""
     return _capitalise(_describe_filters(request))
 
 
 def _describe_filters(request: Request) -> str:
     filters = request.filters
-    parts = [_describe_kind(request), *_describe_tastes(request)]
-    parts += [_names_joined(field, request.values(field)) for field in NAME_FIELDS]
+    parts = [*_describe_kind(request), *_describe_tastes(request)]
+    parts += [_describe_names(field, request.values(field)) for field in NAME_FIELDS]
     parts += [", ".join(request.dishes), _describe_price(filters)]
     if "max_abv" in filters:
         parts.append(f"≤ {format_number(filters['max_abv'])} % vol")
@@ -36,33 +45,28 @@ def _describe_filters(request: Request) -> str:
     if "order" in filters:
         parts.append(translate(f"fallback_{filters['order']}"))
     if "offer" in filters:
-        parts.append(translate(f"offer_{filters['offer']}"))
+        parts.append(name_value("offer", filters["offer"]))
     if request.wants_others:
         parts.append(translate("fallback_other"))
-    parts.append(_describe_exclusions(request))
-    return _join_parts(parts)
+    parts += _describe_exclusions(request)
+    return _join_parts(dict.fromkeys(parts))
 
 
-def _describe_kind(request: Request) -> str:
-    """Return the styles and the colours that are no styles: "sparkling rosé"."""
+def _describe_kind(request: Request) -> Iterator[str]:
+    """Yield the styles, then the colours that are no styles: "sparkling", "rosé"."""
     styles = request.values("styles")
-    names = [_names_joined("styles", styles)]
+    yield _names_joined("styles", styles)
     for colour in request.values("colours"):
         if colour not in styles:
-            names.append(name_value("styles", colour))
-    return " ".join(filter(None, names))
+            yield translate(f"colour_{colour}")
 
 
-def _describe_exclusions(request: Request) -> str:
-    excluded: list[str] = []
-    for field in LIST_FIELDS:
+def _describe_exclusions(request: Request) -> Iterator[str]:
+    """Yield what is excluded: "no Merlot", and tastes: "not smoky"."""
+    for field in (*LIST_FIELDS, "allergens"):
+        sentence = "fallback_not" if field == TASTES else "fallback_without"
         for value in request.values(f"without_{field}"):
-            excluded.append(name_value(field, value))
-    for allergen in request.values("without_allergens"):
-        excluded.append(name_value("allergen", allergen))
-    if not excluded:
-        return ""
-    return translate("fallback_without", names=_join_or(excluded))
+            yield translate(sentence, name=name_value(field, value))
 
 
 def _names_joined(field: str, values: Sequence[str]) -> str:
@@ -97,11 +101,12 @@ def name_value(field: str, value: str) -> str:
         return translate_country(value)
     if field == "styles" and value == Style.SWEET:
         return translate("fallback_sweet_wine")
-    if field == "grapes" or (field == "regions" and language == ENGLISH):
+    if field == "grapes":
         return value
     if field == "regions":
-        # A region without a name in this language has one name everywhere.
-        return load_display_names().get((field, language), {}).get((value,), value)
+        return get_region_name(value, language)
+    if field == "allergens":
+        field = "allergen"
     return _find_name("colour" if value in COLOUR_VALUES else field, value, language)
 
 
@@ -113,7 +118,7 @@ def _find_name(field: str, value: str, language: str) -> str:
     shared_names = load_display_names().get((field, language), {})
     for values, name in shared_names.items():
         if value in values:
-            return name
+            return name_in_country(name, language)
     return value.replace("_", " ")
 
 
@@ -148,6 +153,13 @@ def _describe_steps(field: str, values: Sequence[str]) -> str:
     return common_name or _names_joined(field, values)
 
 
+def _describe_names(field: str, values: Sequence[str]) -> str:
+    """Return the common name of several places, such as "New World", or else their names."""
+    if len(values) > 1:
+        return _describe_steps(field, values)
+    return _names_joined(field, values)
+
+
 def _describe_price(filters: Mapping[str, Any]) -> str:
     """Return the price limits, or an empty string without limits."""
     low, high = filters.get("min_price"), filters.get("max_price")
@@ -158,7 +170,7 @@ def _describe_price(filters: Mapping[str, Any]) -> str:
         return translate("fallback_up_to", price=format_money(high or 0, currency))
     if high is None:
         return translate("fallback_from", price=format_money(low, currency))
-    return f"{format_money(low, currency)}–{format_money(high, currency)}"
+    return format_money_range(low, high, currency)
 
 
 def describe_field(name: str, request: Request) -> str:
@@ -171,6 +183,8 @@ def describe_field(name: str, request: Request) -> str:
 def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     """Return the kind of a wine and the foods it suits: those of the dishes, or else all."""
     parts = [name_value("styles", wine.style)] if wine.style else []
+    if wine.colour in SHOWN_COLOURS and str(wine.colour) != wine.style:
+        parts.append(translate(f"colour_{wine.colour}"))
     if wine.body is not None:
         parts.append(_describe_bodies((wine.body,)))
     is_dry = wine.sweetness is None or wine.sweetness in DRY_STEPS

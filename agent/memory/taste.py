@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from agent.fallback.wording import name_value
-from agent.formatting import format_money
-from agent.i18n import translate
+from agent.formatting import format_money, format_money_range
+from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.query_reading.request import read_request
 from agent.safety.state import ALLERGIES
@@ -24,9 +24,12 @@ MAX_NOTE_CHARS: Final = 200
 
 
 def parse_facts(text: str) -> tuple[Fact, ...]:
-    """Return the facts that a text states, or a note with the text if it states none."""
+    """Return the facts that a text states, or a note with the text if it states none.
+
+    A text whose language is not clear is in that of the turn: "15 bis 30 Euro".
+    """
     text = text.strip()[:MAX_NOTE_CHARS]
-    query = parse_query(text)
+    query = parse_query(text, current_language())
     # A colon marks a note: "my wife: no eggs" is about somebody else.
     facts = () if ":" in text else (*find_excluded_facts(query), *_likes(text), *_budget(query))
     return facts or ((Fact("note", text, text),) if text else ())
@@ -58,7 +61,7 @@ def find_contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]
 
 
 def _likes(text: str) -> Iterator[Fact]:
-    inclusions = read_request(text).inclusions
+    inclusions = read_request(text, current_language()).inclusions
     taste = {name: values for name, values in inclusions.items() if name in SOFT_FILTERS}
     if taste:
         yield Fact("like", format_taste(taste), text)
@@ -99,18 +102,21 @@ def describe_fact(fact: Fact) -> str:
     """Return a phrase that describes a fact to the user, in their own words if possible."""
     if fact.kind == "budget":
         low, high, currency = parse_budget(fact.value)
-        name = "prices_to" if low is None else "prices_from" if high is None else "prices_between"
-        limits = {
-            "low": format_money(low or 0, currency),
-            "high": format_money(high or 0, currency),
-        }
-        return translate("memory_budget", what=translate(name, **limits))
+        return translate("memory_budget", what=_describe_budget(low, high, currency))
     if fact.kind == "allergy":
         return translate("memory_allergy", what=name_value("allergen", fact.value))
     what = fact.original_text
     if fact.kind in {"hate", "rated"} or not what:
         what = _name_taste(parse_taste(fact.value)) or what or fact.value
     return translate(f"memory_{'like' if fact.kind == 'rated' else fact.kind}", what=what)
+
+
+def _describe_budget(low: float | None, high: float | None, currency: Currency) -> str:
+    if high is None:
+        return translate("prices_from", low=format_money(low or 0, currency))
+    if low is None:
+        return translate("prices_to", high=format_money(high, currency))
+    return format_money_range(low, high, currency)
 
 
 def _name_taste(taste: Taste) -> str:

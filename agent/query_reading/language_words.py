@@ -71,6 +71,8 @@ class LanguageWords(StrictModel):
     """Words for a topic of questions, by its words in English, where all topics are listed. They
     are folded; `*` stands for any ending."""
     grammar: Grammar = Grammar()
+    country_names: Mapping[str, Mapping[str, str]] = {}
+    """What a country calls otherwise, by its ISO 3166 code and the name that is shown elsewhere."""
 
 
 @cache

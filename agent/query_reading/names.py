@@ -4,9 +4,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from agent.i18n import region_of_language
+from agent.query_reading.language_words import load_language_words
 from agent.query_reading.tables import ANY_LANGUAGE, load_dishes, load_rows
 
 ENGLISH: Final = "en"
+VALLEY: Final = " Valley"
+"""The end of names of regions, such as "Rhône Valley", that the tables lack."""
 
 Names = Mapping[tuple[str, ...], str]
 """The names of combinations of values; "dry" is that of two steps of sweetness."""
@@ -30,17 +34,40 @@ def get_display_name(field: str, values: Sequence[str], language: str) -> str:
     key = tuple(map(str, values))
     for code in (language, ANY_LANGUAGE, ENGLISH):
         if name := load_display_names().get((field, code), {}).get(key):
-            return name
+            return name_in_country(name, language)
     return ""
 
 
-@cache
+def name_in_country(name: str, language: str) -> str:
+    """Return what the country of the user's app calls something: "caril" is "curry" in Brazil."""
+    words = load_language_words().get(language)
+    names = words.country_names.get(region_of_language(language), {}) if words else {}
+    return names.get(name, name)
+
+
 def get_food_name(food: str, language: str) -> str:
     """Return the name of a food of the catalogue in a language, or else in English."""
-    english = food.replace("_", " ")
-    if language == ENGLISH:
-        return english
+    index = _find_food(food)
+    name = get_display_name("dish", (str(index),), language) if index is not None else ""
+    return name or food.replace("_", " ")
+
+
+@cache
+def _find_food(food: str) -> int | None:
+    """Return the index of the dish that is just this food, or None."""
     for index, dish in enumerate(load_dishes()):
-        if dish.foods == (food,) and (name := get_display_name("dish", (str(index),), language)):
-            return name
-    return english
+        if dish.foods == (food,):
+            return index
+    return None
+
+
+def get_region_name(region: str, language: str) -> str:
+    """Return the name of a region in a language; many have one name everywhere.
+
+    English has the names of the catalogue.
+    """
+    if language == ENGLISH:
+        return region
+    names = load_display_names().get(("regions", language), {})
+    name = names.get((region,)) or names.get((region.removesuffix(VALLEY),))
+    return name_in_country(name, language) if name else region

@@ -142,6 +142,8 @@ def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
     limit = next((part.limit for part in reversed(parts) if part.limit), "")
     if not currency and not (limit and _may_be_price(parts)):
         return {}
+    if not currency and not higher and limit == "between":
+        return {}  # "un plateau de quatre fromages"
     if higher and currency == UNKNOWN_CURRENCY:
         return {}  # AMOUNT finds it
     filters = _limits(low, higher, limit)

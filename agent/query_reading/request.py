@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from agent import size_limits
 from agent.language import common_words
+from agent.languages import load_languages
+from agent.numerals import find_number_words
 from agent.query_reading.allergies import AllergyReader
 from agent.query_reading.exclusions import (
     CLAUSE_ENDS,
@@ -15,6 +17,7 @@ from agent.query_reading.exclusions import (
     split_clauses,
 )
 from agent.query_reading.language_words import load_grammar
+from agent.query_reading.names import get_display_name
 from agent.query_reading.phrases import Phrase, detect_message_language, find_phrases
 from agent.query_reading.prices import PRICE_FIELDS, read_price
 from agent.query_reading.tables import Dish, load_dishes
@@ -132,6 +135,8 @@ class _MessageReader:
         self.known_indices = set(price_indices)
         for phrase in self.phrases:
             self.known_indices.update(phrase.indices)
+        for number in find_number_words([fold(token.written) for token in self.tokens]):
+            self.known_indices.update(range(number.start, number.end))
 
     def read(self) -> Request:
         """Return the request of the message."""
@@ -232,12 +237,19 @@ class _MessageReader:
             numbers = phrase.values("dish")
             if not numbers or phrase in self.allergens:
                 continue
-            first, last = self.tokens[phrase.start], self.tokens[phrase.end - 1]
-            written = self.text[first.start : last.end]
-            dishes[written] = load_dishes()[int(numbers[0])]
+            dishes[self._dish_name(phrase)] = load_dishes()[int(numbers[0])]
         mains = {name: dish for name, dish in dishes.items() if not dish.is_side}
         chosen = mains or dishes
         return dict(list(chosen.items())[:MAX_VALUES])
+
+    def _dish_name(self, phrase: Phrase) -> str:
+        """Return a dish as it is written; the name of its row for an inflected adjective."""
+        first, last = self.tokens[phrase.start], self.tokens[phrase.end - 1]
+        # In "zu thailändischem Essen" a word that is no noun says what is eaten.
+        has_capitals = load_languages()[self.language].capitalises_nouns
+        if has_capitals and not first.is_capitalised:
+            return get_display_name("dish", phrase.values("dish"), self.language)
+        return self.text[first.start : last.end]
 
     def _allergens(self) -> list[str]:
         """Return the allergens to avoid: those of an allergy, and those that are excluded."""
@@ -290,7 +302,7 @@ class _MessageReader:
 
     def _may_be_name(self, index: int) -> bool:
         """Return whether a word has a capital for no other reason than that it is a name."""
-        if self.language == "de":  # every noun is capitalised
+        if load_languages()[self.language].capitalises_nouns:
             return False
         token = self.tokens[index]
         starts_sentence = index == 0 or self._stem(index - 1) in CLAUSE_ENDS

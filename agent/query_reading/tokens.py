@@ -13,8 +13,10 @@ CACHED_TEXTS: Final = 64
 MIN_PLURAL_LETTERS: Final = 4
 """Shorter words are not taken for plurals."""
 TOKEN: Final = pattern(
-    r"[0-9]+(?:[.,'’][0-9]+)*|[\p{L}\p{M}\p{Nl}\p{No}]+|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
+    r"[0-9]+(?:[.,'’][0-9]+)*|[A-Za-z]{1,3}[$]|[\p{L}\p{M}\p{Nl}\p{No}]+"
+    r"|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
+"""A number, a dollar sign with its country ("A$"), a word, or a punctuation mark."""
 DASHES: Final = frozenset("-–—")
 AMOUNT_STARTS: Final = frozenset("0123456789€$£")
 

@@ -8,7 +8,7 @@ from agent.formatting import country_names, format_country, format_money
 from agent.i18n import current_language, current_locale, translate
 from agent.languages import ENGLISH
 from agent.markdown import escape
-from agent.query_reading.names import get_display_name
+from agent.query_reading.names import get_display_name, get_region_name
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.vocabulary import OfferKind, canonical_name
 from agent.sommelier.wine import VEGAN_WORD, Offer, Wine, wine_fields
@@ -50,11 +50,13 @@ def _format_declared_facts(wine: Wine) -> Iterator[str]:
 def _format_origin(wine: Wine) -> str:
     """Return the appellation or region of a wine, and its country."""
     place, country = wine.appellation or wine.region, translate_country(wine.country)
-    return ", ".join(filter(None, ("" if place == wine.country else place, country)))
+    if place == wine.country:
+        return country
+    return ", ".join(filter(None, (get_region_name(place, current_language()), country)))
 
 
 def format_prices(wine: Wine) -> str:
-    """Return the prices of a wine that is for sale: `49,90 € · half 26,95 € · glass 9,50 €`.
+    """Return the prices of a wine that is for sale: `49,90 € · half bottle 26,95 €`.
 
     Offers that are sold out are left out while there are others.
     """

@@ -199,7 +199,7 @@ async def test_the_usual_budget_applies_unless_a_message_names_another(
 
     async with running_here(bot_api, environment):
         bot_api.say("/taste 30 to 60 euros", chat_id=ADA)
-        assert "usually €30 to €60" in (await last(bot_api, 1, ADA))["text"]
+        assert "usually €30–60" in (await last(bot_api, 1, ADA))["text"]
         usual = await prices("a red for lamb", 2)
         assert usual
         assert all(30 <= price <= 60 for price in usual)

@@ -75,7 +75,7 @@ async def test_a_conversation_in_every_language(language: str, fallback: Fallbac
     with use_language(language):
         limit = translate("fallback_up_to", price=format_money(20, "EUR"))
     assert limit in interpretation
-    assert translate_into(language, "fallback_without", names="Merlot") in interpretation
+    assert translate_into(language, "fallback_without", name="Merlot") in interpretation
     assert translate_into(language, "pairing_lamb") in first.text
     assert 0 < len(first.wines) <= 3
     for wine in wines_of(first):

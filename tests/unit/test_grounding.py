@@ -180,7 +180,7 @@ def test_a_card_has_the_prices_of_all_offers_that_are_in_stock() -> None:
         Offer(kind=OfferKind.GLASS, price=9.5),
     )
     wine = CHINON.model_copy(update={"offers": offers})
-    assert format_facts(wine) == "Chinon, France · €49.90 · half €26.95 · glass €9.50"
+    assert format_facts(wine) == "Chinon, France · €49.90 · half bottle €26.95 · glass €9.50"
     sample = wine.model_copy(update={"offers": offers[:1], "is_sample": True})
     assert format_facts(sample) == "Chinon, France · ≈ €49.90"
     evidence = Evidence(sources=wines_by_id([wine]))

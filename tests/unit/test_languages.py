@@ -14,7 +14,7 @@ from agent.places.queries import categories, find_category
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.names import load_display_names
 from agent.query_reading.request import read_request
-from agent.query_reading.tables import load_dishes
+from agent.query_reading.tables import ANY_LANGUAGE, load_dishes
 from agent.sommelier.filters import format_taste
 from agent.sommelier.vocabulary import Currency, Food, currencies_by_word
 from agent.text import fold
@@ -101,6 +101,28 @@ def test_what_is_shown_of_a_wine_has_a_name_in_each_language(code: str) -> None:
     assert named_foods >= {(food,) for food in Food}
     for taste in TASTES:
         assert names["text", code].get((taste,)), taste
+
+
+NAMED_FIELDS = ("styles", "colour", "regions", "countries", "grapes")
+
+
+@pytest.mark.parametrize("code", languages())
+def test_what_is_shown_is_read_again(code: str) -> None:
+    for field in NAMED_FIELDS:
+        for values, name in load_display_names().get((field, code), {}).items():
+            request = read_request(name, code)
+            read = request.values("styles" if field == "colour" else field)
+            assert set(read) >= set(values), name
+
+
+@pytest.mark.parametrize("code", languages())
+def test_every_taste_has_a_name_in_each_language(code: str) -> None:
+    names = load_display_names()
+    of_any_language = names["text", ANY_LANGUAGE].keys()
+    in_english = names["text", ENGLISH].keys()
+    proper_names = of_any_language - in_english
+    for values in in_english | names["text", "de"].keys():
+        assert values in names["text", code] or values in proper_names, values
 
 
 SHOWN = {

@@ -243,6 +243,31 @@ def test_the_tables_are_consistent() -> None:
         assert {get_food_name(food, language) for food in Food}
 
 
+@pytest.mark.parametrize(
+    ("text", "language", "currency"),
+    [("20 A$", "en", "AUD"), ("up to C$30", "en", "CAD"), ("até R$ 90", "pt", "BRL")],
+)
+def test_a_dollar_sign_has_its_country(text: str, language: str, currency: str) -> None:
+    assert read_request(text, language).filters["currency"] == currency
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("un plateau de quatre fromages", "fr"), ("a cheese board with four cheeses", "en")],
+)
+def test_a_number_of_things_is_no_price_and_no_unknown_word(text: str, language: str) -> None:
+    request = read_request(text, language)
+    assert request.filters == {}
+    assert request.unknown_words == ()
+    assert request.dishes
+
+
+def test_a_taste_without_oak_does_not_turn_round_another_negation() -> None:
+    request = read_request("ein Roter, nicht rauchig, ohne Barrique", "de")
+    assert request.values("text") == ()
+    assert request.values("without_text") == ("smoky smoke", "oaky")
+
+
 def test_nothing_over_an_amount_is_a_maximum_and_a_negation() -> None:
     request = read_request("nothing over 20 euros or Merlot")
     assert (request.filters.get("max_price"), request.filters.get("min_price")) == (20, None)
