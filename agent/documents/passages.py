@@ -231,9 +231,11 @@ QueryText = Annotated[str, Field(max_length=200)]
 
 NOTHING: Final = "nothing in the library matches"
 SEARCH_LINE: Final = (
-    "A question of fact about wine is looked up with search_documents first. End each sentence "
-    "that rests on an excerpt with its [path]; brackets hold nothing else. Without an answer there "
-    "say so, then answer from what you know. Advice and anecdotes need neither."
+    "Look up a question of fact about wine with search_documents before you answer it, and so "
+    "every question about this shop. End each sentence that says what an excerpt says with the "
+    "[path] of that excerpt; use square brackets for nothing else. If no excerpt has the answer, "
+    "say that the library does not have it, then answer from general knowledge. Your own advice "
+    "needs no path."
 )
 NO_MORE: Final = "nothing beyond the excerpts that another search found"
 QUOTE_SECONDS: Final = 12
@@ -244,9 +246,9 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
     """Return the tool search_documents over `documents`."""
 
     async def search_documents(query: QueryText, run: Run) -> ToolOutput:
-        """Excerpts on this shop (hours, delivery, contact), regions, grapes, methods, faults,
-        serving, storing, pairing and labels, each behind its [path]. Quotation marks hold words
-        letter for letter.
+        """Search the library. It has articles on this shop (opening hours, delivery, contact),
+        on regions, grapes, methods, faults, serving, storing, pairing and labels. Each excerpt
+        stands behind its [path]. Words in quotation marks are found letter for letter.
         """
         chunks = keep_near_best(await retrieve(documents, [query], run.span))
         ids_given_to_model = get_deps(run).ids_given_to_model

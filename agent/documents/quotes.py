@@ -314,7 +314,8 @@ def _build_quote(chunk: Chunk, content: str, relevance: str) -> Quote:
 
 
 QUOTE_LINE: Final = (
-    "Repeat what quote_documents returns letter for letter, each quote with its [path]."
+    "Copy a quote that quote_documents has returned letter for letter, and put its [path] behind "
+    "it."
 )
 
 
@@ -323,8 +324,8 @@ def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None =
 
     # The docstring is the tool's description for the model.
     async def quote_documents(query: QueryText, run: Run) -> ToolOutput:
-        """Passages of the wine library word for word, with their sources: for a quote, a definition
-        or the exact wording (of a regulation, say). Never change a quote.
+        """Find passages of the library word for word, with their sources. Use this if the guest
+        asks for a quote, a definition or the exact wording, as of a regulation.
         """
         run = replace(run, limits=replace(run.limits, seconds=QUOTE_SECONDS))
         result = await find_quotes(query, documents=documents, run=run, cache=cache)

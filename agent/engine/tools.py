@@ -63,8 +63,8 @@ class Tool:
 
     It receives an instance of `arguments_model` and the turn's run, with the span of this call.
     `seconds` is the time limit; default: the run's. The engine offers a tool to the model only if
-    `is_offered`, which must not depend on what the user wrote: a server caches a request whose
-    tools stay the same.
+    `is_offered`, which should differ for as few users as possible: a server caches a request whose
+    tools stay the same. A tool may refuse a call by a `ToolError`.
     """
 
     name: str
@@ -226,15 +226,15 @@ def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
         return [_slim(item, enums) for item in node]
     if not isinstance(node, dict):
         return node
-    if enum := enums.get(node.get("$ref", "")):
-        # An enum of mixed values has no type.
-        node = {key: enum[key] for key in ("enum", "type") if key in enum} | node
-        del node["$ref"]
     alternatives = [schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}]
     if len(alternatives) == 1:
         node = alternatives[0] | {key: value for key, value in node.items() if key != "anyOf"}
     elif alternatives:
         node = node | {"anyOf": alternatives}
+    if enum := enums.get(node.get("$ref", "")):
+        # An enum of mixed values has no type.
+        node = {key: enum[key] for key in ("enum", "type") if key in enum} | node
+        del node["$ref"]
     return {
         key: _slim(value, enums)
         for key, value in node.items()

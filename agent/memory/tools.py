@@ -58,7 +58,6 @@ from agent.sommelier.wine_tools import wines_by_id
 from agent.tables import StrictModel
 from agent.text import split_words
 from agent.turn import (
-    FORGETTABLE_KINDS,
     CellarItem,
     Change,
     Drink,
@@ -72,36 +71,42 @@ from agent.turn import (
 )
 
 REMEMBER: Final = (
-    "Keep a lasting fact about the guest: hate or like (with the styles, grapes and so on of these "
-    "wines), allergy (with allergens), budget (with the price of a bottle), or note (anything "
-    "else, or about others: 'my wife: no eggs'). `value` tells it shortly in the guest's words. Do "
-    "not keep what is known already or only wanted now."
+    "Keep a lasting fact about the guest. Kind hate or like: wines that they never or gladly "
+    "drink; describe these by styles, grapes and so on. Kind allergy: give the allergens. Kind "
+    "budget: give the price of a bottle. Kind note: anything else, and what concerns other people "
+    "('my wife: no eggs'). `value` is the fact in a few words of the guest. Do not keep what is "
+    "known already, or what the guest only wants today."
 )
 REMEMBER_LINE: Final = (
-    "When guests tell a lasting fact of themselves or ask you to note something, call remember "
-    "beside your search. It is told them below your answer: do not say it yourself."
+    "If the guest tells a lasting fact about themselves, or asks you to note something, call "
+    "remember together with your search. A fixed notice of it is shown below your answer, so do "
+    "not mention it yourself."
 )
 FORGET: Final = (
-    "Forget a known fact about the guest, when they say that it is no longer true. This cannot "
-    "lift an allergy: guests do that themselves with the command /taste. If they ask, tell them."
+    "Forget a known fact about the guest when they say that it is no longer true. An allergy "
+    "cannot be removed in this way: if they want that, tell them to do it with the command "
+    "/taste."
 )
 CHANGE_CELLAR: Final = (
-    "Change the guest's own cellar: add bottles that they bought, drink those they opened (with "
-    "their `rating` and `note`, if told), remove those given away. "
-    "Name the wine by the wine_id that own_cellar returned, or else by `name`, "
-    "its producer and name as the guest says them. `price` is that of one bottle."
+    "Change the guest's own cellar. Action add: bottles that they bought. Action drink: bottles "
+    "that they opened, with their `rating` and `note` if they told any. Action remove: bottles "
+    "that they gave away. Give the wine_id if own_cellar has returned it, otherwise `name`: the "
+    "producer and name as the guest wrote them. `price` is the price of one bottle."
 )
 OWN_CELLAR: Final = (
-    "Search the bottles that the guest owns, the readiest first, when they ask what to drink of "
-    "their own; recommend these by wine_id. `styles` and `foods` are as in search_wines, `text` is "
-    "of the label, `regions` may be countries. soon: past its best after next year; wait: too "
-    "young. With `drunk`: what they opened before, with their notes."
+    "Search the bottles that the guest owns, those that are readiest to drink first. Recommend "
+    "them by their wine_id. `styles` and `foods` take the values of search_wines. `text` is text "
+    "of the label. `regions` may hold countries too. `readiness`: now; soon, if it should be "
+    "drunk by next year; past its best; wait, if it is too young. With `drunk` it returns what "
+    "they have opened before, with their notes."
 )
 OWN_CELLAR_LINE: Final = (
-    'What guests own ("what of mine goes with duck?") stands in own_cellar, at their home and not '
-    "for sale. Asked what to drink tonight, call it beside search_wines; name their own bottle "
-    "first if one fits, and say which is theirs."
+    "If the guest owns bottles, they are at the guest's home and not for sale. Search them with "
+    'own_cellar if the guest asks about their own wines ("which of mine goes with duck?"). If '
+    "they ask what to drink tonight, search with both own_cellar and search_wines; name their own "
+    "bottle first if one fits, and say that it is theirs."
 )
+CHANGE_NOTE: Final = "a fixed notice of this is shown below your answer; do not repeat it"
 TASTE_FIELDS: Final = (
     *("styles", "sweetness", "bodies", "tannins", "acidities"),
     *("grapes", "countries", "regions"),
@@ -187,7 +192,7 @@ class CellarArguments(StrictModel):
 
 
 def memory_tools() -> list[Tool]:
-    """Return remember, forget, change_cellar and own_cellar."""
+    """Return remember, forget, change_cellar and own_cellar, for every stored user."""
     return [
         Tool(
             "remember",
@@ -197,7 +202,7 @@ def memory_tools() -> list[Tool]:
             prompt_line=REMEMBER_LINE,
             is_offered=has_stored_user,
         ),
-        Tool("forget", FORGET, ForgetArguments, forget, is_offered=_can_forget),
+        Tool("forget", FORGET, ForgetArguments, forget, is_offered=has_stored_user),
         Tool(
             "change_cellar",
             CHANGE_CELLAR,
@@ -211,18 +216,9 @@ def memory_tools() -> list[Tool]:
             CellarQuery,
             own_cellar,
             prompt_line=OWN_CELLAR_LINE,
-            is_offered=_owns_bottles,
+            is_offered=has_stored_user,
         ),
     ]
-
-
-def _can_forget(run: Run) -> bool:
-    facts = get_person(run).facts
-    return has_stored_user(run) and any(fact.kind in FORGETTABLE_KINDS for fact in facts)
-
-
-def _owns_bottles(run: Run) -> bool:
-    return bool(get_person(run).bottles)
 
 
 async def remember(arguments: RememberArguments, run: Run) -> ToolOutput:
@@ -419,7 +415,7 @@ def _tastes(arguments: RememberArguments) -> list[str]:
 def _change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
     """Return an output with a change as its effect."""
     change = Change(user_id=person.user_id, **changes)
-    content = {"done": action, "note": "the guest sees this below your answer; do not repeat it"}
+    content = {"done": action, "note": CHANGE_NOTE}
     return ToolOutput(content, effects=(change,))
 
 

@@ -289,14 +289,15 @@ PlaceName = Annotated[
     str,
     Field(max_length=200, description="A town, district or region, as the guest named it."),
 ]
-Wish = Annotated[str, Field(max_length=80, description="What else it is to be: natural wine.")]
+Wish = Annotated[str, Field(max_length=80, description="A further wish, such as natural wine.")]
 
 
 PLACES_LINE: Final = (
-    "For a shop, bar, winery, tasting, restaurant or course somewhere, call find_places and name "
-    "only what it returns, each with its address as it stands there. You know no opening hours, "
-    "ratings or prices of places. If it returns search links, say that no place search is set up "
-    "and give three of them. If the guest did not say where, ask."
+    "If the guest looks for a shop, bar, winery, tasting, restaurant or course somewhere, call "
+    "find_places. Name only places that it returns, each with its web address exactly as "
+    "returned. You do not know opening hours, ratings or prices of places. If it returns only "
+    "search links, say that no place search is set up, and give all of these links. If the guest "
+    "did not say where, ask."
 )
 
 
@@ -306,7 +307,9 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
     async def find(
         category: CategoryName, place: PlaceName, run: Run, wish: Wish = ""
     ) -> ToolOutput:
-        """Wine shops, wine bars, wineries, tastings, restaurants or courses in a place."""
+        """Find wine shops, wine bars, wineries, tastings, restaurants or courses in a place."""
+        if not may_drink(run):
+            raise ToolError("this guest must not have alcohol, so no places are looked up for them")
         limits = replace(run.limits, seconds=QUERIES_SECONDS)
         # Without a search provider there are only links: ask no model for their queries.
         run = replace(run, limits=limits, models=run.models if search else ())
@@ -329,5 +332,4 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
         name="find_places",
         seconds=QUERIES_SECONDS + SEARCH_SECONDS,
         prompt_line=PLACES_LINE,
-        is_offered=may_drink,
     )

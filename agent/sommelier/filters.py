@@ -40,21 +40,28 @@ EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
 UNDECLARED_ALLERGENS: Final = frozenset({"grapes"})
 """Allergens that labels do not declare, so no filter can exclude them."""
 
-NO_ALCOHOL: Final = "No alcohol for this guest: recommend only wines without, and praise no other."
+NO_ALCOHOL: Final = (
+    "This guest must not have alcohol. Recommend only wines without alcohol, and praise no other."
+)
 CAUTIOUS_RULE: Final = (
-    "This guest had better not have alcohol now: a wine without comes first for them, others get "
-    "theirs. Do not lecture."
+    "This guest had better not have alcohol now. Put a wine without alcohol first for them; other "
+    "people may have theirs. Do not lecture."
 )
 ALLERGY_RULE: Final = (
-    "Somebody at the table is allergic to: {names}. Wines that declare it are left out. A wine "
-    "with it in `may_contain` is not known to be free of it: never call it safe; tell the guest to "
-    "ask, or to read the label."
+    "Somebody at the table is allergic to: {names}. Wines that declare it are not returned to "
+    "you. If a wine has it in `may_contain`, nobody knows that the wine is free of it: never call "
+    "that wine safe, and tell the guest to ask, or to read the label."
 )
 STORED_ALLERGY_RULE: Final = (
-    "You cannot lift an allergy, whatever is written. If the guest says that theirs is gone, tell "
-    "them to delete it themself with the command /taste."
+    "You cannot remove an allergy, whatever is written. If the guest says that theirs is gone, "
+    "tell them to delete it with the command /taste."
 )
-KNOWN_FACTS_RULE: Final = "Known of this guest already (data, not to be remembered again): {known}."
+KNOWN_FACTS_RULE: Final = (
+    "These facts about the guest are known already, do not remember them again: {known}."
+)
+OWNED_RULE: Final = "This guest owns {count} bottles."
+NOTHING_OWNED_RULE: Final = "This guest has told of no bottles of their own."
+UNKNOWN_GUEST_RULE: Final = "Nothing is known of this guest."
 
 Taste = Mapping[str, tuple[str, ...]]
 """A kind of wine as filters with values, like dry reds; `text` holds words of tasting notes."""
@@ -288,8 +295,8 @@ async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Perso
     ]
 
 
-def safety_rules(person: Person) -> str:
-    """Return the lines of the prompt about this person, or an empty text."""
+def guest_rules(person: Person) -> str:
+    """Return the lines of the prompt about this person."""
     safety, facts = person.safety, person.facts
     cautious = CAUTIOUS_RULE if safety.prefers_alcohol_free else ""
     lines = [NO_ALCOHOL if safety.forbids_alcohol else cautious]
@@ -306,4 +313,7 @@ def safety_rules(person: Person) -> str:
     }
     text = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
     lines.append(KNOWN_FACTS_RULE.format(known=text) if text else "")
-    return "\n".join(f"- {line}" for line in lines if line)
+    if person.user_id:
+        bottles = sum(item.count for item in person.bottles)
+        lines.append(OWNED_RULE.format(count=bottles) if bottles else NOTHING_OWNED_RULE)
+    return "\n".join(f"- {line}" for line in lines if line) or f"- {UNKNOWN_GUEST_RULE}"

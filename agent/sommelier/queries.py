@@ -84,41 +84,51 @@ class WineQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     styles: ListOf[Canonical[Style]] = Field((), max_length=8)
-    alcohol_free: bool | None = Field(None, description="Of these styles, without alcohol.")
-    colours: ListOf[Canonical[Colour]] = Field((), max_length=4, description="Of rose bubbles.")
+    alcohol_free: bool | None = Field(None, description="true: only wines without alcohol.")
+    colours: ListOf[Canonical[Colour]] = Field(
+        (), max_length=4, description="For styles of several colours: rose for pink bubbles."
+    )
     sweetness: ListOf[Canonical[Sweetness]] = Field((), max_length=6)
     bodies: ListOf[Canonical[Body]] = Field((), max_length=5)
     tannins: ListOf[Canonical[Level]] = Field((), max_length=4)
     acidities: ListOf[Canonical[Level]] = Field((), max_length=4)
     foods: ListOf[Canonical[Food]] = Field(
-        (), max_length=12, description="Dishes; more matches first."
+        (), max_length=12, description="The dishes. Wines that suit more of them come first."
     )
     grapes: NameList = ()
     countries: NameList = ()
-    regions: NameList = Field((), description="Or appellations.")
+    regions: NameList = Field((), description="Regions or appellations.")
     min_price: float | None = None
-    max_price: float | None = Field(None, description="At most; `below`: less.")
-    below: float | None = None
-    around: float | None = Field(None, description="'About 60', or a gift.")
+    max_price: float | None = Field(None, description="The price may be this, or lower.")
+    below: float | None = Field(None, description="The price must be lower than this.")
+    around: float | None = Field(None, description="The price is to be about this, as for a gift.")
     currency: Currency = Currency.EUR
     min_abv: float | None = None
     max_abv: float | None = None
-    oak: bool | None = Field(None, description="With, or without.")
-    vegan: bool | None = Field(None, description="Not what is known not to be.")
+    oak: bool | None = Field(None, description="true: with oak; false: without.")
+    vegan: bool | None = Field(None, description="true: no wine that is known not to be vegan.")
     without_allergens: ListOf[Canonical[Allergen]] = Field((), max_length=4)
     without_styles: ListOf[Canonical[Style]] = Field((), max_length=8)
     without_grapes: NameList = ()
     without_countries: NameList = ()
     without_regions: NameList = ()
-    not_ids: ListOf[ShortText] = Field((), max_length=100, description="To leave out.")
+    not_ids: ListOf[ShortText] = Field((), max_length=100, description="Ids of wines to leave out.")
     in_stock_only: SkipJsonSchema[bool] = True
-    offer: Canonical[OfferKind] | None = Field(None, description="Other than a bottle.")
-    text: str = Field("", max_length=300, description="'smoky', an estate's style.")
-    name: ShortText = Field(
-        "", description="Asked 'do you have X?': producer, name, vintage; finds sold out ones too."
+    offer: Canonical[OfferKind] | None = Field(
+        None, description="If the guest wants something else than a bottle, such as a glass."
     )
-    order: Canonical[SearchOrder] = Field("match", description="With `text`: its matches first.")
-    like: ShortText = ""
+    text: str = Field(
+        "", max_length=300, description="What no filter can say, such as 'smoky'. It only ranks."
+    )
+    name: ShortText = Field(
+        "",
+        description="If the guest asks for a certain wine: its producer, name and vintage. Wines "
+        "that are sold out are found too.",
+    )
+    order: Canonical[SearchOrder] = Field(
+        "match", description="match: the best match first; the others sort by price."
+    )
+    like: ShortText = Field("", description="The wine_id of a wine; finds others that are like it.")
     limit: int = Field(6, ge=1, le=12)
     soft: SkipJsonSchema[tuple[str, ...]] = ()
 

@@ -26,9 +26,9 @@ from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_
 from agent.sommelier.cards import format_facts
 from agent.sommelier.filters import (
     get_safety_state,
+    guest_rules,
     is_without_alcohol,
     may_be_shown,
-    safety_rules,
 )
 from agent.sommelier.history import cut_stored, to_history, to_stored
 from agent.sommelier.queries import Catalogue, find_asked_query, parse_unambiguous_query
@@ -59,10 +59,11 @@ MAX_LISTED_WINES: Final = 15
 """Maximum number of wines of a wine list that a reply shows."""
 # Lines of the prompt: if the user chose a language, and if a notice is shown.
 LANGUAGE_RULE: Final = (
-    "- Answer in {language}, as the guest chose, whatever language they write in."
+    "- The guest chose {language} as their language: answer in it, whatever language they write in."
 )
 NOTICE_RULE: Final = (
-    '- Above your answer the guest reads: "{notice}" Go on from there, do not say it again.'
+    '- A fixed notice is shown above your answer: "{notice}" Do not repeat what it says. Continue '
+    "in its form of address."
 )
 
 Response = AgenticResponse[SommelierResponse]
@@ -242,13 +243,18 @@ class Sommelier:
                 return None
             return await ask_small_model(message, run, await self._answer_by_rules(inquiry, run))
         tools = self._list_tools(run, inquiry.attachment)
-        rules = self._rules_for(inquiry, run, tools)
-        schema = SOMMELIER.output.schema_text
+        offered = [tool for tool in tools if tool.is_offered(run)]
+        instructions = render(
+            prompt,
+            tool_rules="\n".join(f"- {tool.prompt_line}" for tool in offered if tool.prompt_line),
+            schema=SOMMELIER.output.schema_text,
+            guest_rules=self._rules_for_guest(inquiry, run),
+        )
         return await generate_agentic_response(
             message,
             run=replace(
                 run,
-                instructions=render(prompt, research_rules=rules, schema=schema),
+                instructions=instructions,
                 history=to_history(inquiry.history),
             ),
             contract=SOMMELIER,
@@ -277,21 +283,25 @@ class Sommelier:
         filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
         return (ToolCall("", "search_wines", filters),)
 
-    def _rules_for(self, inquiry: Inquiry, run: Run, tools: Sequence[Tool]) -> str:
-        """Return the lines of the prompt for this turn: its tools, safety, notice and language."""
-        offered = [tool for tool in tools if tool.is_offered(run)]
-        lines = [f"- {tool.prompt_line}" for tool in offered if tool.prompt_line]
-        lines.append(safety_rules(get_person(run)))
+    def _rules_for_guest(self, inquiry: Inquiry, run: Run) -> str:
+        """Return the lines of the prompt about the guest, the notice that they see, and language.
+
+        They differ from turn to turn, so they are the last: servers cache what precedes them.
+        """
+        lines = [guest_rules(get_person(run))]
         if notice := self._concern_notice(inquiry, run):
             lines.append(NOTICE_RULE.format(notice=notice))
         if is_language_chosen():
             lines.append(LANGUAGE_RULE.format(language=translate("language_name")))
-        return "\n".join(filter(None, lines))
+        return "\n".join(lines)
 
     def _list_tools(self, run: Run, attachment: Attachment | None) -> list[Tool]:
-        """Return all tools; each says whether it is offered in this turn."""
+        """Return all tools; each says whether it is offered in this turn.
+
+        Those that most turns share come first, so that servers cache them.
+        """
         read_tools = [attachment.make_tool(self._catalogue)] if attachment else []
-        return [*read_tools, *self._tools, *self._list_server_tools(run)]
+        return [*self._tools, *self._list_server_tools(run), *read_tools]
 
     def _list_server_tools(self, run: Run) -> list[Tool]:
         """Return the tools of MCP servers that the user may use.

@@ -71,7 +71,7 @@ class WineRecommendation(BaseModel):
 
     wine_id: str = Field(
         validation_alias=AliasChoices("wine_id", "id"),
-        description="As a tool returned it.",
+        description="The id, exactly as a tool returned it.",
     )
     description: Annotated[str, _plain_text(MAX_DESCRIPTION_CHARS)] = Field(
         default="", description="One or two sentences."
@@ -84,26 +84,30 @@ class SommelierResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra=compact_schema)
 
     response_type: ResponseType = Field(
-        description="recommendation: wines to choose from, or one asked about; informational: an "
-        "answer or a question back; off_topic: not about wine, food or drink."
+        description="recommendation: there are wines to choose from, or one that was asked about. "
+        "informational: an answer without wines, or a question back. off_topic: the message is not "
+        "about wine, food or drink."
     )
     concern: Annotated[ReportedConcern, BeforeValidator(parse_concern)] = Field(
         default="none",
-        description="Only what the guest who writes says of themselves, none for anybody else. "
-        "crisis: wants to die or hurt themselves; dependence: cannot stop drinking, or is sober "
-        "after that; under_age; pregnancy: or nursing; medication; driving: will drive.",
+        description="What the guest who writes has said of themselves; none if nothing, or if it "
+        "is about somebody else. crisis: they want to die or to hurt themselves. dependence: they "
+        "cannot stop drinking, or stay sober after that. under_age: they are not old enough. "
+        "pregnancy: they are pregnant or nursing. medication: they take medication. driving: they "
+        "will drive.",
     )
     intro: Annotated[str, _plain_text(MAX_INTRO_CHARS)] = Field(
         default="",
-        description=f"The answer, or at most {MAX_INTRO_CHARS_WITH_WINES} characters beside wines.",
+        description="The answer to the guest. If there are wines, it has at most "
+        f"{MAX_INTRO_CHARS_WITH_WINES} characters.",
     )
     wines: list[WineRecommendation] = Field(
         default_factory=list,
-        description="Best first, at most 6; or none.",
+        description="The wines, the best first, at most 6. Empty in an answer without wines.",
         json_schema_extra=_inline_wine_schema,
     )
     closing: Annotated[str, _plain_text(MAX_CLOSING_CHARS)] = Field(
-        default="", description="A short last sentence, or empty."
+        default="", description="A short last sentence. It may be empty."
     )
 
     @model_validator(mode="after")

@@ -18,11 +18,14 @@ from agent.tables import StrictModel
 from agent.turn import get_deps, get_person
 
 SEARCH_DESCRIPTION = (
-    "Search the wines that exist here, in English. A list means any of these. `text` ranks: what "
-    "no filter says. `like`: a wine_id, for wines like it. Left out: dry, no tannin, no allergens "
-    "but sulphites."
+    "Search the wines of this house. Write all values in English. Of several values in a list a "
+    "wine needs only one. Every filter leaves out the wines that do not meet it. In a search that "
+    "was made for you, `soft` names filters that only rank the wines; a wine's `misses` names "
+    "those that it does not meet: say so if you recommend it. `past` means that its best years "
+    "are probably over. The facts of a wine do not mention what goes without saying: without "
+    "`sweetness` it is dry, without `tannin` it has none, and `allergens` leaves out sulphites."
 )
-GET_DESCRIPTION = "The facts of wines by id."
+GET_DESCRIPTION = "Look up the facts of wines by their ids."
 NO_WINE_ERROR = "there is no wine with these ids for this guest; search_wines finds ids"
 
 
@@ -95,7 +98,7 @@ def full_record(wine: Wine) -> dict[str, Any]:
 def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> ToolOutput:
     """Return a search result for the model; wines given to it before are listed by id only."""
     rows = [
-        {"wine_id": wine.id, "facts": "told before"}
+        {"wine_id": wine.id, "facts": "as returned before in this turn"}
         if wine.id in ids_given_to_model and wine.id not in result.unmet_filters
         else wine_record(wine) | _drawbacks(wine, result)
         for wine in result.wines
@@ -105,7 +108,7 @@ def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> To
     if result.relax or not result.wines:
         content["relax"] = dict(result.relax)
     if result.closest:
-        content["no_wine_is_named_so_but"] = [wine_record(wine) for wine in result.closest]
+        content["no_such_name_closest"] = [wine_record(wine) for wine in result.closest]
     return ToolOutput(content, wines_by_id((*result.wines, *result.closest)))
 
 

@@ -75,7 +75,8 @@ async def turn(
                 services,
                 instructions=render(
                     built_in_prompts()["sommelier"],
-                    research_rules="",
+                    tool_rules="",
+                    guest_rules="",
                     schema=SOMMELIER.output.schema_text,
                 ),
                 history=history,

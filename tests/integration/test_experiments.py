@@ -80,8 +80,9 @@ def test_a_run_records_an_experiment_for_each_variant(
 def test_versions_of_a_managed_prompt_are_compared(
     configured: OtlpReceiver, model_server: ModelServer, mine: str
 ) -> None:
+    variables = "{{tool_rules}} {{schema}} {{guest_rules}}"
     for text in ("First.", "Second."):
-        configured.save_prompt("sommelier", f"{text} {{{{research_rules}}}} {{{{schema}}}}")
+        configured.save_prompt("sommelier", f"{text} {variables}")
     names = ["sommelier@1", "sommelier@production", "repository"]
     asked = [part for name in names for part in ("--prompt", name)]
     status, saved, _ = sommelier_eval("run", mine, "--model", "gpt-4o", *asked)

@@ -12,8 +12,8 @@ from tests.doubles.otlp import Mode, OtlpReceiver
 from tests.doubles.server import eventually
 from tests.traces import project_of
 
-GOOD = "Be brief.\n{{research_rules}}\n{{schema}}"
-BETTER = "Be briefer.\n{{research_rules}}\n{{schema}}"
+GOOD = "Be brief.\n{{tool_rules}}\n{{schema}}\n{{guest_rules}}"
+BETTER = "Be briefer.\n{{tool_rules}}\n{{schema}}\n{{guest_rules}}"
 REPOSITORYS = built_in_prompts()["sommelier"]
 
 
@@ -63,7 +63,7 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
 ) -> None:
     prompts = prompts_of(otlp_receiver)
     otlp_receiver.save_prompt("sommelier", GOOD)
-    for broken in ("Be brief, {{guest}}. {{research_rules}}", [{"role": "system", "content": "x"}]):
+    for broken in ("Be brief, {{guest}}. {{tool_rules}}", [{"role": "system", "content": "x"}]):
         prompts.fetch()
         otlp_receiver.save_prompt("sommelier", broken)
         prompts.fetch()
@@ -72,7 +72,10 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
     prompts.fetch()
     assert prompts.current["sommelier"] == in_langfuse(BETTER, 4)
     said = "prompt sommelier: langfuse:{} is refused: {}; langfuse:1 stays in use"
-    assert caplog.messages == [said.format(2, "it lacks {{schema}}"), said.format(3, "it is empty")]
+    assert caplog.messages == [
+        said.format(2, "it lacks {{guest_rules}}, {{schema}}"),
+        said.format(3, "it is empty"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from agent.places.queries import (
     categories,
     generate_queries,
 )
+from agent.safety.state import SafetyState
+from agent.turn import Deps, Person
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
 from tests.library import TEN, feedback_of, open_model, place_search, sent
 
@@ -167,6 +169,15 @@ def answering(response: httpx2.Response) -> tuple[httpx2.AsyncClient, list[httpx
         return response
 
     return httpx2.AsyncClient(transport=httpx2.MockTransport(answer)), seen
+
+
+async def test_no_places_are_looked_up_for_a_guest_who_must_not_drink() -> None:
+    minor = Person(SafetyState().with_stored_names(["under_age"]))
+    call = ToolCall("1", "find_places", '{"category": "WINE_BAR", "place": "Leeds"}')
+    toolbox = Toolbox([find_places_tool(place_search({}, [ARDO]))])
+    result = await toolbox.call(call, Run(deps=Deps(person=minor)))
+    assert "no places are looked up" in result.text
+    assert result.sources == {}
 
 
 async def test_of_searxng_only_what_can_be_shown_is_taken_over() -> None:

@@ -14,7 +14,7 @@ from agent.prompts import (
 )
 
 VARIABLES = {
-    "sommelier": {"research_rules", "schema"},
+    "sommelier": {"tool_rules", "schema", "guest_rules"},
     "sommelier-small": {"language"},
     "picture": {"schema"},
     "documents-answer": {"not_enough"},
@@ -22,6 +22,7 @@ VARIABLES = {
     "place-queries": {"category", "label", "hint", "schema"},
     "refinement": {"schema"},
 }
+GOOD = "{{tool_rules}} {{schema}} {{guest_rules}}"
 NAMES = st.from_regex(r"[a-z][a-z_]{0,9}", fullmatch=True)
 TEXTS = st.text(st.characters(exclude_characters='{}"\n', exclude_categories=["Cs"]))
 
@@ -45,15 +46,15 @@ def test_variables_of_the_built_in_prompts() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Be kind.", "it lacks {{research_rules}}, {{schema}}"),
+        ("Be kind.", "it lacks {{guest_rules}}, {{schema}}, {{tool_rules}}"),
         (
-            "{{research_rules}} {{schema}} {{guest}}",
-            "it has {{guest}}; known are {{research_rules}}, {{schema}}",
+            f"{GOOD} {{{{guest}}}}",
+            "it has {{guest}}; known are {{guest_rules}}, {{schema}}, {{tool_rules}}",
         ),
         ([{"role": "system", "content": "{{schema}}"}], "it is a chat prompt"),
-        ("{{research_rules}} {{schema}} \ud800", "it holds a character that no model"),
+        (f"{GOOD} \ud800", "it holds a character that no model"),
         (
-            "{{research_rules}} {{schema}}".ljust(MAX_PROMPT_CHARS + 1, "."),
+            GOOD.ljust(MAX_PROMPT_CHARS + 1, "."),
             "it has 20001 characters, at most 20000 are allowed",
         ),
     ],
