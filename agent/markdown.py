@@ -6,7 +6,7 @@ Only `format_link` makes links, and only the bot itself writes headings, bold ty
 
 import unicodedata
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, quote_plus, unquote_plus, urlsplit
 
 from agent.auto_links import find_auto_links
 from agent.text import CharacterMap, pattern
@@ -21,6 +21,10 @@ _BLANK_CHARS: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {
 """Characters that are invisible, though their Unicode category is a visible one."""
 _PRESENTATION_SELECTORS: Final = "\ufe0e\ufe0f"
 """These select the text or emoji form of the preceding symbol, and do nothing after a letter."""
+
+_WEB_SEARCH: Final = "https://duckduckgo.com/?q="
+"""The address of a web search, without its query."""
+MAX_LINK_CHARS: Final = 160
 
 NOTE_SYMBOL: Final = "ⓘ"
 """The symbol before the bot's own notes, which untrusted text must not contain."""
@@ -100,8 +104,25 @@ def unescape(markdown: str) -> str:
     return _ESCAPED.sub(lambda match: match[1] or match[2], markdown)
 
 
+def build_search_address(query: str) -> str:
+    """Return the address of a web search for a query."""
+    return _WEB_SEARCH + quote_plus(query)
+
+
+def get_link_text(url: str) -> str:
+    """Return what is shown of a link: the query of a web search, else the domain.
+
+    A query that looks like an address is not shown: it would hide where the link leads.
+    """
+    if url.startswith(_WEB_SEARCH):
+        query = strip_invisible(unquote_plus(url.removeprefix(_WEB_SEARCH)))[:MAX_LINK_CHARS]
+        if query.strip() and not find_auto_links(query):
+            return " ".join(query.split())
+    return get_domain(url)
+
+
 def format_link(url: str) -> str:
-    """Return a link, of which the renderer shows the domain; "" if `url` is not a web address."""
+    """Return a link, of which the renderer shows `get_link_text`; "" if `url` is no web address."""
     url = _NON_URL_CHAR.sub(lambda match: quote(match[0]), strip_invisible(url).strip())
     return f"<{url}>" if get_domain(url) else ""
 

@@ -205,8 +205,7 @@ def render_places(places: Places) -> list[str]:
     heading = f"**{category} · {_escape_line(places.queries.place)}**"
     introduction = places.note or translate("searches")
     searches = "\n".join(
-        f"{number}. {_escape_line(link.query)} · {format_link(link.url)}"
-        for number, link in enumerate(places.links, start=1)
+        f"{number}. {format_link(link.url)}" for number, link in enumerate(places.links, start=1)
     )
     if not places.results:
         return ["\n\n".join([heading, introduction, searches])]

@@ -17,7 +17,7 @@ from agent.sommelier.filters import (
     parse_taste,
 )
 from agent.sommelier.queries import SOFT_FILTERS, WineQuery, parse_query
-from agent.sommelier.vocabulary import Currency
+from agent.sommelier.vocabulary import OAKY, Currency
 from agent.turn import Fact
 
 MAX_NOTE_CHARS: Final = 200
@@ -40,6 +40,8 @@ def find_excluded_facts(query: WineQuery) -> Iterator[Fact]:
     for field in EXCLUDABLE_FILTERS:
         for value in getattr(query, f"without_{field}"):
             yield Fact("hate", format_taste({field: (value,)}), _plain(value))
+    if query.oak is False:
+        yield Fact("hate", format_taste({"text": (OAKY,)}), OAKY)
     for allergen in query.without_allergens:
         if allergen in ALLERGIES:
             yield Fact("allergy", str(allergen), _plain(allergen))

@@ -52,7 +52,7 @@ from agent.memory.taste import (
 from agent.safety.state import Allergy
 from agent.sommelier.filters import format_taste, mark_unknown_allergens, may_be_shown
 from agent.sommelier.queries import Canonical, ListOf, NameList, ShortText, parse_query
-from agent.sommelier.vocabulary import Body, Currency, Level, Style, Sweetness
+from agent.sommelier.vocabulary import OAKY, Body, Currency, Level, Style, Sweetness
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wines_by_id
 from agent.tables import StrictModel
@@ -149,6 +149,7 @@ class RememberArguments(StrictModel):
     grapes: TasteNames = ()
     countries: TasteNames = ()
     regions: TasteNames = ()
+    oak: Annotated[bool, Field(description="true: it is about wines with oak.")] = False
     allergens: ListOf[Canonical[Allergy]] = Field((), max_length=5)
     min_price: BottlePrice | None = None
     max_price: BottlePrice | None = None
@@ -389,7 +390,7 @@ def _facts_from_arguments(arguments: RememberArguments) -> list[Fact]:
             needed = "min_price or max_price"
         case "hate" | "like" as kind:
             facts = [Fact(kind, taste, value) for taste in _tastes(arguments)]
-            needed = "styles, grapes, countries, regions or another taste"
+            needed = "styles, grapes, countries, regions, oak or another taste"
     if not facts:
         raise ToolError(f"kind {arguments.kind} needs {needed}; use kind note for anything else")
     return facts
@@ -406,6 +407,8 @@ def _tastes(arguments: RememberArguments) -> list[str]:
     for name in TASTE_FIELDS:
         if values := getattr(arguments, name):
             taste[name] = tuple(map(str, values))
+    if arguments.oak:
+        taste["text"] = (OAKY,)
     if len(taste) != 1:
         return [format_taste(taste)] if taste else []
     ((name, values),) = taste.items()

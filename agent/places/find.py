@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Final
-from urllib.parse import quote_plus, urlsplit
+from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import AfterValidator, Field, SecretStr
@@ -23,7 +23,7 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run, SpanLevel
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import translate
-from agent.markdown import get_domain, strip_invisible
+from agent.markdown import build_search_address, get_domain, strip_invisible
 from agent.places.queries import (
     Queries,
     QueryGenerationFailed,
@@ -38,7 +38,6 @@ from agent.turn import Reply, may_drink
 
 log = logging.getLogger(__name__)
 
-SEARCH_URL: Final = "https://duckduckgo.com/?q="
 BRAVE_URL: Final = "https://api.search.brave.com"
 ADVICE: Final = "check its address, its key and its limits; SearXNG must allow the json format"
 TAG: Final = pattern(r"<[^<>]*>")
@@ -189,7 +188,7 @@ class Places:
     @property
     def links(self) -> list[SearchLink]:
         """Return a link to a web search for every query."""
-        return [SearchLink(query, SEARCH_URL + quote_plus(query)) for query in self.queries.queries]
+        return [SearchLink(query, build_search_address(query)) for query in self.queries.queries]
 
     def to_reply(self, *messages: str) -> Reply:
         """Return the reply of a turn with these messages, in Markdown."""
@@ -296,8 +295,8 @@ PLACES_LINE: Final = (
     "If the guest looks for a shop, bar, winery, tasting, restaurant or course somewhere, call "
     "find_places. Name only places that it returns, each with its web address exactly as "
     "returned. You do not know opening hours, ratings or prices of places. If it returns only "
-    "search links, say that no place search is set up, and give all of these links. If the guest "
-    "did not say where, ask."
+    "search links, say that no place search is set up, and give all of their addresses; the guest "
+    "sees the query of each in its place. If the guest did not say where, ask."
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from agent.languages import LANGUAGES_FOLDER, language_codes
@@ -12,6 +13,7 @@ from agent.tables import StrictModel, WordSet, read_toml
 from agent.text import Match, Pattern, pattern
 
 PHRASES_FILE: Final = "safety.toml"
+MEDICINES_FILE: Final = Path(__file__).with_name("medicines.toml")
 FIRST_NUMBER_WORD: Final = 8
 """The first number in the lists of number words; smaller numbers are not taken as an age."""
 _I_AM: Final = "(?:i am|i m|im)"
@@ -78,12 +80,12 @@ class SafetyPhrases(StrictModel):
     """The content of a `safety.toml`: phrases of a language that certainly state something.
 
     They are matched against normalised text: lower case, without accents, apostrophes as spaces,
-    punctuation marks as separate words. Placeholders: `~` is up to two of the `fillers`, `..` up to
-    three words of any kind, `{next_clause}` one of the `clause_starts`, `{clause_end}` one of these
-    or a punctuation mark, `{clause_start}` a punctuation mark before the phrase, `{age}` a number
-    below the legal age, `{im}` "I am". Ordinary messages must not match: "dying to try it", "I'd
-    die for a Barolo", "my sister is pregnant". The classifier and the model can add a concern that
-    no phrase states. Every phrase has a test.
+    punctuation marks as separate words. Placeholders: `~` is up to two of the `fillers`, `..` up
+    to three words of any kind, `{next_clause}` one of the `clause_starts`, `{clause_end}` one of
+    these or a punctuation mark, `{clause_start}` a punctuation mark before the phrase, `{age}` a
+    number below the legal age, `{im}` "I am", `{medicine}` a name of `medicines.toml`. Ordinary
+    messages must not match: "dying to try it", "I'd die for a Barolo", "my sister is pregnant".
+    The classifier and the model can add a concern that no phrase states. Every phrase has a test.
     """
 
     fillers: WordSet = frozenset()
@@ -172,6 +174,7 @@ class _Phrases:
             "{clause_start}": f"{punctuation} ",
             "{age}": f"(?:[0-9]{{1,2}}|{_any(self.ages)})",
             "{im}": _I_AM,
+            "{medicine}": rf"(?:{_any(_medicine_stems())})\w{{0,3}}",
         }
         for placeholder, source in placeholders.items():
             phrase = phrase.replace(placeholder, source)
@@ -198,6 +201,11 @@ class _Phrases:
 def _any(words: Iterable[str]) -> str:
     """Return the source of a pattern that matches any of the words."""
     return "|".join(sorted({*words}))
+
+
+@cache
+def _medicine_stems() -> frozenset[str]:
+    return read_toml(dict[str, WordSet], MEDICINES_FILE)["names"]
 
 
 @cache

@@ -15,12 +15,14 @@ from agent.language import stem
 from agent.safety.state import SafetyState
 from agent.sommelier.queries import SOFT_FILTERS, Catalogue, WineQuery, WineSearchResult
 from agent.sommelier.vocabulary import (
+    OAKY,
     Allergen,
     Currency,
     NameKind,
     Style,
     canonical_name,
     normalize,
+    speaks_of_oak,
     synonyms,
 )
 from agent.sommelier.wine import Wine
@@ -118,6 +120,8 @@ def matches(wine: Wine, taste: Taste) -> bool:
     def has(name: str, values: Sequence[str]) -> bool:
         if name in get_args(NameKind):
             return _has_grape_or_origin(wine, cast("NameKind", name), values)
+        if OAKY in values:
+            return speaks_of_oak(f" {normalize(f'{wine.notes} {wine.name}')} ")
         if name == "text":
             stems = set(map(stem, split_words(f"{wine.notes} {wine.name}")))
             return any(not stems.isdisjoint(map(stem, split_words(value))) for value in values)
@@ -184,6 +188,8 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
     excluded["allergens"] = tuple(sorted(person.safety.allergies - UNDECLARED_ALLERGENS))
     filters = _preference_filters(query, person.facts) | ({"limit": MAX_VALUES} if hates else {})
+    if query.oak is None and _hates_oak(simple_hates):
+        filters["oak"] = False
     for name, values in excluded.items():
         in_query = getattr(query, f"without_{name}")
         filters[f"without_{name}"] = tuple(dict.fromkeys((*in_query, *values)))[:MAX_VALUES]
@@ -191,6 +197,10 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     if person.safety.forbids_alcohol:
         return _restrict_to_alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN)
     return narrowed
+
+
+def _hates_oak(tastes: Iterable[Taste]) -> bool:
+    return any(OAKY in taste.get("text", ()) for taste in tastes)
 
 
 def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:

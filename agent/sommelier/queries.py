@@ -16,6 +16,7 @@ from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request, read_request
 from agent.query_reading.tables import Profile, find_profile, load_pairings, load_profiles
 from agent.sommelier.vocabulary import (
+    OAKY,
     Allergen,
     Body,
     Colour,
@@ -45,8 +46,6 @@ MAX_FOODS: Final = 6
 SOFT_FIELDS: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
 """Filters that are soft from the start."""
 SWEET_STEPS: Final = frozenset({"sweet", "luscious"})
-OAKY: Final = "oaky"
-"""The taste that is searched by the `oak` of a wine instead of by text."""
 DESSERT_STYLES: Final = (Style.SWEET, Style.FORTIFIED)
 """Styles that a dish excludes unless its pairing contains them."""
 

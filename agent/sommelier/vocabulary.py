@@ -5,11 +5,11 @@ therefore use canonical values, and imports are mapped to them. A grape, country
 by any of its names in `synonyms.toml`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from agent.languages import load_languages
 from agent.tables import StrictModel, read_toml
@@ -17,10 +17,26 @@ from agent.text import fold, split_words
 
 NameKind = Literal["grapes", "countries", "regions"]
 
+OAKY: Final = "oaky"
+"""The taste of oak, which searches look for by `oak` instead of by text."""
+OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques", "vanilla")
+UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
+"""Words in the notes of oaked wines, and of unoaked ones."""
+
 
 def normalize(name: str) -> str:
     """Return a name without case, accents or punctuation: `Côte-Rôtie` becomes `cote rotie`."""
     return " ".join(split_words(name))
+
+
+def mentions(text: str, phrases: Sequence[str]) -> bool:
+    """Return whether a padded normalized text has one of the phrases as whole words."""
+    return any(f" {phrase} " in text for phrase in phrases)
+
+
+def speaks_of_oak(text: str) -> bool:
+    """Return whether the words of a wine, normalized and padded, say that it has seen oak."""
+    return mentions(text, OAKED) and not mentions(text, UNOAKED)
 
 
 def synonyms(kind: NameKind, name: str) -> tuple[str, ...]:

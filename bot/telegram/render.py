@@ -2,8 +2,8 @@
 
 Our Markdown has `**bold**`, `*italic*`, `` `code` ``, `- ` for bullets, `> ` for quotes, `**> ` for
 expandable quotes, and fenced code. All other text is shown literally. The only links are
-`<https://…>`, shown as their domain. Any other text that Telegram would turn into a link is
-rendered as code, in which Telegram makes no links.
+`<https://…>`, shown as their domain, or as the query of a web search. Any other text that Telegram
+would turn into a link is rendered as code, in which Telegram makes no links.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 
 from agent.auto_links import AutoLink, find_auto_links
 from agent.language import find_last_sentence_end, truncate_at_boundary
-from agent.markdown import get_domain, strip_invisible
+from agent.markdown import get_domain, get_link_text, strip_invisible
 from agent.text import Match, pattern
 
 
@@ -185,7 +185,7 @@ def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
         elif token.type == "code_inline":
             yield token.content, (*block, CODE)
         elif marks and marks[-1].tag == "a":
-            yield get_domain(marks[-1].value), marks
+            yield get_link_text(marks[-1].value), marks
         else:
             yield token.content, marks
 

@@ -4,7 +4,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from agent.sommelier.queries import WineQuery
-from agent.sommelier.vocabulary import Style, canonical_name, synonyms, to_euros
+from agent.sommelier.vocabulary import (
+    Style,
+    canonical_name,
+    mentions,
+    speaks_of_oak,
+    synonyms,
+    to_euros,
+)
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS
 from db.wines.entries import Entry
 
@@ -14,9 +21,6 @@ Filters = dict[str, Predicate]
 
 PRICE_TOLERANCE: Final = 0.25
 """The share by which prices may differ from the price `query.around`."""
-OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques", "vanilla")
-UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
-"""Words in the notes of oaked wines, and of unoaked ones."""
 BUBBLES: Final = ("sparkling", "bubbles", "fizz", "fizzy", "spumante", "sekt", "mousseux")
 """Words in the notes of sparkling alcohol-free wines, whose style is just alcohol-free."""
 MAX_ALCOHOL_FREE: Final = 0.5
@@ -57,7 +61,7 @@ def _yes_or_no_filters(query: WineQuery) -> Filters:
     if query.alcohol_free is not None:
         filters["alcohol_free"] = lambda entry: _is_alcohol_free(entry) == query.alcohol_free
     if query.oak is not None:
-        filters["oak"] = lambda entry: _is_oaked(entry) == query.oak
+        filters["oak"] = lambda entry: speaks_of_oak(entry.text) == query.oak
     if query.vegan:
         filters["vegan"] = lambda entry: NON_VEGAN_ALLERGENS.isdisjoint(entry.wine.allergens)
     if query.in_stock_only and not query.name:
@@ -157,17 +161,8 @@ def _is_not_from(names: Sequence[str]) -> Predicate:
     return lambda entry: not (is_from(entry) or is_in_region(entry))
 
 
-def mentions(text: str, phrases: Sequence[str]) -> bool:
-    """Return whether a padded normalised text has one of the phrases as whole words."""
-    return any(f" {phrase} " in text for phrase in phrases)
-
-
 def _is_alcohol_free(entry: Entry) -> bool:
     return entry.wine.style is Style.ALCOHOL_FREE
-
-
-def _is_oaked(entry: Entry) -> bool:
-    return mentions(entry.text, OAKED) and not mentions(entry.text, UNOAKED)
 
 
 def _is_at_most(entry: Entry, strength: float) -> bool:

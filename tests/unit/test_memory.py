@@ -17,10 +17,13 @@ from agent.cellar.items import (
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
-from agent.memory.taste import parse_facts
+from agent.memory.taste import describe_fact, parse_facts
 from agent.memory.tools import memory_tools
+from agent.sommelier.filters import may_be_shown, restrict_query
+from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import Currency, Style
 from agent.turn import Change, Deps, Fact, Person
+from tests.fakes import CHINON
 
 BAROLO = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), number=1)
 CHABLIS = replace(to_cellar_item(guess_wine("Chablis 2021"), 2), number=2)
@@ -32,6 +35,7 @@ def test_a_text_is_parsed_as_facts_or_becomes_a_note() -> None:
     for text, kind, value in (
         ("no Chardonnay", "hate", "grapes=Chardonnay"),
         ("Riesling", "like", "grapes=Riesling"),
+        ("no oak", "hate", "text=oaky"),
         ("up to 20 euros", "budget", "20 EUR"),
         ("call me Baz", "note", "call me Baz"),
     ):
@@ -116,6 +120,18 @@ async def test_a_model_removed_bottles_of_another_wine_and_was_told_done(
     assert told in result.text
     assert "nothing was removed" in result.text
     assert result.effects == ()
+
+
+async def test_no_oak_is_a_filter_of_every_search_and_told_in_plain_words() -> None:
+    change = await change_from_tool("remember", kind="hate", value="nothing oaky", oak=True)
+    (fact,) = change.added_facts
+    assert (fact.value, describe_fact(fact)) == ("text=oaky", "no oak")
+    guest = replace(ADA, facts=(fact,))
+    assert restrict_query(WineQuery(), guest).oak is False
+    assert restrict_query(WineQuery(oak=True), guest).oak is True
+    oaked = CHINON.model_copy(update={"notes": "Vanilla from new oak."})
+    unoaked = CHINON.model_copy(update={"notes": "Unoaked: no barrel is used."})
+    assert [may_be_shown(wine, guest) for wine in (oaked, unoaked, CHINON)] == [False, True, True]
 
 
 async def test_the_most_similar_fact_is_forgotten() -> None:

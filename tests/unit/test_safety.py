@@ -80,6 +80,18 @@ def test_help_is_named_in_the_language_of_a_crisis(language: str, text: str, num
         ("tô grávida", "pregnancy"),
         ("sono in gravidanza, uno senza alcol?", "pregnancy"),
         ("devo guidare: un Barolo per il brasato?", "driving"),
+        ("Ich bin auf Lithium eingestellt, was zu Ente?", "medication"),
+        ("I've been put on metronidazole. A red for steak?", "medication"),
+        ("je suis sous lithium, un rouge pour le canard ?", "medication"),
+        ("estoy en tratamiento con litio, ¿un tinto para pato?", "medication"),
+        ("sono in cura con il litio, un rosso per l'anatra?", "medication"),
+        ("ik ben ingesteld op lithium, een rode wijn bij eend?", "medication"),
+        ("estou a tomar lítio, um tinto para pato?", "medication"),
+        ("jestem na licie, czerwone do kaczki?", "medication"),
+        ("я на литии, красное к утке?", "medication"),
+        ("lityum kullanıyorum, ördek için kırmızı?", "medication"),
+        ("я приймаю літій, червоне до качки?", "medication"),
+        ("أتناول الليثيوم، نبيذ أحمر للبط؟", "medication"),
     ],
 )
 def test_a_phrase_in_the_first_person_states_a_concern(text: str, concern: str) -> None:
@@ -94,6 +106,10 @@ def test_a_phrase_in_the_first_person_states_a_concern(text: str, concern: str) 
         "my sister is pregnant, what do I serve with lamb?",
         "mein Mann fährt, ich nehme den Barolo",
         "about 300 kms from Bordeaux",
+        "meine Frau ist auf Lithium eingestellt, was passt zu Ente?",
+        "mia moglie è in cura con il litio, un rosso per l'anatra?",
+        "prendo un litro di Barbera",
+        "ich nehme einen Liter Federweißen",
     ],
 )
 def test_what_is_a_joke_or_of_others_is_never_certain(text: str) -> None:
