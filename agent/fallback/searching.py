@@ -13,8 +13,8 @@ from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish
 from agent.query_reading.request import Request
 from agent.sommelier.filters import find_wines, matches
-from agent.sommelier.queries import OAKY, Catalogue, WineQuery, build_query
-from agent.sommelier.vocabulary import Style, normalize
+from agent.sommelier.queries import Catalogue, WineQuery, build_query
+from agent.sommelier.vocabulary import OAKY, Style, normalize
 from agent.sommelier.wine import Wine
 from agent.turn import Person
 

@@ -37,13 +37,14 @@ from agent.sommelier.vocabulary import (
     Sweetness,
     canonical_name,
     known_names,
+    mentions,
     normalize,
     to_euros,
 )
 from agent.sommelier.wine import VEGAN_WORD, Wine
 from agent.text import split_words
 from db.wines.entries import Entry
-from db.wines.filters import FIELDS_BY_FILTER, Filters, Predicate, mentions
+from db.wines.filters import FIELDS_BY_FILTER, Filters, Predicate
 
 Key = Callable[[Entry], float]
 """A number by which wines are ordered, the lowest first."""
