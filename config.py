@@ -242,6 +242,8 @@ class Settings(BaseSettings):
     # Admins, access, budgets
     admin_ids: PersonIds = ()
     """The Telegram ids of those who may use /stats, /trace, /allow, /block and /broadcast."""
+    staff_chat_id: int | None = None
+    """The chat, of a person or a group, where the staff of the shop answer those who ask for it."""
     access: Literal["open", "allow_list"] = "open"
     """open: all users but the blocked ones; allow_list: only users whom an admin allowed."""
     budget_person_requests: PositiveInt | None = None

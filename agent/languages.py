@@ -73,6 +73,9 @@ class Language(StrictModel):
     places: Mapping[str, str] = {}
     """The names of each category of `agent/places/categories.toml`, separated by commas: first as
     they are searched for; all are understood."""
+    ask_for_staff: str = ""
+    """Phrases, separated by commas, that ask for a person of the shop: "talk to someone". A word
+    that ends with * stands for all that begin so."""
     injections: Injections = Injections()
 
 

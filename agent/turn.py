@@ -1,8 +1,9 @@
 """Data of one turn (user, dependencies, reply), and the detection of prompt injections."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from functools import cache
 from typing import Any, Final, Literal, get_args
 
@@ -184,6 +185,36 @@ def get_chosen_settings(facts: Iterable[Fact]) -> dict[str, str]:
     return {name: value for name, _, value in chosen}
 
 
+class Lack(StrEnum):
+    """What a user wanted and did not get."""
+
+    WINES = "wines"
+    """No wine meets the wish whole."""
+    NAME = "name"
+    """The wine that was asked for by its name is not sold, or sold out."""
+    DOCUMENTS = "documents"
+    """No document answers the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The effect of a tool that has looked for something: whether it was there."""
+
+    kind: Lack
+    found: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StaffOffer:
+    """The effect of a tool that offers to ask the people of the shop; it sends nothing."""
+
+
+def find_lack(looked: Collection[Looked]) -> Lack | None:
+    """Return what was looked for and never found in a turn; None if there is nothing."""
+    found = {look.kind for look in looked if look.found}
+    return next((look.kind for look in looked if look.kind not in found), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """The reply of a turn. Its texts are Markdown."""
@@ -210,6 +241,10 @@ class Reply:
     """What safety decided; anything but an answer is a help text without wines."""
     stored_concerns: frozenset[Concern] = frozenset()
     """Concerns that the message states for certain, which are stored with this turn."""
+    lack: Lack | None = None
+    """What the user wanted and did not get."""
+    offers_staff: bool = False
+    """Whether a button below offers to ask the people of the shop."""
     offers_numbers: bool = False
     """Whether a button below offers the numbers to call."""
     changes: tuple[Change, ...] = ()

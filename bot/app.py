@@ -19,12 +19,14 @@ from agent.tracing.records import keyed_hash
 from bot import tasks
 from bot.core import Core, open_core
 from bot.resources import (
+    REFERRAL_RETENTION,
     STATS_RETENTION,
     delete_old_data,
     open_resources,
 )
 from bot.telegram.admin import admin_handlers, send_broadcasts
 from bot.telegram.answer_buttons import answer_handlers, buttons_below
+from bot.telegram.ask_shop import ask_shop_handlers
 from bot.telegram.bottles import bottle_handlers
 from bot.telegram.cellar import cellar_handlers
 from bot.telegram.cellar_files import cellar_file_handlers
@@ -47,6 +49,7 @@ from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.rating import rating_handlers
 from bot.telegram.sender import Sender
 from bot.telegram.settings import Privacy, settings_handlers
+from bot.telegram.shop_replies import report_undelivered, shop_reply_handlers
 from bot.tracing import forget_people, masking_of, trace_link
 from bot.turn import RunningTurns
 from bot.updates.life import UpdateLife
@@ -161,6 +164,8 @@ def build_app(
         trace_hash=core.trace_hash,
         progress=Progress(bot),
         buttons_below=buttons_below,
+        admin_ids=settings.admin_ids,
+        staff_chat_id=settings.staff_chat_id,
     )
     admins = frozenset(settings.admin_ids)
     handlers = build_handlers(settings, core.servers, admins)
@@ -208,11 +213,17 @@ def build_handlers(
     else:
         receives_traces = ""
     privacy = Privacy(
-        days={"stats_days": STATS_RETENTION.days, "trace_days": settings.trace_retention_days},
+        days={
+            "stats_days": STATS_RETENTION.days,
+            "trace_days": settings.trace_retention_days,
+            "shop_days": REFERRAL_RETENTION.days,
+        },
         trace_server=receives_traces,
         is_deleted_there=has_langfuse,
+        has_staff=settings.staff_chat_id is not None,
     )
     additional = [
+        *shop_reply_handlers(),  # before all others that get replies
         *media_handlers(),
         *inline_handlers(),
         *memory_handlers(),
@@ -221,6 +232,7 @@ def build_handlers(
         *cellar_file_handlers(),
         *settings_handlers(privacy),
         *answer_handlers(servers),
+        *ask_shop_handlers(),
         *admin_handlers(admins, trace_link(settings), only_allowed=only_allowed),
         *rating_handlers(masking_of(settings)),
     ]
@@ -236,7 +248,9 @@ async def start_receiving(app: App) -> None:
     bot, settings = app.bot, app.core.settings
     await introduce(bot)
     app.scheduler.ready.set()
-    await show_commands(bot, finds_places=settings.enable_find)
+    await show_commands(
+        bot, finds_places=settings.enable_find, has_staff=settings.staff_chat_id is not None
+    )
     if settings.webhook_url is not None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
@@ -266,6 +280,8 @@ async def run_leader_tasks(app: App) -> None:
         await send_reminders(memory, stores.upkeep, app.core.trace_hash)
 
     async def broadcast() -> None:
+        if settings.staff_chat_id is not None:
+            await report_undelivered(stores.referrals, memory, settings.staff_chat_id)
         await send_broadcasts(stores.broadcasts, memory, app.sender)
 
     schedule: tuple[tuple[float, str, tasks.AsyncFunction], ...] = (

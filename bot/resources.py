@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
+from agent.documents.staff import offer_staff_tool
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, ResponseMode, TokenUsage
 from agent.engine.models import assume_price, find_price
@@ -53,6 +54,7 @@ from db.repositories.people import (
     MessageRepository,
     PressRepository,
 )
+from db.repositories.referrals import ReferralRepository, ReferralUpkeep
 from db.repositories.retention import Retention
 from db.repositories.turns import TurnRepository
 from db.schema import check_schema, find_schema, upgrade_schema
@@ -63,6 +65,10 @@ STATS_RETENTION: Final = timedelta(days=90)
 """The time after which the statistics and ratings of turns are deleted."""
 UPDATE_RETENTION: Final = timedelta(days=7)
 """The time after which the record of an answered update is deleted."""
+
+
+REFERRAL_RETENTION: Final = timedelta(days=14)
+"""The time after which a conversation with the staff is deleted, and so has ended."""
 
 
 class Repositories:
@@ -76,6 +82,7 @@ class Repositories:
         self.memory = MemoryRepository(sessions)
         self.presses = PressRepository(sessions)
         self.broadcasts = BroadcastRepository(sessions)
+        self.referrals = ReferralRepository(sessions)
         self.traces = SqlTraceStore(sessions)
 
 
@@ -90,6 +97,7 @@ class Stores:
         self.outbox = Outbox(sessions)
         self.commits = Commits(sessions, rows=rows)
         self.broadcasts = Broadcasts(sessions)
+        self.referrals = ReferralUpkeep(sessions)
         self.upkeep = MemoryUpkeep(sessions)
         self.retention = Retention(sessions)
         self.trace_queue = RowQueue(sessions, TraceRow)
@@ -106,6 +114,8 @@ class Resources:
     run: Run
     """The run that the run of every turn is made from."""
     shop_name: str = ""
+    has_staff: bool = False
+    """Whether users can ask the staff of the shop."""
     finds_places: bool = True
     """Whether users can look for places."""
     search: WebSearch | None = None
@@ -149,6 +159,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             documents=documents,
             run=run_of(settings, prompts, models, special),
             shop_name=settings.shop_name,
+            has_staff=settings.staff_chat_id is not None,
             finds_places=settings.enable_find,
             search=place_search(settings, http),
             transcriber=audio_server(settings, settings.transcription_model, http),
@@ -300,9 +311,12 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
     tools = research_tools(
         documents, resources.search, resources.cache, finds_places=resources.finds_places
     )
+    if resources.has_staff:
+        tools.append(offer_staff_tool())
+    fallback = Fallback(catalogue=catalogue, documents=documents, has_staff=resources.has_staff)
     return Sommelier(
         catalogue=catalogue,
-        fallback=Fallback(catalogue=catalogue, documents=documents),
+        fallback=fallback,
         research_tools=[*tools, *memory_tools()],
         help_texts=resources.help,
         uses_small_model=resources.small,
@@ -327,5 +341,6 @@ async def delete_old_data(settings: Settings, retention: Retention) -> int:
     await retention.delete_turns(STATS_RETENTION)
     await retention.delete_presses(STATS_RETENTION)
     await retention.delete_expired_facts()
+    await retention.delete_referrals(REFERRAL_RETENTION)
     await retention.delete_updates(UPDATE_RETENTION)
     return await retention.delete_traces(timedelta(days=settings.trace_retention_days))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
+from enum import StrEnum
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, cast, get_args, get_origin
 
@@ -19,6 +20,17 @@ Access = Literal["allowed", "blocked"]
 """An admin's decision about a user."""
 Verdict = Literal["liked", "disliked"]
 """A user's rating of an answer."""
+
+
+class ReferralState(StrEnum):
+    """The states of a referral, in their order."""
+
+    DRAFT = "draft"
+    """The user sees what would be sent."""
+    OPEN = "open"
+    """The staff have it; both sides may write."""
+    ENDED = "ended"
+
 
 BigInt = Annotated[int, mapped_column(sa.BigInteger)]
 Key = Annotated[int, mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)]
@@ -199,7 +211,8 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     `update_id` is the update whose lane sends it, `turn_id` the turn that it answers. If `follows`
     is set, it continues the previous message. `edits` is the id of the bot's message to replace.
     `buttons` are rows of [label, data]. `picture` is the address of one to show above the text. An
-    `error` is final: a message that may have arrived is never sent again.
+    `error` is final: a message that may have arrived is never sent again. A reply to a message with
+    a `referral_id` goes to the other side of that referral.
     """
 
     __tablename__ = "outbox"
@@ -212,6 +225,9 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     )
     broadcast_id: Mapped[int | None] = mapped_column(
         sa.ForeignKey("broadcasts.id", ondelete="CASCADE"), index=True, default=None
+    )
+    referral_id: Mapped[int | None] = mapped_column(
+        sa.ForeignKey("referrals.id", ondelete="CASCADE"), index=True, default=None
     )
     chat_id: Mapped[BigInt]
     thread_id: Mapped[BigInt | None] = mapped_column(default=None)
@@ -431,6 +447,25 @@ class BroadcastRow(Base):
     text: Mapped[str]
     created_by: Mapped[BigInt]
     state: Mapped[str]
+
+
+class ReferralRow(MappedAsDataclass, Base, kw_only=True):
+    """A conversation between a user, in their private chat, and the staff of the shop.
+
+    `id` is the turn that drafted it. `text` is the Markdown that the staff get, emptied when it is
+    sent. `name` is the user's name if they let the staff see it. `messages` counts those that were
+    passed on since, the last one at `at`.
+    """
+
+    __tablename__ = "referrals"
+
+    id: Mapped[Key]
+    user_id: Mapped[BigInt] = mapped_column(index=True)
+    state: Mapped[str] = mapped_column(default=ReferralState.DRAFT)
+    text: Mapped[str] = mapped_column(default="")
+    name: Mapped[str] = mapped_column(default="")
+    messages: Mapped[int] = mapped_column(default=0)
+    at: Mapped[datetime]
 
 
 class TraceRow(Base):

@@ -14,7 +14,7 @@ from agent.i18n import translate
 from agent.language import truncate_at_boundary
 from agent.markdown import escape
 from agent.text import clip, pattern, split_words
-from agent.turn import Reply, TurnOutcome, get_deps, list_error_types
+from agent.turn import Lack, Looked, Reply, TurnOutcome, get_deps, list_error_types
 
 T = TypeVar("T")
 
@@ -254,7 +254,9 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         ids_given_to_model = get_deps(run).ids_given_to_model
         new = [chunk for chunk in chunks if chunk.id not in ids_given_to_model]
         ids_given_to_model.update(chunk.id for chunk in new)
-        return ToolOutput(excerpts(new) or (NO_MORE if chunks else NOTHING), index_by_id(chunks))
+        content = excerpts(new) or (NO_MORE if chunks else NOTHING)
+        looked = Looked(Lack.DOCUMENTS, found=bool(chunks))
+        return ToolOutput(content, index_by_id(chunks), effects=(looked,))
 
     return replace(tool(search_documents), prompt_line=SEARCH_LINE, progress_text="reading")
 

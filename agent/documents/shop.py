@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Final
 
 from agent.documents.passages import Chunk
+from agent.documents.staff import asks_for_staff
 from agent.tables import read_toml
 from agent.text import split_words
 
 SHOP_DOCUMENT: Final = "shop.md"
 """The name of the owner's document about the shop."""
+CONTACT: Final = "contact"
+"""The topic of how the shop is reached; a question of this one word asks for it."""
 ANY_ENDING: Final = "*"
 
 
@@ -21,8 +24,10 @@ def is_shop_document(path: str) -> bool:
 
 def find_shop_topics(questions: Iterable[str]) -> frozenset[str]:
     """Return what questions ask about the shop, such as its hours; empty if nothing."""
+    questions = [*questions]
     texts = [_pad(question) for question in questions]
-    return frozenset(
+    asked_for = [CONTACT] if any(map(asks_for_staff, questions)) else []
+    return frozenset(asked_for).union(
         topic
         for topic, phrases in _phrases().items()
         if any(phrase in text for text in texts for phrase in phrases)

@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from agent.documents.passages import Chunk, DocumentStore, describe_chunks, source_line
 from agent.documents.shop import find_shop_topics
+from agent.documents.staff import asks_for_staff
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.cellar import OwnBottles, find_own_bottles
 from agent.fallback.follow_ups import FollowUp
@@ -27,7 +28,7 @@ from agent.sommelier.queries import Catalogue, find_asked_query, get_pairing
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Wine
-from agent.turn import NOBODY, Person, Reply, StoredMessage
+from agent.turn import NOBODY, Lack, Person, Reply, StoredMessage
 
 MAX_WINES: Final = 3
 
@@ -52,9 +53,16 @@ class AskedWines(NamedTuple):
 class Fallback:
     """Answers by rules, from a catalogue and documents, without a language model."""
 
-    def __init__(self, *, catalogue: Catalogue, documents: DocumentStore | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        catalogue: Catalogue,
+        documents: DocumentStore | None = None,
+        has_staff: bool = False,
+    ) -> None:
         self._catalogue = catalogue
         self._documents = documents
+        self._has_staff = has_staff
 
     async def answer(
         self,
@@ -68,6 +76,9 @@ class Fallback:
         Wines and documents are limited to what `person` may be shown.
         """
         wish = await self._read_wish(messages, person)
+        if self._has_staff and asks_for_staff(wish.own_request.text):
+            offer = _text_reply(translate("shop_offer"))
+            return RuleAnswer(reply=replace(offer, offers_staff=True, offers_numbers=True))
         own = None if wish.follow_up else find_own_bottles(wish.own_request, person)
         if own is not None:
             return await self._answer_from_cellar(own, wish, person, span)
@@ -194,6 +205,8 @@ def _asked_answer(asked: AskedWines, wish: Wish) -> RuleAnswer:
     if wines and not asked.found:
         intro = f"{intro} {translate('asked_closest')}"
     reply = _wine_reply(intro, wines, request) if wines else _text_reply(intro)
+    if not any(wine.in_stock for wine in asked.found):
+        reply = replace(reply, lack=Lack.NAME)
     described = tuple(DescribedWine(wine, describe_wine(wine, request.dishes)) for wine in wines)
     return RuleAnswer(reply=reply, wines=described)
 
@@ -207,8 +220,11 @@ def _make_reply(kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None
         return _wine_reply(intro, wish.last_shown, wish.request)
     if passage is not None:
         return _text_reply(_quote(passage))
-    text = translate("fallback_only" if kind == "question" else "fallback_help")
-    return _text_reply(text, is_on_topic=wish.own_request.is_about_wine)
+    is_on_topic = wish.own_request.is_about_wine
+    if kind == "question":
+        reply = _text_reply(translate("fallback_only"), is_on_topic=is_on_topic)
+        return replace(reply, lack=Lack.DOCUMENTS)
+    return _text_reply(translate("fallback_help"), is_on_topic=is_on_topic)
 
 
 def _quote(passage: Chunk) -> str:
@@ -240,9 +256,11 @@ def _search_reply(wish: Wish, found: FoundWines) -> Reply:
         if request.name and not wish.own_request.is_about_wine:
             # Two words with capitals may be anything: "Buona Serata".
             return _text_reply(translate("fallback_help"), is_on_topic=False)
-        return _text_reply(_join(interpretation, _nothing_found(wish), caveats))
+        reply = _text_reply(_join(interpretation, _nothing_found(wish), caveats))
+        return replace(reply, lack=Lack.NAME if request.name else Lack.WINES)
     intro = _join(interpretation, " ".join(_remarks(found, request)))
-    return _wine_reply(intro, found.wines[:MAX_WINES], request, caveats)
+    reply = _wine_reply(intro, found.wines[:MAX_WINES], request, caveats)
+    return replace(reply, lack=Lack.WINES) if found.unmet_fields else reply
 
 
 def _nothing_found(wish: Wish) -> str:

@@ -40,10 +40,13 @@ from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import (
     Change,
+    Looked,
     Person,
     Reply,
+    StaffOffer,
     StoredMessage,
     clean_and_flag,
+    find_lack,
     get_deps,
     get_person,
     has_stored_user,
@@ -425,16 +428,18 @@ def _store_form(answer: SommelierResponse, wines: Iterable[AnyWine]) -> str:
 
 
 def _add_effects(reply: Reply, response: Response) -> Reply:
-    """Return a reply with the changes and proposals of the tools.
+    """Return a reply with the changes and proposals of the tools, and with what they lacked.
 
     Changes are reduced to what a model may change. Proposals are only shown with an answer, which
     explains them.
     """
-    changes, proposals = list[Change](), list[Proposal]()
+    changes, proposals, looked = list[Change](), list[Proposal](), list[Looked]()
     for effect in response.effects:
         match effect:
             case Change():
                 changes.append(effect.part_for_model)
+            case Looked():
+                looked.append(effect)
             case Proposal() if response.has_text:
                 proposals.append(effect)
     return replace(
@@ -442,6 +447,8 @@ def _add_effects(reply: Reply, response: Response) -> Reply:
         notes=(*reply.notes, *map(_proposal_note, proposals)),
         proposals=tuple(proposals),
         changes=tuple(changes),
+        lack=find_lack(looked) or reply.lack,
+        offers_staff=reply.offers_staff or StaffOffer() in response.effects,
     )
 
 

@@ -1,6 +1,7 @@
 """The tools that search and read the catalogue."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from agent.sommelier.queries import Catalogue, ShortText, WineQuery, WineSearchR
 from agent.sommelier.serving import drinking_years, serving_advice
 from agent.sommelier.wine import Wine, wine_record
 from agent.tables import StrictModel
-from agent.turn import get_deps, get_person
+from agent.turn import Lack, Looked, get_deps, get_person
 
 SEARCH_DESCRIPTION = (
     "Search the wines of this house. Write all values in English. Of several values in a list a "
@@ -55,7 +56,8 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         with run.span.child(name, "retriever", input=filters) as span:
             result = await find_wines(catalogue, query, get_person(run))
             span.update(output=list(wines_by_id(result.wines)), metadata={"found": result.total})
-        return _search_output(result, get_deps(run).ids_given_to_model)
+        output = _search_output(result, get_deps(run).ids_given_to_model)
+        return replace(output, effects=(_look(query, result),))
 
     async def get_wine(arguments: GetWineArguments, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, get_person(run))
@@ -93,6 +95,13 @@ def may_recommend_any_wine(run: Run) -> bool:
 def full_record(wine: Wine) -> dict[str, Any]:
     """Return the facts of a wine, and how to serve it."""
     return wine_record(wine) | serving_advice(wine)
+
+
+def _look(query: WineQuery, result: WineSearchResult) -> Looked:
+    """Return whether a search found a wine in stock that meets all that was asked for."""
+    kind = Lack.NAME if query.name else Lack.WINES
+    met = (wine for wine in result.wines if wine.id not in result.unmet_filters)
+    return Looked(kind, found=any(wine.in_stock for wine in met))
 
 
 def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> ToolOutput:

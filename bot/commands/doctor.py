@@ -13,7 +13,8 @@ import telegram
 import typer
 from pydantic import BaseModel
 from pydantic_core import to_json
-from telegram.error import TelegramError
+from telegram.constants import ChatAction
+from telegram.error import Forbidden, TelegramError
 
 from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
@@ -156,6 +157,26 @@ async def check_telegram(settings: Settings) -> str:
         raise SettingsError(f"{type(error).__name__}; {advice}") from None
 
 
+async def check_staff(settings: Settings) -> str:
+    """Check that the bot may write to the chat of the staff."""
+    if settings.staff_chat_id is None or settings.telegram_bot_token is None:
+        raise NotConfigured("users cannot ask the people of the shop; set STAFF_CHAT_ID")
+    chat_id, token = settings.staff_chat_id, settings.telegram_bot_token.get_secret_value()
+    try:
+        async with telegram.Bot(token, base_url=f"{settings.telegram_base_url}/bot") as bot:
+            await bot.send_chat_action(chat_id, ChatAction.TYPING)
+            if chat_id < 0:
+                member = await bot.get_chat_member(chat_id, bot.id)
+                if not getattr(member, "can_send_messages", True):
+                    raise Forbidden("the bot may not send messages")
+    except TelegramError as error:
+        advice = "a person must press Start in the bot's chat, a group must have the bot as member"
+        raise SettingsError(
+            f"the bot cannot write to {chat_id} of STAFF_CHAT_ID ({error.message}); {advice}"
+        ) from None
+    return f"questions of users go to chat {chat_id}"
+
+
 async def check_tools(settings: Settings) -> str:
     """Connect to every MCP server, list the tools, and mark those that ask the user first."""
     if settings.mcp_servers is None:
@@ -217,6 +238,7 @@ CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
     "database": check_database,
     "model": check_model,
     "Telegram": check_telegram,
+    "staff": check_staff,
     "tools": check_tools,
     "tracing": check_tracing,
 }

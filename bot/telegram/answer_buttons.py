@@ -12,6 +12,7 @@ from typing import Final
 
 from telegram import CallbackQuery, Message, MessageEntity, Update
 
+from agent.documents.shop import CONTACT, find_shop_topics
 from agent.engine.run import Run
 from agent.fallback.follow_ups import FollowUp
 from agent.i18n import translate
@@ -25,6 +26,7 @@ from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import clip
 from agent.turn import Fact, Reply
 from bot.look_ups import run_proposal
+from bot.telegram.ask_shop import ask_shop_button
 from bot.telegram.buttons import (
     acknowledge,
     claim_press,
@@ -52,6 +54,8 @@ NUMBERS_PARAMETER: Final = "numbers"
 NOT_DEPENDENT: Final = "sober"
 """In place of a concern: the user says that they are not dependent."""
 INTERNATIONAL_LABEL: Final = "🌍 findahelpline.com"
+STAFF_TOPICS: Final = frozenset({"delivery", CONTACT})
+"""What a question is about that the shop may have to do something for."""
 MAX_LABEL_CHARS: Final = 40
 MAX_SUGGESTED_FACTS: Final = 2
 MAX_OPENED_BUTTONS: Final = 3
@@ -64,6 +68,7 @@ def buttons_below(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
         + _tool_buttons(reply)
         + _help_buttons(turn, reply)
         + _concern_button(reply)
+        + _staff_button(turn, question, reply)
         + _opened_buttons(turn, reply)
         + _memory_buttons(reply)
         + _follow_up_buttons(question, reply)
@@ -80,6 +85,15 @@ def _shop_buttons(reply: Reply) -> ButtonRows:
             label = clip(f"🛒 {number}. {name}", MAX_LABEL_CHARS)
             rows.append((Button(label, wine.link),))
     return tuple(rows)
+
+
+def _staff_button(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
+    """Return the button that asks the shop, where the bot has no answer or cannot act."""
+    if reply.outcome == "help":
+        return ()
+    asked_about = find_shop_topics([question.text])
+    is_for_staff = reply.offers_staff or reply.lack or not STAFF_TOPICS.isdisjoint(asked_about)
+    return ask_shop_button(turn) if is_for_staff else ()
 
 
 def answer_handlers(servers: McpServers) -> list[AnyHandler]:

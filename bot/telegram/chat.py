@@ -46,8 +46,8 @@ from db.models import OutboxRow
 from db.repositories.people import MemoryRepository
 
 AnyHandler = BaseHandler[Any, Any, Any]
-Handle = Callable[..., Coroutine[Any, Any, None]]
-"""A handler function; its arguments are an update and its `ChatTurn`."""
+Handle = Callable[..., Coroutine[Any, Any, object]]
+"""A handler function; its arguments are an update and its `ChatTurn`. It may return `NOT_MINE`."""
 
 MAX_HISTORY_MESSAGES: Final = 20
 """Maximum earlier messages that the model sees."""
@@ -59,6 +59,8 @@ WRITTEN_LANGUAGE_KEY: Final = "written"
 """The setting with the language a user wrote last; at first, the language of their Telegram app."""
 AS_WRITTEN: Final = "auto"
 """The choice to be answered in the language of the last message."""
+NOT_MINE: Final = object()
+"""What a handler returns to leave an update to the next one that accepts it."""
 ButtonsBelow = Callable[[Turn, Question, Reply], ButtonRows]
 """Returns the buttons under an answer."""
 AUDIO_FILE: Final = "answer.ogg"
@@ -91,6 +93,9 @@ class Services:
     trace_hash: Callable[[str, int], str]
     progress: Progress
     buttons_below: ButtonsBelow
+    admin_ids: Sequence[int] = ()
+    staff_chat_id: int | None = None
+    """The chat where the staff of the shop answer, if there is one."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

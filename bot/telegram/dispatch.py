@@ -10,8 +10,16 @@ from telegram.ext import filters
 from agent import size_limits
 from agent.i18n import translate, use_language
 from agent.markdown import strip_invisible
+from bot.telegram.ask_shop import is_from_staff
 from bot.telegram.buttons import acknowledge, answer_inline_query
-from bot.telegram.chat import AnyHandler, ChatTurn, Services, load_language, set_language_of_turn
+from bot.telegram.chat import (
+    NOT_MINE,
+    AnyHandler,
+    ChatTurn,
+    Services,
+    load_language,
+    set_language_of_turn,
+)
 from bot.telegram.connection import AnyBot
 from bot.telegram.messages import is_addressed, written_message
 from bot.telegram.sender import Button, build_messages
@@ -30,8 +38,8 @@ class Dispatcher:
     """Passes an update to the first of the `handlers` that accepts it, if its user has access.
 
     Admins always have access, blocked users never. With `allow_list`, other users have access only
-    if an admin allowed them. A user without access gets their id, to give to an admin; in a group
-    only if they address the bot.
+    if an admin allowed them, or in the chat of the staff. A user without access gets their id, to
+    give to an admin; in a group only if they address the bot.
     """
 
     bot: AnyBot
@@ -65,8 +73,9 @@ class Dispatcher:
         if not await self._check_access(update, turn):
             return
         for handler in self.handlers:
-            if handler.check_update(update):
-                await handler.callback(update, turn)
+            if not handler.check_update(update):
+                continue
+            if await handler.callback(update, turn) is not NOT_MINE:
                 return
 
     async def handle_inline(self, payload: Payload) -> None:
@@ -139,7 +148,7 @@ class Dispatcher:
         if access == "blocked":
             log.info("User %s is blocked: update %s is ignored", user.id, update.update_id)
             return False
-        if access is not None or not self.allow_list:
+        if access is not None or not self.allow_list or await is_from_staff(turn):
             return True
         await self._turn_away(update, turn, user)
         return False

@@ -14,6 +14,7 @@ from agent.safety.state import SafetyState
 from agent.turn import UNDER_AGE_SETTING, Fact, get_chosen_settings
 from bot import look_ups
 from bot.telegram.answer_buttons import NUMBERS_PARAMETER, international_button, numbers_button
+from bot.telegram.ask_shop import SHOP, show_how_to_ask
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import AnyHandler, ChatTurn, answer_text, on_command, on_message, on_press
 from bot.telegram.connection import AnyBot, retry_until_answered
@@ -30,11 +31,11 @@ from db.changes.chats import MigrateChat
 from db.changes.memory import TakeBackTurn, without_added_allergies
 
 COMMANDS: Final = (
-    "ask quotes find stop new taste cellar settings privacy export forget help".split()
+    "ask quotes find shop stop new taste cellar settings privacy export forget help".split()
 )
 FIND: Final = "find"
 """The command that finds places, which can be switched off."""
-PRIVATE_COMMANDS: Final = "taste cellar settings export forget".split()
+PRIVATE_COMMANDS: Final = "taste cellar shop settings export forget".split()
 SERVICE_MESSAGES: Final = (
     filters.StatusUpdate.ALL
     | filters.BOOST_ADDED
@@ -106,6 +107,8 @@ async def _show_help(update: Update, turn: ChatTurn) -> None:
     lines = translate("help").splitlines()
     if not resources.finds_places:
         lines = [line for line in lines if not line.startswith(f"/{FIND} ")]
+    if turn.services.staff_chat_id is not None:
+        lines.append(translate("help_shop"))
     numbers = translate("help_numbers", numbers=resources.help.first_lines())
     text = "\n".join([*lines, "", numbers])
     turn.reply(text, numbers_button() if is_private(update) else ())
@@ -114,10 +117,14 @@ async def _show_help(update: Update, turn: ChatTurn) -> None:
 async def _start(update: Update, turn: ChatTurn) -> None:
     """Answer /start with a greeting; in a private chat, ask for the age unless it is known.
 
-    A link from a group asks for the numbers to call instead.
+    A link from a group asks for the numbers to call instead, or how to ask the shop.
     """
-    if turn.message_text.split()[1:] == [NUMBERS_PARAMETER]:
+    parameters = turn.message_text.split()[1:]
+    if parameters == [NUMBERS_PARAMETER]:
         turn.reply(turn.services.resources.help.numbers(SafetyState()), international_button())
+        return
+    if parameters == [SHOP]:
+        await show_how_to_ask(turn)
         return
     age = turn.services.resources.help.drinking_age
     buttons = ButtonRows()
@@ -208,14 +215,15 @@ async def _explain_no_answer(update: Update, turn: ChatTurn) -> None:
         turn.reply(translate("unknown_command" if message.text else "text_only"))
 
 
-async def show_commands(bot: AnyBot, *, finds_places: bool = True) -> None:
+async def show_commands(bot: AnyBot, *, finds_places: bool = True, has_staff: bool = False) -> None:
     """Set the menu of commands in every language.
 
     Raises:
         TokenRejected: Telegram does not know the token.
     """
 
-    commands = [name for name in COMMANDS if finds_places or name != FIND]
+    hidden = {FIND: not finds_places, SHOP: not has_staff}
+    commands = [name for name in COMMANDS if not hidden.get(name)]
 
     async def show() -> None:
         for language in languages():

@@ -26,6 +26,7 @@ from bot.telegram.chat import (
 )
 from bot.telegram.messages import press_of
 from bot.telegram.sender import Button, ButtonRows, in_rows
+from bot.telegram.shop_replies import end_before_forgetting
 
 PREFIX: Final = "s:"
 """The prefix of the data of the buttons of /settings, `s:SETTING:VALUE`. `lane_of` gives their
@@ -50,6 +51,8 @@ class Privacy:
     """The name of the server that traces are sent to, if there is one."""
     is_deleted_there: bool = False
     """Whether /forget also deletes the traces on that server."""
+    has_staff: bool = False
+    """Whether users can ask the staff of the shop."""
 
 
 def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
@@ -123,7 +126,10 @@ async def _show_privacy(privacy: Privacy, update: Update, turn: ChatTurn) -> Non
     """Answer /privacy: say what is stored, for how long, and how to delete it."""
     server = privacy.trace_server
     elsewhere = translate("privacy_elsewhere", where=server) if server else ""
-    turn.reply(translate("privacy", **privacy.days, elsewhere=elsewhere))
+    text = translate("privacy", **privacy.days, elsewhere=elsewhere)
+    if privacy.has_staff:
+        text += "\n\n" + translate("privacy_shop", **privacy.days)
+    turn.reply(text)
 
 
 async def _export(update: Update, turn: ChatTurn) -> None:
@@ -152,6 +158,7 @@ async def _forget_or_keep(privacy: Privacy, update: Update, turn: ChatTurn) -> N
         return
     # Turns that run would waste money: what they store is dropped.
     await turn.services.runner.running.stop_everywhere(user_id=turn.user_id)
+    await end_before_forgetting(turn)
     turn.forget_user()
     turn.reply(_confirm_deletion(privacy))
 

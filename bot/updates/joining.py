@@ -86,7 +86,8 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     """Return whether a later update belongs to the turn of `payloads`, which has no answer yet.
 
     It does if it edits one of their messages, or if the same user writes more. In a group, where
-    the user may write to others, it must follow within `GROUP_SECONDS`.
+    the user may write to others, it must follow within `GROUP_SECONDS`. A reply may go to another
+    person, so a message joins only those that reply to the same message, or to none.
     """
     edited = section(later, "edited_message")
     if edited:
@@ -98,7 +99,13 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     last, new = message_in(payloads[-1]), message_in(later)
     seconds = as_int(new.get("date")) - as_int(last.get("date"))
     is_same_user = all(last.get(name) == new.get(name) for name in ("from", "message_thread_id"))
+    if _replied_id(last) != _replied_id(new):
+        return False
     return is_same_user and (chat_of(later) > 0 or seconds <= GROUP_SECONDS)
+
+
+def _replied_id(message: Payload) -> int:
+    return as_int(section(message, "reply_to_message").get("message_id"))
 
 
 def is_part_of_burst(payload: Payload) -> bool:

@@ -27,6 +27,8 @@ from db.models import (
     MessageRow,
     OutboxRow,
     PressRow,
+    ReferralRow,
+    ReferralState,
     ScoreRow,
     TraceRow,
     TurnRow,
@@ -81,6 +83,9 @@ class ForgetUser(StoredChange):
         """Store the time of the deletion, and delete or anonymise the rows."""
         session, at = transaction.session, transaction.accepted_at
         await upsert(session, ForgottenUserRow(user=self.user, at=at))
+        # This waits for commits that pass a message on, and lets no other one begin.
+        referrals = update(ReferralRow).where(ReferralRow.user_id == self.user_id)
+        await session.execute(referrals.values(state=ReferralState.ENDED))
         owned = await find_owned_rows(session, self.user_id, self.user)
         is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == DONE)
         await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
@@ -89,8 +94,8 @@ class ForgetUser(StoredChange):
         begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
         owned[UpdateRow] &= begun_by.not_in(unfinished)
         is_being_sent = OutboxRow.update_id.in_(unfinished)
-        released = update(OutboxRow).where(owned[OutboxRow], is_being_sent).values(turn_id=None)
-        await session.execute(released)
+        released = update(OutboxRow).where(owned[OutboxRow], is_being_sent)
+        await session.execute(released.values(turn_id=None, referral_id=None))
         owned[OutboxRow] &= OutboxRow.update_id.is_(None) | ~is_being_sent
         unknown = {"is_reachable": None, "is_introduced": None}
         await session.execute(update(ChatRow).where(owned[ChatRow]).values(unknown))
@@ -152,6 +157,7 @@ async def find_owned_rows(
     """Return each table's condition for a user's rows; referenced tables come last."""
     is_turn = or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
     turns = select(TurnRow.turn_id).where(is_turn)
+    referrals = select(ReferralRow.id).where(ReferralRow.user_id == user_id)
     traces = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
     is_trace = or_(TraceRow.user == user, TraceRow.trace_id.in_(traces))
     unanswered = select(UpdateRow.update_id, UpdateRow.payload).where(UpdateRow.state != DONE)
@@ -162,7 +168,12 @@ async def find_owned_rows(
     ]
     return {
         MessageRow: or_(MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
-        OutboxRow: or_(OutboxRow.chat_id == user_id, OutboxRow.turn_id.in_(turns)),
+        OutboxRow: or_(
+            OutboxRow.chat_id == user_id,
+            OutboxRow.turn_id.in_(turns),
+            OutboxRow.referral_id.in_(referrals),
+        ),
+        ReferralRow: ReferralRow.user_id == user_id,
         ScoreRow: ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(is_trace)),
         TraceRow: is_trace,
         UpdateRow: or_(UpdateRow.chat_id == user_id, UpdateRow.update_id.in_(in_groups)),

@@ -220,8 +220,10 @@ async def _delete_content(session: AsyncSession, update_id: int, *, has_turn: bo
         values = NO_PERSONAL_DATA
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
     await session.execute(updates.values(state=DONE, **values))
-    # Messages without a stored turn, such as answers to commands, are no longer needed.
+    # Messages without a stored turn, such as answers to commands, are no longer needed; those of
+    # a referral are, for replies to them.
     is_unneeded = (OutboxRow.update_id == update_id) & OutboxRow.turn_id.is_(None)
+    is_unneeded &= OutboxRow.referral_id.is_(None)
     await session.execute(delete(OutboxRow).where(is_unneeded))
 
 

@@ -42,6 +42,11 @@ class ChatRepository(SqlRepository):
         query = select(ChatRow.access).where(ChatRow.chat_id == user_id)
         return cast("Access | None", await self._first_value(query))
 
+    async def find_current(self, chat_id: int) -> int:
+        """Return the id of a chat, or of the supergroup that has replaced it."""
+        query = select(ChatRow.migrated_to).where(ChatRow.chat_id == chat_id)
+        return await self._first_value(query) or chat_id
+
     async def is_reachable(self, chat_id: int) -> bool:
         """Return whether a chat is stored as reachable."""
         query = select(ChatRow.is_reachable).where(ChatRow.chat_id == chat_id)

@@ -10,6 +10,7 @@ from db.models import (
     ForgottenChatRow,
     ForgottenUserRow,
     PressRow,
+    ReferralRow,
     ScoreRow,
     TraceRow,
     TurnRow,
@@ -30,6 +31,12 @@ class Retention(SqlRepository):
         """Delete older updates whose turns have ended; return their number."""
         is_old = UpdateRow.received_at < self.now() - older_than
         return await self._write(delete(UpdateRow).where(~IS_UNFINISHED, is_old))
+
+    async def delete_referrals(self, older_than: timedelta) -> int:
+        """Delete the referrals whose last message is older, open ones too; return their number."""
+        return await self._write(
+            delete(ReferralRow).where(ReferralRow.at < self.now() - older_than)
+        )
 
     async def delete_expired_facts(self) -> int:
         """Delete expired concerns, and changes too old to undo; return their number."""

@@ -187,7 +187,15 @@ def test_doctor_finds_nothing_wrong_on_an_empty_machine_nor_with_everything_conf
     model_server.default = answer_json({"colour": "white", "is_served_cold": True})
     done = sommelier_here("doctor", environment=environment)
     names = [line.partition(":")[0] for line in done.stdout.splitlines()]
-    assert names == ["✓ settings", "✓ database", "– model", "– Telegram", "– tools", "– tracing"]
+    assert names == [
+        "✓ settings",
+        "✓ database",
+        "– model",
+        "– Telegram",
+        "– staff",
+        "– tools",
+        "– tracing",
+    ]
     assert done.returncode == 0
     settings = full_settings(bot_api, model_server, otlp_receiver)
     done = sommelier_here("doctor", environment=environment, **settings)

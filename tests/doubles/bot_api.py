@@ -116,6 +116,7 @@ class BotApi(LoopbackServer):
             "editMessageText": lambda call: self._chats.edit_text(call.params),
             "editMessageReplyMarkup": lambda call: self._chats.edit_markup(call.params),
             "sendChatAction": lambda call: self._chats.act(call.params),
+            "getChatMember": lambda call: {"status": "member", "user": identity(token)},
             "answerCallbackQuery": self._answer_query,
             "answerInlineQuery": self._answer_inline,
         }

@@ -1,0 +1,223 @@
+"""Let a user ask the people of the shop: draft a question, show it, and send it to the staff chat.
+
+Nothing is sent before the user has seen it and pressed a button. What both sides write afterwards
+is passed on by `bot.telegram.shop_replies`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from telegram import Update
+from telegram.ext import filters
+
+from agent.documents.shop import CONTACT
+from agent.fallback.passages import find_passage
+from agent.i18n import current_language, translate, use_language
+from agent.markdown import escape, strip_invisible
+from agent.size_limits import NAME_CHARS
+from agent.sommelier.cards import format_facts
+from agent.turn import StoredMessage
+from bot.telegram.buttons import (
+    acknowledge,
+    claim_once,
+    find_answered_turn,
+    parse_id,
+    split_data,
+)
+from bot.telegram.chat import AnyHandler, ChatTurn, load_language, on_command, on_press
+from bot.telegram.messages import message_of, press_of, text_after_command
+from bot.telegram.sender import Button, ButtonRows, build_messages, in_rows
+from bot.turn import Destination, Turn
+from db.changes.referrals import MAX_OPEN, DraftReferral, DropReferral, OpenReferral
+from db.models import OutboxRow, ReferralRow, ReferralState
+
+SHOP: Final = "shop"
+"""The command that asks the shop, and the parameter of /start with which a link does."""
+ASK, SEND, SEND_NAME, DROP, END = "qa:", "qs:", "qn:", "qd:", "qe:"
+"""The prefixes of button data: `qa:` asks about an answer, `qs:REFERRAL` sends a draft without the
+user's name, `qn:` with it, `qd:` drops it, `qe:` ends the conversation."""
+MAX_WINES: Final = 8
+MAX_NUMBER: Final = 10_000
+"""Staff read the last digits of a referral's id."""
+
+
+def ask_shop_handlers() -> list[AnyHandler]:
+    """Return the handlers of /shop and of the buttons of a draft."""
+    return [
+        on_command(SHOP, _draft_by_command, filters.ChatType.PRIVATE),
+        on_press(ASK, _draft_by_button),
+        on_press(f"(?:{SEND}|{SEND_NAME}|{DROP})", _send_or_drop),
+    ]
+
+
+def ask_shop_button(turn: Turn) -> ButtonRows:
+    """Return the button that asks the shop about an answer; none without a staff chat.
+
+    In a group it leads to the private chat: what is asked there, others do not read.
+    """
+    if not isinstance(turn, ChatTurn) or turn.services.staff_chat_id in (None, turn.chat_id):
+        return ()
+    data = f"https://t.me/{turn.bot_name}?start={SHOP}" if turn.is_group else ASK
+    return ((Button(translate("ask_shop_button"), data),),)
+
+
+async def show_how_to_ask(turn: ChatTurn) -> None:
+    """Say how the shop is asked; without a staff chat, how it is reached by other ways."""
+    if turn.services.staff_chat_id is not None:
+        turn.reply(translate("shop_usage"))
+        return
+    language, documents = current_language(), turn.services.resources.documents
+    passage = await find_passage(CONTACT, language, documents)
+    turn.reply(escape(passage.text) if passage else translate("shop_unknown"))
+
+
+async def _draft_by_command(update: Update, turn: ChatTurn) -> None:
+    """/shop TEXT: draft a question, unless it states a crisis."""
+    text = text_after_command(message_of(update))
+    if not text or turn.services.staff_chat_id is None:
+        await show_how_to_ask(turn)
+        return
+    if not await turn.services.runner.offer_help(turn, turn.ask(text)):
+        await _draft(turn, as_quote(text))
+
+
+async def _draft_by_button(update: Update, turn: ChatTurn) -> None:
+    """Draft the question that an answer belongs to, with the wines that were shown last."""
+    query = press_of(update)
+    answered = await find_answered_turn(query, turn)
+    if answered is None or turn.is_group:
+        await acknowledge(query, translate("button_too_old"))
+        return
+    messages = turn.repositories.messages
+    history = await messages.list_recent(turn.chat_id, last_turn_id=answered.turn_id)
+    asked = [said for said in history if said.turn_id == answered.turn_id and said.role == "user"]
+    if not asked:
+        await acknowledge(query, translate("button_too_old"))
+        return
+    await acknowledge(query)
+    await _draft(turn, "\n\n".join([as_quote(asked[0].content), *await _list_wines(turn, history)]))
+
+
+async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> list[str]:
+    """Return a line for each wine that the last message with wines has shown, as one text."""
+    shown = next((said.wine_ids for said in reversed(history) if said.wine_ids), ())
+    wines = await turn.repositories.wines.get(shown[:MAX_WINES])
+    lines = [f"- {escape(wine.label)} · {escape(format_facts(wine))}" for wine in wines]
+    return ["\n".join(lines)] if lines else []
+
+
+async def _draft(turn: ChatTurn, text: str) -> None:
+    """Store a draft, and show it to the user with the buttons that send it."""
+    if turn.services.staff_chat_id == turn.chat_id:
+        turn.reply(translate("shop_is_here"))
+        return
+    turn.change(DraftReferral(turn.id, turn.user_id, text))  # the draft has the turn's id
+    buttons = [Button(translate("shop_send_button"), f"{SEND}{turn.id}")]
+    if name := _first_name(turn.names):
+        label = translate("shop_send_name", name=name)
+        buttons.append(Button(label, f"{SEND_NAME}{turn.id}"))
+    buttons.append(Button(translate("shop_drop_button"), f"{DROP}{turn.id}"))
+    turn.reply(f"{translate('shop_preview')}\n\n{text}", in_rows(buttons, 1))
+
+
+async def _send_or_drop(update: Update, turn: ChatTurn) -> None:
+    """Send a draft of this user to the staff, or drop it."""
+    query = press_of(update)
+    referral = await find_referral(turn, parse_id(split_data(query, 1)[0]))
+    if referral is None or referral.state != ReferralState.DRAFT:
+        await acknowledge(query, translate("button_too_old"))
+        return
+    if not await claim_once(query, turn, SEND):
+        return
+    await acknowledge(query)
+    turn.replace_buttons(query.message, ())
+    if str(query.data).startswith(DROP):
+        turn.change(DropReferral(referral.id))
+        turn.reply(translate("shop_dropped"))
+        return
+    name = _first_name(turn.names) if str(query.data).startswith(SEND_NAME) else ""
+    refusal = await build_messages(
+        Destination(turn.user_id), [translate("shop_too_many", count=MAX_OPEN)]
+    )
+    to_user = await write_to_user(turn, referral, translate("shop_sent"))
+    to_staff = await _build_question(turn, referral, name)
+    turn.change(OpenReferral(referral.id, turn.user_id, name, (*to_staff, *to_user), refusal))
+
+
+async def find_referral(turn: ChatTurn, referral_id: int) -> ReferralRow | None:
+    """Return a referral of the user of a turn, or any for staff; None if it is another's."""
+    referral = await turn.repositories.referrals.get(referral_id)
+    if referral is None or await is_from_staff(turn):
+        return referral
+    return referral if referral.user_id == turn.user_id == turn.chat_id else None
+
+
+async def find_staff_chat(turn: ChatTurn) -> int:
+    """Return the id of the staff chat, or of the supergroup that has replaced it; 0 without one."""
+    staff_chat_id = turn.services.staff_chat_id
+    if staff_chat_id is None:
+        return 0
+    return await turn.repositories.chats.find_current(staff_chat_id)
+
+
+async def is_from_staff(turn: ChatTurn) -> bool:
+    """Return whether a turn began in the staff chat."""
+    has_staff = turn.services.staff_chat_id is not None
+    return has_staff and turn.chat_id == await find_staff_chat(turn)
+
+
+async def _build_question(turn: ChatTurn, referral: ReferralRow, name: str) -> list[OutboxRow]:
+    """Return the first message to the staff, in their language."""
+    with use_language(await load_staff_language(turn)):
+        lines = [translate("staff_question", number=number_of(referral))]
+        if name:
+            lines.append(translate("staff_name", name=escape(name)))
+        text = "\n\n".join(["\n".join(lines), referral.text, f"_{translate('staff_hint')}_"])
+        return await write_to_staff(turn, referral, text)
+
+
+async def write_to_staff(turn: ChatTurn, referral: ReferralRow, text: str) -> list[OutboxRow]:
+    """Return a message of a referral for the staff, with the button that ends it."""
+    to = Destination(await find_staff_chat(turn))
+    return await _build(to, referral, text)
+
+
+async def write_to_user(turn: ChatTurn, referral: ReferralRow, text: str) -> list[OutboxRow]:
+    """Return a message of a referral for its user, with the button that ends it."""
+    return await _build(Destination(referral.user_id), referral, text)
+
+
+async def _build(to: Destination, referral: ReferralRow, text: str) -> list[OutboxRow]:
+    end = Button(translate("shop_end_button"), f"{END}{referral.id}")
+    return belonging_to(referral, await build_messages(to, [text], ((end,),)))
+
+
+def belonging_to(referral: ReferralRow, messages: Iterable[OutboxRow]) -> list[OutboxRow]:
+    """Return messages as ones of a referral, so that replies to them find it."""
+    messages = list(messages)
+    for message in messages:
+        message.referral_id = referral.id
+    return messages
+
+
+async def load_staff_language(turn: ChatTurn) -> str | None:
+    """Return the language of the staff: of the person, or for a group that of the first admin."""
+    staff_id = turn.services.staff_chat_id or 0
+    speaker = staff_id if staff_id > 0 else next(iter(turn.services.admin_ids), 0)
+    return await load_language(turn.repositories.memory, speaker)
+
+
+def number_of(referral: ReferralRow) -> str:
+    """Return the number by which the staff tell users apart."""
+    return f"{referral.id % MAX_NUMBER:04}"
+
+
+def as_quote(text: str) -> str:
+    """Return a text of a user as a Markdown quote that shows it literally."""
+    return "\n".join(f"> {escape(line)}" for line in text.strip().splitlines())
+
+
+def _first_name(names: Sequence[str]) -> str:
+    """Return the first name of the user, which comes first; "" if there is none."""
+    name = strip_invisible(names[0]) if names else ""
+    return " ".join(name.split())[:NAME_CHARS]

@@ -1,0 +1,130 @@
+"""Changes of referrals, the conversations of users with the staff of the shop.
+
+What is passed on is decided in the commit: a message reaches the other side only if the referral is
+still open then, and its writer learns in the same commit what became of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import ColumnElement, delete, func, select, update
+
+from agent.text import strip_unstorable
+from db.changes.base import StoredChange, Transaction
+from db.engine import count_changed
+from db.models import OutboxRow, ReferralRow, ReferralState, upsert
+
+MAX_OPEN: Final = 3
+"""The most open referrals of a user."""
+MAX_MESSAGES: Final = 200
+"""The most messages that are passed on in a referral."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftReferral(StoredChange):
+    """Stores what a user is asked to confirm, instead of an earlier draft of theirs."""
+
+    referral_id: int
+    user_id: int
+    text: str
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Store the draft."""
+        is_earlier = (ReferralRow.user_id == self.user_id) & _has_state(ReferralState.DRAFT)
+        await transaction.session.execute(delete(ReferralRow).where(is_earlier))
+        draft = ReferralRow(
+            id=self.referral_id,
+            user_id=self.user_id,
+            text=strip_unstorable(self.text),
+            at=transaction.now,
+        )
+        await upsert(transaction.session, draft)
+
+
+@dataclass(frozen=True, slots=True)
+class DropReferral(StoredChange):
+    """Deletes a draft that the user does not want to send."""
+
+    referral_id: int
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Delete the draft."""
+        is_draft = (ReferralRow.id == self.referral_id) & _has_state(ReferralState.DRAFT)
+        await transaction.session.execute(delete(ReferralRow).where(is_draft))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReferral(StoredChange):
+    """Sends a draft to the staff: `messages` are for both sides; `refusal` is for the user.
+
+    `name` is the user's name if the staff may see it.
+    """
+
+    referral_id: int
+    user_id: int
+    name: str
+    messages: Sequence[OutboxRow]
+    refusal: Sequence[OutboxRow]
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Open the referral, unless the user has too many or the draft was sent before."""
+        session = transaction.session
+        is_open = (ReferralRow.user_id == self.user_id) & _has_state(ReferralState.OPEN)
+        open_count = await session.scalar(select(func.count()).where(is_open))
+        if (open_count or 0) >= MAX_OPEN:
+            transaction.messages.extend(self.refusal)
+            return
+        is_draft = (ReferralRow.id == self.referral_id) & _has_state(ReferralState.DRAFT)
+        opened = update(ReferralRow).where(is_draft)
+        values = {
+            "state": ReferralState.OPEN,
+            "name": strip_unstorable(self.name),
+            "text": "",
+            "at": transaction.now,
+        }
+        if await count_changed(session, opened.values(values)):
+            transaction.messages.extend(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class PassOn(StoredChange):
+    """Passes a message on: `messages` are for both sides; `refusal` is for its writer alone."""
+
+    # The row of the referral is the fence: it is gone with the data of its user.
+    is_personal = False
+
+    referral_id: int
+    messages: Sequence[OutboxRow]
+    refusal: Sequence[OutboxRow]
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Pass it on if the referral is still open, and not too long."""
+        is_open = (ReferralRow.id == self.referral_id) & _has_state(ReferralState.OPEN)
+        counted = update(ReferralRow).where(is_open, ReferralRow.messages < MAX_MESSAGES)
+        values = {"messages": ReferralRow.messages + 1, "at": transaction.now}
+        if await count_changed(transaction.session, counted.values(values)):
+            transaction.messages.extend(self.messages)
+        else:
+            transaction.messages.extend(self.refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class EndReferral(StoredChange):
+    """Ends a referral; `messages` tell it to both sides."""
+
+    is_personal = False
+
+    referral_id: int
+    messages: Sequence[OutboxRow]
+
+    async def apply(self, transaction: Transaction) -> None:
+        """End it, unless the other side has ended it before."""
+        is_open = (ReferralRow.id == self.referral_id) & _has_state(ReferralState.OPEN)
+        ended = update(ReferralRow).where(is_open).values(state=ReferralState.ENDED)
+        if await count_changed(transaction.session, ended):
+            transaction.messages.extend(self.messages)
+
+
+def _has_state(state: ReferralState) -> ColumnElement[bool]:
+    return ReferralRow.state == state
