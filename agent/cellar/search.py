@@ -166,7 +166,8 @@ def _predicates(query: CellarQuery, pairing: Pairing) -> list[Predicate]:
 
 
 def _has_style(item: CellarItem, styles: frozenset[str]) -> bool:
-    return item.wine.get("style") in styles or item.wine.get("colour") in styles
+    """Return whether a wine has one of some styles, or that colour if its style is unknown."""
+    return (item.wine.get("style") or item.wine.get("colour")) in styles
 
 
 def _is_within_price(query: CellarQuery) -> Predicate:

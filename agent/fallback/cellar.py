@@ -1,8 +1,7 @@
 """Answers by rules about the bottles that a user owns: what to drink, what is past, how many."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Final
 
 from agent.cellar.items import YEARS, items_in_stock, to_wine
@@ -12,20 +11,21 @@ from agent.cellar.search import (
     CellarQuery,
     FoundItem,
     Readiness,
+    Size,
     find_drinks,
     search_cellar,
     select_named,
 )
+from agent.documents.shop import find_shop_topics
 from agent.i18n import translate
 from agent.markdown import unescape
 from agent.query_reading.request import Request
-from agent.query_reading.tables import load_lexicon, load_pairings
-from agent.query_reading.tokens import strip_plural
+from agent.query_reading.tables import load_pairings
 from agent.sommelier.filters import may_be_shown
 from agent.sommelier.queries import get_pairing
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.vocabulary import Currency, normalize, to_euros
-from agent.text import split_words
+from agent.text import pattern
 from agent.turn import CellarItem, Person, Reply
 
 MAX_ROWS: Final = 10
@@ -33,6 +33,9 @@ MAX_TONIGHT: Final = 3
 READINESS: Final[tuple[Readiness, ...]] = ("past", "wait", "soon", "now")
 """The first of these that a message says decides: "not ready" has "ready" in it."""
 MAX_OPENED: Final = 10
+SIZES: Final[Mapping[str, Size]] = {"half": "half", "magnum": "magnum"}
+"""The size of a bottle for each offer that a message may name."""
+PLACE_SEPARATORS: Final = pattern("[,;]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +69,45 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
         return _find_opened(request, person)
     if not items:
         return None
-    place = _find_place(request.text, items)
+    place = _find_place(request, items)
     readiness = next((name for name in READINESS if name in said), None)
-    is_about_own = bool("own" in said or readiness or place)
-    is_for_tonight = "tonight" in said and readiness in (None, "now")
-    if not is_about_own and not is_for_tonight:
-        return None
+    is_own = "own" in said or _is_owned(request.owned_words, items)
+    is_about_own = bool(is_own or readiness or place)
+    is_for_tonight = _is_for_tonight(request, readiness, is_own=is_own)
     if "count" in said or place:
         is_for_tonight = False
-    elif request.dishes and readiness is None:
-        is_for_tonight = True
+    if not is_about_own and not is_for_tonight:
+        return None
     if is_for_tonight:
-        readiness = readiness or "now"
-    query = _build_query(request, readiness, place)
-    found = _search(request, query, items, person)
+        readiness = "now"
+    found = _search(request, _build_query(request, readiness, place), items, person)
     if not found and is_for_tonight and not is_about_own:
         return None
     return OwnBottles(_describe(found, is_for_tonight=is_for_tonight), found, is_for_tonight)
 
 
+def _is_for_tonight(request: Request, readiness: Readiness | None, *, is_own: bool) -> bool:
+    """Return whether a request wants some bottles to drink now, not a list of them."""
+    if "tonight" in request.cellar_words and readiness in (None, "now"):
+        return is_own or not find_shop_topics([request.text])  # "are you open tonight?"
+    if readiness is None:
+        return is_own and bool(request.dishes)
+    return readiness == "now" and not is_own and request.describes_wine
+
+
+def _is_owned(words: Sequence[str], items: Sequence[CellarItem]) -> bool:
+    """Return whether words beside "my" or "have I" are on labels of a user's bottles."""
+    names = identifying_words(" ".join(words))
+    return bool(names and select_named(items, names))
+
+
 def _build_query(request: Request, readiness: Readiness | None, place: str) -> CellarQuery:
     filters: dict[str, Any] = {
-        "styles": (*request.values("styles"), *request.values("colours")),
+        "styles": request.values("styles"),
         "grapes": request.values("grapes"),
         "regions": request.values("regions") or request.values("countries"),
         "foods": tuple(dict.fromkeys(f for d in request.dishes.values() for f in d.foods))[:6],
+        "size": SIZES.get(request.filters.get("offer", "")),
     }
     currency = request.filters.get("currency")
     known = Currency(currency) if currency in set(Currency) else Currency.EUR
@@ -104,61 +121,95 @@ def _search(
     request: Request, query: CellarQuery, items: Sequence[CellarItem], person: Person
 ) -> tuple[FoundItem, ...]:
     """Return the items that a person may drink; for tonight, unknown windows if none is ready."""
-    words = _name_words(request)
-    named = _select_named(items, words)
-    if named is None:
-        return ()
+    names = _names_in(request.unread_words)
+    if query.place:
+        items = [each.item for each in search_cellar(items, query, this_year())]
+    named = _select_named(items, request, names, is_placed=bool(query.place))
     pairing = load_pairings().get(get_pairing(request)) if request.dishes else None
     found = search_cellar(named, query, this_year(), pairing)
+    if not found and named and names:
+        # A name may have a word of the tables in it: "Vega Sicilia" is not from Sicily.
+        named = select_named(named, identifying_words(request.text))
+        query = query.model_copy(update={"regions": (), "grapes": ()})
+        found = search_cellar(named, query, this_year(), pairing)
     if not found and query.readiness == "now":
-        anything = search_cellar(
-            named, query.model_copy(update={"readiness": None}), this_year(), pairing
-        )
+        at_any_time = query.model_copy(update={"readiness": None})
+        anything = search_cellar(named, at_any_time, this_year(), pairing)
         found = [each for each in anything if each.state == "unknown"]
+    if colours := request.values("colours"):  # of "red sparkling"
+        found = [each for each in found if each.item.wine.get("colour") in colours]
+    found = _without_excluded(found, request)
     without_facts = replace(person, facts=())
     if person.safety.allergies or person.safety.forbids_alcohol:
         found = [each for each in found if may_be_shown(to_wine(each.item), without_facts)]
     return tuple(found)
 
 
-def _select_named(items: Sequence[CellarItem], words: Sequence[str]) -> Sequence[CellarItem] | None:
-    """Return the items that words and years of a message name; None if a name is of no item.
+def _without_excluded(found: Sequence[FoundItem], request: Request) -> list[FoundItem]:
+    """Return the items without those that a request excludes: "of mine, but no Merlot"."""
+    excluded: set[str] = set()
+    for name in ("styles", "grapes", "regions", "countries"):
+        if values := request.values(f"without_{name}"):
+            field = "regions" if name == "countries" else name
+            query = CellarQuery.model_validate({field: values})
+            items = [each.item for each in found]
+            excluded.update(each.item.key for each in search_cellar(items, query, this_year()))
+    return [each for each in found if each.item.key not in excluded]
 
-    Words that are on no label, such as "which", do not count; a year must be a vintage.
+
+def _names_in(words: Sequence[str]) -> frozenset[str]:
+    """Return those of some words that may be on a label, without numbers."""
+    return frozenset(word for word in identifying_words(" ".join(words)) if not word.isdecimal())
+
+
+def _years_in(words: Sequence[str]) -> set[int]:
+    numbers = {int(word) for word in words if word.isascii() and word.isdecimal()}
+    return numbers.intersection(YEARS)
+
+
+def _select_named(
+    items: Sequence[CellarItem], request: Request, names: frozenset[str], *, is_placed: bool
+) -> Sequence[CellarItem]:
+    """Return the items of the years and names of a request; a year must be the vintage.
+
+    Words on no label do not count ("please list"), unless they are clearly names: then none fits.
     """
-    years = {int(word) for word in words if word.isdecimal()}
+    years = _years_in(request.unread_words)
     selected = [item for item in items if not years or item.wine.get("vintage") in years]
-    if years and not selected:
-        return None
-    names = [word for word in words if not word.isdecimal()]
-    return (select_named(selected, names) if names else []) or selected
+    if not names:
+        return selected
+    if named := select_named(selected, names):
+        return named
+    return [] if _has_name(request) and not is_placed else selected
 
 
-def _name_words(request: Request) -> list[str]:
-    """Return the words of a message that may be names: those that no table has, and the years."""
-    words = [word for word in split_words(request.text) if word.isdecimal()]
-    years = [word for word in words if word.isascii() and int(word) in YEARS]
-    names = identifying_words(request.text) - _table_words()
-    return [*years, *sorted(name for name in names if not name.isdecimal())]
+def _has_name(request: Request) -> bool:
+    """Return whether unknown words of a request are names of wines, although no bottle has them."""
+    may_be_names = list(request.owned_words)
+    if request.language != "de":  # in which every noun has a capital
+        may_be_names += request.unknown_words
+    if any(word[:1].isupper() for word in may_be_names):
+        return True
+    is_counted = "count" in request.cellar_words and not request.describes_wine
+    return is_counted and bool(request.owned_words)
 
 
-@cache
-def _table_words() -> frozenset[str]:
-    """Return the single words that the tables of requests have: filters are made of them."""
-    return frozenset(key[0] for key in load_lexicon() if len(key) == 1) | {"cellar", "bin"}
-
-
-def _find_place(text: str, items: Sequence[CellarItem]) -> str:
+def _find_place(request: Request, items: Sequence[CellarItem]) -> str:
     """Return the longest place of bottles that a message names, or an empty string.
 
-    A part of a place that has a digit names it too: "G33" of "Rack, G33".
+    A part of a place that has a digit names it too, "G33" of "Rack, G33", and a part that no table
+    has: "Rack".
     """
-    said = f" {normalize(text)} "
+    said = f" {normalize(request.text)} "
+    unread = f" {normalize(' '.join(request.unread_words))} "
     places: set[str] = set()
     for place in {item.place for item in items if item.place}:
         normalized = normalize(place)
         places.add(normalized)
         places.update(word for word in normalized.split() if any(map(str.isdigit, word)))
+        for part in filter(None, map(normalize, PLACE_SEPARATORS.split(place))):
+            if f" {part} " in unread:
+                places.add(part)
     named = [place for place in places if len(place) > 1 and f" {place} " in said]
     return max(named, key=len, default="")
 
@@ -177,11 +228,12 @@ def _describe(found: Sequence[FoundItem], *, is_for_tonight: bool) -> str:
 
 def _find_opened(request: Request, person: Person) -> OwnBottles:
     """Return what the user thought of the bottles that a request names."""
-    words = _name_words(request)
-    years = [word for word in words if word.isdecimal()]
-    names = [word for word in words if strip_plural(word) not in years]
+    years = _years_in(request.unread_words)
+    names = _names_in(
+        (*request.unread_words, *request.values("grapes"), *request.values("regions"))
+    )
     drinks = find_drinks(person.drinks, " ".join(names)) or [*person.drinks]
-    drinks = [each for each in drinks if not years or str(each.wine.get("vintage")) in years]
+    drinks = [each for each in drinks if not years or each.wine.get("vintage") in years]
     if not drinks:
         return OwnBottles(translate("cellar_history_none"))
     lines = format_drinks(drinks[:MAX_OPENED])

@@ -1,6 +1,6 @@
 """Read a message as a request for wine: its filters and dishes, by the tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
@@ -38,6 +38,14 @@ STYLES_OF_ANY_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alc
 """Styles whose wines may be red, white or rosé."""
 KIND_FIELDS: Final = frozenset({"styles", "grapes", "regions", "colour"})
 """An excluded phrase with such a field excludes no tastes: "no ice wine" allows sweet wines."""
+MY: Final = "my"
+MINE: Final = "mine"
+"""Stands for "I have", "at home" and others with which a wine may stand before or behind."""
+POSSESSIVES: Final = frozenset({MY, MINE})
+OF_OWNER: Final = frozenset({MINE, "own", "count"})
+ASKED_OF_BOTTLES: Final = frozenset({"count", "now", "soon", "past", "wait"})
+WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "regions", "offer"})
+"""Fields of phrases that name wines; a country alone may be that of guests."""
 MAX_VALUES: Final = 6
 """The maximum number of values of one filter, and of dishes."""
 MIN_UNKNOWN_LETTERS: Final = 4
@@ -71,8 +79,12 @@ class Request:
     is_question: bool = False
     """Whether it asks for knowledge rather than for a wine."""
     is_about_wine: bool = False
+    unread_words: tuple[str, ...] = ()
+    """Words that no table has and that are not common, and numbers that are no prices."""
     cellar_words: frozenset[str] = frozenset()
     """What it says of one's own bottles: own, tonight, count, now, soon, past, wait, drunk."""
+    owned_words: tuple[str, ...] = ()
+    """Words beside "my", "do I have" or "how many" that no table has; they may be names."""
 
     @property
     def describes_wine(self) -> bool:
@@ -151,7 +163,9 @@ class _MessageReader:
             unknown_words=tuple(names)[:MAX_VALUES],
             unknown_count=len(long_words),
             is_about_wine=not self.roles.isdisjoint({"wine", "wish"}),
-            cellar_words=frozenset(self._values("cellar")),
+            unread_words=tuple(self.tokens[index].written for index in unknown),
+            cellar_words=self._cellar_words(),
+            owned_words=tuple(self._owned_words(unknown)),
         )
         # The name depends on the filters, the question on both.
         request = replace(request, name=self._wine_name(request))
@@ -178,6 +192,59 @@ class _MessageReader:
         """Return the values of a field in the included phrases, without duplicates."""
         values = [value for phrase in self.included for value in phrase.values(field)]
         return list(dict.fromkeys(values))
+
+    def _cellar_words(self) -> frozenset[str]:
+        """Return what the message says of one's own bottles.
+
+        "I have" and "my" are about them if a wine stands beside: "my Barolos", not "my guests".
+        """
+        words = set(self._values("cellar"))
+        said = words & POSSESSIVES
+        if not said:
+            return frozenset(words)
+        is_about_bottles = not words.isdisjoint(ASKED_OF_BOTTLES)
+        if "question" in self.roles and not is_about_bottles:
+            said.discard(MY)  # "how do I store my wine?"
+        neighbours = self._neighbours_of(said)
+        if is_about_bottles or any(self._is_of_wine(index) for index in neighbours):
+            words.add("own")
+        return frozenset(words - POSSESSIVES)
+
+    def _neighbours_of(self, meant: Container[str]) -> Iterator[int]:
+        """Yield the indices of the first words that are not common beside what tells an owner.
+
+        `meant` are values of the field "cellar". "My" belongs to what follows.
+        """
+        for phrase in self.included:
+            said = [value for value in phrase.values("cellar") if value in meant]
+            if not said:
+                continue
+            yield self._next_said(phrase.end, 1)
+            if said != [MY]:
+                yield self._next_said(phrase.start - 1, -1)
+
+    def _next_said(self, index: int, step: int) -> int:
+        """Return the index of the next word that is not common, or of no word at all."""
+        common = common_words(self.language)
+        while self._stem(index):
+            if fold(self.tokens[index].written) not in common or self._is_of_wine(index):
+                break
+            index += step
+        return index
+
+    def _is_of_wine(self, index: int) -> bool:
+        """Return whether a word is part of a phrase that names wines."""
+        for phrase in self.included:
+            if index in phrase.indices:
+                is_wine = phrase.has_role("wine") or not WINE_FIELDS.isdisjoint(phrase.meanings)
+                return is_wine or not OF_OWNER.isdisjoint(phrase.values("cellar"))
+        return False
+
+    def _owned_words(self, unknown: Sequence[int]) -> Iterator[str]:
+        """Yield the unknown words beside "my", "have I" and "how many"."""
+        for index in self._neighbours_of({MY, MINE, "count"}):
+            if index in unknown:
+                yield self.tokens[index].written
 
     def _stem(self, index: int) -> str:
         """Return the stem of a token, or an empty string outside of the message."""
