@@ -201,6 +201,7 @@ class Sommelier:
 
     async def _generate_reply(self, inquiry: Inquiry, run: Run) -> Reply:
         """Ask a model and convert its response to a reply, or answer by rules."""
+        run = run.with_deadline()
         prompt = get_prompt(run, SMALL_PROMPT if self._is_small else "sommelier")
         response = await self._ask_model(inquiry, run, prompt) if run.models else None
         if response is None:
@@ -210,11 +211,14 @@ class Sommelier:
             return replace(reply, notes=(translate("no_model"),))
         before = get_person(run).safety
         safety = self._hear_concern(inquiry, run, response)
+        run = with_person(run, replace(get_person(run), safety=safety))
+        if safety != before and not safety.is_crisis and self._concern_notice(inquiry, run):
+            response = await self._ask_with_notice(inquiry, run, prompt, response)
+            safety = self._hear_concern(inquiry, run, response)
         if safety.is_crisis:  # no answer, proposals or changes
             # The message states no crisis, or no model would have read it: the model detected one.
             reply = safety_reply(SafetyAction.CRISIS_HELP, safety, self._help)
         else:
-            run = with_person(run, replace(get_person(run), safety=safety))
             reply = await self._convert_response(inquiry, run, response)
         return replace(
             reply,
@@ -222,6 +226,26 @@ class Sommelier:
             retries=response.retry_count,
             error_types=list_error_types(response),
             prompt=prompt.ref,
+        )
+
+    async def _ask_with_notice(
+        self, inquiry: Inquiry, run: Run, prompt: Prompt, first: Response
+    ) -> Response:
+        """Ask again, now that the model is told of the notice above its answer.
+
+        It has heard the concern itself, so its answer could not fit the notice. What its tools
+        wanted done in the first response stays; so does the response if there is no other.
+        """
+        deps = replace(get_deps(run), ids_given_to_model=set())  # it has no results so far
+        second = await self._ask_model(inquiry, replace(run, deps=deps), prompt)
+        if second is None or not second.has_text:
+            return first
+        new_effects = (effect for effect in second.effects if effect not in first.effects)
+        return replace(
+            second,
+            effects=(*first.effects, *new_effects),
+            retry_count=first.retry_count + second.retry_count,
+            error_types=(*first.error_types, *second.error_types),
         )
 
     def _hear_concern(self, inquiry: Inquiry, run: Run, response: Response) -> SafetyState:

@@ -69,15 +69,20 @@ async def test_a_concern_that_the_model_detects_applies_to_its_answer_with_a_not
         "driving": (FREE.id, CHINON.id),
     }
     for concern, wine_ids in expected.items():
+        notice = Help().notice_for(SafetyState(turn_concerns=frozenset({concern})))
+        look_up = tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]})
+        own_advice = both | {"concern": concern, "intro": "You had better not drink."}
+        shown_ids = both | {"wines": [{"wine_id": wine_id} for wine_id in reversed(wine_ids)]}
         model_server.script(
-            tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]}),
-            answer_json(both | {"concern": concern}),
+            *(look_up, answer_json(own_advice)),
+            *(look_up, answer_json(shown_ids | {"concern": concern})),
         )
         reply, _ = await answered("dziś prowadzę", server=model_server)
         assert (reply.wine_ids, [*reply.concerns]) == (wine_ids, [concern])
-        assert reply.text.startswith(
-            Help().notice_for(SafetyState(turn_concerns=frozenset({concern})))
-        )
+        assert reply.text.startswith(notice)
+        assert "You had better" not in reply.text
+        told = model_server.requests[-1].json["messages"][0]["content"]
+        assert f'A fixed notice is shown above your answer: "{notice}"' in told
 
 
 async def test_the_pregnancy_of_another_guest_does_not_remove_wines(
