@@ -1,4 +1,4 @@
-"""Language detection, stemming and sentence splitting, by what `languages/` says of languages."""
+"""Common words, stemming and sentence splitting, by what `languages/` says of languages."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
@@ -96,26 +96,7 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
     return not (word in _abbreviations() or is_list_number or is_initial or continues)
 
 
-MIN_SCORE_RATIO: Final = 1.4
-"""The minimum ratio of the best score to the second best."""
-MIN_WORDS: Final = 3
-MIN_COMMON_WORDS: Final = 2
-MIN_COMMON_SHARE: Final = 0.2
-"""The minimum share of common words among all words of a text."""
-
-
-def detect_language(text: str) -> str | None:
-    """Return the language of `text` by its common words, or None if it is too short or unclear."""
-    scores, words = score_languages(text), _tokenize(text)
-    best, second = sorted(scores, key=scores.__getitem__, reverse=True)[:2]
-    common_count = sum(best in _weights().get(word, {}) for word in words)
-    is_clear = scores[best] >= max(1, MIN_SCORE_RATIO * scores[second])
-    min_common = max(MIN_COMMON_WORDS, MIN_COMMON_SHARE * len(words))
-    is_long_enough = len(words) >= MIN_WORDS and common_count >= min_common
-    return best if is_clear and is_long_enough else None
-
-
-def score_languages(text: str) -> dict[str, float]:
+def score_common_words(text: str) -> dict[str, float]:
     """Return a score for each language: the sum of the weights of its common words in `text`."""
     scores = dict.fromkeys(detected_languages(), 0.0)
     weights = _weights()
@@ -125,15 +106,11 @@ def score_languages(text: str) -> dict[str, float]:
     return scores
 
 
-@lru_cache(maxsize=16)
-def _tokenize(text: str) -> tuple[str, ...]:
-    """Return the words of a text, with the apostrophe if a common word has one, as in "l'".
-
-    Cached, because a message is scored several times.
-    """
+def _tokenize(text: str) -> list[str]:
+    """Return the words of a text, with the apostrophe if a common word has one, as in "l'"."""
     common = _weights()
     words = _WORD.findall(text.casefold().replace("’", "'"))
-    return tuple(word if word in common else word.rstrip("'") for word in words)
+    return [word if word in common else word.rstrip("'") for word in words]
 
 
 @cache

@@ -23,8 +23,8 @@ from rich.text import Text
 
 from agent.engine.parsing import CurrentDraft
 from agent.i18n import current_language, set_app_language, translate, use_language
-from agent.language import detect_language
 from agent.mcp import Proposal
+from agent.query_reading.phrases import detect_language
 from agent.turn import ReplyFunction, describe_progress
 from bot import look_ups
 from bot.core import Core, open_core

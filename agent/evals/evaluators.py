@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.evals.dataset import EvalCase, Expectation
-from agent.language import detect_language
 from agent.markdown import strip_invisible
+from agent.query_reading.phrases import detect_language
 from agent.sommelier.filters import is_without_alcohol, matches
 from agent.sommelier.vocabulary import normalize, to_euros
 from agent.sommelier.wine import Wine

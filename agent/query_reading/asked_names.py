@@ -9,7 +9,7 @@ from typing import Final
 
 from agent import size_limits
 from agent.language import all_common_words
-from agent.query_reading.phrases import Phrase, detect_message_language, find_phrases
+from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.prices import read_price
 from agent.query_reading.tokens import Token, tokenize
 from agent.text import fold
@@ -42,7 +42,7 @@ class AskedName:
 def read_asked_name(text: str, default_language: str) -> AskedName | None:
     """Return the wine that a message asks for by its name, or None if it asks for none."""
     text = text[: size_limits.MESSAGE_CHARS]
-    language = detect_message_language(text, default_language)
+    language = detect_language(text, default_language)
     tokens = tokenize(text)
     phrases = find_phrases(tokens, language)
     price, _ = read_price(tokens, phrases)

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Final
 
-from agent.language import detected_languages, score_languages
+from agent.language import score_common_words
 from agent.languages import load_languages
 from agent.query_reading.tables import ANY_LANGUAGE, Meanings, PhraseKey, load_lexicon
 from agent.query_reading.tokens import Token, tokenize
@@ -35,7 +35,9 @@ common in French."""
 MIN_SCORE_PER_WORD: Final = 0.4
 """The minimum score of a message of one or two words, for each of them."""
 MIN_SCORE_RATIO: Final = 1.3
-"""A detected language must beat the user's language by this factor."""
+"""A detected language must beat the user's language, or all others, by this factor."""
+MIN_SCORE_ALONE: Final = 1.5
+"""The minimum score if the user's language is unknown: one word is not enough."""
 CACHED_LANGUAGES: Final = 256
 
 
@@ -84,23 +86,36 @@ def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
 
 
 @lru_cache(CACHED_LANGUAGES)
-def detect_message_language(text: str, default: str) -> str:
-    """Return a message's language: the user's `default`, unless another one clearly wins."""
-    lexicon = load_lexicon()
-    scores = score_languages(text)
+def detect_language(text: str, usual: str = "") -> str:
+    """Return the language of a text by its common words and known phrases.
+
+    If none is clear, return the language in which its writer usually writes; another one must beat
+    it clearly. If that is unknown, the best must beat all others, and "" means that none does.
+    """
     tokens = tokenize(text)
+    scores = _score_languages(text, tokens)
+    best, second = sorted(scores, key=scores.__getitem__, reverse=True)[:2]
+    if usual:
+        word_count = sum(token.is_alphanumeric for token in tokens)
+        min_score = min(MIN_SCORE, MIN_SCORE_PER_WORD * word_count)
+    else:
+        min_score = MIN_SCORE_ALONE
+    rival_score = scores.get(usual or second, 0)
+    is_clear = scores[best] > max(min_score, MIN_SCORE_RATIO * rival_score)
+    return best if is_clear else usual
+
+
+def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
+    """Return a score for each language: what its common words and its phrases in a text weigh."""
+    scores = score_common_words(text)
+    lexicon = load_lexicon()
     for _, key in _match_phrases(tokens, lexicon):
         if sum(map(len, key)) < MIN_FOREIGN_LETTERS:
             continue
-        languages = [language for language in detected_languages() if language in lexicon[key]]
+        languages = [language for language in scores if language in lexicon[key]]
         for language in languages:
             scores[language] += len(key) / len(languages)
-    best = max(scores, key=lambda language: scores[language])
-    default_score = sum(score for language, score in scores.items() if language == default)
-    word_count = sum(token.is_alphanumeric for token in tokens)
-    min_score = min(MIN_SCORE, MIN_SCORE_PER_WORD * word_count)
-    is_clear = scores[best] > max(min_score, MIN_SCORE_RATIO * default_score)
-    return best if is_clear else default
+    return scores
 
 
 def _match_phrases(

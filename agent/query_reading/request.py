@@ -18,7 +18,7 @@ from agent.query_reading.exclusions import (
 )
 from agent.query_reading.language_words import load_grammar
 from agent.query_reading.names import get_display_name
-from agent.query_reading.phrases import Phrase, detect_message_language, find_phrases
+from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.prices import PRICE_FIELDS, read_price
 from agent.query_reading.tables import Dish, load_dishes
 from agent.query_reading.tokens import Token, tokenize
@@ -119,7 +119,7 @@ def is_clear_request(text: str, default_language: str = "en") -> bool:
 
 @lru_cache(CACHED_REQUESTS)
 def _read_request(text: str, default_language: str) -> Request:
-    language = detect_message_language(text, default_language)
+    language = detect_language(text, default_language)
     return replace(_MessageReader(text, language).read(), text=text)
 
 

@@ -15,7 +15,7 @@ from agent.i18n import current_language, is_language_chosen, translate, use_lang
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, render
-from agent.query_reading.phrases import detect_message_language
+from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import is_clear_request, read_request
 from agent.safety.concerns import read_conversation_safety
 from agent.safety.help_texts import Help
@@ -484,5 +484,5 @@ def _find_language(inquiry: Inquiry) -> str:
     """Return the language of a message, or of earlier messages if it is unclear."""
     language = current_language()
     for text in [*inquiry.texts_by("user"), inquiry.message]:
-        language = detect_message_language(text, language)  # an unclear text changes nothing
+        language = detect_language(text, language)  # an unclear text changes nothing
     return language

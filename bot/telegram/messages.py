@@ -7,7 +7,7 @@ from telegram.constants import ChatType
 from telegram.ext import filters
 
 from agent import size_limits
-from agent.language import detect_language
+from agent.query_reading.phrases import detect_language
 from agent.safety.concerns import FORWARDED_HEADER
 from agent.text import Pattern, pattern
 from bot.turn import Destination
@@ -100,11 +100,11 @@ def is_own(message: Message) -> bool:
     return not is_foreign(message.to_dict(recursive=False))
 
 
-def language_written(update: Update) -> str | None:
-    """Return the language of a message that the user wrote; None if it is not clear."""
+def language_written(update: Update) -> str:
+    """Return the language of a message that the user wrote; "" if it is not clear."""
     message = written_message(update)
     if message is None or not is_own(message):
-        return None
+        return ""
     return detect_language(text_after_command(message)[:MAX_DETECTION_CHARS])
 
 

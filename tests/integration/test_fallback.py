@@ -10,7 +10,7 @@ from agent.fallback.follow_ups import FollowUp
 from agent.formatting import format_money
 from agent.i18n import languages, translate, translate_into, use_language
 from agent.query_reading.language_words import load_language_words
-from agent.query_reading.phrases import detect_message_language
+from agent.query_reading.phrases import detect_language
 from agent.safety.state import SafetyState
 from agent.sommelier.cards import translate_country
 from agent.sommelier.vocabulary import Allergen, Body, Colour, Style
@@ -35,7 +35,7 @@ class Conversation:
         reply = Reply(text="")
         for text in texts:
             self.messages.append(StoredMessage("user", text))
-            self.language = detect_message_language(text, self.language)
+            self.language = detect_language(text, self.language)
             with use_language(self.language):
                 answer = await self.fallback.answer(self.messages, person=self.person)
             reply = answer.reply

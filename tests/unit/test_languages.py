@@ -6,13 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from agent.i18n import languages, translate_into, use_language
-from agent.language import detect_language, split_sentences
+from agent.language import split_sentences
 from agent.languages import ENGLISH, LANGUAGES_FOLDER, Language, load_languages
 from agent.memory.taste import describe_fact
 from agent.numerals import find_numbers
 from agent.places.queries import categories, find_category
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.names import load_display_names
+from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import read_request
 from agent.query_reading.tables import ANY_LANGUAGE, load_dishes
 from agent.sommelier.filters import format_taste

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.fallback.merging import merge
 from agent.query_reading.names import get_food_name
-from agent.query_reading.phrases import detect_message_language
+from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import SCALES, read_request
 from agent.query_reading.tables import load_dishes, load_pairings, load_profiles
 from agent.sommelier.queries import WineQuery, parse_query
@@ -60,7 +60,7 @@ def test_a_preposition_is_no_currency(text: str) -> None:
 @pytest.mark.parametrize(("language", "text"), REQUESTS.items())
 def test_a_request_is_understood_in_every_language(language: str, text: str) -> None:
     request = read_request(text)
-    assert (request.language, detect_message_language(text, "en")) == (language, language)
+    assert (request.language, detect_language(text, "en")) == (language, language)
     assert request.values("styles") == ("red",)
     assert [dish.foods for dish in request.dishes.values()] == [("lamb",)]
     assert (request.filters["max_price"], request.filters["currency"]) == (20, "EUR")
@@ -84,7 +84,7 @@ def test_a_request_is_understood_in_every_language(language: str, text: str) -> 
 def test_one_word_shared_with_another_language_does_not_change_the_language(
     text: str, user_language: str, language: str
 ) -> None:
-    assert detect_message_language(text, user_language) == language
+    assert detect_language(text, user_language) == language
 
 
 @pytest.mark.parametrize(

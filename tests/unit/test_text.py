@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.language import detect_language, split_sentences, truncate_at_boundary
+from agent.language import split_sentences, truncate_at_boundary
+from agent.query_reading.phrases import detect_language
 from agent.text import fold
 
 FILLER = "x" * 60
@@ -66,8 +67,8 @@ def test_sentences_do_not_end_after_abbreviations_and_numbers() -> None:
         ("it", "Per l'agnello ecco due rossi che non costano troppo."),
         ("nl", "Bij het lamsvlees past deze rode wijn, die niet te zwaar is."),
         ("pt", "Para o seu cordeiro, um tinto com taninos firmes, que não passa dos 20 euros."),
-        (None, "ラム肉には、この赤ワインがよく合います。"),
-        (None, ""),
+        ("", "ラム肉には、この赤ワインがよく合います。"),
+        ("", ""),
     ],
 )
 def test_one_sentence_is_enough_to_detect_the_language(language: str | None, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from agent.files import Unreadable, parse_in_process, read_regular_file
-from agent.language import detect_language
+from agent.query_reading.phrases import detect_language
 from agent.sommelier.vocabulary import Currency, normalize
 from agent.sommelier.wine import Wine
 from db.wines.lists.cells import find_currency
