@@ -28,6 +28,7 @@ def _split_keys(by_styles: Mapping[str, Any]) -> dict[str, Any]:
 
 
 ByStyle = Annotated[dict[Style, Range], BeforeValidator(_split_keys)]
+"""A range for each style. In the file a key may name several: `"red white" = [1, 5]`."""
 
 
 class _Term(StrictModel):
@@ -82,12 +83,17 @@ def drinking_years(wine: Wine) -> Range | None:
     """
     if wine.vintage is None or wine.style is None:
         return None
-    years = _find_longest(_serving().wines, _phrases(wine.label), wine.style)
-    if years is None:
-        usual = _find_usual_years(wine, wine.style)
-        years = _adjust_to_price(usual, wine.style, _find_bottle_price(wine))
-    first, last = years
+    first, last = _find_years(wine, wine.style)
     return wine.vintage + first, wine.vintage + last
+
+
+def _find_years(wine: Wine, style: Style) -> Range:
+    """Return the years after the vintage: those of this wine, or the usual ones at its price."""
+    own = _find_longest(_serving().wines, _phrases(wine.label), style)
+    if own:
+        return own
+    usual = _find_usual_years(wine, style)
+    return _adjust_to_price(usual, style, _find_bottle_price(wine))
 
 
 def _find_usual_years(wine: Wine, style: Style) -> Range:
@@ -124,7 +130,7 @@ def _phrases(text: str) -> Sequence[str]:
 def _find_longest(
     table: Mapping[str, ByStyle], phrases: Iterable[str], style: Style
 ) -> Range | None:
-    """Return the range of the first phrase that is in a table with a range for the style."""
+    """Return the range of the longest phrase that a table has for the style; longest come first."""
     for phrase in phrases:
         if phrase in table and style in table[phrase]:
             return table[phrase][style]
@@ -132,12 +138,16 @@ def _find_longest(
 
 
 def _find_term(terms: Iterable[_Term], phrases: Collection[str], style: Style) -> Range | None:
-    """Return the range of the longest term among phrases that also name a place of the term."""
+    """Return the range of the longest term among phrases that also name one of its places.
+
+    "Gran Reserva" counts in Rioja, not in Maipo, and as more than "Reserva".
+    """
     said = frozenset(phrases)
     longest = ""
     found: Range | None = None
     for term in terms:
-        if style not in term.years or said.isdisjoint(term.places):
+        names_its_place = not said.isdisjoint(term.places)
+        if style not in term.years or not names_its_place:
             continue
         for words in said.intersection(term.words):
             if len(words) > len(longest):
