@@ -227,7 +227,10 @@ def has_clear_best(chunks: Sequence[Chunk]) -> bool:
     return bool(chunks) and max(others, default=0.0) <= MIN_SCORE_SHARE * chunks[0].score
 
 
-QueryText = Annotated[str, Field(max_length=200)]
+SEARCH_DOCUMENTS: Final = "search_documents"
+"""The name of the tool."""
+MAX_QUERY_CHARS: Final = 200
+QueryText = Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
 
 NOTHING: Final = "nothing in the library matches"
 SEARCH_LINE: Final = (

@@ -24,7 +24,12 @@ from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
 from agent.sommelier.cards import render_wine
 from agent.sommelier.filters import find_wines, get_wines
-from agent.sommelier.queries import Catalogue, find_asked_query, get_pairing
+from agent.sommelier.queries import (
+    Catalogue,
+    find_asked_query,
+    get_pairing,
+    is_for_documents,
+)
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
 from agent.sommelier.wine import Wine
@@ -187,8 +192,7 @@ def classify(wish: Wish) -> Kind:
     if wish.follow_up is not None:
         return "wines"
     request = wish.own_request
-    is_about_shop = bool(find_shop_topics([request.text])) and not request.filters
-    if request.is_question or is_about_shop:
+    if is_for_documents(request):
         return "question"
     asks_for_others = wish.own_request.wants_others and bool(wish.last_shown)
     return "wines" if wish.own_request.describes_wine or asks_for_others else "help"

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pydantic.json_schema import SkipJsonSchema
 
 from agent import size_limits
+from agent.documents.shop import find_shop_topics
 from agent.query_reading.asked_names import read_asked_name
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request, read_request
@@ -171,6 +172,12 @@ class Catalogue(Protocol):
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         """Return the wines with these ids, in the order asked; unknown ids are left out."""
+
+
+def is_for_documents(request: Request) -> bool:
+    """Return whether a message asks for knowledge, or about the shop, and not for a wine."""
+    is_about_shop = bool(find_shop_topics([request.text])) and not request.filters
+    return request.is_question or is_about_shop
 
 
 def build_query(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from agent import size_limits
+from agent.documents.passages import MAX_QUERY_CHARS, SEARCH_DOCUMENTS
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.messages import ToolCall
@@ -31,7 +32,12 @@ from agent.sommelier.filters import (
     may_be_shown,
 )
 from agent.sommelier.history import cut_stored, to_history, to_stored
-from agent.sommelier.queries import Catalogue, find_asked_query, parse_unambiguous_query
+from agent.sommelier.queries import (
+    Catalogue,
+    find_asked_query,
+    is_for_documents,
+    parse_unambiguous_query,
+)
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.sommelier.small import SMALL_PROMPT, ask_small_model
@@ -135,6 +141,7 @@ class Sommelier:
     ) -> None:
         self._tools = [*wine_tools(catalogue), *research_tools]
         self._servers = servers or McpServers()
+        self._can_search_documents = any(tool.name == SEARCH_DOCUMENTS for tool in research_tools)
         self._is_small = uses_small_model
         self._catalogue = catalogue
         self._fallback = fallback
@@ -299,16 +306,25 @@ class Sommelier:
             return (ToolCall("", "get_wine", arguments),)
         if inquiry.attachment or inquiry.history:  # earlier messages may limit the search
             return ()
-        message, language = inquiry.message, current_language()
-        if get_person(run).bottles and read_request(message, language).cellar_words:
-            return ()  # the guest's own cellar is asked for
+        call = await self._find_certain_call(inquiry.message, run)
+        return (call,) if call else ()
+
+    async def _find_certain_call(self, message: str, run: Run) -> ToolCall | None:
+        """Return the search that a first message certainly needs, or None."""
+        language = current_language()
+        request = read_request(message, language)
+        if get_person(run).bottles and request.cellar_words:
+            return None  # the guest's own cellar is asked for
+        if self._can_search_documents and is_for_documents(request):
+            arguments = json.dumps({"query": message[:MAX_QUERY_CHARS]})
+            return ToolCall("", SEARCH_DOCUMENTS, arguments)
         query = await find_asked_query(self._catalogue, message, language)
         if query is None:
             query = parse_unambiguous_query(message, language)
         if query is None:
-            return ()
+            return None
         filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
-        return (ToolCall("", "search_wines", filters),)
+        return ToolCall("", "search_wines", filters)
 
     def _rules_for_guest(self, inquiry: Inquiry, run: Run) -> str:
         """Return the lines of the prompt about the guest, the notice that they see, and language.

@@ -131,6 +131,23 @@ async def test_a_cited_path_becomes_a_footnote_with_the_title(model_server: Mode
 
 
 @pytest.mark.parametrize(
+    "question", ["What are lees?", "Cosa sono i lieviti?", "Do you deliver to Cork?"]
+)
+async def test_a_question_is_looked_up_before_the_model_is_asked(
+    question: str, model_server: ModelServer
+) -> None:
+    model_server.script(answer_json(INFORMATIONAL))
+    reply, _ = await reply_to(question, server=model_server, library=FakeLibrary())
+    called = sent(model_server)["messages"][-2]["tool_calls"][0]["function"]
+    assert (called["name"], json.loads(called["arguments"])) == (
+        "search_documents",
+        {"query": question},
+    )
+    assert len(model_server.requests) == 1
+    assert reply.outcome == "answered"
+
+
+@pytest.mark.parametrize(
     ("said", "shown"),
     [
         (
