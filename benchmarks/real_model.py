@@ -24,6 +24,7 @@ from pydantic import SecretStr
 
 from agent.engine.run import Run
 from agent.mcp import McpServers
+from agent.safety.concerns import read_conversation_safety
 from agent.senses.pictures import read_pictures
 from agent.senses.sent_files import to_data_url
 from agent.turn import Person, Reply, StoredMessage, answer_turn, apply_change, with_person
@@ -89,8 +90,10 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
             conversation, history = json.loads(line), list[StoredMessage]()
             guest = Person(user_id=1)
             for message in map(message_of, conversation["messages"]):
-                run = resources.run.for_turn()
-                run = with_person(run, guest)
+                said = [each.content for each in history if each.role == "user"]
+                safety = read_conversation_safety([*said, message.text])
+                guest = replace(guest, safety=safety)
+                run = with_person(resources.run.for_turn(), guest)
                 began = time.monotonic()
                 answer = partial(message.answer, resources=resources, history=history)
                 reply = await answer_turn(run, answer)

@@ -107,6 +107,8 @@ def describe_fact(fact: Fact) -> str:
         return translate("memory_budget", what=_describe_budget(low, high, currency))
     if fact.kind == "allergy":
         return translate("memory_allergy", what=name_value("allergen", fact.value))
+    if fact.kind == "hate" and parse_taste(fact.value) == {"text": (OAKY,)}:
+        return translate("memory_no_oak")
     what = fact.original_text
     if fact.kind in {"hate", "rated"} or not what:
         what = _name_taste(parse_taste(fact.value)) or what or fact.value

@@ -10,27 +10,31 @@ from agent.languages import ENGLISH
 from agent.markdown import escape
 from agent.query_reading.names import get_display_name, get_region_name
 from agent.sommelier.attachment import AnyWine, ReadWine
-from agent.sommelier.vocabulary import OfferKind, canonical_name
+from agent.sommelier.conversion import find_named_currency, format_converted
+from agent.sommelier.vocabulary import Currency, OfferKind, canonical_name
 from agent.sommelier.wine import VEGAN_WORD, Offer, Wine, wine_fields
 from agent.text import split_words
 
 
 def render_wine(wine: AnyWine, description: str, number: str = "", *, user_text: str = "") -> str:
     """Return a wine as Markdown. If `user_text` asks for vegan wines, state whether it is vegan."""
-    facts = format_facts(wine)
+    facts = format_facts(wine, find_named_currency([user_text]))
     if any(word.startswith(VEGAN_WORD) for word in split_words(user_text)):
         facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"
     lines = [f"**{number}{escape(wine.label)}**", escape(facts), description]
     return "\n".join(filter(None, lines))
 
 
-def format_facts(wine: AnyWine) -> str:
-    """Return the facts of a wine on one line, such as its origin, price and availability."""
+def format_facts(wine: AnyWine, currency: Currency | None = None) -> str:
+    """Return the facts of a wine on one line, such as its origin, price and availability.
+
+    Prices are also shown in `currency`, if they are in another.
+    """
     if isinstance(wine, ReadWine):
         return _format_read_facts(wine)
     facts = [
         _format_origin(wine),
-        format_prices(wine),
+        format_prices(wine, currency),
         _format_unknown_allergens(wine),
         _format_availability(wine),
         *_format_declared_facts(wine),
@@ -55,7 +59,7 @@ def _format_origin(wine: Wine) -> str:
     return ", ".join(filter(None, (get_region_name(place, current_language()), country)))
 
 
-def format_prices(wine: Wine) -> str:
+def format_prices(wine: Wine, currency: Currency | None = None) -> str:
     """Return the prices of a wine that is for sale: `49,90 € · half bottle 26,95 €`.
 
     Offers that are sold out are left out while there are others.
@@ -64,8 +68,12 @@ def format_prices(wine: Wine) -> str:
         return ""
     offers = [offer for offer in wine.offers if offer.in_stock] or list(wine.offers)
     kinds = Counter(offer.kind for offer in offers)
-    parts = [_format_offer(wine, offer, has_size=kinds[offer.kind] > 1) for offer in offers]
-    return " · ".join(filter(None, parts))
+    parts: list[str] = []
+    for offer in offers:
+        part = _format_offer(wine, offer, has_size=kinds[offer.kind] > 1)
+        if part:
+            parts.append(part + format_converted(offer, currency))
+    return " · ".join(parts)
 
 
 def _format_offer(wine: Wine, offer: Offer, *, has_size: bool) -> str:

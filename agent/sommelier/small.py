@@ -1,27 +1,39 @@
 """The profile for small models: search first, then let the model write about the results.
 
-Models of a few billion parameters pick wrong tools more often than right ones, and turn passages
-into nonsense (docs/local-models.md). So the rules of the fallback interpret the message and search;
-the model gets no tools, and writes about the found wines in one request. Questions, and messages
-of a guest with a concern, are left to the fallback, which shows the passage word for word.
+Models of a few billion parameters pick wrong tools more often than right ones, and write nonsense
+where they write much or translate (docs/local-models.md). So the rules of the fallback interpret
+the message and search; the model gets no tools, chooses among the found wines and writes a sentence
+about each, in one request. What it writes is shown if it is in the guest's language and tells no
+other grape or colour than the wine has; else the rules describe the wine.
+
+The fallback answers alone: questions, with the passage word for word; messages of a guest with a
+concern; and wishes in another language than the wines' notes.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict
 
 from agent.engine.contract import Evidence, OutputContract, strict_schema
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
-from agent.i18n import translate
+from agent.i18n import current_language, translate
+from agent.markdown import escape
 from agent.prompts import get_prompt, with_instructions
+from agent.query_reading.phrases import detect_language
+from agent.query_reading.request import read_request
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.filters import get_safety_state
-from agent.sommelier.rule_answer import RuleAnswer
-from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse
+from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
+from agent.sommelier.sommelier_prompts import (
+    ResponseType,
+    SommelierResponse,
+    WineRecommendation,
+)
+from agent.sommelier.vocabulary import canonical_name
 from agent.sommelier.wine import Wine
 from agent.turn import Deps
 
@@ -32,9 +44,10 @@ MAX_WINES: Final = 4
 MIN_SHOWN_WINES: Final = 2
 MAX_SHOWN_WINES: Final = 3
 """How many wines the model shows, if enough are found."""
-DESCRIPTION_CHARS: Final = 300
-INTRO_CHARS: Final = 700
-"""Limits that the server enforces. Texts are later cut to shorter limits, at a sentence end."""
+DESCRIPTION_CHARS: Final = 200
+"""The limit of a description that the server enforces."""
+COPIED: Final = "·"
+"""It stands between the facts of a wine in the request, and in no sentence."""
 
 
 def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
@@ -43,10 +56,7 @@ def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
     parts = {"wine_id": wine_id, "description": {"type": "string", "maxLength": DESCRIPTION_CHARS}}
     wine = {"type": "object", "properties": parts, "required": [*parts]}
     count = {"minItems": min(MIN_SHOWN_WINES, len(ids)), "maxItems": MAX_SHOWN_WINES} if ids else {}
-    properties = {
-        "intro": {"type": "string", "maxLength": INTRO_CHARS},
-        "wines": {"type": "array"} | count | {"items": wine},
-    }
+    properties = {"wines": {"type": "array"} | count | {"items": wine}}
     return {"type": "object", "properties": properties, "required": [*properties]}
 
 
@@ -66,12 +76,7 @@ class SmallSommelierResponse(SommelierResponse):
 
     model_config = ConfigDict(json_schema_extra=_shorten)
 
-    response_type: ResponseType = "informational"
-
-    @model_validator(mode="after")
-    def _derive_type(self) -> Self:
-        self.response_type = "recommendation" if self.wines else "informational"
-        return self
+    response_type: ResponseType = "recommendation"
 
 
 SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
@@ -88,20 +93,63 @@ async def ask_small_model(
 ) -> AgenticResponse[SommelierResponse] | None:
     """Return the model's answer about the wines that the rules found, without earlier messages.
 
-    Return None if the rules found no wines, or if the guest has a concern.
+    Return None if the rules found no wines, if the guest has a concern, or if the model would have
+    to translate the notes.
     """
     safety = get_safety_state(run)
     wines = found.wines[:MAX_WINES]
     if not wines or safety.concerns or safety.likely_concerns:
+        return None
+    if any(wine.notes and wine.notes_language != current_language() for wine, _ in wines):
         return None
     wish = f"({found.wish})\n" if found.wish else ""
     lines = [message, wish, "Wines:"]
     for wine, description in wines:
         lines.append(f"{wine.id}: {description}. {wine.notes}".strip())
     prompt = get_prompt(run, SMALL_PROMPT)
-    return await generate_agentic_response(
+    response = await generate_agentic_response(
         "\n".join([*lines, "", translate("write_in_language")]),
         run=with_instructions(run, prompt, language=translate("language_name")),
         contract=SMALL_SOMMELIER,
         prefetch=Prefetch(sources={wine.id: wine for wine, _ in wines}),
     )
+    return _compose(response, found.wish, wines)
+
+
+def _compose(
+    response: AgenticResponse[SommelierResponse], wish: str, wines: Sequence[DescribedWine]
+) -> AgenticResponse[SommelierResponse]:
+    """Return a response with the wish as it was understood, and with descriptions that hold."""
+    if response.answer is None or not response.has_text:
+        return response
+    by_id = {described.wine.id: described for described in wines}
+    shown = [
+        item.model_copy(update={"description": _choose_description(item, by_id[item.wine_id])})
+        for item in response.answer.wines
+    ]
+    answer = response.answer.model_copy(update={"wines": shown})
+    text = SMALL_SOMMELIER.render(answer, Evidence(sources=dict(response.sources)))
+    if wish:
+        text = f"{translate('fallback_read', request=escape(wish))}\n\n{text}"
+    return replace(response, answer=answer, text=text)
+
+
+def _choose_description(item: WineRecommendation, described: DescribedWine) -> str:
+    """Return what the model wrote of a wine if it holds, else what the rules say of it."""
+    if _holds(item.description, described.wine):
+        return item.description
+    return f"{described.description}. {described.wine.notes}".strip()
+
+
+def _holds(text: str, wine: Wine) -> bool:
+    """Return whether a text is in the guest's language, and tells of no other grape or colour."""
+    language = current_language()
+    if not text.strip() or COPIED in text or wine.id in text:
+        return False
+    if detect_language(text, language) != language:
+        return False
+    read = read_request(text, language)
+    grapes = {canonical_name("grapes", name) for name in wine.grapes}
+    named = {canonical_name("grapes", name) for name in read.values("grapes")}
+    colours = {*read.values("styles"), *read.values("colours")}
+    return named <= grapes and colours <= {str(wine.style), str(wine.colour)}

@@ -106,6 +106,12 @@ def to_euros(amount: float, currency: Currency) -> float:
     return round(amount * _currencies().euros[currency], 2)
 
 
+def convert(amount: float, source: Currency, target: Currency) -> float:
+    """Convert an amount from one currency to another, at rounded rates."""
+    euros = _currencies().euros
+    return amount * euros[source] / euros[target]
+
+
 def format_money_for_model(amount: float, currency: Currency | None) -> str:
     """Return an amount in the form in which models read it: `€18`, `£17.50`, `CHF 20`.
 

@@ -19,6 +19,7 @@ from bot.resources import run_of
 from config import Settings
 from tests.commands import sommelier_here
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
+from tests.fakes import fake_sommelier
 from tests.integration.test_console import PseudoTerminal, pipe
 
 WINE_ID = re.compile(r"^([a-z0-9-]+): ", re.MULTILINE)
@@ -33,7 +34,7 @@ class SmallModel:
     def __call__(self, body: dict[str, Any]) -> Step:
         found = WINE_ID.findall(str(body["messages"][-1]["content"]))
         wines = [{"wine_id": wine_id, "description": self.words} for wine_id in found[:2]]
-        return answer_json({"intro": self.words, "wines": wines})
+        return answer_json({"wines": wines})
 
 
 @pytest.fixture
@@ -58,9 +59,12 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
     )
     typed = "\n".join(messages)
     done = pipe(typed, small(environment, model_server))
-    assert done.stdout.count("It is what you ask for.") == 12
-    assert len(model_server.requests) == 4
-    first, cheaper, why_first, german = (request.json for request in model_server.requests)
+    assert done.stdout.count("It is what you ask for.") == 6
+    assert "*" not in done.stdout
+    assert "Red · lamb · up to €25" in done.stdout
+    assert "Weißwein" in done.stdout  # by the rules: the notes of the wines are in English
+    assert len(model_server.requests) == 3
+    first, cheaper, why_first = (request.json for request in model_server.requests)
     shown = WINE_ID.findall(cheaper["messages"][-1]["content"])[:2]
     assert WINE_ID.findall(why_first["messages"][-1]["content"]) == shown
     found = WINE_ID.findall(first["messages"][-1]["content"])
@@ -70,8 +74,31 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
     assert "tools" not in first
     assert "(Red · lamb · up to €25)" in first["messages"][-1]["content"]
     assert "lamb" in cheaper["messages"][-1]["content"]
-    assert german["messages"][-1]["content"].endswith("Antworte auf Deutsch.")
     assert model_server.violations == []
+
+
+@pytest.mark.parametrize(
+    ("words", "is_shown"),
+    [
+        ("Fresh fruit and fine tannin for the lamb.", True),
+        ("Soft Merlot fruit for the lamb.", False),
+        ("A crisp white for the lamb.", False),
+        ("Frisch und saftig, das passt gut zum Lamm.", False),
+        ("Red · medium-bodied · goes with lamb.", False),
+    ],
+)
+async def test_a_description_in_another_language_or_of_another_wine_is_replaced_by_the_rules(
+    words: str, is_shown: bool, model_server: ModelServer
+) -> None:
+    model_server.default = SmallModel(words)
+    llm = LLMService(model="m", base_url=model_server.base_url)
+    sommelier = fake_sommelier(uses_small_model=True)
+    reply = await sommelier.answer("a red for lamb", Run([llm]))
+    await llm.close()
+    assert reply.outcome == "answered"
+    assert reply.text.startswith("*Red · lamb*")
+    assert (words in reply.text) is is_shown
+    assert ("Red · Cabernet Franc · goes with lamb" in reply.text) is not is_shown
 
 
 def test_a_small_model_is_not_asked_to_explain_or_under_a_concern(

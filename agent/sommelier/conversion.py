@@ -1,0 +1,46 @@
+"""Prices in the currency that the guest named: `€8.90 (≈ 38 zł)`.
+
+The rates are the rounded ones of `currencies.toml`: for a guest to know about how much it is. The
+price that holds is that of the wine.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from agent.formatting import format_money
+from agent.query_reading.request import read_request
+from agent.sommelier.vocabulary import Currency, convert
+from agent.sommelier.wine import Offer
+
+MAX_READ_CHARS: Final = 1_000
+COARSE_FROM: Final = 1_000
+"""A converted amount from here on is rounded to tens: `≈ ¥2,070`."""
+
+
+def find_named_currency(user_texts: Sequence[str]) -> Currency | None:
+    """Return the currency of the newest text that names an amount with one, or None."""
+    for text in reversed(user_texts):
+        if currency := _read_currency(text[:MAX_READ_CHARS]):
+            return currency
+    return None
+
+
+def format_converted(offer: Offer, currency: Currency | None) -> str:
+    """Return the price in this currency for a user: ` (≈ 38 zł)`; "" if it is that of the offer."""
+    amount = _convert_price(offer, currency)
+    return "" if amount is None else f" (≈ {format_money(amount, currency)})"
+
+
+def _convert_price(offer: Offer, currency: Currency | None) -> float | None:
+    """Return the price of an offer in another currency, rounded, or None."""
+    if offer.price is None or currency is None or currency is offer.currency:
+        return None
+    amount = convert(offer.price, offer.currency, currency)
+    return float(round(amount, -1) if amount >= COARSE_FROM else round(amount))
+
+
+@lru_cache(256)  # the drafts of an answer read the same messages
+def _read_currency(text: str) -> Currency | None:
+    name = read_request(text).filters.get("currency")
+    return Currency.__members__.get(str(name))
