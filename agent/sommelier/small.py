@@ -21,6 +21,7 @@ from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_respon
 from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
 from agent.i18n import current_language, translate
+from agent.language import find_last_sentence_end
 from agent.markdown import escape
 from agent.prompts import get_prompt, with_instructions
 from agent.query_reading.phrases import detect_language
@@ -44,8 +45,8 @@ MAX_WINES: Final = 4
 MIN_SHOWN_WINES: Final = 2
 MAX_SHOWN_WINES: Final = 3
 """How many wines the model shows, if enough are found."""
-DESCRIPTION_CHARS: Final = 200
-"""The limit of a description that the server enforces."""
+DESCRIPTION_CHARS: Final = 220
+"""The limit of a description that the server enforces, be it in the middle of a word."""
 COPIED: Final = "·"
 """It stands between the facts of a wine in the request, and in no sentence."""
 
@@ -136,8 +137,11 @@ def _compose(
 
 def _choose_description(item: WineRecommendation, described: DescribedWine) -> str:
     """Return what the model wrote of a wine if it holds, else what the rules say of it."""
-    if _holds(item.description, described.wine):
-        return item.description
+    text = item.description
+    if len(text) >= DESCRIPTION_CHARS:
+        text = text[: find_last_sentence_end(text, len(text))]
+    if _holds(text, described.wine):
+        return text
     return f"{described.description}. {described.wine.notes}".strip()
 
 

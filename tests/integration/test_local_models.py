@@ -85,6 +85,7 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
         ("A crisp white for the lamb.", False),
         ("Frisch und saftig, das passt gut zum Lamm.", False),
         ("Red · medium-bodied · goes with lamb.", False),
+        (("Fresh for the lamb, and " * 10)[:220], False),
     ],
 )
 async def test_a_description_in_another_language_or_of_another_wine_is_replaced_by_the_rules(
