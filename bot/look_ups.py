@@ -221,7 +221,7 @@ def _render_place(number: int, place: Place, *, query_count: int) -> str:
     lines = [
         f"{number}. {_escape_line(place.title)} · {format_link(place.url)}",
         escape(snippet),
-        translate("found_by", count=len(place.queries), all=query_count),
+        translate("found_by", found=len(place.queries), all=query_count),
     ]
     return "\n".join(filter(None, lines))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
 from agent.cellar.items import find_drinking_window, items_in_stock, state_of_window
-from agent.cellar.rows import format_item, format_items
+from agent.cellar.rows import count_bottles, format_item, format_items
 from agent.cellar.search import (
     CellarQuery,
     FoundItem,
@@ -15,6 +15,7 @@ from agent.cellar.search import (
 )
 from agent.i18n import format_number, translate
 from agent.markdown import escape
+from agent.sommelier.cards import translate_place
 from agent.sommelier.vocabulary import Style
 from agent.turn import CellarItem
 
@@ -99,7 +100,9 @@ def format_styles(items: Sequence[CellarItem]) -> str:
 def format_regions(items: Sequence[CellarItem]) -> str:
     """Return the numbers of bottles of the largest regions as one line."""
     regions = list_regions(items)[:MAX_REGIONS_IN_LINE]
-    return " · ".join(f"{escape(region)} {format_number(count)}" for region, count in regions)
+    return " · ".join(
+        f"{escape(translate_place(region))} {format_number(count)}" for region, count in regions
+    )
 
 
 def select_view(items: Sequence[CellarItem], name: str, year: int) -> list[FoundItem]:
@@ -122,7 +125,7 @@ def format_page(found: Sequence[FoundItem], page: int, year: int) -> str:
         return translate("cellar_no_match")
     start = page * PAGE_SIZE
     count = sum(each.item.count for each in found)
-    heading = translate("cellar_found", count=count, wines=len(found))
+    heading = translate("cellar_found", bottles=count_bottles(count, len(found)))
     pages = (len(found) + PAGE_SIZE - 1) // PAGE_SIZE
     position = f"{page + 1}/{pages}" if pages > 1 else ""
     rows = [format_item(each.item, year) for each in found[start : start + PAGE_SIZE]]

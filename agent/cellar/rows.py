@@ -106,6 +106,15 @@ def format_drunk(drinks: Iterable[Drink]) -> str:
     return f"{translate('cellar_drunk')}\n{listed}" if listed else ""
 
 
+def count_bottles(bottles: int, wines: int) -> str:
+    """Return the numbers of bottles and of different wines: `4 bottles (3 wines)`."""
+    return translate(
+        "bottles_of_wines",
+        bottles=translate("bottle_count", count=bottles),
+        wines=translate("wine_count", count=wines),
+    )
+
+
 def format_items(
     items: Iterable[CellarItem], year: int, heading: str, limit: int = MAX_SHOWN_ITEMS
 ) -> str:

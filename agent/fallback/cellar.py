@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agent.cellar.items import YEARS, items_in_stock, to_wine
 from agent.cellar.removal import identifying_words
-from agent.cellar.rows import format_drinks, format_items, this_year
+from agent.cellar.rows import count_bottles, format_drinks, format_items, this_year
 from agent.cellar.search import (
     CellarQuery,
     FoundItem,
@@ -222,7 +222,7 @@ def _describe(found: Sequence[FoundItem], *, is_for_tonight: bool) -> str:
         items = items[:MAX_TONIGHT]
         return format_items(items, this_year(), translate("cellar_tonight"))
     count = sum(item.count for item in items)
-    heading = translate("cellar_found", count=count, wines=len(items))
+    heading = translate("cellar_found", bottles=count_bottles(count, len(items)))
     return format_items(items, this_year(), heading, MAX_ROWS)
 
 

@@ -30,7 +30,7 @@ TASTES: Final = "text"
 
 
 def describe_request(request: Request) -> str:
-    """Return a description such as `Red · lamb · up to €20 · no Merlot`."""
+    """Return a description such as `Red wine · lamb · up to €20 · no Merlot`."""
     return _capitalise(_describe_filters(request))
 
 

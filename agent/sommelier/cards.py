@@ -131,6 +131,12 @@ def translate_country(country: str) -> str:
     return format_country(code) if code else country
 
 
+def translate_place(place: str) -> str:
+    """Return the name of a region or of a country in the current language."""
+    name = get_region_name(place, current_language())
+    return translate_country(place) if name == place else name
+
+
 @cache
 def _country_codes() -> Mapping[str, str]:
     """Return the codes of countries (ISO 3166) by their canonical names."""

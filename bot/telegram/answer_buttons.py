@@ -113,10 +113,10 @@ def _opened_buttons(turn: Turn, reply: Reply) -> ButtonRows:
     own = [wine for wine in reply.wines if isinstance(wine, Wine) and wine.is_own]
     if turn.is_group:
         return ()
-    buttons = [
-        Button(translate("cellar_opened", wine=wine.label)[:MAX_LABEL_CHARS], _opened_data(wine))
-        for wine in own[:MAX_OPENED_BUTTONS]
-    ]
+    buttons: list[Button] = []
+    for wine in own[:MAX_OPENED_BUTTONS]:
+        label = clip(translate("cellar_opened", wine=wine.label), MAX_LABEL_CHARS)
+        buttons.append(Button(label, _opened_data(wine)))
     return in_rows(buttons, 1)
 
 
@@ -255,7 +255,7 @@ def _memory_buttons(reply: Reply) -> ButtonRows:
     """Return the buttons that undo the changes of a turn, or remember the facts it suggests."""
     undo_id = next((change.undo_id for change in reply.changes if change.undo_id), 0)
     fact_buttons = [
-        Button(translate("remember_fact", fact=describe_fact(fact))[:MAX_LABEL_CHARS], data)
+        Button(clip(translate("remember_fact", fact=describe_fact(fact)), MAX_LABEL_CHARS), data)
         for fact in reply.suggested_facts
         if len((data := _fact_data(fact)).encode()) <= MAX_DATA_BYTES
     ]

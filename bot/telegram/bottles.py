@@ -23,6 +23,7 @@ from agent.cellar.removal import (
 from agent.cellar.rows import format_items, this_year
 from agent.i18n import translate
 from agent.sommelier.wine import CELLAR_PREFIX
+from agent.text import clip
 from agent.turn import CellarItem
 from bot.telegram.answer_buttons import OPENED
 from bot.telegram.buttons import acknowledge, claim_once, parse_id, remove_buttons, split_data
@@ -67,7 +68,7 @@ def _item_buttons(items: Sequence[CellarItem], prefix: str) -> ButtonRows:
     """Return a button for each item, whose data are a prefix and the number of the item."""
     rows: list[tuple[Button]] = []
     for item in items:
-        label = f"{item.count} × {to_wine(item).label}"[:MAX_LABEL_CHARS]
+        label = clip(f"{item.count} × {to_wine(item).label}", MAX_LABEL_CHARS)
         rows.append((Button(label, f"{prefix}{item.number}"),))
     return tuple(rows)
 

@@ -24,6 +24,8 @@ from agent.cellar.picture import CellarPainter
 from agent.cellar.rows import this_year
 from agent.engine.errors import log_failure
 from agent.i18n import translate
+from agent.sommelier.cards import translate_place
+from agent.text import clip
 from agent.turn import CellarItem
 from bot.telegram.bottles import (
     load_bottles,
@@ -127,7 +129,8 @@ def _region_buttons(bottles: Sequence[CellarItem]) -> ButtonRows:
     for region, count in list_regions(bottles)[:MAX_REGIONS]:
         data = f"{VIEW}={region}:0"
         if len(data.encode()) <= MAX_DATA_BYTES and ":" not in region:
-            buttons.append(Button(f"{region} ({count})"[:MAX_LABEL_CHARS], data))
+            label = f"{translate_place(region)} ({count})"
+            buttons.append(Button(clip(label, MAX_LABEL_CHARS), data))
     return (*in_rows(buttons, 2), _back_button())
 
 

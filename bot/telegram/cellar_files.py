@@ -14,7 +14,7 @@ from telegram.ext.filters import BaseFilter
 
 from agent.cellar.imports import ImportMode, make_plan
 from agent.cellar.items import items_in_stock
-from agent.cellar.rows import format_items, this_year
+from agent.cellar.rows import count_bottles, format_items, this_year
 from agent.files import Unreadable
 from agent.i18n import translate
 from agent.markdown import escape
@@ -60,7 +60,8 @@ async def _read_file(update: Update, turn: ChatTurn) -> None:
     stored = await load_bottles(turn)
     plan = make_plan(file.items, stored, "replace")
     if not plan.changes and items_in_stock(stored):
-        turn.reply(translate("import_same", count=plan.bottles, wines=plan.wines))
+        listed = count_bottles(plan.bottles, plan.wines)
+        turn.reply(translate("import_same", bottles=listed))
         return
     turn.reply(_describe_file(file, stored), _import_buttons(turn.id, stored))
     turn.change(KeepImport(turn.user_id, turn.id, tuple(file.items)))
@@ -69,19 +70,20 @@ async def _read_file(update: Update, turn: ChatTurn) -> None:
 def _describe_file(file: CellarFile, stored: Sequence[CellarItem]) -> str:
     """Return what was understood of a file, and what replacing the cellar would change."""
     plan = make_plan(file.items, stored, "replace")
-    lines = [translate("import_read", count=plan.bottles, wines=plan.wines)]
-    columns = ", ".join(f"{title} → {field}" for title, field in file.columns)
+    has_bottles = bool(items_in_stock(stored))
+    lines = [translate("import_read", bottles=count_bottles(plan.bottles, plan.wines))]
+    columns = ", ".join(title for title, _ in file.columns)
     if columns:
         lines.append(translate("import_columns", columns=escape(columns)))
     if file.unread_count:
         lines.append(translate("import_unread", left=file.unread_count))
-    if items_in_stock(stored):
+    if has_bottles:
         new, changed, gone = str(plan.new), str(plan.changed), str(plan.gone)
         lines.append(translate("import_changes", new=new, changed=changed, gone=gone))
     if plan.left_out:
         lines.append(translate("cellar_full", limit=MAX_CELLAR_ITEMS, left=plan.left_out))
     lines.append(format_items(file.items[:MAX_SAMPLES], this_year(), translate("import_samples")))
-    lines.append(translate("import_question"))
+    lines.append(translate("import_question" if has_bottles else "import_question_new"))
     return "\n\n".join(lines)
 
 
@@ -114,5 +116,5 @@ async def _store_import(update: Update, turn: ChatTurn) -> None:
     kind: ImportMode = "replace" if mode == "replace" else "add"
     plan = make_plan(items, await load_bottles(turn), kind)
     turn.change(ImportCellar(turn.user_id, parse_id(import_id), kind, undo_id=turn.id))
-    text = translate("import_done", count=plan.bottles_after, wines=plan.wines_after)
-    turn.reply(text, undo_button(turn.id))
+    stored = count_bottles(plan.bottles_after, plan.wines_after)
+    turn.reply(translate("import_done", bottles=stored), undo_button(turn.id))

@@ -25,6 +25,7 @@ from agent.memory.taste import (
 )
 from agent.memory.tools import format_change
 from agent.sommelier.filters import format_taste, get_liked_by_ratings
+from agent.text import clip
 from agent.turn import (
     STATED_KINDS,
     CellarItem,
@@ -82,7 +83,7 @@ async def _show_or_add_facts(update: Update, turn: ChatTurn) -> None:
         return
     listed = _listed_facts(facts)
     rows = tuple(
-        (Button(f"✖ {describe_fact(fact)}"[:MAX_LABEL_CHARS], _fact_data(fact)),)
+        (Button(clip(f"✖ {describe_fact(fact)}", MAX_LABEL_CHARS), _fact_data(fact)),)
         for fact in listed[:MAX_FACT_BUTTONS]
     )
     turn.reply(translate("taste_known" if listed else "taste_unknown"), rows)

@@ -70,7 +70,8 @@ def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
 async def _show_settings(update: Update, turn: ChatTurn) -> None:
     """Answer /settings with a button for each value of each setting."""
     rows = _buttons(turn, get_chosen_settings(await turn.load_facts()))
-    turn.reply(f"{translate('settings')}\n\n{translate('setting_traces_ask')}", rows)
+    parts = [translate(name) for name in ("settings", "setting_language_ask", "setting_traces_ask")]
+    turn.reply("\n\n".join(parts), rows)
 
 
 async def _store_setting(update: Update, turn: ChatTurn) -> None:

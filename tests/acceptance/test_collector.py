@@ -62,19 +62,19 @@ async def test_a_file_sent_three_times_leaves_the_cellar_as_after_the_first(
     async with running_here(bot_api, environment):
         bot_api.send("document", listed, ADA, file_name="cellar.tsv")
         read = await last(bot_api, 1, ADA)
-        assert "4 bottles of 4 wines" in read["text"]
+        assert "4 bottles (4 wines)" in read["text"]
         assert "Château Dubois" in read["text"]
         await press(bot_api, read, labelled(read, "Add"), ADA)
-        assert "4 bottles of 4 wines" in (await last(bot_api, 2, ADA))["text"]
+        assert "4 bottles (4 wines)" in (await last(bot_api, 2, ADA))["text"]
         for count in (3, 4):
             bot_api.send("document", listed, ADA, file_name="cellar.tsv")
-            assert "already as that file says" in (await last(bot_api, count, ADA))["text"]
+            assert "already matches this file" in (await last(bot_api, count, ADA))["text"]
         bot_api.send("document", export([RIPE, WHITE]), ADA, file_name="cellar.tab")
         read = await last(bot_api, 5, ADA)
-        assert "0 new wines, 0 changed, 2 gone" in read["text"]
+        assert "new: 0; changed: 0; removed: 2" in read["text"]
         await press(bot_api, read, labelled(read, "Replace"), ADA)
         stored = await last(bot_api, 6, ADA)
-        assert "2 bottles of 2 wines" in stored["text"]
+        assert "2 bottles (2 wines)" in stored["text"]
         assert "too old" in await press(bot_api, read, labelled(read, "Add"), ADA)
         assert "Undone" in await press(bot_api, stored, labelled(stored, "↩"), ADA)
         bot_api.say("/cellar", chat_id=ADA)
@@ -88,7 +88,7 @@ async def test_questions_about_a_cellar_are_answered_without_a_model(
         ("what should I drink tonight?", "Vietti Barolo 2008", "Cavallotto"),
         ("a red from my cellar for steak", "Vietti Barolo 2008", "Chablis"),
         ("which are past their best?", "Château Dubois Barolo 1999", "Vietti"),
-        ("how many Barolos do I have?", "3 bottles. Different wines: 3", "Chablis"),
+        ("how many Barolos do I have?", "3 bottles (3 wines)", "Chablis"),
         ("anything in bin G33?", "Magnum 1.5 l", "Cavallotto"),
         ("was aus meinem Keller ist noch zu jung?", "Cavallotto Barolo", "Vietti"),
     )

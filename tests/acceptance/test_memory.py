@@ -98,7 +98,7 @@ async def test_a_cellar_is_changed_by_commands_and_files(
     async with running_here(bot_api, environment):
         bot_api.say("/cellar add 6 Barolo 2016 45", chat_id=ADA)
         said = (await last(bot_api, 1, ADA))["text"]
-        assert "6 × Barolo 2016 · €45 each · good now, until" in said
+        assert "6 × Barolo 2016 · €45 each · ready, good until" in said
         bot_api.say("/cellar remove 2 Barolo", chat_id=ADA)
         removed = await last(bot_api, 2, ADA)
         assert "4 × Barolo 2016" in removed["text"]
@@ -107,9 +107,9 @@ async def test_a_cellar_is_changed_by_commands_and_files(
         listed = "Wine,Vintage,Quantity,Price\nChablis,2021,3,18\nSekt,,2,9\n"
         bot_api.send("document", listed.encode(), ADA, file_name="mine.csv")
         read = await last(bot_api, 3, ADA)
-        assert "5 bottles of 2 wines" in read["text"]
+        assert "5 bottles (2 wines)" in read["text"]
         await press(bot_api, read, labelled(read, "Add"), ADA)
-        assert "11 bottles of 3 wines" in (await last(bot_api, 4, ADA))["text"]
+        assert "11 bottles (3 wines)" in (await last(bot_api, 4, ADA))["text"]
         bot_api.say("/cellar add 1 Barolo 2016", chat_id=ADA)
         await last(bot_api, 5, ADA)
         bot_api.say("/cellar", chat_id=ADA)
@@ -129,7 +129,7 @@ async def test_a_vintage_alone_took_all_bottles_of_a_cellar(
                 ("add 6 Barbera d'Alba 2019", "6 × Barbera"),
                 ("remove 1 2019", "There is no such wine in your cellar"),
                 ("remove 1 Opus One 2019", "There is no such wine in your cellar"),
-                ("remove 9 Barolo 2016", "more than there are, so nothing was removed"),
+                ("remove 9 Barolo 2016", "that many, so nothing was removed"),
                 ("remove 2 Barolo", "Which of these do you mean?"),
             ),
             start=1,
@@ -167,7 +167,7 @@ async def test_a_reminder_is_sent_once_and_can_be_turned_off_by_a_press(
     async with running_here(bot_api, environment):
         bot_api.press(reminder, buttons(reminder)[0][1])
         assert "I will not remind you" in (await last(bot_api, 4, ADA))["text"]
-    assert sum("worth opening soon" in text for text in bot_api.sent(ADA)) == 1
+    assert sum("should be opened soon" in text for text in bot_api.sent(ADA)) == 1
     assert len(bot_api.sent(BEA)) == 1, "who is blocked is not reminded"
 
 

@@ -84,7 +84,7 @@ async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
         assert WORDS[ADA] in str(otlp_receiver.spans)
         bot_api.say("/privacy", chat_id=ADA)
         told = await said(bot_api, "What I store about you", ADA)
-        assert "answer (when, how long, what it cost): 90 days" in told["text"]
+        assert "answer (when, how long it took, what it cost): 90 days" in told["text"]
         assert "also in Langfuse" in told["text"]
         bot_api.say("/export", chat_id=ADA)
         await said(bot_api, "sommelier.json", ADA)
@@ -160,7 +160,7 @@ async def test_of_who_wants_numbers_alone_no_words_are_in_traces(
     async with running_here(bot_api, environment, **traced_to(otlp_receiver)):
         bot_api.say("/settings", chat_id=ADA)
         await last(bot_api, 1, ADA)
-        await choose(bot_api, ADA, "Records of answers: numbers only")
+        await choose(bot_api, ADA, "Records: figures only")
         for user, word in WORDS.items():
             bot_api.say(f"a red for lamb, says {word}", chat_id=user)
         await eventually(lambda: sum(span.name == "turn" for span in otlp_receiver.spans) == 2)

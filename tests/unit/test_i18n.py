@@ -30,18 +30,8 @@ NAME_ARGUMENT = {"translate": 0, "translate_into": 1}
 COMPOSED_NAME_PREFIXES = (
     *("fallback_limit_", "fallback_tannin_", "fallback_acidity_", "fallback_cheapest"),
     *("fallback_dearest", "pairing_", "command_", "reason_", "memory_", "cellar_", "vegan_"),
-    *(
-        "colour_",
-        "next_",
-        "wish_",
-        "read_",
-        "setting_",
-        "traces_",
-        "aloud_",
-        "offer_",
-        "style_",
-        "import_",
-    ),
+    *("colour_", "next_", "wish_", "read_", "setting_", "traces_", "aloud_", "offer_"),
+    *("style_", "import_"),
 )
 """Prefixes of names that the code composes at run time."""
 
@@ -123,6 +113,14 @@ def test_french_breaks_no_line_before_its_punctuation() -> None:
     for message in read_catalogue(LANGUAGES_FOLDER / "fr" / CATALOGUE_FILE):
         for form in forms(message.string):
             assert not re.search(r" [:;!?»]|« ", form) or not message.context, form
+
+
+@pytest.mark.parametrize("file", [TEMPLATE_FILE, *LANGUAGES_FOLDER.glob("*/*.po")], ids=str)
+def test_a_number_with_a_noun_has_a_singular(file: Path) -> None:
+    for message in read_catalogue(file):
+        texts = forms(message.id) if file == TEMPLATE_FILE else forms(message.string)
+        has_noun = any(re.search(r"[{]count[}]\s[^\W\d_]", text) for text in texts)
+        assert message.pluralizable or not has_noun, message.context
 
 
 @pytest.mark.parametrize("language", languages())

@@ -17,7 +17,14 @@ from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import read_request
 from agent.query_reading.tables import ANY_LANGUAGE, load_dishes
 from agent.sommelier.filters import format_taste
-from agent.sommelier.vocabulary import Currency, Food, currencies_by_word
+from agent.sommelier.vocabulary import (
+    Body,
+    Colour,
+    Currency,
+    Food,
+    Sweetness,
+    currencies_by_word,
+)
 from agent.text import fold
 from agent.turn import Fact
 from bot.look_ups import parse_find
@@ -124,6 +131,16 @@ def test_every_taste_has_a_name_in_each_language(code: str) -> None:
     proper_names = of_any_language - in_english
     for values in in_english | names["text", "de"].keys():
         assert values in names["text", code] or values in proper_names, values
+
+
+@pytest.mark.parametrize("code", languages()[1:])
+def test_what_a_card_says_of_a_wine_is_in_the_language(code: str) -> None:
+    scales = {"sweetness": Sweetness, "bodies": Body, "colour": Colour}
+    for field, values in scales.items():
+        named = {
+            value for combination in load_display_names()[field, code] for value in combination
+        }
+        assert named >= set(map(str, values)) - {"none"}, field
 
 
 SHOWN = {
