@@ -8,6 +8,7 @@ from agent.i18n import current_language, format_number, translate
 from agent.query_reading.names import (
     get_display_name,
     get_food_name,
+    get_grape_name,
     get_region_name,
     load_display_names,
     name_in_country,
@@ -102,7 +103,7 @@ def name_value(field: str, value: str) -> str:
     if field == "styles" and value == Style.SWEET:
         return translate("fallback_sweet_wine")
     if field == "grapes":
-        return value
+        return get_grape_name(value, language)
     if field == "regions":
         return get_region_name(value, language)
     if field == "allergens":
@@ -190,7 +191,7 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     is_dry = wine.sweetness is None or wine.sweetness in DRY_STEPS
     if not is_dry and wine.style != Style.SWEET:
         parts.append(_describe_steps("sweetness", (str(wine.sweetness),)))
-    parts.append(", ".join(wine.grapes))
+    parts.append(", ".join(name_value("grapes", grape) for grape in wine.grapes))
     if foods := _suitable_foods(wine, dishes):
         language = current_language()
         names = [get_food_name(food, language) for food in foods[:MAX_FOODS]]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from agent.fallback.wording import name_value
+from agent.fallback.wording import TASTES, name_value
 from agent.formatting import format_money, format_money_range
 from agent.i18n import current_language, translate
 from agent.markdown import escape
@@ -31,18 +31,22 @@ def parse_facts(text: str) -> tuple[Fact, ...]:
     text = text.strip()[:MAX_NOTE_CHARS]
     query = parse_query(text, current_language())
     # A colon marks a note: "my wife: no eggs" is about somebody else.
-    facts = () if ":" in text else (*find_excluded_facts(query), *_likes(text), *_budget(query))
+    facts = () if ":" in text else (*find_excluded_facts(text), *_likes(text), *_budget(query))
     return facts or ((Fact("note", text, text),) if text else ())
 
 
-def find_excluded_facts(query: WineQuery) -> Iterator[Fact]:
-    """Yield the exclusions of a search as facts that could be stored."""
+def find_excluded_facts(text: str) -> Iterator[Fact]:
+    """Yield what a text excludes as facts that could be stored.
+
+    What its dishes exclude, such as sweet wines, is not among them.
+    """
+    request = read_request(text, current_language())
     for field in EXCLUDABLE_FILTERS:
-        for value in getattr(query, f"without_{field}"):
+        for value in request.values(f"without_{field}"):
             yield Fact("hate", format_taste({field: (value,)}), _plain(value))
-    if query.oak is False:
+    if OAKY in request.values("without_text"):
         yield Fact("hate", format_taste({"text": (OAKY,)}), OAKY)
-    for allergen in query.without_allergens:
+    for allergen in request.values("without_allergens"):
         if allergen in ALLERGIES:
             yield Fact("allergy", str(allergen), _plain(allergen))
 
@@ -107,12 +111,26 @@ def describe_fact(fact: Fact) -> str:
         return translate("memory_budget", what=_describe_budget(low, high, currency))
     if fact.kind == "allergy":
         return translate("memory_allergy", what=name_value("allergen", fact.value))
-    if fact.kind == "hate" and parse_taste(fact.value) == {"text": (OAKY,)}:
+    taste = parse_taste(fact.value)
+    if fact.kind == "hate" and taste == {"text": (OAKY,)}:
         return translate("memory_no_oak")
+    if fact.kind == "hate" and taste:
+        return ", ".join(_describe_hated(taste))
     what = fact.original_text
     if fact.kind in {"hate", "rated"} or not what:
-        what = _name_taste(parse_taste(fact.value)) or what or fact.value
+        what = _name_taste(taste) or what or fact.value
     return translate(f"memory_{'like' if fact.kind == 'rated' else fact.kind}", what=what)
+
+
+def _describe_hated(taste: Taste) -> Iterator[str]:
+    """Yield "no Merlot", and for a taste, whose name is an adjective, "not smoky"."""
+    for field, values in taste.items():
+        for value in values:
+            name = name_value(field, value)
+            if field == TASTES:
+                yield translate("fallback_not", name=name)
+            else:
+                yield translate("memory_hate", what=name)
 
 
 def _describe_budget(low: float | None, high: float | None, currency: Currency) -> str:

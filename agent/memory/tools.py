@@ -51,7 +51,7 @@ from agent.memory.taste import (
 )
 from agent.safety.state import Allergy
 from agent.sommelier.filters import format_taste, mark_unknown_allergens, may_be_shown
-from agent.sommelier.queries import Canonical, ListOf, NameList, ShortText, parse_query
+from agent.sommelier.queries import Canonical, ListOf, NameList, ShortText
 from agent.sommelier.vocabulary import OAKY, Body, Currency, Level, Style, Sweetness
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wines_by_id
@@ -439,7 +439,7 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
     )
     has_changes = bool(change.added_facts or change.removed_facts or change.bottles)
     may_suggest = bool(reply.wines) and len(message) <= MAX_PARSED_CHARS
-    facts = find_excluded_facts(parse_query(message)) if may_suggest else ()
+    facts = find_excluded_facts(message) if may_suggest else ()
     if not (has_changes or facts):
         return replace(reply, changes=())
     return replace(

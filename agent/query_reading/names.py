@@ -61,6 +61,11 @@ def _find_food(food: str) -> int | None:
     return None
 
 
+def get_grape_name(grape: str, language: str) -> str:
+    """Return the name of a grape in a language; most have one name everywhere."""
+    return load_display_names().get(("grapes", language), {}).get((grape,), grape)
+
+
 def get_region_name(region: str, language: str) -> str:
     """Return the name of a region in a language; many have one name everywhere.
 
