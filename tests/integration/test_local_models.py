@@ -61,7 +61,7 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
     done = pipe(typed, small(environment, model_server))
     assert done.stdout.count("It is what you ask for.") == 6
     assert "*" not in done.stdout
-    assert "Red · lamb · up to €25" in done.stdout
+    assert "Red wine · lamb · up to €25" in done.stdout
     assert "Weißwein" in done.stdout  # by the rules: the notes of the wines are in English
     assert len(model_server.requests) == 3
     first, cheaper, why_first = (request.json for request in model_server.requests)
@@ -84,7 +84,7 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
         ("Soft Merlot fruit for the lamb.", False),
         ("A crisp white for the lamb.", False),
         ("Frisch und saftig, das passt gut zum Lamm.", False),
-        ("Red · medium-bodied · goes with lamb.", False),
+        ("Red wine · medium-bodied · goes with lamb.", False),
         (("Fresh for the lamb, and " * 10)[:220], False),
     ],
 )
@@ -97,9 +97,9 @@ async def test_a_description_in_another_language_or_of_another_wine_is_replaced_
     reply = await sommelier.answer("a red for lamb", Run([llm]))
     await llm.close()
     assert reply.outcome == "answered"
-    assert reply.text.startswith("*Red · lamb*")
+    assert reply.text.startswith("*Red wine · lamb*")
     assert (words in reply.text) is is_shown
-    assert ("Red · Cabernet Franc · goes with lamb" in reply.text) is not is_shown
+    assert ("Red wine · Cabernet Franc · goes with lamb" in reply.text) is not is_shown
 
 
 def test_a_small_model_is_not_asked_to_explain_or_under_a_concern(
