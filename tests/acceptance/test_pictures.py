@@ -137,7 +137,7 @@ async def test_a_list_without_a_chat_model_and_a_picture_without_a_vision_model(
         model_server.default = error(401)
         bot_api.send("photo", drawn(["Trimbach"]), CHAT)
         unread = (await bot_api.wait_for_message(4, chat_id=CHAT))[3]
-    assert said.startswith("I read 3 wines on this list.")
+    assert said.startswith("I have read 3 wines on this list.")
     assert "Cuvée Mystère 2018 · from the wine list · 28" in said
     assert hated.startswith("I read wine in that, but none that I may offer you")
     assert "I could not read a wine in that." in unread
