@@ -17,10 +17,10 @@ HERE = Path(__file__).parent
 def restore_release(name: str, url: str) -> None:
     """Fill the empty database at `url` with that of a release."""
     if url.startswith("sqlite"):
-        content = lzma.decompress((HERE / f"{name}.sqlite3.xz").read_bytes())
+        content = lzma.decompress((HERE / f"{name}-sqlite.xz").read_bytes())
         Path(str(make_url(url).database)).write_bytes(content)
         return
-    dump = lzma.decompress((HERE / f"{name}.postgres.sql.xz").read_bytes()).decode()
+    dump = lzma.decompress((HERE / f"{name}-postgres.xz").read_bytes()).decode()
     # Lines with a backslash are for psql.
     statements = "\n".join(line for line in dump.split("\n") if not line.startswith("\\"))
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
