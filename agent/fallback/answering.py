@@ -26,6 +26,8 @@ from agent.sommelier.cards import render_wine
 from agent.sommelier.filters import find_wines, get_wines
 from agent.sommelier.queries import (
     Catalogue,
+    WineQuery,
+    WineSearchResult,
     find_asked_query,
     get_pairing,
     is_for_documents,
@@ -37,10 +39,11 @@ from agent.turn import NOBODY, Lack, Person, Reply, StoredMessage
 
 MAX_WINES: Final = 3
 
-Kind = Literal["why", "question", "wines", "help"]
+Kind = Literal["why", "picked", "question", "wines", "help"]
 """What a message is answered with:
 
 - why: the reasons for the wines shown
+- picked: one of the wines shown
 - question: a passage of a document
 - wines: wines
 - help: what can be asked, for nothing was understood
@@ -48,11 +51,14 @@ Kind = Literal["why", "question", "wines", "help"]
 
 
 class AskedWines(NamedTuple):
-    """The wines that have the name asked for, those in stock first, or else the closest names."""
+    """The wines that a message asks for by name, and what the search for them found.
 
-    name: str
-    found: tuple[Wine, ...]
-    closest: tuple[Wine, ...]
+    `is_left_out` means that there is such a wine, but not for this guest.
+    """
+
+    query: WineQuery
+    result: WineSearchResult
+    is_left_out: bool
 
 
 class Fallback:
@@ -87,9 +93,10 @@ class Fallback:
         own = None if wish.follow_up else find_own_bottles(wish.own_request, person)
         if own is not None:
             return await self._answer_from_cellar(own, wish, person, span)
-        asked = await self._find_asked(wish, person, span)
-        if asked is not None:
-            return _asked_answer(asked, wish)
+        if wish.picked is None:
+            asked = await self._find_asked(wish, person, span)
+            if asked is not None:
+                return _asked_answer(asked, wish)
         kind, passage, found = classify(wish), None, FoundWines()
         if kind == "question":
             passage = await self._find_passage(wish.own_request, span)
@@ -97,7 +104,12 @@ class Fallback:
                 kind, wish = "wines", replace(wish, request=wish.own_request)
         if kind == "wines":
             found = await self._find_wines(wish, person, span)
-        wines = found.wines if kind == "wines" else wish.last_shown
+        if kind == "wines":
+            wines = found.wines
+        elif wish.picked is not None:
+            wines = (wish.picked,)
+        else:
+            wines = wish.last_shown
         dishes = wish.request.dishes
         return RuleAnswer(
             reply=_make_reply(kind, wish, found, passage),
@@ -150,10 +162,12 @@ class Fallback:
         filters = query.model_dump(mode="json", exclude_defaults=True)
         with span.child("retrieve.wines", "retriever", input=filters) as retrieval:
             result = await find_wines(self._catalogue, query, person)
-            retrieval.update(output=[wine.id for wine in result.wines or result.closest])
-        if wish.last_shown and not result.wines:
+            found = result.wines or _near_wines(result)
+            retrieval.update(output=[wine.id for wine in found])
+        if wish.last_shown and not (result.wines or result.other_vintages):
             return None  # "have you got one cheaper than the second?" names no wine
-        return AskedWines(query.name, result.wines, result.closest)
+        is_left_out = not result.wines and bool((await self._catalogue.search(query)).wines)
+        return AskedWines(query, result, is_left_out)
 
     async def _find_passage(self, question: Request, span: Span) -> Chunk | None:
         if self._documents is None:
@@ -189,6 +203,8 @@ def classify(wish: Wish) -> Kind:
     """Return what a message is answered with."""
     if wish.follow_up is FollowUp.WHY:
         return "why"
+    if wish.picked is not None:
+        return "picked"
     if wish.follow_up is not None:
         return "wines"
     request = wish.own_request
@@ -200,24 +216,51 @@ def classify(wish: Wish) -> Kind:
 
 def _asked_answer(asked: AskedWines, wish: Wish) -> RuleAnswer:
     """Return whether there is a wine that is asked for by its name, and which ones come close."""
-    request = wish.own_request
-    wines = (asked.found or asked.closest)[:MAX_WINES]
-    if asked.found:
-        intro = translate("asked_in_stock" if wines[0].in_stock else "asked_sold_out")
-    else:
-        intro = translate("fallback_no_name", name=escape(asked.name))
-    if wines and not asked.found:
-        intro = f"{intro} {translate('asked_closest')}"
+    request, result = wish.own_request, asked.result
+    wines = (result.wines or _near_wines(result))[:MAX_WINES]
+    intro = _asked_intro(asked)
     reply = _wine_reply(intro, wines, request) if wines else _text_reply(intro)
-    if not any(wine.in_stock for wine in asked.found):
+    if not any(wine.in_stock for wine in result.wines):
         reply = replace(reply, lack=Lack.NAME)
     described = tuple(DescribedWine(wine, describe_wine(wine, request.dishes)) for wine in wines)
     return RuleAnswer(reply=reply, wines=described)
 
 
+def _asked_intro(asked: AskedWines) -> str:
+    """Return the sentence that says whether there is a wine with the name asked for."""
+    if not asked.result.wines:
+        return _missing_intro(asked)
+    first = asked.result.wines[0]
+    if not first.in_stock:
+        return translate("asked_sold_out")
+    if "offer" in asked.result.unmet_filters.get(first.id, ()):
+        return translate("asked_other_offer", offer=translate(f"offer_{asked.query.offer}"))
+    return translate("asked_in_stock")
+
+
+def _missing_intro(asked: AskedWines) -> str:
+    """Return the sentence that says that no wine has the name asked for, and what comes near."""
+    result, name = asked.result, escape(asked.query.name)
+    if asked.is_left_out:
+        return translate("asked_left_out", name=name)
+    if result.other_vintages:
+        return translate("asked_other_vintage", name=name)
+    if result.mentioned:
+        return translate("asked_perhaps")
+    intro = translate("fallback_no_name", name=name)
+    return f"{intro} {translate('asked_closest')}" if result.closest else intro
+
+
+def _near_wines(result: WineSearchResult) -> tuple[Wine, ...]:
+    """Return the wines that come near a name that no wine has."""
+    return result.other_vintages or result.mentioned or result.closest
+
+
 def _make_reply(kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None) -> Reply:
     if kind == "wines":
         return _search_reply(wish, found)
+    if kind == "picked" and wish.picked is not None:
+        return _wine_reply("", [wish.picked], wish.request)
     if kind == "why":
         reason = _pairing_reason(wish.request)
         intro = f"{_interpretation(wish.request)} {reason}".strip()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent.fallback.follow_ups import FollowUp, apply_follow_up, find_follow_up
+from agent.fallback.picking import pick_shown_wine
 from agent.query_reading.prices import PRICE_FIELDS
 from agent.query_reading.request import Request, drop_empty, read_request
 from agent.sommelier.wine import Wine
@@ -31,8 +32,17 @@ class Wish:
     """The button that the user pressed, if wines are shown to which it refers."""
     last_shown: tuple[Wine, ...] = ()
     """The wines of the last answer that shows any."""
+    listed: tuple[Wine, ...] = ()
+    """The wines to which "the second" refers; it stays when one of them is shown alone."""
     shown_ids: tuple[str, ...] = ()
     """The ids of the wines of all answers."""
+
+    @property
+    def picked(self) -> Wine | None:
+        """Return the wine of the last answer that the last message is about, if it is about one."""
+        if self.follow_up is not None:
+            return None
+        return pick_shown_wine(self.own_request, self.listed)
 
     @property
     def excluded_ids(self) -> tuple[str, ...]:
@@ -70,7 +80,9 @@ def _add_shown_wines(wish: Wish, ids: Sequence[str], wines: Mapping[str, Wine]) 
     """Return the wish after a reply that shows wines."""
     shown = tuple(wines[wine_id] for wine_id in ids if wine_id in wines)
     shown_ids = tuple(dict.fromkeys((*wish.shown_ids, *ids)))
-    return replace(wish, last_shown=shown, shown_ids=shown_ids)
+    is_one_of_listed = len(shown) == 1 and shown[0] in wish.listed
+    listed = wish.listed if is_one_of_listed else shown
+    return replace(wish, last_shown=shown, listed=listed, shown_ids=shown_ids)
 
 
 def _add_message(wish: Wish, text: str) -> Wish:
@@ -122,6 +134,8 @@ def _is_replaced(name: str, new: Request) -> bool:
         return not new_fields.isdisjoint({"styles", "grapes", *PLACE_FIELDS})
     if name in KIND_FIELDS:
         return not new_fields.isdisjoint(KIND_FIELDS)
+    if name == "offer" and not new_fields.isdisjoint(KIND_FIELDS | PLACE_FIELDS):
+        return True  # "a white by the glass", then "a red": by the bottle, unless it is said again
     if name in {*PRICE_FIELDS, "order"} and not PRICE_FIELDS.isdisjoint(new.filters):
         return True
     return name in new.filters

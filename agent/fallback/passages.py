@@ -24,6 +24,8 @@ MIN_TOPIC_SHARE: Final = 0.5
 """The minimum share of a question's topics that a passage must mention."""
 MIN_STEM_LETTERS: Final = 3
 """The minimum length of a word's beginning that a topic may have: "reif*"."""
+CONTENT_ROLES: Final = frozenset({"estate", "name", "small_talk"})
+"""The roles of phrases that may be what a question is about: "what is a domaine?"."""
 PROPER_NAME_FIELDS: Final = ("regions", "grapes", "countries")
 
 Synonyms = tuple[str, ...]
@@ -92,7 +94,7 @@ def _content_words(
     """Yield the words in the form of `split_words`, without common and grammatical ones."""
     grammar: set[int] = set()
     for phrase in phrases:
-        if phrase.values("role"):
+        if not CONTENT_ROLES.issuperset(phrase.values("role")):
             grammar.update(phrase.indices)
     common = common_words(language) | stop_words()
     for index, token in enumerate(tokens):

@@ -6,7 +6,7 @@ and the pairing of a dish are always soft, but for the body that a button asks f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.fallback.follow_ups import FollowUp
@@ -53,9 +53,27 @@ def build_wish_query(wish: Wish) -> WineQuery:
 
 
 async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> FoundWines:
-    """Return the wines that match a wish; while none does, relax the search step by step."""
-    request = wish.request
+    """Return the wines that match a wish; while none does, relax the search step by step.
+
+    First the wines are sought that cannot be had as the wish says: by the glass, as a magnum.
+    """
     query = build_wish_query(wish)
+    found = await _search_relaxed(catalogue, query, wish, person)
+    if query.offer is None or (found.wines and not found.unmet_fields):
+        return found
+    by_bottle = await _search_relaxed(
+        catalogue, query.model_copy(update={"offer": None}), wish, person
+    )
+    if not by_bottle.wines or (found.wines and by_bottle.unmet_fields):
+        return found
+    return replace(by_bottle, unmet_fields=(*by_bottle.unmet_fields, "offer"))
+
+
+async def _search_relaxed(
+    catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person
+) -> FoundWines:
+    """Return the wines of a query; while there are none, make more of its filters soft."""
+    request = wish.request
     similar_to = wish.last_shown[0] if query.like else None
     steps = ((), *RELAXATION_STEPS) if similar_to is None else ((),)
     for fields in steps:

@@ -178,6 +178,8 @@ def describe_field(name: str, request: Request) -> str:
     """Return a description of the requested values of one field."""
     if name == "foods":
         return ", ".join(request.dishes)
+    if name == "offer":
+        return translate(f"offer_{request.filters[name]}")
     return _describe_filters(Request(filters={name: request.values(name)}))
 
 

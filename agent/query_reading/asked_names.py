@@ -9,90 +9,223 @@ from typing import Final
 
 from agent import size_limits
 from agent.language import all_common_words
-from agent.query_reading.phrases import Phrase, detect_language, find_phrases
+from agent.query_reading.language_words import load_grammar
+from agent.query_reading.phrases import (
+    Phrase,
+    detect_language,
+    find_phrases,
+    is_foreign,
+)
 from agent.query_reading.prices import read_price
-from agent.query_reading.tokens import Token, tokenize
+from agent.query_reading.tokens import tokenize
 from agent.text import fold
 
-MAX_BARE_WORDS: Final = 6
+MAX_BARE_WORDS: Final = 16
 """A longer message that does not ask for stock is not just a name."""
 MIN_NAME_LETTERS: Final = 3
 YEAR_DIGITS: Final = 4
 NAME_FIELDS: Final = frozenset({"grapes", "regions", "countries"})
 """The fields of phrases that name a wine, or a part of its name."""
-BARE_ROLES: Final = frozenset({"wine"})
-"""The roles that the phrases of a name may have."""
-WISH_FIELDS: Final = frozenset({"dish", "order", "offer", "usual_max_price"})
+SMALL_TALK: Final = frozenset({"ordinary", "small_talk", "wine"})
+"""The roles of words that a name may have, but that are mostly said around it."""
+GRAMMAR_ROLES: Final = frozenset(
+    {"have", "wish", "question", "others", "show", "not", "but", "ignore", "allergy"}
+)
+"""The roles of phrases that are no part of a name. Those of prices are: "Max Ferd. Richter"."""
+TOLD_ROLES: Final = GRAMMAR_ROLES - {"wish"}
+"""The roles of phrases that a message has that is more than a name."""
+WISH_FIELDS: Final = frozenset({"order", "usual_max_price"})
 """The fields of phrases that describe a wish rather than a wine."""
+UNNAMED_FIELDS: Final = frozenset({"offer", "cellar", "position"})
+"""The fields of phrases that are no part of a name."""
+CLAUSE_MARKS: Final = frozenset(".,:;!?\n")
+AMBIGUOUS_FIELDS: Final = frozenset({"dish", "colour", "styles"})
+"""The fields of phrases that are also words of names: "Mouton Rothschild", "Cheval Blanc"."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedName:
     """A wine that is asked for.
 
-    `name` has all words that may be part of its name, `unknown` those of them that the tables do
-    not know. `asks_for_stock` is False for a message that only seems to be a name.
+    `name` has all words that may be part of its name, `core` those of them that are no small talk,
+    and `unknown` those of the core that the tables do not know. `clauses` are the core of each
+    clause or alternative: of "Kanonkop? I had it in Cape Town", the first one is the name.
+
+    `asks_for_stock` is False for a message that only seems to be a name. `is_certain` means that it
+    is a name whatever the catalogue has: "Cheval Blanc", "Château Lafite". `has_dish` means that it
+    may be a wish instead: "mouton". `offer` is what is asked for instead of a bottle, or empty.
     """
 
     name: str
+    core: str
     unknown: str
+    clauses: tuple[str, ...]
     asks_for_stock: bool
+    is_certain: bool
+    has_dish: bool
+    offer: str
 
 
 def read_asked_name(text: str, default_language: str) -> AskedName | None:
     """Return the wine that a message asks for by its name, or None if it asks for none."""
     text = text[: size_limits.MESSAGE_CHARS]
-    language = detect_language(text, default_language)
-    tokens = tokenize(text)
-    phrases = find_phrases(tokens, language)
-    price, _ = read_price(tokens, phrases)
-    if price or any(not WISH_FIELDS.isdisjoint(phrase.meanings) for phrase in phrases):
-        return None
-    asks_for_stock = any(phrase.has_role("have") for phrase in phrases)
-    named = _named_tokens(tokens, phrases)
-    unknown = _unknown_tokens(named, tokens, phrases)
-    has_known_name = any(not NAME_FIELDS.isdisjoint(phrase.meanings) for phrase in phrases)
-    if not unknown and not (asks_for_stock and has_known_name):
-        return None
-    if not asks_for_stock and not _is_bare(tokens, phrases):
-        return None
-    return AskedName(_join(named), _join(unknown), asks_for_stock)
+    reader = _NameReader(text, detect_language(text, default_language))
+    return None if reader.describes_wish() else reader.read()
 
 
-def _is_bare(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> bool:
-    """Return whether a message seems to be just a name: it is short, and asks and says nothing."""
-    words = [token for token in tokens if token.is_alphanumeric]
-    roles = {role for phrase in phrases for role in phrase.values("role")}
-    return len(words) <= MAX_BARE_WORDS and roles <= BARE_ROLES
+class _NameReader:
+    """Reads a name from the tokens and the known phrases of a message."""
 
+    def __init__(self, text: str, language: str) -> None:
+        self._language = language
+        self._tokens = tokenize(text)
+        self._phrases = find_phrases(self._tokens, language)
 
-def _named_tokens(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> list[Token]:
-    """Return the words that may be part of a name: those that are not only grammar."""
-    grammar: set[int] = set()
-    for phrase in phrases:
-        if phrase.meanings.keys() == {"role"}:
-            grammar.update(phrase.indices)
-    return [
-        token
-        for index, token in enumerate(tokens)
-        if index not in grammar and token.is_alphanumeric
-    ]
+    def describes_wish(self) -> bool:
+        """Return whether the message has a price, an order, or a dish that a wine is to suit."""
+        price, _ = read_price(self._tokens, self._phrases)
+        if price:
+            return True
+        for phrase in self._phrases:
+            has_wish = not WISH_FIELDS.isdisjoint(phrase.meanings)
+            if has_wish or (phrase.values("dish") and self._is_introduced(phrase)):
+                return True
+        return False
 
+    def read(self) -> AskedName | None:
+        """Return the name, or None if the message has no words that may be one."""
+        asks_for_stock = any(phrase.has_role("have") for phrase in self._phrases)
+        if not asks_for_stock and not self._is_bare():
+            return None
+        named = self._without(self._indices_of_grammar())
+        core = [index for index in named if index not in self._indices_of_small_talk()]
+        joined = self._find_joined(core)
+        unknown = [index for index in core if index in joined or self._is_unknown(index)]
+        has_estate = bool(unknown) and any(phrase.has_role("estate") for phrase in self._phrases)
+        has_known_name = any(
+            not NAME_FIELDS.isdisjoint(phrase.meanings) for phrase in self._phrases
+        )
+        if not unknown and not (asks_for_stock and has_known_name):
+            return None
+        offers = [value for phrase in self._phrases for value in phrase.values("offer")]
+        return AskedName(
+            name=self._join(named),
+            core=self._join(core),
+            unknown=self._join(unknown),
+            clauses=self._join_clauses(core),
+            asks_for_stock=asks_for_stock,
+            is_certain=bool(joined) or has_estate or self._has_full_name(unknown),
+            has_dish=self._has_dish(),
+            offer=next(iter(offers), ""),
+        )
 
-def _unknown_tokens(
-    named: Sequence[Token], tokens: Sequence[Token], phrases: Sequence[Phrase]
-) -> list[Token]:
-    """Return the words of a name that no table has, and its year."""
-    known = {token for phrase in phrases for token in tokens[phrase.start : phrase.end]}
-    return [token for token in named if token not in known and _may_be_name(token)]
+    def _is_bare(self) -> bool:
+        """Return whether the message seems to be just a name: it is short, and asks nothing."""
+        words = [token for token in self._tokens if token.is_alphanumeric]
+        roles = {role for phrase in self._phrases for role in phrase.values("role")}
+        return len(words) <= MAX_BARE_WORDS and roles.isdisjoint(TOLD_ROLES)
 
+    def _has_dish(self) -> bool:
+        """Return whether a word of the message is a dish; a part of one is no more than a guess."""
+        return any(phrase.values("dish") and not phrase.is_compound for phrase in self._phrases)
 
-def _may_be_name(token: Token) -> bool:
-    if token.written.isdecimal():
-        return len(token.written) == YEAR_DIGITS
-    is_common = fold(token.written) in all_common_words()
-    return len(token.written) >= MIN_NAME_LETTERS and not is_common
+    def _is_introduced(self, phrase: Phrase) -> bool:
+        """Return whether a phrase follows a word that introduces a dish: "for lamb"."""
+        if phrase.start == 0:
+            return False
+        return self._tokens[phrase.start - 1].stem in load_grammar().dish_prepositions
 
+    def _without(self, indices: set[int]) -> list[int]:
+        """Return the indices of the words of the message, but for these."""
+        return [
+            index
+            for index, token in enumerate(self._tokens)
+            if index not in indices and token.is_alphanumeric
+        ]
 
-def _join(tokens: Sequence[Token]) -> str:
-    return " ".join(token.written for token in tokens)
+    def _indices_of_grammar(self) -> set[int]:
+        """Return the indices of what is no part of a name: "do you have", "by the glass"."""
+        indices: set[int] = set()
+        for phrase in self._phrases:
+            is_grammar = not GRAMMAR_ROLES.isdisjoint(phrase.values("role"))
+            is_unnamed = not UNNAMED_FIELDS.isdisjoint(phrase.meanings)
+            if is_grammar or is_unnamed:
+                indices.update(phrase.indices)
+        return indices
+
+    def _indices_of_small_talk(self) -> set[int]:
+        """Return the indices of words such as "please" and "wine", which names have too."""
+        indices: set[int] = set()
+        for phrase in self._phrases:
+            if not SMALL_TALK.isdisjoint(phrase.values("role")):
+                indices.update(phrase.indices)
+        return indices
+
+    def _find_joined(self, core: Sequence[int]) -> set[int]:
+        """Return the indices of known words that are names here, and of the words beside them.
+
+        These are names of the tables ("Miraval"), and words of another language, or with a capital
+        as the word beside them, beside an unknown word: "cheval blanc", "Pichon Baron".
+        """
+        joined: set[int] = set()
+        for phrase in self._phrases:
+            if phrase.has_role("name"):
+                joined.update(phrase.indices)
+            if AMBIGUOUS_FIELDS.isdisjoint(phrase.meanings):
+                continue
+            for beside in (phrase.start - 1, phrase.end):
+                if beside in core and self._is_unknown(beside) and self._is_name(phrase, beside):
+                    joined.update({beside, *phrase.indices})
+        return joined
+
+    def _has_full_name(self, unknown: Sequence[int]) -> bool:
+        """Return whether two unknown words with capitals stand beside a known name.
+
+        "Bartolo Mascarello Barolo" is a wine, but "Buona Serata" may be anything.
+        """
+        if self._language == "de":  # every noun is capitalised
+            return False
+        names_place_or_grape = any(
+            not NAME_FIELDS.isdisjoint(phrase.meanings) for phrase in self._phrases
+        )
+        capitalised = {index for index in unknown if self._tokens[index].is_capitalised}
+        return names_place_or_grape and any(index + 1 in capitalised for index in capitalised)
+
+    def _is_name(self, phrase: Phrase, beside: int) -> bool:
+        """Return whether a known phrase beside an unknown word is a name with it."""
+        if self._tokens[beside].written.isdecimal():
+            return False
+        words = self._tokens[phrase.start : phrase.end]
+        if is_foreign([token.stem for token in words], self._language):
+            return True
+        pair = (self._tokens[beside], *words)
+        return self._language != "de" and all(token.is_capitalised for token in pair)
+
+    def _is_unknown(self, index: int) -> bool:
+        """Return whether no table has a word, and it may be a name; a year is one too."""
+        for phrase in self._phrases:
+            if index in phrase.indices and not phrase.is_compound:
+                return False
+        token = self._tokens[index]
+        if token.written.isdecimal():
+            return self._is_year(index)
+        is_common = fold(token.written) in all_common_words()
+        return len(token.written) >= MIN_NAME_LETTERS and not is_common
+
+    def _is_year(self, index: int) -> bool:
+        written = self._tokens[index].written
+        return written.isdecimal() and len(written) == YEAR_DIGITS
+
+    def _join_clauses(self, indices: Sequence[int]) -> tuple[str, ...]:
+        """Return these words of each clause that has any; a year belongs to all of them."""
+        years = [index for index in indices if self._is_year(index)]
+        clauses: list[list[int]] = [[]]
+        for index, token in enumerate(self._tokens):
+            if token.written in CLAUSE_MARKS or token.stem in load_grammar().or_words:
+                clauses.append([])
+            elif index in indices and index not in years:
+                clauses[-1].append(index)
+        return tuple(self._join([*clause, *years]) for clause in clauses if clause)
+
+    def _join(self, indices: Sequence[int]) -> str:
+        return " ".join(self._tokens[index].written for index in indices)

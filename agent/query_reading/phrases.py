@@ -20,7 +20,7 @@ from agent.query_reading.tokens import Token, tokenize
 MIN_FOREIGN_LETTERS: Final = 4
 """The minimum length of a phrase that is understood in languages other than its own."""
 OWN_LANGUAGE_FIELDS: Final = frozenset(
-    {"role", "order", "offer", "usual_max_price", "number", "allergen", "cellar"}
+    {"role", "order", "offer", "usual_max_price", "number", "allergen", "cellar", "position"}
 )
 """Fields of phrases that are understood only in messages in their language."""
 COMPOUND_FIELDS: Final = ("dish", "colour", "styles", "countries", "regions", "grapes")
@@ -48,6 +48,8 @@ class Phrase:
     start: int
     end: int
     meanings: Meanings
+    is_compound: bool = False
+    """Whether only a part of its word is known, such as "Braten" in "Zwiebelrostbraten"."""
 
     @property
     def indices(self) -> range:
@@ -61,6 +63,12 @@ class Phrase:
     def has_role(self, role: str) -> bool:
         """Return whether the phrase has this role."""
         return role in self.meanings.get("role", ())
+
+
+def is_foreign(stems: Sequence[str], language: str) -> bool:
+    """Return whether only other languages than this one have the phrase with these stems."""
+    by_language = load_lexicon().get(tuple(stems), {})
+    return bool(by_language) and by_language.keys().isdisjoint({language, ANY_LANGUAGE})
 
 
 def phrases_in(phrases: Sequence[Phrase], clause: range) -> Sequence[Phrase]:
@@ -81,7 +89,7 @@ def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
         elif load_languages()[language].has_compounds:
             meanings = _compound_meanings(tokens[index].stem)
             if meanings:
-                phrases.append(Phrase(index, index + 1, meanings))
+                phrases.append(Phrase(index, index + 1, meanings, is_compound=True))
     return phrases
 
 

@@ -85,6 +85,10 @@ class Request:
     """What it says of one's own bottles: own, tonight, count, now, soon, past, wait, drunk."""
     owned_words: tuple[str, ...] = ()
     """Words beside "my", "do I have" or "how many" that no table has; they may be names."""
+    position: int = 0
+    """Which of the wines shown last it refers to: 2 for "the second", -1 for the last, or 0."""
+    asks_to_show: bool = False
+    """Whether it asks to be shown a wine, or told more of it: "show me the Barolo"."""
 
     @property
     def describes_wine(self) -> bool:
@@ -146,7 +150,8 @@ class _MessageReader:
         self.roles = {role for phrase in self.phrases for role in phrase.values("role")}
         self.known_indices = set(price_indices)
         for phrase in self.phrases:
-            self.known_indices.update(phrase.indices)
+            if not phrase.has_role("estate"):  # "Château" is a part of a name
+                self.known_indices.update(phrase.indices)
         for number in find_number_words([fold(token.written) for token in self.tokens]):
             self.known_indices.update(range(number.start, number.end))
 
@@ -166,6 +171,8 @@ class _MessageReader:
             unread_words=tuple(self.tokens[index].written for index in unknown),
             cellar_words=self._cellar_words(),
             owned_words=tuple(self._owned_words(unknown)),
+            position=self._position(),
+            asks_to_show="show" in self.roles,
         )
         # The name depends on the filters, the question on both.
         request = replace(request, name=self._wine_name(request))
@@ -339,6 +346,15 @@ class _MessageReader:
             if phrase.has_role("others") and self._stem(phrase.start - 1) not in or_words:
                 return True
         return False
+
+    def _position(self) -> int:
+        """Return which of the wines shown last is meant, or 0.
+
+        "Have you got one cheaper than the second?" is about others.
+        """
+        positions = self._values("position")
+        is_about_others = "have" in self.roles and "show" not in self.roles
+        return int(positions[0]) if positions and not is_about_others else 0
 
     def _unknown_indices(self) -> list[int]:
         """Return the indices of the words that no table has, but for common ones."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from agent.language import all_common_words
 from agent.text import fold, pattern
 
 MAX_TEXT_CHARS: Final = 2000
@@ -60,7 +61,9 @@ def tokenize(text: str) -> tuple[Token, ...]:
 
 
 def strip_plural(word: str) -> str:
-    """Return a folded word without the most common plural endings."""
+    """Return a folded word without the most common plural endings; "sans" is no plural of "san"."""
+    if word in all_common_words():
+        return word
     if len(word) < MIN_PLURAL_LETTERS or not word.endswith("s") or word.endswith("ss"):
         return word
     if word.endswith("ies") and len(word) > MIN_PLURAL_LETTERS:

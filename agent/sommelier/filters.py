@@ -249,19 +249,23 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
 
     async def search(narrowed: WineQuery) -> WineSearchResult:
         result = await catalogue.search(narrowed)
-        avoided = narrowed.without_allergens
-        wines = tuple(
-            mark_unknown_allergens(wine, avoided)
-            for wine in result.wines
-            if may_be_shown(wine, person)
-        )
+
+        def select(wines: Sequence[Wine]) -> tuple[Wine, ...]:
+            return tuple(
+                mark_unknown_allergens(wine, narrowed.without_allergens)
+                for wine in wines
+                if may_be_shown(wine, person)
+            )
+
+        wines = select(result.wines)
         hidden = len(result.wines) - len(wines)
-        closest = tuple(
-            mark_unknown_allergens(wine, avoided)
-            for wine in result.closest
-            if may_be_shown(wine, person)
-        )
-        update = {"wines": wines, "total": result.total - hidden, "closest": closest}
+        update = {
+            "wines": wines,
+            "total": result.total - hidden,
+            "other_vintages": select(result.other_vintages),
+            "mentioned": select(result.mentioned),
+            "closest": select(result.closest),
+        }
         return result.model_copy(update=update)
 
     result = await search(restrict_query(query, person))

@@ -7,12 +7,12 @@ always hard; body, tannin, acidity and the pairing of a dish are always soft.
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from agent import size_limits
 from agent.documents.shop import find_shop_topics
-from agent.query_reading.asked_names import read_asked_name
+from agent.query_reading.asked_names import AskedName, read_asked_name
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request, read_request
 from agent.query_reading.tables import Profile, find_profile, load_pairings, load_profiles
@@ -38,8 +38,10 @@ MAX_UNKNOWN_WORDS: Final = 3
 """The maximum number of unknown words in an unambiguous request."""
 MAX_QUERY_CHARS: Final = 290
 MAX_NAME_CHARS: Final = 200
-NAMED_FILTERS: Final = frozenset({"grapes", "regions", "countries"})
-"""The filters that a wine's name may stand for."""
+NAMED_FILTERS: Final = frozenset({"grapes", "regions", "countries", "offer"})
+"""The filters that a wine's name may stand for, and how it is to be had."""
+USUAL_OFFERS: Final = frozenset({"", OfferKind.BOTTLE})
+"""What a search looks at anyway."""
 MIN_TYPED_LETTERS: Final = 7
 """A word of that many letters is a name that was typed carelessly, if it is like one."""
 MAX_EXCLUDED_IDS: Final = 100
@@ -71,6 +73,18 @@ SOFT_FILTERS: Final = (
 """Filters that may rank wines instead of excluding them; prices and `without_…` only exclude."""
 
 
+def _check_soft(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of filters unchanged.
+
+    Raises:
+        ValueError: one of them can only exclude.
+    """
+    for name in names:
+        if name not in SOFT_FILTERS:
+            raise ValueError(f"{name} cannot be soft: it can only exclude wines")
+    return names
+
+
 class WineQuery(BaseModel):
     """A search of the catalogue; prices are per bottle, abv in % vol.
 
@@ -78,7 +92,7 @@ class WineQuery(BaseModel):
     ranks. `order` may rank by price instead, with wines without a price last. `like` is the id of a
     wine and finds other wines, the most similar first; an unknown id finds none. `name` finds wines
     by their names, sold out ones last. `offer` is what is wanted instead of a bottle: it must be in
-    stock, and prices are its prices.
+    stock, and prices are its prices. With a `name` it excludes no wines: those with it come first.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -130,7 +144,7 @@ class WineQuery(BaseModel):
     )
     like: ShortText = Field("", description="The wine_id of a wine; finds others that are like it.")
     limit: int = Field(6, ge=1, le=12)
-    soft: SkipJsonSchema[tuple[str, ...]] = ()
+    soft: SkipJsonSchema[Annotated[tuple[str, ...], AfterValidator(_check_soft)]] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -151,8 +165,9 @@ class WineSearchResult(BaseModel):
 
     `relax` maps the name of a filter to the number of wines that would be found without it; it is
     empty if at least three wines were found. `unmet_filters` maps the id of a wine to the names of
-    the soft filters that it does not meet. `closest` are wines whose names come closest to a name
-    that no wine has.
+    the soft filters that it does not meet. If no wine has the name that is asked for, one of these
+    is told: `other_vintages`, which differ in the vintage alone; else wines that are `mentioned` in
+    a longer text; else the `closest`, which have similar names.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -161,6 +176,8 @@ class WineSearchResult(BaseModel):
     total: int = 0
     relax: Mapping[str, int] = Field(default_factory=dict)
     unmet_filters: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    other_vintages: tuple[Wine, ...] = ()
+    mentioned: tuple[Wine, ...] = ()
     closest: tuple[Wine, ...] = ()
 
 
@@ -204,6 +221,8 @@ def _own_filters(request: Request) -> dict[str, Any]:
         filters["oak"] = OAKY not in excluded_tastes
     if filters.get("currency") == UNKNOWN_CURRENCY:
         del filters["currency"]
+    if filters.get("offer") in USUAL_OFFERS:
+        del filters["offer"]
     texts = [request.name, *(taste for taste in tastes if taste != OAKY)]
     filters["text"] = " ".join(filter(None, texts))[:MAX_QUERY_CHARS]
     filters["limit"] = MAX_RESULTS
@@ -294,21 +313,60 @@ async def find_asked_query(catalogue: Catalogue, text: str, language: str) -> Wi
     asked = read_asked_name(text, language)
     if asked is None:
         return None
-    by_name = WineQuery(name=asked.name[:MAX_NAME_CHARS], limit=MAX_RESULTS)
-    named = (await catalogue.search(by_name)).wines
-    if named and (asked.asks_for_stock or _is_named_so(named[0], asked.unknown)):
-        return by_name
-    if not asked.asks_for_stock:
+    query = await _find_named_query(catalogue, asked)
+    return query or await _find_near_query(catalogue, asked, read_request(text, language))
+
+
+async def _find_named_query(catalogue: Catalogue, asked: AskedName) -> WineQuery | None:
+    """Return the query for the wines that have the name: all its words, or those of one clause."""
+    clauses = asked.clauses if asked.asks_for_stock else ()
+    for name in (asked.name, asked.core, *clauses):
+        query = _name_query(asked, name)
+        named = (await catalogue.search(query)).wines
+        if named and _is_meant(asked, named[0]):
+            return query
+    return None
+
+
+async def _find_near_query(
+    catalogue: Catalogue, asked: AskedName, request: Request
+) -> WineQuery | None:
+    """Return the query for a name that no wine has, or None if the message may be another wish."""
+    by_core = _name_query(asked, asked.core)
+    is_other_wish = bool(request.dishes or request.filters.keys() - NAMED_FILTERS)
+    result = await catalogue.search(by_core)
+    near = result.other_vintages or (() if is_other_wish else result.mentioned)
+    if near and _is_meant(asked, near[0]):
+        return by_core
+    if not asked.asks_for_stock and not asked.is_certain:
         return None
-    request = read_request(text, language)
     by_filters = build_query(request).model_copy(
         update={"name": asked.unknown[:MAX_NAME_CHARS], "text": "", "in_stock_only": False}
     )
     if request.inclusions and (await catalogue.search(by_filters)).total:
         return by_filters
-    if request.filters.keys() - NAMED_FILTERS:
-        return None  # "do you have something bubbly without alcohol?" names no wine
-    return by_name
+    # "Do you have something bubbly without alcohol?" names no wine.
+    return by_core if asked.is_certain or not is_other_wish else None
+
+
+def _name_query(asked: AskedName, name: str) -> WineQuery:
+    """Return the query for the wines of a name, with the offer that is asked for."""
+    offer = None if asked.offer in USUAL_OFFERS else OfferKind(asked.offer)
+    return WineQuery(name=name[:MAX_NAME_CHARS], offer=offer, limit=MAX_RESULTS)
+
+
+def _is_meant(asked: AskedName, wine: Wine) -> bool:
+    """Return whether a message asks for a wine that its words find, not for one for a dish."""
+    if not asked.unknown:
+        # "Mouton" alone is a dish, "Chablis" a place.
+        return asked.asks_for_stock and (not asked.has_dish or _has_all_words(wine, asked.core))
+    if asked.asks_for_stock and not asked.has_dish:
+        return True
+    return _is_named_so(wine, asked.unknown)
+
+
+def _has_all_words(wine: Wine, name: str) -> bool:
+    return set(split_words(name)) <= set(split_words(wine.label))
 
 
 def _is_named_so(wine: Wine, name: str) -> bool:

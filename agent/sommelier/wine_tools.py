@@ -116,9 +116,16 @@ def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> To
     content: dict[str, Any] = {"found": result.total, "wines": rows}
     if result.relax or not result.wines:
         content["relax"] = dict(result.relax)
-    if result.closest:
-        content["no_such_name_closest"] = [wine_record(wine) for wine in result.closest]
-    return ToolOutput(content, wines_by_id((*result.wines, *result.closest)))
+    near = {
+        "no_such_vintage_others": result.other_vintages,
+        "no_such_name_perhaps": result.mentioned,
+        "no_such_name_closest": result.closest,
+    }
+    for name, wines in near.items():
+        if wines:
+            content[name] = [wine_record(wine) for wine in wines]
+    told = (*result.wines, *result.other_vintages, *result.mentioned, *result.closest)
+    return ToolOutput(content, wines_by_id(told))
 
 
 def _drawbacks(wine: Wine, result: WineSearchResult) -> dict[str, Any]:

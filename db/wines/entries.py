@@ -1,8 +1,7 @@
 """The wines of the catalogue in memory, with the normalised forms that a search compares."""
 
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.sommelier.vocabulary import OfferKind, canonical_name, normalize, synonyms
 from agent.sommelier.wine import Wine, wine_fields
@@ -56,10 +55,9 @@ def searched_text(wine: Wine) -> str:
     return normalize(" ".join(words))
 
 
-def select_offered(entries: Iterable[Entry], kind: OfferKind) -> list[Entry]:
-    """Return the wines with an offer of this kind in stock, with that offer first."""
-    return [
-        make_entry(entry.number, wine)
-        for entry in entries
-        if (wine := entry.wine.with_first_offer(kind))
-    ]
+def put_offer_first(entry: Entry, kind: OfferKind) -> Entry | None:
+    """Return a wine with an offer of this kind in stock first; None if it has none."""
+    wine = entry.wine.with_first_offer(kind)
+    if wine is None:
+        return None
+    return replace(entry, wine=wine, price=wine.price_in_euros)

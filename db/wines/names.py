@@ -7,32 +7,44 @@ are found as well: "chateau neuf du pape".
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from agent.language import all_common_words
+from agent.language import all_common_words, stop_words
+from agent.query_reading.tables import load_profiles
 from agent.sommelier.vocabulary import known_names, synonyms
 from agent.text import split_words
 from db.wines.entries import Entry
 
 YEARS: Final = range(1900, 2101)
+SHORT_YEAR_DIGITS: Final = 2
 UNNAMED_WORDS: Final = frozenset(
     "wine wines bottle bottles wein weine flasche flaschen vin vins bouteille vino vinos vini "
     "botella bottiglia wijn wijnen fles vinho vinhos garrafa nv anything something any some etwas "
     "irgendwas irgendwelche noch eure eurem quelque chose algo alguno algun alguna ningun qualcosa "
-    "qualche iets nog algum algo still old left stock list".split()
+    "qualche iets nog algum algo still old left stock list one ones cuvee vintage year jahrgang "
+    "millesime annata anada jaar colheita".split()
 )
 """Words that say nothing of which wine is meant, in addition to common ones."""
 MAX_EDITS: Final = ((12, 3), (8, 2), (4, 1))
 """How many letters of a word may differ, by its least number of letters."""
+MIN_EDITED_LETTERS: Final = 4
+MIN_COMMON_LETTERS: Final = 4
+"""Shorter common words, such as articles, never tell wines apart."""
 MIN_SQUEEZED_LETTERS: Final = 7
 MIN_SQUEEZED_SCORE: Final = 92
 """How much of a name without spaces must be in a wine's, of 100."""
 MIN_CLOSE_SCORE: Final = 72
 """How alike the closest names must be, of 100."""
+MIN_TELLING_LETTERS: Final = 5
+MAX_SHARING: Final = 3
+"""A word with as many letters, in the names of as few wines, makes a name close to theirs."""
+MAX_SIMILAR: Final = 30
+"""How many similar names are compared; filters may leave most of them out."""
 
 NumbersByWord = defaultdict[str, set[int]]
 """The numbers of the wines that have a word."""
@@ -48,6 +60,8 @@ class NameIndex:
         self._numbers_by_vintage = defaultdict[int | None, set[int]](set)
         self._names: list[str] = []
         self._squeezed: list[str] = []
+        self._producers: list[frozenset[str]] = []
+        self._own_parts: list[list[frozenset[str]]] = []
         for entry in entries:
             own_words, place_words, grape_words = _words_of(entry)
             words = list(dict.fromkeys((*own_words, *place_words, *grape_words)))
@@ -55,33 +69,116 @@ class NameIndex:
             _add(self._by_place, (*own_words, *place_words), entry.number)
             _add(self._by_any, words, entry.number)
             self._numbers_by_vintage[entry.wine.vintage].add(entry.number)
-            self._names.append(" ".join(words))
-            self._squeezed.append("".join(words))
+            telling = _telling_words(words)
+            self._names.append(" ".join(telling))
+            self._squeezed.append("".join(telling))
+            producer = _own_words(entry.wine.producer)
+            self._producers.append(producer)
+            self._own_parts.append([producer, _own_words(entry.wine.name)])
 
     def find(self, name: str) -> frozenset[int]:
-        """Return the numbers of the wines with this name; a year must be their vintage."""
-        words, years = _split_name(name)
-        found = self._find_words(words) or self._find_squeezed(words)
+        """Return the numbers of the wines with this name.
+
+        A year must be their vintage, or a part of their name as in "Solera 1927".
+        """
+        words, years = self._split_name(name)
+        found = self._find_named(words)
         if not words and years:
-            found = set().union(*(self._numbers_by_vintage[year] for year in years))
+            found = set().union(*map(self._find_year, years))
         for year in years:
-            found = found & self._numbers_by_vintage.get(year, set())
+            found = found & self._find_year(year)
         return frozenset(found)
 
-    def find_closest(self, name: str, limit: int) -> list[int]:
-        """Return the numbers of the wines with the closest names, the closest first."""
-        words, _ = _split_name(name)
-        others = self._find_words(words) or self._find_squeezed(words)  # of other vintages
-        if others:
-            return sorted(others)[:limit]
+    def find_other_vintages(self, name: str) -> frozenset[int]:
+        """Return the numbers of the wines with this name, whatever year it asks for."""
+        words, years = self._split_name(name)
+        return frozenset(self._find_named(words)) if years else frozenset()
+
+    def find_mentioned(self, name: str) -> list[int]:
+        """Return the numbers of the wines whose own name or producer is in a longer text.
+
+        "A bottle called Deseado that I had in Chile" mentions "Deseado". Only those with the most
+        words are meant.
+        """
+        words = {*split_words(name)}
+        counts: dict[int, int] = {}
+        for number, parts in enumerate(self._own_parts):
+            counts[number] = sum(len(part) for part in parts if part <= words)
+        most = max(counts.values(), default=0)
+        return [number for number, count in counts.items() if count == most] if most else []
+
+    def find_closest(self, name: str) -> list[int]:
+        """Return the numbers of the wines with similar names, the closest first.
+
+        "Tignanello Riserva" is close to the only wine with the word "Tignanello".
+        """
+        words = _telling_words(self._split_name(name)[0])
+        sharing: list[int] = []
+        for word in sorted(words, key=len, reverse=True):
+            numbers = self._by_name.get(word, set())
+            if len(word) >= MIN_TELLING_LETTERS and len(numbers) <= MAX_SHARING:
+                sharing += sorted(numbers)
         matches = process.extract(
             " ".join(words),
             self._names,
             scorer=fuzz.token_set_ratio,
             score_cutoff=MIN_CLOSE_SCORE,
-            limit=limit,
+            limit=MAX_SIMILAR,
         )
-        return [number for _, _, number in matches]
+        similar = [number for _, _, number in matches]
+        return list(dict.fromkeys((*sharing, *similar)))
+
+    def _split_name(self, name: str) -> tuple[list[str], list[int]]:
+        """Return the words of a name, and its years; "09" is one unless a wine is called so."""
+        words: list[str] = []
+        years: list[int] = []
+        for word in split_words(name):
+            if not (word.isascii() and word.isdigit()):
+                words.append(word)
+            elif int(word) in YEARS:
+                years.append(int(word))
+            elif len(word) == SHORT_YEAR_DIGITS and word not in self._by_any:
+                this_year = datetime.now(UTC).year
+                year = this_year - this_year % 100 + int(word)
+                years.append(year if year <= this_year else year - 100)
+            else:
+                words.append(word)
+        return list(dict.fromkeys(words)), years
+
+    def _find_named(self, words: Sequence[str]) -> set[int]:
+        """Return the wines with these words; a common word counts only if one of them has it.
+
+        "Weil Riesling" is that of Robert Weil, though "weil" is "because" in German.
+        """
+        telling = _telling_words(words)
+        found = self._find_words(telling) or self._find_squeezed(telling)
+        found = found or self._find_at_end(telling)
+        for word in words:
+            is_telling = word in telling or len(word) < MIN_COMMON_LETTERS
+            if not is_telling:
+                found = found & self._by_name.get(word, set()) or found
+        return found
+
+    def _find_at_end(self, words: Sequence[str]) -> set[int]:
+        """Return the wines with the last of these words, if these have a whole producer.
+
+        What guests say before a name is in no wine: "je suis à la recherche de Michel Lynch". What
+        follows it tells the wine: "Penfolds Bin 707" is no other wine of Penfolds.
+        """
+        start = next((i for i, word in enumerate(words) if word in self._by_any), len(words))
+        rest = words[start:]
+        if start == 0 or not rest:
+            return set()
+        own = {*rest}
+        found = self._find_words(rest)
+        return {number for number in found if self._has_whole_producer(number, own)}
+
+    def _has_whole_producer(self, number: int, words: set[str]) -> bool:
+        producer = self._producers[number]
+        return bool(producer) and producer <= words
+
+    def _find_year(self, year: int) -> set[int]:
+        return self._numbers_by_vintage.get(year, set()) | self._by_name.get(str(year), set())
 
     def _find_words(self, words: Sequence[str]) -> set[int]:
         """Return the wines that have every word, or one like it.
@@ -95,20 +192,33 @@ class NameIndex:
         for index in indexes:
             if found := _intersect([index.get(word, set()) for word in words]):
                 return found
-        return _intersect([self._find_word(word) for word in words])
+        if found := _intersect([self._find_word(word) for word in words]):
+            return found
+        if len(words) < 2:
+            return set()
+        # "Comte Lafon" is "Comtes Lafon", though another wine has "Comte".
+        return _intersect([self._find_word(word) | self._find_alike(word, 1) for word in words])
 
     def _find_word(self, word: str) -> set[int]:
         """Return the wines that have a word; if none has, those with the nearest ones."""
         if word in self._by_any:
             return self._by_any[word]
         edits = next((edits for letters, edits in MAX_EDITS if len(word) >= letters), 0)
-        if not edits or not word.isalpha() or word in _known_words():
+        return self._find_alike(word, edits)
+
+    def _find_alike(self, word: str, edits: int) -> set[int]:
+        """Return the wines with the nearest other words, which differ in so many letters at most.
+
+        Short words, numbers, and the names of places and grapes are not another's misspelling.
+        """
+        if len(word) < MIN_EDITED_LETTERS or not word.isalpha() or word in _known_words():
             return set()
         near = process.extract(
             word, self._by_any.keys(), scorer=OSA.distance, score_cutoff=edits, limit=None
         )
-        nearest = min((distance for _, distance, _ in near), default=0)
-        words = [other for other, distance, _ in near if distance == nearest]
+        others = {other: distance for other, distance, _ in near if other != word}
+        nearest = min(others.values(), default=0)
+        words = [other for other, distance in others.items() if distance == nearest]
         return set().union(*(self._by_any[other] for other in words))
 
     def _find_squeezed(self, words: Sequence[str]) -> set[int]:
@@ -148,34 +258,34 @@ def _words_of(entry: Entry) -> tuple[list[str], list[str], list[str]]:
         places += synonyms("regions", region)
     grapes = [name for grape in wine.grapes for name in synonyms("grapes", grape)]
     names = (f"{wine.producer} {wine.name}", " ".join(places), " ".join(grapes))
-    own, place, grape = (_telling_words(text) for text in names)
+    own, place, grape = (split_words(text) for text in names)
     return own, place, grape
 
 
-def _telling_words(text: str) -> list[str]:
-    return [word for word in split_words(text) if word not in _ignored_words()]
+def _own_words(text: str) -> frozenset[str]:
+    """Return the telling words of a producer or a name; none of "Chardonnay", which many have."""
+    words = frozenset(_telling_words(split_words(text)))
+    has_long_word = any(len(word) >= MIN_TELLING_LETTERS for word in words - _known_words())
+    return words if has_long_word else frozenset()
 
 
-def _split_name(name: str) -> tuple[list[str], list[int]]:
-    """Return the words of a name, and its years."""
-    words: list[str] = []
-    years: list[int] = []
-    for word in split_words(name):
-        if word.isascii() and word.isdigit() and int(word) in YEARS:
-            years.append(int(word))
-        elif word not in _ignored_words():
-            words.append(word)
-    return list(dict.fromkeys(words)), years
+def _telling_words(words: Iterable[str]) -> list[str]:
+    """Return the words that tell wines apart: no common ones, and no article as in "l'Opus"."""
+    return [
+        word
+        for word in words
+        if word not in _ignored_words() and (len(word) > 1 or word.isdecimal())
+    ]
 
 
 @cache
 def _known_words() -> frozenset[str]:
     """Return the words of the names of grapes and regions, which are not another's misspelling."""
-    names = (*known_names("grapes"), *known_names("regions"))
+    names = (*known_names("grapes"), *known_names("regions"), *load_profiles())
     return frozenset(split_words(" ".join(names)))
 
 
 @cache
 def _ignored_words() -> frozenset[str]:
     """Return the words that do not tell a wine from others, in all languages."""
-    return UNNAMED_WORDS | all_common_words()
+    return UNNAMED_WORDS | all_common_words() | stop_words()

@@ -100,11 +100,22 @@ FILTER_WORDS: Final = frozenset(
 
 
 class Candidate(NamedTuple):
-    """A wine that passed the filters, with its ranks (the lowest first)."""
+    """A wine that passed the filters, with its ranks (the lowest first), most important first.
 
-    ranks: Ranks
+    `first` ranks by what comes before everything else: the stock, a name, an order by price. Then
+    come the points, negative, and at last the `others`: how well the text matches, and so on.
+    """
+
+    first: Ranks
+    points: float
+    others: Ranks
     shuffle: int
     entry: Entry
+
+    @property
+    def ranks(self) -> Ranks:
+        """Return all ranks."""
+        return (*self.first, self.points, *self.others)
 
 
 def extract_words(text: str) -> tuple[str, ...]:
@@ -125,49 +136,62 @@ def find_best(
 
     Their values say how well.
     """
-    keys = [*_keys(query, soft, matches, like)]
+    has_text = bool(extract_words(query.text))
+    first_keys = [*_first_keys(query, matches if has_text else None)]
+    counts = [*_points(query, soft)]
+    other_keys = [*_other_keys(query, matches if has_text else None, like)]
     seed = query.model_dump_json(exclude=UNSHUFFLED)
     factor = (zlib.crc32(seed.encode()) >> 2) | 1  # at most 30 bits, and never 0
     candidates = (
         Candidate(
-            tuple([key(entry) for key in keys]), (entry.shuffle * factor) % SHUFFLE_PRIME, entry
+            first=tuple([key(entry) for key in first_keys]),
+            points=-sum([count(entry) for count in counts]),
+            others=tuple([key(entry) for key in other_keys]),
+            shuffle=(entry.shuffle * factor) % SHUFFLE_PRIME,
+            entry=entry,
         )
         for entry in entries
     )
     return heapq.nsmallest(
-        CANDIDATES, candidates, key=lambda found: (found.ranks, found.shuffle, found.entry.wine.id)
+        CANDIDATES,
+        candidates,
+        key=lambda found: (
+            found.first,
+            found.points,
+            found.others,
+            found.shuffle,
+            found.entry.wine.id,
+        ),
     )
 
 
-def _keys(
-    query: WineQuery, soft: Filters, matches: Mapping[int, float], like: Wine | None
-) -> Iterator[Key]:
-    """Yield what orders the wines, most important first."""
-    has_text = bool(extract_words(query.text))
-    yield from _stock_and_name_keys(query)
+def _first_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Key]:
+    """Yield what comes before everything else, most important first."""
+    if query.name and query.offer is not None:
+        yield lambda entry: entry.wine.offers[0].kind != query.offer
+    if query.name or not query.in_stock_only:
+        yield lambda entry: not entry.in_stock
+    if query.name:
+        yield _named_words(query.name)
     if query.order != "match":
-        yield from _price_keys(query, matches if has_text else None)
+        yield from _price_keys(query, matches)
     if query.vegan:
         yield lambda entry: not mentions(entry.text, (VEGAN_WORD,))
-    if counts := [*_points(query, soft)]:
-        yield lambda entry: -sum([count(entry) for count in counts])
-    if has_text:
+
+
+def _other_keys(
+    query: WineQuery, matches: Mapping[int, float] | None, like: Wine | None
+) -> Iterator[Key]:
+    """Yield what orders wines with the same points, most important first."""
+    if matches is not None:
         yield lambda entry: -matches.get(entry.number, 0.0)
     if query.alcohol_free:
         yield lambda entry: entry.wine.abv or 0.0
     if query.around is not None:
         around = to_euros(query.around, query.currency)
-        yield lambda entry: abs((entry.price or 0.0) - around)
+        yield lambda entry: abs((entry.price or 0.0) - around)  # the filter lets no others pass
     if like:
         yield _distance_from(like)
-
-
-def _stock_and_name_keys(query: WineQuery) -> Iterator[Key]:
-    """Yield what puts wines in stock first, and those of which a name is more than the place."""
-    if query.name or not query.in_stock_only:
-        yield lambda entry: not entry.in_stock
-    if query.name:
-        yield _named_words(query.name)
 
 
 def _price_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Key]:
@@ -241,7 +265,7 @@ def rank_by_preference(
 ) -> list[tuple[Ranks, Candidate]]:
     """Return candidates with sort keys, in order: named in the text first, expensive ones last.
 
-    With soft filters, the first rank of a candidate outweighs both.
+    What comes before everything else outweighs both, and so do the points for soft filters.
     """
     if query.order != "match" or query.name:
         return [((), candidate) for candidate in candidates]
@@ -250,12 +274,12 @@ def rank_by_preference(
     prices = [found.entry.price for found in candidates if found.entry.price is not None]
     if prices and all(limit is None for limit in query.price_limits):
         max_price = EXPENSIVE_FACTOR * median(prices)
-    has_points = query.in_stock_only and any(getattr(query, name) for name in query.soft)
+    has_points = any(getattr(query, name) for name in query.soft)
     ranked: list[tuple[Ranks, Candidate]] = []
     for candidate, count in zip(candidates, counts, strict=True):
-        points = candidate.ranks[0] if has_points else 0
+        points = candidate.points if has_points else 0.0
         is_expensive = (candidate.entry.price or 0) > max_price
-        ranked.append(((points, -count, is_expensive), candidate))
+        ranked.append(((*candidate.first, points, -count, is_expensive), candidate))
     return sorted(ranked, key=lambda item: item[0])
 
 
@@ -271,7 +295,8 @@ def _count_named_words(text: str, candidates: Sequence[Candidate]) -> list[int]:
     if not terms:
         return [0] * len(candidates)
     counts: list[int] = []
-    for _, _, entry in candidates:
+    for candidate in candidates:
+        entry = candidate.entry
         words = split_words(f"{entry.name} {entry.wine.producer} {entry.origin}")
         counts.append(len(terms.intersection(words)))
     return counts

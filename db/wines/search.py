@@ -9,7 +9,7 @@ from typing import Final
 
 from agent.sommelier.queries import WineQuery, WineSearchResult
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
-from db.wines.entries import Entry, make_entry, select_offered
+from db.wines.entries import Entry, make_entry, put_offer_first
 from db.wines.filters import Filters, build_filters
 from db.wines.names import NameIndex
 from db.wines.ranking import choose_varied, extract_words, find_best, rank_by_preference
@@ -19,10 +19,13 @@ MIN_WINES: Final = 3
 """Results with fewer wines say which filters to relax."""
 UNTOLD_FILTERS: Final = frozenset({"in_stock_only", "not_ids"})
 """Filters that say nothing of what is wanted: with these alone, a wine must match the text."""
-
 NAME_FILTER: Final = "name"
+OFFER_FILTER: Final = "offer"
 MAX_CLOSEST: Final = 3
-"""How many of the closest names are told if no wine has the name asked for."""
+"""How many other vintages, or similar names, are told if no wine has the name asked for."""
+
+Matches = Mapping[int, float]
+"""How well wines match a text, by their numbers; others do not match it."""
 
 
 class WineIndex:
@@ -42,38 +45,81 @@ class WineIndex:
         like = self.wines_by_id.get(query.like)
         if query.like and like is None:
             return WineSearchResult()
-        entries = self._select_entries(query)
-        terms = extract_words(query.text)
-        matches = self._words.search(" ".join(terms), len(self._entries)) if terms else None
+        matches = self._match_text(query.text)
         named = self._names.find(query.name) if query.name else None
         narrowing = _Narrowing(query, matches, named)
+        entries = self._select_entries(query)
         found = narrowing.find(entries)
-        relax = narrowing.count_relaxed(entries, found) if len(found) < MIN_WINES else {}
         chosen: list[Entry] = []
         for entries_alike in _split_by_allergens(found, query, narrowing.soft):
             best = find_best(entries_alike, query, narrowing.soft, matches or {}, like)
             ranked = [((), item) for item in best] if like else rank_by_preference(best, query)
             chosen += choose_varied(ranked, query.limit - len(chosen))
-        return WineSearchResult(
+        result = WineSearchResult(
             wines=tuple(entry.wine for entry in chosen),
             total=len(found),
-            relax=relax,
             unmet_filters=narrowing.list_unmet(chosen),
-            closest=self._find_closest(query.name) if named is not None and not found else (),
         )
+        if len(found) < MIN_WINES:
+            relax = self._count_relaxed(query, narrowing, entries, found)
+            result = result.model_copy(update={"relax": relax})
+        if named is not None and not named:
+            result = result.model_copy(update=self._find_similar(query.name, narrowing))
+        return result
 
-    def _find_closest(self, name: str) -> tuple[Wine, ...]:
-        numbers = self._names.find_closest(name, MAX_CLOSEST)
-        return tuple(self._entries[number].wine for number in numbers)
+    def _match_text(self, text: str) -> Matches | None:
+        """Return the wines that match a text; None if it has no words that tell anything."""
+        terms = extract_words(text)
+        if not terms:
+            return None
+        return self._words.search(" ".join(terms), len(self._entries))
 
     def _select_entries(self, query: WineQuery) -> list[Entry]:
         """Return the wines to search, each with the offer that the query asks for first."""
         entries = self._entries
         if query.like:
             entries = [entry for entry in entries if entry.wine.id != query.like]
-        if query.offer is not None:
-            entries = select_offered(entries, query.offer)
-        return entries
+        if query.offer is None:
+            return entries
+        selected: list[Entry] = []
+        for entry in entries:
+            offered = put_offer_first(entry, query.offer)
+            if offered is not None:
+                selected.append(offered)
+            elif query.name:  # a wine that is asked for by its name is told in any case
+                selected.append(entry)
+        return selected
+
+    def _count_relaxed(
+        self,
+        query: WineQuery,
+        narrowing: "_Narrowing",
+        entries: Sequence[Entry],
+        found: Sequence[Entry],
+    ) -> dict[str, int]:
+        """Return the number of wines without each filter, for filters whose removal adds wines."""
+        counts = narrowing.count_relaxed(entries)
+        if query.offer is not None and not query.name:
+            counts[OFFER_FILTER] = len(narrowing.find(self._entries))
+        return {name: count for name, count in counts.items() if count > len(found)}
+
+    def _find_similar(self, name: str, narrowing: "_Narrowing") -> dict[str, tuple[Wine, ...]]:
+        """Return the wines that come near a name that no wine has, as fields of a result.
+
+        These are other vintages, or wines that a longer text mentions, or those with similar names.
+        All pass the other filters.
+        """
+        ways = {
+            "other_vintages": sorted(self._names.find_other_vintages(name)),
+            "mentioned": self._names.find_mentioned(name),
+            "closest": self._names.find_closest(name),
+        }
+        for field, numbers in ways.items():
+            near = narrowing.select_but_for_name([self._entries[number] for number in numbers])
+            if near:
+                near.sort(key=lambda entry: not entry.in_stock)
+                return {field: tuple(entry.wine for entry in near[:MAX_CLOSEST])}
+        return {}
 
 
 def _split_by_allergens(
@@ -87,12 +133,19 @@ def _split_by_allergens(
     avoided = {*query.without_allergens, *(NON_VEGAN_ALLERGENS if query.vegan else ())}
     if not avoided:
         return [found]
-    groups: list[list[Entry]] = [[], [], [], []]
+    suited_and_known: list[Entry] = []
+    suited: list[Entry] = []
+    known: list[Entry] = []
+    others: list[Entry] = []
     for entry in found:
         is_suited = all(is_met(entry) for is_met in soft.values())
-        is_known = all(map(entry.wine.is_known_to_lack, avoided))
-        groups[2 * (not is_suited) + (not is_known)].append(entry)
-    return groups
+        is_known = all(entry.wine.is_known_to_lack(allergen) for allergen in avoided)
+        if is_suited:
+            group = suited_and_known if is_known else suited
+        else:
+            group = known if is_known else others
+        group.append(entry)
+    return [suited_and_known, suited, known, others]
 
 
 class _Narrowing:
@@ -102,18 +155,15 @@ class _Narrowing:
     """
 
     def __init__(
-        self,
-        query: WineQuery,
-        matches: Mapping[int, float] | None,
-        named: Container[int] | None,
+        self, query: WineQuery, matches: Matches | None, named: Container[int] | None
     ) -> None:
         filters = build_filters(query)
         if named is not None:
             filters[NAME_FILTER] = lambda entry: entry.number in named
         self.soft: Filters = {name: filters[name] for name in filters if name in query.soft}
         self._hard: Filters = {name: filters[name] for name in filters if name not in query.soft}
+        self._query = query
         self._matches = matches
-        self._is_alike = bool(query.like)
 
     def find(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return the wines that pass all hard filters."""
@@ -122,33 +172,45 @@ class _Narrowing:
             passing = [entry for entry in passing if is_met(entry)]
         return self._select_matching(passing, {*self._hard})
 
-    def count_relaxed(self, entries: Sequence[Entry], found: Sequence[Entry]) -> dict[str, int]:
-        """Return the number of wines without each filter, for filters whose removal adds wines."""
-        passing = list[Entry]()
-        failing_one = defaultdict[str, list[Entry]](list)
+    def select_but_for_name(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return the wines that pass all hard filters but the name."""
+        passing = list(entries)
+        for name, is_met in self._hard.items():
+            if name != NAME_FILTER:
+                passing = [entry for entry in passing if is_met(entry)]
+        return passing
+
+    def count_relaxed(self, entries: Sequence[Entry]) -> dict[str, int]:
+        """Return the number of wines without each hard filter but the name."""
+        passing: list[Entry] = []
+        failing_one: defaultdict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
             unmet = [name for name, is_met in self._hard.items() if not is_met(entry)]
             if not unmet:
                 passing.append(entry)
             elif len(unmet) == 1:
                 failing_one[unmet[0]].append(entry)
-        counts = {
-            name: len(self._select_matching([*passing, *failing_one[name]], {*self._hard} - {name}))
-            for name in self._hard
-            if name != NAME_FILTER
-        }
-        return {name: count for name, count in counts.items() if count > len(found)}
+        counts: dict[str, int] = {}
+        for name in self._hard:
+            if name != NAME_FILTER:
+                without = [*passing, *failing_one[name]]
+                counts[name] = len(self._select_matching(without, {*self._hard} - {name}))
+        return counts
 
     def list_unmet(self, entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:
-        """Return the soft filters that wines do not meet, by the ids of the wines."""
-        unmet = {
-            entry.wine.id: tuple(name for name, is_met in self.soft.items() if not is_met(entry))
-            for entry in entries
-        }
-        return {wine_id: names for wine_id, names in unmet.items() if names}
+        """Return the soft filters that wines do not meet, and the offer, by ids of the wines."""
+        unmet: dict[str, tuple[str, ...]] = {}
+        for entry in entries:
+            names = [name for name, is_met in self.soft.items() if not is_met(entry)]
+            if self._query.offer is not None and entry.wine.offers[0].kind != self._query.offer:
+                names.append(OFFER_FILTER)
+            if names:
+                unmet[entry.wine.id] = tuple(names)
+        return unmet
 
     def _select_matching(self, entries: list[Entry], hard: set[str]) -> list[Entry]:
         """Return the wines that match the text, if the filters say nothing of what is wanted."""
-        if self._matches is None or self._is_alike or {*hard, *self.soft} - UNTOLD_FILTERS:
+        is_wanted_told = {*hard, *self.soft} - UNTOLD_FILTERS
+        if self._matches is None or self._query.like or is_wanted_told:
             return entries
         return [entry for entry in entries if entry.number in self._matches]

@@ -222,5 +222,5 @@ async def test_a_name_that_no_wine_has_is_told_with_the_closest_names(fallback: 
     unknown = await Conversation(fallback).say("Do you have Screaming Eagle?")
     assert (unknown.text, unknown.wines) == ("I cannot find “Screaming Eagle” in our cellar.", ())
     other_vintage = await Conversation(fallback).say("Do you have Opus One 1900?")
-    assert other_vintage.text.startswith("I cannot find “Opus One 1900” in our cellar. These have")
+    assert other_vintage.text.startswith("There is no “Opus One 1900”, but this wine in another")
     assert [wine.producer for wine in wines_of(other_vintage)] == ["Opus One"]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from agent.sommelier.vocabulary import normalize
-from agent.text import pattern
+from agent.text import Match, pattern
 from db.wines.lists.derive import find_facts, starts_with_fact
 from db.wines.lists.packing import strip_packing
 from db.wines.lists.words import words
@@ -60,8 +60,15 @@ def split_title(title: str, producer: str = "") -> Title:
 
 
 def take_vintage(title: str) -> tuple[str, str]:
-    """Return a title without its vintage, and the vintage; of several years the last counts."""
-    years = [year for year in YEAR.finditer(title) if _to_year(year[0])]
+    """Return a title without its vintage, and the vintage; of several years the last counts.
+
+    A year of another kind stays in the title: "Solera 1927", "Weingut seit 1905".
+    """
+    years: list[Match] = []
+    for year in YEAR.finditer(title):
+        word_before = normalize(title[: year.start()]).rpartition(" ")[2]
+        if _to_year(year[0]) and word_before not in words()["producers"]["before_founding"]:
+            years.append(year)
     if years:
         last = years[-1]
         return title[: last.start()] + " " + title[last.end() :], _to_year(last[0])

@@ -1,0 +1,38 @@
+"""Find which of the wines shown last a message is about: "show me the second".
+
+A wine may be named, too: "more about the Barolo".
+"""
+
+from collections.abc import Sequence
+
+from agent.language import all_common_words
+from agent.query_reading.prices import PRICE_FIELDS
+from agent.query_reading.request import Request
+from agent.sommelier.wine import Wine
+from agent.text import split_words
+
+
+def pick_shown_wine(request: Request, shown: Sequence[Wine]) -> Wine | None:
+    """Return the wine that a message is about, of those shown last; None if it is about others."""
+    has_wish = request.dishes or request.wants_others
+    if has_wish or not PRICE_FIELDS.isdisjoint(request.filters):
+        return None
+    if request.position and not request.filters:
+        return _get_at(shown, request.position)
+    return _find_named(request.text, shown) if request.asks_to_show else None
+
+
+def _get_at(shown: Sequence[Wine], position: int) -> Wine | None:
+    """Return the wine at a position, the first at 1 and the last at -1; None if there is none."""
+    index = position - 1 if position > 0 else len(shown) + position
+    return shown[index] if 0 <= index < len(shown) else None
+
+
+def _find_named(text: str, shown: Sequence[Wine]) -> Wine | None:
+    """Return the only wine whose label has the most words of a text; None if there are several."""
+    words = {*split_words(text)} - all_common_words()
+    counts = [len(words.intersection(split_words(wine.label))) for wine in shown]
+    most = max(counts, default=0)
+    if most == 0 or counts.count(most) > 1:
+        return None
+    return shown[counts.index(most)]
