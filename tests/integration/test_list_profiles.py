@@ -184,3 +184,22 @@ def test_what_holds_no_table_is_refused_with_what_to_do() -> None:
         parse_catalogue(b"%PDF-1.7 ...")
     with pytest.raises(CatalogueFileError, match=r"save it as \.xlsx"):
         parse_catalogue(b"\xd0\xcf\x11\xe0 ...")
+
+
+def test_a_product_of_shopify_keeps_its_id_when_its_price_comes() -> None:
+    titles = "Handle,Title,Body (HTML),Vendor,Option1 Name,Option1 Value,Variant Price\n"
+    row = "soave,Soave Classico,,Pieropan,Title,Default Title,"
+    (unpriced,) = read(f"{titles}{row}\n").wines
+    (priced,) = read(f"{titles}{row}14.50\n").wines
+    assert (unpriced.id, unpriced.price) == ("soave", None)
+    assert (priced.id, priced.price) == ("soave", 14.5)
+    counted = titles.replace("\n", ",Variant Inventory Qty\n") + f"{row}14.50,12.0\n"
+    assert read(counted).wines[0].offers[0].stock == 12
+
+
+def test_a_year_of_another_kind_is_no_vintage() -> None:
+    file = read("name,price\nAlvear Pedro Ximénez Solera 1927,30\nKeller seit 1905 Riesling 2020,12\n")
+    assert [(wine.vintage, "1927" in wine.label) for wine in file.wines] == [
+        (None, True),
+        (2020, False),
+    ]

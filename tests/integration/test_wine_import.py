@@ -184,6 +184,28 @@ def test_stocks_shares_and_strengths_are_read_as_people_write_them() -> None:
     assert (chianti.grapes, riesling.abv) == (("Sangiovese", "Merlot"), 12.5)
 
 
+def test_each_sheet_says_itself_whether_it_tells_allergens(tmp_path: Path) -> None:
+    """A column of one sheet made the wines of all others free of sulphites."""
+    titles = ("Name", "Winery", "Price")
+    sheets: dict[str, Iterable[Sequence[object]]] = {
+        "Reds": [(*titles, "Allergens"), ("Barolo", "A", 40, ""), ("Soave", "A", 12, "egg")],
+        "Whites": [titles, ("Lugana", "A", 15)],
+    }
+    barolo, soave, lugana = read_catalogue(write(tmp_path, xlsx(sheets))).wines
+    assert (barolo.allergens, soave.allergens, lugana.allergens) == ((), ("egg",), ("sulphites",))
+
+
+def test_a_count_of_bottles_may_be_written_with_decimals() -> None:
+    content = b"name,stock\nA,12.0\nB,0.0\nC,-3\nD,2.5\n"
+    file = parse_catalogue(content)
+    assert [(wine.offers[0].stock, wine.in_stock) for wine in file.wines] == [
+        (12, True),
+        (0, False),
+        (None, False),
+    ]
+    assert [problem.line for problem in file.problems] == [5]
+
+
 def test_a_workbook_is_read_by_the_sheet_that_lists_wines(tmp_path: Path) -> None:
     rows = [line.split(";") for line in GERMAN.replace('"', "").splitlines()]
     first: list[object] = [*rows[3][:8], 12.5, 1024.5, 12]

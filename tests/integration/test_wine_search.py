@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.safety.state import SafetyState
@@ -18,6 +19,7 @@ from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue, import_wines
 from db.wines.lists.importing import CatalogueFile, parse_catalogue
+from db.wines.search import WineIndex
 
 FOR_LAMB = "borsao guigal jamet muga penfolds"
 """The red wines for lamb, by the first words of their ids, which are unique in the cellar."""
@@ -398,3 +400,36 @@ async def test_alcohol_free_wines_can_be_ranked_first(
     found = await find_wines(catalogue, WineQuery(styles=(Style.RED,), limit=3), person)
     styles = [wine.style for wine in found.wines]
     assert styles == [Style.ALCOHOL_FREE, Style.RED, Style.RED]
+
+
+def red(wine_id: str, name: str, **facts: Any) -> Wine:
+    told = {"producer": "A", "country": "Italy", "style": "red", "price": 20, **facts}
+    return Wine.model_validate({"id": wine_id, "name": name, **told})
+
+
+TO_RANK = (
+    red("full", "Rosso", body="full", notes="Vegan."),
+    red("light", "Rosso of the hills", body="light", notes="Vegan."),
+    red("sold out", "Rosso", body="full", in_stock=False),
+)
+
+
+@pytest.mark.parametrize("extra", [{}, {"vegan": True}, {"in_stock_only": False}])
+def test_other_filters_beside_soft_ones_do_not_change_the_order(extra: dict[str, Any]) -> None:
+    """The points of the soft filters were taken from the wrong rank, and words outweighed them."""
+    index = WineIndex(TO_RANK)
+    query = WineQuery(bodies=["full"], soft=("bodies",), text="of the hills", **extra)
+    first, second, *others = [wine.id for wine in index.search(query).wines]
+    assert (first, second) == ("full", "light")
+    assert others == (["sold out"] if "in_stock_only" in extra else [])
+
+
+def test_a_filter_that_can_only_exclude_cannot_be_soft() -> None:
+    for name in ("vegan", "name", "price", "offer"):
+        with pytest.raises(ValidationError, match="can only exclude"):
+            WineQuery(soft=(name,))
+
+
+def test_an_offer_that_no_wine_has_can_be_relaxed() -> None:
+    result = WineIndex(TO_RANK).search(WineQuery(offer=OfferKind.MAGNUM))
+    assert (result.wines, result.relax["offer"]) == ((), 2)

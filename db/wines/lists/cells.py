@@ -70,12 +70,20 @@ def read_colour(text: str) -> str:
     return read_style(text, allowed=tuple(Colour))
 
 
+def read_count(text: str) -> int | None:
+    """Return the whole number in a cell such as `12`, `12.0`, `1.200` or `-3`, or None."""
+    whole, _, decimals = read_number(text.removeprefix("-")).partition(".")
+    if not whole.isdecimal() or decimals.strip("0"):
+        return None
+    return -int(whole) if text.startswith("-") else int(whole)
+
+
 def read_stock(text: str) -> str:
     """Return "yes" or "no" for a word or a number of bottles, or else the word."""
-    number = read_number(text)
-    if number.lstrip("-").isdecimal():
-        return "yes" if int(number) > 0 else "no"
-    return translate_word("words", text)
+    count = read_count(text)
+    if count is None:
+        return translate_word("words", text)
+    return "yes" if count > 0 else "no"
 
 
 def translate_word(table: str, text: str) -> str:

@@ -1,7 +1,7 @@
 """Read a file as a list of wines for the catalogue."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,7 @@ MAX_LIST_BYTES: Final = 50_000_000
 READ_SECONDS: Final = 120
 """Processor time for the list of a shop; 20,000 wines need some 40."""
 DEFAULT_ALLERGENS: Final = "sulphites"
-"""What wines contain if no column of the file tells allergens."""
+"""What wines contain if no column of their table tells allergens."""
 DEFAULT_LANGUAGE: Final = "en"
 MAX_DETECTED_CHARS: Final = 20_000
 """The part of all notes of a list by which their language is detected."""
@@ -125,42 +125,57 @@ def parse_catalogue(
     """
     tables, read_as = read_tables(data)
     reading = _read_profile(tables)
-    fields_told = dict(reading.columns).values()
-    tells_allergens = "allergens" in fields_told
-    wines: dict[str, Wine] = {}
-    derived: dict[str, tuple[str, ...]] = {}
-    problems = list(reading.problems)
-    for listed in reading.listed:
-        completed = complete(listed.cells, listed.clues)
-        cells = dict(completed.cells)
-        if not tells_allergens:
-            cells.setdefault("allergens", DEFAULT_ALLERGENS)
-        try:
-            wine = check_listed(listed, cells, currency)
-        except ValidationError as error:
-            problems += find_problems(listed.line, error)
-            continue
-        if wine.id in wines:
-            problems.append(Problem("is in the file twice", listed.line, "id", wine.id))
-            continue
-        wines[wine.id] = wine
-        derived[wine.id] = (*listed.derived, *completed.derived)
-    all_notes = " ".join(wine.notes for wine in wines.values())
-    language = detect_language(all_notes[:MAX_DETECTED_CHARS]) or DEFAULT_LANGUAGE
-    of_list = {"notes_language": language}
+    checked = _check_wines(reading, currency)
     return CatalogueFile(
-        wines=tuple(wine.model_copy(update=of_list) for wine in wines.values()),
-        problems=tuple(problems),
+        wines=_set_notes_language(checked.wines.values()),
+        problems=(*reading.problems, *checked.problems),
         columns=reading.columns,
         read_as=read_as,
         source=source,
         profile=reading.profile,
         left_out=reading.left_out,
         headings=reading.headings,
-        derived=derived,
+        derived=checked.derived,
         suggestions=suggest_fields(tables, reading.columns),
         has_currency=currency is not None or _tells_currency(reading),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The valid wines of a list by id, the fields that were derived of each, and the problems."""
+
+    wines: dict[str, Wine] = field(default_factory=dict)
+    derived: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def _check_wines(reading: Reading, currency: Currency | None) -> _Checked:
+    """Complete and check each listed wine."""
+    checked = _Checked()
+    for listed in reading.listed:
+        completed = complete(listed.cells, listed.clues)
+        cells = dict(completed.cells)
+        if not listed.tells_allergens:
+            cells.setdefault("allergens", DEFAULT_ALLERGENS)
+        try:
+            wine = check_listed(listed, cells, currency)
+        except ValidationError as error:
+            checked.problems.extend(find_problems(listed.line, error))
+            continue
+        if wine.id in checked.wines:
+            checked.problems.append(Problem("is in the file twice", listed.line, "id", wine.id))
+            continue
+        checked.wines[wine.id] = wine
+        checked.derived[wine.id] = (*listed.derived, *completed.derived)
+    return checked
+
+
+def _set_notes_language(wines: Collection[Wine]) -> tuple[Wine, ...]:
+    """Return the wines with the language of all their notes together."""
+    all_notes = " ".join(wine.notes for wine in wines)
+    language = detect_language(all_notes[:MAX_DETECTED_CHARS]) or DEFAULT_LANGUAGE
+    return tuple(wine.model_copy(update={"notes_language": language}) for wine in wines)
 
 
 def _tells_currency(reading: Reading) -> bool:

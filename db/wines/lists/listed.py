@@ -29,7 +29,8 @@ class ListedWine:
 
     `cells` are by field of a wine. `clues` are texts that may tell the rest of it, the most
     telling first: its type, its tags, the heading above it. `derived` names the cells that were
-    guessed from others.
+    guessed from others. `tells_allergens` means that its table has a column for them, so that a
+    wine without any contains none.
     """
 
     line: int
@@ -37,6 +38,7 @@ class ListedWine:
     offers: tuple[OfferCells, ...] = (OfferCells(),)
     clues: tuple[str, ...] = ()
     derived: tuple[str, ...] = ()
+    tells_allergens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

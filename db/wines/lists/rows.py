@@ -22,6 +22,7 @@ from db.wines.lists.cells import (
     make_slug,
     read_cell,
     read_colour,
+    read_count,
     read_number,
     read_stock,
 )
@@ -134,9 +135,9 @@ def read_offer(offer: OfferCells, currency: Currency | None = None) -> dict[str,
         fields["price"] = read_number(offer.price)
     if offer.stock:
         fields["in_stock"] = read_stock(offer.stock)
-        number = read_number(offer.stock)
-        if number.isdecimal():
-            fields["stock"] = int(number)
+        count = read_count(offer.stock)
+        if count is not None and count >= 0:
+            fields["stock"] = count
     if offer.in_stock is not None:
         fields["in_stock"] = offer.in_stock
     return fields

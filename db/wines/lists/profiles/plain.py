@@ -204,6 +204,7 @@ def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
         offers=tuple(offers),
         clues=tuple(clues),
         derived=() if has_producer_column else title.derived(given_producer),
+        tells_allergens="allergens" in columns.fields,
     )
 
 

@@ -7,18 +7,21 @@ picture, or both. A variant is an offer of the wine, or a vintage of it.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agent.sommelier.vocabulary import OfferKind
+from db.wines.lists.cells import read_count
 from db.wines.lists.columns import possible_fields
 from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading
 from db.wines.lists.packing import Packing, read_packing
 from db.wines.lists.profiles.shops import (
+    ShopWine,
     fact_field,
     find_columns,
     find_metafields,
     find_reason_not_wine,
     find_shop_vendor,
     html_to_text,
+    list_vintages,
     make_note,
+    make_offer,
     name_columns,
     read_cells,
     read_facts,
@@ -90,7 +93,7 @@ def read_shopify(table: Table) -> Reading:
             title = product.cells.get("title", handle)
             left_out.append(LeftOut(product.line, title, reason))
         else:
-            listed += _list_wines(handle, product, shop)
+            listed += _list_wine(handle, product, shop)
     return Reading(
         profile="Shopify",
         listed=tuple(listed),
@@ -120,18 +123,17 @@ def _group_rows(
     return products
 
 
-def _list_wines(handle: str, product: Product, shop: str) -> Iterator[ListedWine]:
+def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]:
     """Yield the wine of a product, or one for each vintage if its variants have several."""
     cells = product.cells
-    facts, prose = split_facts(html_to_text(cells.get("description", "")))
-    facts |= read_facts(product.metafields.items())
-    facts |= _read_tags(product.tags)
+    described, prose = split_facts(html_to_text(cells.get("description", "")))
+    facts = described | read_facts(product.metafields.items()) | _read_tags(product.tags)
     vendor = cells.get("vendor", "")
     producer = facts.pop("producer", "")
     if not producer and vendor != shop:
         producer = vendor
     title = split_title(cells.get("title", handle), producer)
-    of_product = {
+    own = {
         "name": title.name,
         "producer": title.producer,
         "notes": make_note(prose),
@@ -139,20 +141,20 @@ def _list_wines(handle: str, product: Product, shop: str) -> Iterator[ListedWine
         "image": cells.get("image", ""),
     }
     packing = read_packing(facts.pop("size", "")) or read_packing(cells.get("title", ""))
-    common = facts | {field: cell for field, cell in of_product.items() if cell}
-    clues = (cells.get("type", ""), cells.get("category", ""), ", ".join(product.tags))
-    for vintage, variants in _group_by_vintage(product).items():
-        is_only = len(variants) == len(product.variants)
-        own = {"id": handle if is_only else f"{handle}-{vintage or 'nv'}"}
-        if vintage:
-            own["vintage"] = vintage
-        yield ListedWine(
+    offers: dict[str, list[OfferCells]] = {}
+    for variant in product.variants or [cells]:
+        vintage = _find_vintage(variant, cells)
+        offers.setdefault(vintage, []).append(_make_offer(variant, product, packing))
+    return list_vintages(
+        ShopWine(
             line=product.line,
-            cells=common | own,
-            offers=tuple(_make_offer(variant, product, packing) for variant in variants),
-            clues=tuple(clue for clue in clues if clue),
+            id=handle,
+            cells=facts | {field: cell for field, cell in own.items() if cell},
+            offers=offers,
+            clues=(cells.get("type", ""), cells.get("category", ""), ", ".join(product.tags)),
             derived=title.derived(producer),
         )
+    )
 
 
 def _read_tags(tags: Sequence[str]) -> dict[str, str]:
@@ -163,15 +165,6 @@ def _read_tags(tags: Sequence[str]) -> dict[str, str]:
         if value:
             pairs.append((name, value.strip()))
     return read_facts(pairs)
-
-
-def _group_by_vintage(product: Product) -> dict[str, list[Cells]]:
-    """Return the variants by the vintage that an option names, "" if none does."""
-    groups: dict[str, list[Cells]] = {}
-    for variant in product.variants or [product.cells]:
-        vintage = _find_vintage(variant, product.cells)
-        groups.setdefault(vintage, []).append(variant)
-    return groups
 
 
 def _options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
@@ -197,11 +190,5 @@ def _make_offer(variant: Cells, product: Product, packing: Packing | None) -> Of
             packing = read_packing(value) or packing
     sells_on = variant.get("sells_on", "").lower() in TRUE_WORDS
     stock = variant.get("stock", "")
-    is_available = not stock or (stock.isdecimal() and int(stock) > 0)
-    return OfferCells(
-        kind=packing.kind if packing else OfferKind.BOTTLE,
-        size_ml=packing.size_ml if packing else None,
-        price=variant.get("price", ""),
-        stock=stock,
-        in_stock=is_available or sells_on,
-    )
+    is_available = not stock or (read_count(stock) or 0) > 0
+    return make_offer(packing, variant.get("price", ""), stock, in_stock=is_available or sells_on)

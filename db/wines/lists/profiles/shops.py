@@ -1,17 +1,20 @@
 """What the exports of shop programs have in common: columns by name, HTML, what is no wine."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
 
 from agent.language import truncate_at_boundary
-from agent.sommelier.vocabulary import normalize
+from agent.sommelier.vocabulary import OfferKind, normalize
 from agent.tables import StrictModel, read_toml
 from agent.text import pattern
 from db.wines.lists.columns import possible_fields
 from db.wines.lists.derive import find_facts
+from db.wines.lists.listed import ListedWine, OfferCells
+from db.wines.lists.packing import Packing
 from db.wines.lists.tables import Row, Table
 from db.wines.lists.words import words
 
@@ -34,6 +37,45 @@ WINE_WORDS: Final = frozenset(
 MIN_SHARED_VENDORS: Final = 10
 """From so many products on, a vendor of nearly all of them is the shop itself."""
 SHARED_VENDOR_SHARE: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShopWine:
+    """A wine of a shop, which may be on sale in several vintages.
+
+    `cells` are by field of a wine, without its id. `offers` are by vintage, "" if none is told.
+    """
+
+    line: int
+    id: str
+    cells: Mapping[str, str]
+    offers: Mapping[str, Sequence[OfferCells]]
+    clues: Sequence[str]
+    derived: tuple[str, ...]
+
+
+def list_vintages(wine: ShopWine) -> Iterator[ListedWine]:
+    """Yield the wine, or one for each vintage if there are several; their ids have the year."""
+    for vintage, offers in wine.offers.items():
+        is_only = len(wine.offers) == 1
+        wine_id = wine.id if is_only else f"{wine.id}-{vintage or 'nv'}"
+        own = {"id": wine_id, "vintage": vintage or wine.cells.get("vintage", "")}
+        cells = {**wine.cells, **own}
+        yield ListedWine(
+            line=wine.line,
+            cells={field: cell for field, cell in cells.items() if cell},
+            offers=tuple(offers),
+            clues=tuple(clue for clue in wine.clues if clue),
+            derived=wine.derived,
+        )
+
+
+def make_offer(packing: Packing | None, price: str, stock: str, *, in_stock: bool) -> OfferCells:
+    """Return the offer of a variant; a bottle, if nothing tells what is sold."""
+    packing = packing or Packing(OfferKind.BOTTLE)
+    return OfferCells(
+        kind=packing.kind, size_ml=packing.size_ml, price=price, stock=stock, in_stock=in_stock
+    )
 
 
 class ShopProfile(StrictModel):

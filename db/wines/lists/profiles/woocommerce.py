@@ -8,17 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Final
 
-from agent.sommelier.vocabulary import OfferKind
 from agent.text import pattern
-from db.wines.lists.cells import translate_word
+from db.wines.lists.cells import read_count, translate_word
 from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading
 from db.wines.lists.packing import Packing, read_packing
 from db.wines.lists.profiles.shops import (
+    ShopWine,
     fact_field,
     find_columns,
     find_reason_not_wine,
     html_to_text,
+    list_vintages,
     make_note,
+    make_offer,
     name_columns,
     read_cells,
     read_facts,
@@ -85,7 +87,7 @@ def read_woocommerce(table: Table) -> Reading:
         if reason := product.reason_to_leave_out():
             left_out.append(LeftOut(product.line, product.cells.get("name", ""), reason))
         else:
-            listed += _list_wines(product)
+            listed += _list_wine(product)
     named = [index for pair in attribute_columns for index in pair]
     return Reading(
         profile="WooCommerce",
@@ -130,7 +132,7 @@ def _join_variations(products: Sequence[Product]) -> list[Product]:
     return [product for product in products if "variation" not in product.kinds]
 
 
-def _list_wines(product: Product) -> Iterator[ListedWine]:
+def _list_wine(product: Product) -> Iterator[ListedWine]:
     """Yield the wine of a product, or one for each vintage if its variations have several."""
     cells = product.cells
     described, prose = split_facts(html_to_text(cells.get("description", "")))
@@ -138,8 +140,7 @@ def _list_wines(product: Product) -> Iterator[ListedWine]:
     facts = described | read_facts(_own_attributes(product))
     producer = facts.pop("producer", "") or cells.get("brand", "").partition(",")[0]
     title = split_title(cells.get("name", ""), producer)
-    size = facts.pop("size", "")
-    packing = read_packing(size) or read_packing(cells.get("name", ""))
+    packing = read_packing(facts.pop("size", "")) or read_packing(cells.get("name", ""))
     own = {
         "name": title.name,
         "producer": title.producer,
@@ -148,20 +149,20 @@ def _list_wines(product: Product) -> Iterator[ListedWine]:
         "image": cells.get("image", "").partition(",")[0],
         "link": cells.get("link", ""),
     }
-    wine_id = cells.get("sku") or cells.get("id", "")
-    clues = (*product.categories, cells.get("tags", ""))
-    for vintage, sold in _group_by_vintage(product).items():
-        is_only = len(sold) == len(product.variations) or not product.variations
-        id_cells = {"id": wine_id if is_only else f"{wine_id}-{vintage or 'nv'}"}
-        vintage_cells = {"vintage": vintage} if vintage else {}
-        filled = facts | own | vintage_cells | id_cells
-        yield ListedWine(
+    offers: dict[str, list[OfferCells]] = {}
+    for sold in product.variations or [product]:
+        vintage = "" if sold is product else _find_vintage(sold)
+        offers.setdefault(vintage, []).append(_make_offer(sold, product, packing))
+    return list_vintages(
+        ShopWine(
             line=product.line,
-            cells={field: cell for field, cell in filled.items() if cell},
-            offers=tuple(_make_offer(one, product, packing) for one in sold),
-            clues=tuple(clue for clue in clues if clue),
+            id=cells.get("sku") or cells.get("id", ""),
+            cells=facts | own,
+            offers=offers,
+            clues=(*product.categories, cells.get("tags", "")),
             derived=title.derived(producer),
         )
+    )
 
 
 def _own_attributes(product: Product) -> Attributes:
@@ -171,14 +172,6 @@ def _own_attributes(product: Product) -> Attributes:
         for name, value in product.attributes
         if fact_field(name) not in ("size", "vintage")
     ]
-
-
-def _group_by_vintage(product: Product) -> dict[str, list[Product]]:
-    """Return what is sold by the vintage that an attribute names, "" if none does."""
-    groups: dict[str, list[Product]] = {}
-    for variation in product.variations:
-        groups.setdefault(_find_vintage(variation), []).append(variation)
-    return groups or {"": [product]}
 
 
 def _find_vintage(variation: Product) -> str:
@@ -193,13 +186,8 @@ def _make_offer(sold: Product, product: Product, packing: Packing | None) -> Off
     for name, value in sold.attributes:
         if sold is not product and fact_field(name) != "vintage":
             packing = read_packing(value) or packing
-    return OfferCells(
-        kind=packing.kind if packing else OfferKind.BOTTLE,
-        size_ml=packing.size_ml if packing else None,
-        price=_current_price(sold.cells),
-        stock=sold.cells.get("stock", ""),
-        in_stock=_is_in_stock(sold.cells),
-    )
+    price, stock = _current_price(sold.cells), sold.cells.get("stock", "")
+    return make_offer(packing, price, stock, in_stock=_is_in_stock(sold.cells))
 
 
 def _current_price(cells: Cells) -> str:
@@ -226,6 +214,6 @@ def _is_in_stock(cells: Cells) -> bool:
     sells_on = cells.get("sells_on", "0")
     if is_in_stock == "backorder" or sells_on not in ("0", ""):
         return True
-    stock = cells.get("stock", "")
-    has_none = stock.lstrip("-").isdecimal() and int(stock) <= 0
+    count = read_count(cells.get("stock", ""))
+    has_none = count is not None and count <= 0
     return is_in_stock in ("1", "yes") and not has_none
