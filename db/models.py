@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, cast, get_args, get_origin
 
@@ -531,18 +532,32 @@ def to_record(kind: type[T], row: sa.Row[Any], **others: object) -> T:
     return kind(**columns | lists | others)
 
 
-def _insert(session: AsyncSession, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
-    """Return an insert in the session's dialect, which supports ON CONFLICT."""
-    if session.get_bind().dialect.name == "sqlite":
+def _insert(dialect: str, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """Return an insert in a dialect, which supports ON CONFLICT."""
+    if dialect == "sqlite":
         return sqlite.insert(model.__table__)
     return postgresql.insert(model.__table__)
+
+
+@cache
+def _insert_new(dialect: str, model: type[Base]) -> sa.Insert:
+    return _insert(dialect, model).on_conflict_do_nothing()
+
+
+@cache
+def _upsert(dialect: str, model: type[Base], columns: tuple[str, ...]) -> sa.Insert:
+    """Return the statement of `upsert`, which every turn needs and which is slow to build."""
+    statement = _insert(dialect, model)
+    keys = model.__table__.primary_key.columns.keys()
+    changed = {name: statement.excluded[name] for name in columns if name not in keys}
+    return statement.on_conflict_do_update(index_elements=keys, set_=changed)
 
 
 async def insert_new(session: AsyncSession, *rows: Base) -> int:
     """Insert rows, except those that conflict with stored ones; return how many were new."""
     if not rows:
         return 0
-    statement = _insert(session, type(rows[0])).on_conflict_do_nothing()
+    statement = _insert_new(session.get_bind().dialect.name, type(rows[0]))
     result = await session.execute(statement, [_set_columns(row) for row in rows])
     return cast("sa.CursorResult[Any]", result).rowcount
 
@@ -551,13 +566,9 @@ async def upsert(session: AsyncSession, *rows: Base) -> None:
     """Insert rows, or update those with the same primary key, which keep columns not set here."""
     if not rows:
         return
-    statement = _insert(session, type(rows[0]))
     values = [_set_columns(row) for row in rows]
-    keys = rows[0].__table__.primary_key.columns.keys()
-    changed = {name: statement.excluded[name] for name in values[0] if name not in keys}
-    await session.execute(
-        statement.on_conflict_do_update(index_elements=keys, set_=changed), values
-    )
+    statement = _upsert(session.get_bind().dialect.name, type(rows[0]), tuple(values[0]))
+    await session.execute(statement, values)
 
 
 def _set_columns(row: Base) -> dict[str, object]:

@@ -137,8 +137,14 @@ class LLMService:
         invalid = (httpx2.InvalidURL, UnicodeEncodeError)  # of the address, of the key
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                answer: Any = await self._client.chat.completions.create(
-                    model=self.model, extra_body=self._extra_body, **parameters
+                # Not `chat.completions.create`: it makes models of each part of the request and of
+                # each chunk, which are plain data here before and after.
+                answer: Any = await self._client.post(
+                    "/chat/completions",
+                    body={"model": self.model, **parameters, **self._extra_body},
+                    cast_to=object,
+                    stream="stream" in parameters,
+                    stream_cls=openai.AsyncStream[object],
                 )
                 is_stream = "stream" in parameters
                 data = await _read(answer, streamed) if is_stream else _plain_data(answer)

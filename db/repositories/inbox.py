@@ -87,8 +87,10 @@ class Inbox(TraceStoringRepository):
             if joining:
                 set_joined = update(UpdateRow).where(UpdateRow.update_id.in_(joining), HAS_NO_TURN)
                 await session.execute(set_joined.values(turn_id=row.update_id, state=JOINED))
-            select_payloads = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
-            payloads = (await session.scalars(select_payloads.order_by(UpdateRow.update_id))).all()
+            payloads: Sequence[Payload] = [row.payload]
+            if joining or row.turn_id is not None:  # others belong to the turn, or may
+                of_turn = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
+                payloads = (await session.scalars(of_turn.order_by(UpdateRow.update_id))).all()
             if row.state == COMMITTED:
                 unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
                 outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
