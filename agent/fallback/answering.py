@@ -15,7 +15,7 @@ from agent.engine.run import NO_SPAN, Span
 from agent.fallback.cellar import OwnBottles, find_own_bottles
 from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish, get_exchanges, read_wish
-from agent.fallback.passages import find_passage
+from agent.fallback.passages import find_passage, find_shop_passage
 from agent.fallback.searching import FoundWines, build_wish_query, search_wines
 from agent.fallback.wording import describe_field, describe_request, describe_wine
 from agent.i18n import current_language, translate
@@ -87,9 +87,8 @@ class Fallback:
         Wines and documents are limited to what `person` may be shown.
         """
         wish = await self._read_wish(messages, person)
-        if self._has_staff and asks_for_staff(wish.own_request.text):
-            offer = _text_reply(translate("shop_offer"))
-            return RuleAnswer(reply=replace(offer, offers_staff=True, offers_numbers=True))
+        if asks_for_staff(wish.own_request.text):
+            return await self._answer_about_staff(wish.own_request)
         own = None if wish.follow_up else find_own_bottles(wish.own_request, person)
         if own is not None:
             return await self._answer_from_cellar(own, wish, person, span)
@@ -117,6 +116,17 @@ class Fallback:
             wines=tuple(DescribedWine(wine, describe_wine(wine, dishes)) for wine in wines),
             passage=passage,
         )
+
+    async def _answer_about_staff(self, request: Request) -> RuleAnswer:
+        """Return how the people of the shop are reached: by a button, or as its document says."""
+        if self._has_staff:
+            offer = _text_reply(translate("shop_offer"))
+            return RuleAnswer(reply=replace(offer, offers_staff=True, offers_numbers=True))
+        passage = None
+        if self._documents is not None:
+            passage = await find_shop_passage(request.text, self._documents)
+        text = translate("shop_unknown") if passage is None else _quote(passage)
+        return RuleAnswer(reply=_text_reply(text), passage=passage)
 
     async def _answer_from_cellar(
         self, own: OwnBottles, wish: Wish, person: Person, span: Span

@@ -38,9 +38,9 @@ async def find_passage(question: str, language: str, documents: DocumentStore) -
     The chunk is cut to the part that answers.
     """
     if find_shop_topics([question]):
-        for chunk in await documents.search([question], limit=1):
-            if is_shop_document(chunk.path):
-                return replace(chunk, text=truncate_at_boundary(chunk.text, MAX_PASSAGE_CHARS))
+        passage = await find_shop_passage(question, documents)
+        if passage is not None:
+            return passage
     topics, word_topics = _find_topics(question, language)
     all_topics = [*topics, *word_topics]
     if not all_topics:
@@ -58,6 +58,14 @@ async def find_passage(question: str, language: str, documents: DocumentStore) -
         if _topic_share(topics or word_topics, chunk.source_text) >= min_share:
             text = best_passage(chunk.text, f"{question} {topic_words}", MAX_PASSAGE_CHARS)
             return replace(chunk, text=text)
+    return None
+
+
+async def find_shop_passage(question: str, documents: DocumentStore) -> Chunk | None:
+    """Return what the owner's document says about a question on the shop, or None."""
+    for chunk in await documents.search([question], limit=1):
+        if is_shop_document(chunk.path):
+            return replace(chunk, text=truncate_at_boundary(chunk.text, MAX_PASSAGE_CHARS))
     return None
 
 

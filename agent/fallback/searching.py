@@ -12,8 +12,9 @@ from typing import Final
 from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish
 from agent.query_reading.request import Request
+from agent.query_reading.tables import load_pairings
 from agent.sommelier.filters import find_wines, matches
-from agent.sommelier.queries import Catalogue, WineQuery, build_query
+from agent.sommelier.queries import Catalogue, WineQuery, build_query, get_pairing
 from agent.sommelier.vocabulary import OAKY, Style, normalize
 from agent.sommelier.wine import Wine
 from agent.turn import Person
@@ -93,11 +94,19 @@ def _unmet_fields(
     request: Request, wines: Sequence[Wine], unmet_filters: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
     """Return the requested fields that none of the best wines meets."""
-    requested = [*request.inclusions]
-    if request.dishes:
-        requested.append("foods")
     best = [unmet_filters.get(wine.id, ()) for wine in wines[:BEST_WINES]]
-    return tuple(name for name in requested if all(name in unmet for unmet in best))
+    fields = [name for name in request.inclusions if all(name in unmet for unmet in best)]
+    if request.dishes and not any(_suits_dishes(request, unmet) for unmet in best):
+        fields.append("foods")
+    return tuple(fields)
+
+
+def _suits_dishes(request: Request, unmet: Sequence[str]) -> bool:
+    """Return whether a wine suits the dishes: the list says so, or it is as the pairing wants."""
+    if "foods" not in unmet:
+        return True
+    pairing = load_pairings().get(get_pairing(request), {})
+    return bool(pairing) and pairing.keys().isdisjoint(unmet)
 
 
 def _select_wines(found: Sequence[Wine], request: Request, query: WineQuery) -> tuple[Wine, ...]:

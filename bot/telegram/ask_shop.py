@@ -11,8 +11,8 @@ from telegram import Update
 from telegram.ext import filters
 
 from agent.documents.shop import CONTACT
-from agent.fallback.passages import find_passage
-from agent.i18n import current_language, translate, use_language
+from agent.fallback.passages import find_shop_passage
+from agent.i18n import translate, use_language
 from agent.markdown import escape, strip_invisible
 from agent.size_limits import NAME_CHARS
 from agent.sommelier.cards import format_facts
@@ -66,8 +66,7 @@ async def show_how_to_ask(turn: ChatTurn) -> None:
     if turn.services.staff_chat_id is not None:
         turn.reply(translate("shop_usage"))
         return
-    language, documents = current_language(), turn.services.resources.documents
-    passage = await find_passage(CONTACT, language, documents)
+    passage = await find_shop_passage(CONTACT, turn.services.resources.documents)
     turn.reply(escape(passage.text) if passage else translate("shop_unknown"))
 
 
