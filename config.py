@@ -238,6 +238,8 @@ class Settings(BaseSettings):
     """What traces contain of messages and answers; masked: no personal data."""
     trace_retention_days: PositiveFloat = 14
     """Days that traces stay in the database."""
+    history_days: PositiveFloat = 365
+    """Days that the messages of conversations stay, if their users do not delete them before."""
 
     # Admins, access, budgets
     admin_ids: PersonIds = ()

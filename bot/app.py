@@ -214,6 +214,7 @@ def build_handlers(
         receives_traces = ""
     privacy = Privacy(
         days={
+            "history_days": settings.history_days,
             "stats_days": STATS_RETENTION.days,
             "trace_days": settings.trace_retention_days,
             "shop_days": REFERRAL_RETENTION.days,

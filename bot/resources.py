@@ -339,6 +339,7 @@ def research_tools(
 async def delete_old_data(settings: Settings, retention: Retention) -> int:
     """Delete data older than its retention time; return the number of traces never sent."""
     await retention.delete_turns(STATS_RETENTION)
+    await retention.delete_messages(timedelta(days=settings.history_days))
     await retention.delete_presses(STATS_RETENTION)
     await retention.delete_expired_facts()
     await retention.delete_referrals(REFERRAL_RETENTION)

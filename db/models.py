@@ -42,6 +42,20 @@ Counter = Annotated[
 """An auto-incremented key. SQLite only increments a key whose type is INTEGER."""
 
 WAITING: Final = sa.text("state = 'waiting'")
+UNFINISHED: Final = sa.text("state IN ('waiting', 'answered')")
+NOT_DONE: Final = sa.text("state <> 'done'")
+IN_A_CHAT: Final = sa.text("chat_id <> 0")
+OF_A_TURN: Final = sa.text("turn_id <> 0")
+EXPIRING: Final = sa.text("until IS NOT NULL")
+UNSENT_WITHOUT_TURN: Final = sa.text(
+    "message_id IS NULL AND error IS NULL AND update_id IS NULL AND turn_id IS NULL"
+)
+"""The rows of partial indexes, which stay small whatever the size of the table."""
+
+
+def _partial_index(name: str, *columns: str, where: sa.TextClause) -> sa.Index:
+    """Return an index on the rows of a table that meet a condition."""
+    return sa.Index(name, *columns, sqlite_where=where, postgresql_where=where)
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
@@ -159,6 +173,7 @@ class MessageRow(Base):
     __tablename__ = "messages"
     __table_args__ = (
         sa.Index(None, "chat_id", "thread_id", "id"),
+        sa.Index(None, "created_at"),
         sa.UniqueConstraint("turn_id", "role"),
     )
 
@@ -189,6 +204,8 @@ class UpdateRow(Base):
         sa.Index(None, "chat_id", "state"),
         sa.Index(None, "state", "received_at"),
         sa.Index(None, "lane", "state", "update_id"),
+        _partial_index("ix_updates_unfinished", "lane", "update_id", where=UNFINISHED),
+        _partial_index("ix_updates_not_done_user", "user_id", where=NOT_DONE),
     )
 
     update_id: Mapped[Key]
@@ -204,6 +221,8 @@ class UpdateRow(Base):
     placeholder_id: Mapped[BigInt | None]
     error: Mapped[str | None]
     calls: Mapped[list[str]] = mapped_column(default=list)
+    user_id: Mapped[BigInt | None] = mapped_column(default=None)
+    """Who sent it; None for a channel, and when its turn has ended."""
 
 
 class OutboxRow(MappedAsDataclass, Base, kw_only=True):
@@ -217,7 +236,10 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     """
 
     __tablename__ = "outbox"
-    __table_args__ = (sa.Index(None, "chat_id", "message_id"),)
+    __table_args__ = (
+        sa.Index(None, "chat_id", "message_id"),
+        _partial_index("ix_outbox_unsent_without_turn", "id", where=UNSENT_WITHOUT_TURN),
+    )
 
     id: Mapped[Counter] = mapped_column(init=False)
     update_id: Mapped[BigInt | None] = mapped_column(index=True, default=None)
@@ -343,6 +365,12 @@ class FactRow(MappedAsDataclass, Base, kw_only=True):
 
     __tablename__ = "facts"
 
+    __table_args__ = (
+        _partial_index("ix_facts_chat", "chat_id", where=IN_A_CHAT),
+        _partial_index("ix_facts_turn", "turn_id", where=OF_A_TURN),
+        _partial_index("ix_facts_expiring", "until", where=EXPIRING),
+    )
+
     user_id: Mapped[Key]
     kind: Mapped[TextKey]
     value: Mapped[TextKey]
@@ -399,6 +427,7 @@ class PressRow(Base):
     """A press on a button that may be pressed once. `action` names the button, or its group."""
 
     __tablename__ = "presses"
+    __table_args__ = (sa.Index(None, "at"),)
 
     chat_id: Mapped[Key]
     message_id: Mapped[Key]
@@ -477,7 +506,9 @@ class TraceRow(Base):
 
     __tablename__ = "traces"
     __table_args__ = (
-        sa.Index("ix_traces_waiting", "due_at", sqlite_where=WAITING, postgresql_where=WAITING),
+        _partial_index("ix_traces_waiting", "due_at", where=WAITING),
+        sa.Index(None, "user"),
+        sa.Index(None, "level", "started_at"),
     )
 
     trace_id: Mapped[TextKey]
@@ -502,7 +533,8 @@ class ScoreRow(Base):
 
     __tablename__ = "scores"
     __table_args__ = (
-        sa.Index("ix_scores_waiting", "due_at", sqlite_where=WAITING, postgresql_where=WAITING),
+        _partial_index("ix_scores_waiting", "due_at", where=WAITING),
+        sa.Index(None, "at"),
     )
 
     score_id: Mapped[TextKey]

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Row, case, func, select, update
+from sqlalchemy import ColumnElement, Row, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -44,7 +44,8 @@ MAX_QUESTION_CHARS: Final = 200  # in lists of traces
 
 _RECORD: Final = TypeAdapter(TraceRecord)
 
-FAILING_FIRST: Final[dict[SpanLevel, int]] = {"ERROR": 0, "WARNING": 1, "DEFAULT": 2}
+FAILED_LEVELS: Final[Sequence[SpanLevel]] = ("ERROR", "WARNING")
+FINE_LEVEL: Final[SpanLevel] = "DEFAULT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +178,17 @@ class SqlTraceStore(TraceStoringRepository):
 
         If `failed` is set, return only traces of failed or rule-based answers.
         """
-        query = select(TraceRow).options(defer(TraceRow.record)).limit(limit)
+        levels = FAILED_LEVELS if failed else (*FAILED_LEVELS, FINE_LEVEL)
+        newest_first = TraceRow.started_at.desc(), TraceRow.trace_id
+        query = select(TraceRow).options(defer(TraceRow.record)).order_by(*newest_first)
         if since is not None:
             query = query.where(TraceRow.started_at >= since)
-        if failed:
-            query = query.where(TraceRow.level != "DEFAULT")
-        worst = case(FAILING_FIRST, value=TraceRow.level, else_=2)
-        query = query.order_by(worst, TraceRow.started_at.desc(), TraceRow.trace_id)
-        return await self._values(query)
+        traces: list[TraceRow] = []
+        # One query for each level: an index has the newest of a level.
+        for level in levels:
+            of_level = query.where(TraceRow.level == level).limit(limit - len(traces))
+            traces += await self._values(of_level)
+        return traces
 
 
 class Problem(NamedTuple):

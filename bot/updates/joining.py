@@ -38,6 +38,16 @@ def chat_of(payload: Payload) -> int:
     return as_int(section(message_in(payload), "chat").get("id"))
 
 
+def sender_of(payload: Payload) -> int | None:
+    """Return the id of the user who sent an update; None for a channel."""
+    for name in payload:
+        part = section(payload, name)
+        sender = section(part, "from") or section(part, "user")  # a reaction has "user"
+        if sender:
+            return as_int(sender.get("id")) or None
+    return None
+
+
 def lane_of(payload: Payload) -> str:
     """Return the name of the lane of an update.
 

@@ -15,7 +15,7 @@ from agent.engine.errors import log_failure
 from bot.metrics import Metrics
 from bot.tasks import run_all, run_and_log_errors, run_every
 from bot.turn import RunningTurns
-from bot.updates.joining import INLINE, as_int, chat_of, is_quick, lane_of, section
+from bot.updates.joining import INLINE, as_int, chat_of, is_quick, lane_of, section, sender_of
 from bot.updates.life import Lane, UpdateLife, run_unless
 from bot.updates.locks import Locks
 from db.models import UpdateRow
@@ -184,4 +184,5 @@ def row_of(payload: Payload) -> UpdateRow:
         lane=lane_of(payload),
         payload=dict(payload),
         message_id=as_int(message.get("message_id")) or None,
+        user_id=sender_of(payload),
     )

@@ -5,10 +5,10 @@ what it would store, in whatever order the two are committed. On Postgres, locks
 commit put the two in order; SQLite has one writer at a time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -43,6 +43,7 @@ DONE: Final = "done"
 NO_PERSONAL_DATA: Final[dict[str, object]] = {
     "chat_id": 0,
     "lane": None,
+    "user_id": None,
     "message_id": None,
     "payload": {},
     "calls": [],
@@ -86,7 +87,7 @@ class ForgetUser(StoredChange):
         # This waits for commits that pass a message on, and lets no other one begin.
         referrals = update(ReferralRow).where(ReferralRow.user_id == self.user_id)
         await session.execute(referrals.values(state=ReferralState.ENDED))
-        owned = await find_owned_rows(session, self.user_id, self.user)
+        owned = find_owned_rows(self.user_id, self.user)
         is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == DONE)
         await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
         # A turn that still runs or is being sent keeps its updates and messages until its end.
@@ -151,21 +152,14 @@ class Fence:
         await session.execute(select(*(lock(key) for key in keys)))
 
 
-async def find_owned_rows(
-    session: AsyncSession, user_id: int, user: str
-) -> dict[type[Base], ColumnElement[bool]]:
+def find_owned_rows(user_id: int, user: str) -> dict[type[Base], ColumnElement[bool]]:
     """Return each table's condition for a user's rows; referenced tables come last."""
     is_turn = or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
     turns = select(TurnRow.turn_id).where(is_turn)
     referrals = select(ReferralRow.id).where(ReferralRow.user_id == user_id)
     traces = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
     is_trace = or_(TraceRow.user == user, TraceRow.trace_id.in_(traces))
-    unanswered = select(UpdateRow.update_id, UpdateRow.payload).where(UpdateRow.state != DONE)
-    in_groups = [
-        update_id
-        for update_id, payload in await session.execute(unanswered)
-        if _is_from(payload, user_id)
-    ]
+    is_unanswered = (UpdateRow.state != DONE) & (UpdateRow.user_id == user_id)
     return {
         MessageRow: or_(MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
         OutboxRow: or_(
@@ -176,7 +170,7 @@ async def find_owned_rows(
         ReferralRow: ReferralRow.user_id == user_id,
         ScoreRow: ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(is_trace)),
         TraceRow: is_trace,
-        UpdateRow: or_(UpdateRow.chat_id == user_id, UpdateRow.update_id.in_(in_groups)),
+        UpdateRow: or_(UpdateRow.chat_id == user_id, is_unanswered),
         FactRow: FactRow.user_id == user_id,
         BottleRow: BottleRow.user_id == user_id,
         DrinkRow: DrinkRow.user_id == user_id,
@@ -186,12 +180,3 @@ async def find_owned_rows(
         ChatRow: ChatRow.chat_id == user_id,
         TurnRow: TurnRow.turn_id.in_(turns),
     }
-
-
-def _is_from(payload: Mapping[str, Any], user_id: int) -> bool:
-    """Return whether the payload of an update names a user as its sender."""
-    for part in payload.values():
-        sender = part.get("from") if isinstance(part, Mapping) else None
-        if isinstance(sender, Mapping) and sender.get("id") == user_id:
-            return True
-    return False

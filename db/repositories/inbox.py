@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, cast
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.tracing.records import TraceRecord
@@ -34,7 +34,10 @@ MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
 """How long a trace that `commit` stores waits for `end`, which stores it again with the delivery.
 After a crash between the two, the stored trace is exported without delivery details."""
-IS_UNFINISHED: Final = UpdateRow.state.in_([WAITING, COMMITTED])
+IS_UNFINISHED: Final = UpdateRow.state.in_(
+    bindparam("unfinished", [WAITING, COMMITTED], expanding=True, literal_execute=True)
+)
+"""With literals in the statement, so that SQLite knows the partial index of these rows."""
 HAS_NO_TURN: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 
 
@@ -217,7 +220,7 @@ class Inbox(TraceStoringRepository):
 
 async def _delete_content(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
     """Set a turn's updates DONE without payloads; if no turn is stored, clear all except ids."""
-    values: dict[str, object] = {"payload": {}, "calls": [], "error": None}
+    values: dict[str, object] = {"payload": {}, "calls": [], "error": None, "user_id": None}
     if not has_turn and await session.get(TurnRow, update_id) is None:  # such as a command
         values = NO_PERSONAL_DATA
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)

@@ -107,17 +107,19 @@ class Broadcasts(SqlRepository):
 
     async def list_delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
         """Return the completed broadcasts, each with the numbers of chats reached and missed."""
+        delivered: list[tuple[BroadcastRow, int, int]] = []
         chats = distinct(OutboxRow.chat_id)
-        failed = func.count(chats).filter(OutboxRow.error.is_not(None))
-        completed = (
-            select(BroadcastRow, func.count(chats) - failed, failed)
-            .join(OutboxRow, OutboxRow.broadcast_id == BroadcastRow.id, isouter=True)
-            .where(IS_SENDING)
-            .group_by(BroadcastRow.id)
-            .having(func.count(OutboxRow.id).filter(IS_UNSENT) == 0)
+        counts = select(
+            func.count().filter(IS_UNSENT),
+            func.count(chats),
+            func.count(chats).filter(OutboxRow.error.is_not(None)),
         )
-        rows = await self._rows(completed)
-        return [(broadcast, reached, missed) for broadcast, reached, missed in rows]
+        for broadcast in await self._values(select(BroadcastRow).where(IS_SENDING)):
+            is_copy = OutboxRow.broadcast_id == broadcast.id
+            [(unsent, reached, missed)] = await self._rows(counts.where(is_copy))
+            if not unsent:
+                delivered.append((broadcast, reached - missed, missed))
+        return delivered
 
     async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
         """Delete a broadcast (cascades to its messages), queue a notice; do nothing if repeated."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final, cast
 
-from sqlalchemy import ColumnElement, case, delete, select, update
+from sqlalchemy import ColumnElement, delete, select, update
 
 from agent.turn import CellarItem, Change, Drink, Fact, FactKind, StoredMessage
 from db.changes.base import Transaction
@@ -72,17 +72,22 @@ class MessageRepository(SqlRepository):
 
         The messages of turn `last_turn_id`, which a user replied to, come last whatever their age.
         """
-        last_first = [MessageRow.id.desc()]
-        if last_turn_id is not None:
-            last_first.insert(0, case((MessageRow.turn_id == last_turn_id, 0), else_=1).asc())
         newest = (
             select(MessageRow.__table__, TurnRow.user_id)
             .join(TurnRow, TurnRow.turn_id == MessageRow.turn_id, isouter=True)
             .where(_is_in(chat_id, thread_id))
-            .order_by(*last_first)
+            .order_by(MessageRow.id.desc())
             .limit(limit)
         )
-        return [to_record(StoredMessage, row) for row in reversed(await self._rows(newest))]
+        if last_turn_id is None:
+            rows = await self._rows(newest)
+        else:
+            of_last_turn = MessageRow.turn_id == last_turn_id
+            rows = [
+                *await self._rows(newest.where(of_last_turn)),
+                *await self._rows(newest.where(~of_last_turn | MessageRow.turn_id.is_(None))),
+            ]
+        return [to_record(StoredMessage, row) for row in reversed(rows[:limit])]
 
     async def find_last_turn(self, chat_id: int, *, thread_id: int = 0) -> int | None:
         """Return the id of the last turn in the history of a conversation; None if it is empty."""
@@ -153,7 +158,7 @@ class MemoryRepository(SqlRepository):
         """
         rows_by_table = dict[str, list[dict[str, object]]]()
         async with self.sessions() as session:
-            for model, is_owned in (await find_owned_rows(session, user_id, user)).items():
+            for model, is_owned in find_owned_rows(user_id, user).items():
                 rows = await session.execute(select(model.__table__).where(is_owned))
                 rows_by_table[model.__table__.name] = [
                     {name: _readable(value) for name, value in row.items()}

@@ -2,13 +2,14 @@
 
 from datetime import timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete
 
 from db.engine import SqlRepository, count_changed
 from db.models import (
     FactRow,
     ForgottenChatRow,
     ForgottenUserRow,
+    MessageRow,
     PressRow,
     ReferralRow,
     ScoreRow,
@@ -26,6 +27,11 @@ class Retention(SqlRepository):
     async def delete_turns(self, older_than: timedelta) -> int:
         """Delete older turns with their answers and feedback; return their number."""
         return await self._write(delete(TurnRow).where(TurnRow.at < self.now() - older_than))
+
+    async def delete_messages(self, older_than: timedelta) -> int:
+        """Delete older messages of conversations; return their number."""
+        is_old = MessageRow.created_at < self.now() - older_than
+        return await self._write(delete(MessageRow).where(is_old))
 
     async def delete_updates(self, older_than: timedelta) -> int:
         """Delete older updates whose turns have ended; return their number."""
@@ -51,11 +57,10 @@ class Retention(SqlRepository):
 
     async def delete_traces(self, older_than: timedelta) -> int:
         """Delete older traces with their scores; return how many were never exported."""
-        is_old = TraceRow.started_at < self.now() - older_than
-        old = delete(TraceRow).where(is_old)
-        remaining = select(TraceRow.trace_id)
+        before = self.now() - older_than
+        old = delete(TraceRow).where(TraceRow.started_at < before)
         async with self.sessions.begin() as session:
+            await session.execute(delete(ScoreRow).where(ScoreRow.at < before))
             unsent_count = await count_changed(session, old.where(TraceRow.state == WAITING))
             await session.execute(old)
-            await session.execute(delete(ScoreRow).where(ScoreRow.trace_id.not_in(remaining)))
         return unsent_count

@@ -1,10 +1,12 @@
 """Turns: their records, usage, statistics, and export as a dataset."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from agent.engine.run import BilledUsage
@@ -14,7 +16,7 @@ from db.models import MessageRow, OutboxRow, TurnRow, UpdateRow
 HISTORY_LENGTH: Final = 10
 """The number of previous messages that are exported with a turn."""
 
-UserMessage = aliased(MessageRow)
+Question = aliased(MessageRow)
 Answer = aliased(MessageRow)
 
 
@@ -79,39 +81,74 @@ async def export_turns(
 
     If `disliked` is set, return only those. The lines contain no user, and `mask` masks all text.
     """
-    is_question = (UserMessage.turn_id == TurnRow.turn_id) & (UserMessage.role == "user")
+    exchanges = _select_exchanges(since, disliked=disliked)
+    async with sessions() as session:
+        rows = (await session.execute(exchanges.order_by(TurnRow.at))).all()
+        histories = await _load_histories(session, exchanges)
+    lines: list[dict[str, object]] = []
+    for turn, question, answer in rows:
+        history = [
+            {"role": row.role, "content": mask(row.content), "wine_ids": row.wine_ids}
+            for row in histories[question.id]
+        ]
+        lines.append(
+            {
+                "id": f"turn-{turn.turn_id}",
+                "kind": turn.verdict or "turn",
+                "messages": [mask(question.content)],
+                "history": history,
+                "expect": {},
+                "note": ": ".join(filter(None, [turn.reason, mask(turn.comment)])),
+                "answer": mask(answer.content),
+                "outcome": turn.outcome,
+                "trace_id": turn.trace_id,
+            }
+        )
+    return lines
+
+
+def _select_exchanges(
+    since: datetime | None, *, disliked: bool
+) -> Select[TurnRow, MessageRow, MessageRow]:
+    """Return a query for turns, each with its question and its answer."""
+    is_question = (Question.turn_id == TurnRow.turn_id) & (Question.role == "user")
     is_answer = (Answer.turn_id == TurnRow.turn_id) & (Answer.role == "assistant")
-    query = select(TurnRow, UserMessage, Answer)
-    query = query.join(UserMessage, is_question).join(Answer, is_answer)
+    query = select(TurnRow, Question, Answer).join(Question, is_question).join(Answer, is_answer)
     if disliked:
         query = query.where(TurnRow.verdict == "disliked")
     if since is not None:
         query = query.where(TurnRow.at >= since)
-    lines: list[dict[str, object]] = []
-    async with sessions() as session:
-        for turn, question, answer in await session.execute(query.order_by(TurnRow.at)):
-            is_earlier = (MessageRow.chat_id == question.chat_id) & (MessageRow.id < question.id)
-            earlier = (
-                select(MessageRow)
-                .where(is_earlier)
-                .order_by(MessageRow.id.desc())
-                .limit(HISTORY_LENGTH)
-            )
-            history = [
-                {"role": row.role, "content": mask(row.content), "wine_ids": row.wine_ids}
-                for row in await session.scalars(earlier.limit(HISTORY_LENGTH))
-            ]
-            lines.append(
-                {
-                    "id": f"turn-{turn.turn_id}",
-                    "kind": turn.verdict or "turn",
-                    "messages": [mask(question.content)],
-                    "history": history[::-1],
-                    "expect": {},
-                    "note": ": ".join(filter(None, [turn.reason, mask(turn.comment)])),
-                    "answer": mask(answer.content),
-                    "outcome": turn.outcome,
-                    "trace_id": turn.trace_id,
-                }
-            )
-    return lines
+    return query
+
+
+async def _load_histories(
+    session: AsyncSession, exchanges: Select[TurnRow, MessageRow, MessageRow]
+) -> dict[int, list[MessageRow]]:
+    """Return the messages before each question in its conversation, by the question's id."""
+    questions = exchanges.with_only_columns(
+        Question.id, Question.chat_id, Question.thread_id
+    ).subquery()
+    is_earlier = (
+        (MessageRow.chat_id == questions.c.chat_id)
+        & (MessageRow.thread_id == questions.c.thread_id)
+        & (MessageRow.id < questions.c.id)
+    )
+    # None if there are fewer messages before the question.
+    first_id = (
+        select(MessageRow.id)
+        .where(is_earlier)
+        .order_by(MessageRow.id.desc())
+        .offset(HISTORY_LENGTH - 1)
+        .limit(1)
+        .correlate(questions)
+        .scalar_subquery()
+    )
+    query = (
+        select(questions.c.id, MessageRow)
+        .join(MessageRow, is_earlier & (MessageRow.id >= func.coalesce(first_id, 0)))
+        .order_by(MessageRow.id)
+    )
+    histories: dict[int, list[MessageRow]] = defaultdict(list)
+    for question_id, message in await session.execute(query):
+        histories[question_id].append(message)
+    return histories

@@ -1,0 +1,64 @@
+"""Index what is looked up in tables that grow, and keep who sent an update while it waits."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "a015"
+down_revision = "a014"
+
+updates = sa.table(
+    "updates",
+    sa.column("update_id", sa.BigInteger),
+    sa.column("payload", sa.JSON),
+    sa.column("state", sa.String),
+    sa.column("user_id", sa.BigInteger),
+)
+
+
+def upgrade() -> None:
+    op.create_index("ix_messages_created_at", "messages", ["created_at"])
+    op.create_index("ix_presses_at", "presses", ["at"])
+    op.create_index("ix_scores_at", "scores", ["at"])
+    op.create_index("ix_traces_user", "traces", ["user"])
+    op.create_index("ix_traces_level_started_at", "traces", ["level", "started_at"])
+    create_partial_index("ix_facts_chat", "facts", ["chat_id"], "chat_id <> 0")
+    create_partial_index("ix_facts_turn", "facts", ["turn_id"], "turn_id <> 0")
+    create_partial_index("ix_facts_expiring", "facts", ["until"], "until IS NOT NULL")
+    create_partial_index(
+        "ix_outbox_unsent_without_turn",
+        "outbox",
+        ["id"],
+        "message_id IS NULL AND error IS NULL AND update_id IS NULL AND turn_id IS NULL",
+    )
+    create_partial_index(
+        "ix_updates_unfinished",
+        "updates",
+        ["lane", "update_id"],
+        "state IN ('waiting', 'answered')",
+    )
+    op.add_column("updates", sa.Column("user_id", sa.BigInteger))
+    fill_senders()
+    create_partial_index("ix_updates_not_done_user", "updates", ["user_id"], "state <> 'done'")
+
+
+def create_partial_index(name: str, table: str, columns: list[str], condition: str) -> None:
+    where = sa.text(condition)
+    op.create_index(name, table, columns, sqlite_where=where, postgresql_where=where)
+
+
+def fill_senders() -> None:
+    connection = op.get_bind()
+    waiting = sa.select(updates.c.update_id, updates.c.payload).where(updates.c.state != "done")
+    for update_id, payload in connection.execute(waiting).all():
+        is_this = updates.c.update_id == update_id
+        connection.execute(sa.update(updates).where(is_this).values(user_id=find_sender(payload)))
+
+
+def find_sender(payload: dict[str, Any]) -> int | None:
+    for part in payload.values():
+        sender = part.get("from") if isinstance(part, dict) else None
+        if isinstance(sender, dict) and isinstance(sender.get("id"), int):
+            return int(sender["id"])
+    return None
