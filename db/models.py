@@ -44,8 +44,7 @@ Counter = Annotated[
 WAITING: Final = sa.text("state = 'waiting'")
 UNFINISHED: Final = sa.text("state IN ('waiting', 'answered')")
 NOT_DONE: Final = sa.text("state <> 'done'")
-IN_A_CHAT: Final = sa.text("chat_id <> 0")
-OF_A_TURN: Final = sa.text("turn_id <> 0")
+UNSENDABLE: Final = sa.text("(state = 'refused' OR refusal <> '')")
 EXPIRING: Final = sa.text("until IS NOT NULL")
 UNSENT_WITHOUT_TURN: Final = sa.text(
     "message_id IS NULL AND error IS NULL AND update_id IS NULL AND turn_id IS NULL"
@@ -366,8 +365,8 @@ class FactRow(MappedAsDataclass, Base, kw_only=True):
     __tablename__ = "facts"
 
     __table_args__ = (
-        _partial_index("ix_facts_chat", "chat_id", where=IN_A_CHAT),
-        _partial_index("ix_facts_turn", "turn_id", where=OF_A_TURN),
+        sa.Index(None, "chat_id"),
+        sa.Index(None, "turn_id"),
         _partial_index("ix_facts_expiring", "until", where=EXPIRING),
     )
 
@@ -507,6 +506,7 @@ class TraceRow(Base):
     __tablename__ = "traces"
     __table_args__ = (
         _partial_index("ix_traces_waiting", "due_at", where=WAITING),
+        _partial_index("ix_traces_unsendable", "state", where=UNSENDABLE),
         sa.Index(None, "user"),
         sa.Index(None, "level", "started_at"),
     )
@@ -534,6 +534,7 @@ class ScoreRow(Base):
     __tablename__ = "scores"
     __table_args__ = (
         _partial_index("ix_scores_waiting", "due_at", where=WAITING),
+        _partial_index("ix_scores_unsendable", "state", where=UNSENDABLE),
         sa.Index(None, "at"),
     )
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Row, func, select, update
+from sqlalchemy import Row, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -24,7 +24,7 @@ from agent.engine.run import SpanLevel
 from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, TraceRecord
 from db.engine import Sessions, SqlRepository
-from db.models import Base, ScoreRow, TraceRow, TurnRow, to_record, upsert, utc_now
+from db.models import UNSENDABLE, Base, ScoreRow, TraceRow, TurnRow, to_record, upsert, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -258,19 +258,15 @@ class RowQueue(SqlRepository):
 
     async def resend(self) -> int:
         """Make all rows due that were refused or set aside; return their number."""
-        unsent = update(self._table).where(self._is_unsendable)
+        unsent = update(self._table).where(UNSENDABLE)
         return await self._write(unsent.values(state=WAITING, refusal="", due_at=self.now()))
 
     async def list_problems(self) -> Sequence[Problem]:
         """Return how many rows were refused, how many are set aside, and a reason of each."""
         columns = self._table.c
         query = select(columns.state, func.count(), func.max(columns.refusal))
-        query = query.where(self._is_unsendable).group_by(columns.state).order_by(columns.state)
+        query = query.where(UNSENDABLE).group_by(columns.state).order_by(columns.state)
         return [Problem(*row) for row in await self._rows(query)]
-
-    @property
-    def _is_unsendable(self) -> ColumnElement[bool]:
-        return (self._table.c.state == REFUSED) | (self._table.c.refusal != "")
 
     async def release(self, rows: Rows) -> None:
         """Make the unsettled rows among `rows` due again."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, union, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from db.changes.base import StoredChange, Transaction
@@ -36,8 +36,13 @@ from db.models import (
     upsert,
 )
 
-UNFINISHED_STATES: Final = ("waiting", "answered")
-"""The states of updates whose turns have not ended."""
+WAITING: Final = "waiting"
+COMMITTED: Final = "answered"  # the word in existing databases
+"""The state of an update whose answer, or apology, is stored."""
+IS_UNFINISHED: Final = UpdateRow.state.in_(
+    bindparam("unfinished", [WAITING, COMMITTED], expanding=True, literal_execute=True)
+)
+"""With literals in the statement, so that SQLite knows the partial index of these rows."""
 DONE: Final = "done"
 """The state of an update whose turn has ended."""
 NO_PERSONAL_DATA: Final[dict[str, object]] = {
@@ -91,7 +96,7 @@ class ForgetUser(StoredChange):
         is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == DONE)
         await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
         # A turn that still runs or is being sent keeps its updates and messages until its end.
-        unfinished = select(UpdateRow.update_id).where(UpdateRow.state.in_(UNFINISHED_STATES))
+        unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
         owned[UpdateRow] &= begun_by.not_in(unfinished)
         is_being_sent = OutboxRow.update_id.in_(unfinished)
@@ -158,11 +163,14 @@ def find_owned_rows(user_id: int, user: str) -> dict[type[Base], ColumnElement[b
     turns = select(TurnRow.turn_id).where(is_turn)
     referrals = select(ReferralRow.id).where(ReferralRow.user_id == user_id)
     traces = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
-    is_trace = or_(TraceRow.user == user, TraceRow.trace_id.in_(traces))
+    is_trace = _is_any(TraceRow, TraceRow.user == user, TraceRow.trace_id.in_(traces))
     is_unanswered = (UpdateRow.state != DONE) & (UpdateRow.user_id == user_id)
     return {
-        MessageRow: or_(MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
-        OutboxRow: or_(
+        MessageRow: _is_any(
+            MessageRow, MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)
+        ),
+        OutboxRow: _is_any(
+            OutboxRow,
             OutboxRow.chat_id == user_id,
             OutboxRow.turn_id.in_(turns),
             OutboxRow.referral_id.in_(referrals),
@@ -180,3 +188,12 @@ def find_owned_rows(user_id: int, user: str) -> dict[type[Base], ColumnElement[b
         ChatRow: ChatRow.chat_id == user_id,
         TurnRow: TurnRow.turn_id.in_(turns),
     }
+
+
+def _is_any(model: type[Base], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that a row meets one of several, for each of which there is an index.
+
+    Joined by OR, Postgres would read the whole table.
+    """
+    key = model.__table__.primary_key.columns[0]
+    return key.in_(union(*(select(key).where(condition) for condition in conditions)))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import delete, select
 
-from db.changes.forgetting import UNFINISHED_STATES
+from db.changes.forgetting import IS_UNFINISHED
 from db.engine import SqlRepository, count_changed
 from db.models import OutboxRow, ReferralRow, ReferralState, UpdateRow
 from db.repositories.outbox import SKIPPED
@@ -37,7 +37,7 @@ class ReferralUpkeep(SqlRepository):
         """Return the messages that may not have arrived, each with its referral."""
         is_failed = OutboxRow.error.is_not(None) & (OutboxRow.error != SKIPPED)
         # The turn of a message that is still being sent needs its row.
-        unfinished = select(UpdateRow.update_id).where(UpdateRow.state.in_(UNFINISHED_STATES))
+        unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         query = (
             select(OutboxRow, ReferralRow)
             .join(ReferralRow, ReferralRow.id == OutboxRow.referral_id)

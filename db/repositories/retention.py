@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy import delete
 
+from db.changes.forgetting import IS_UNFINISHED
 from db.engine import SqlRepository, count_changed
 from db.models import (
     FactRow,
@@ -17,7 +18,6 @@ from db.models import (
     TurnRow,
     UpdateRow,
 )
-from db.repositories.inbox import IS_UNFINISHED
 from db.traces import WAITING
 
 

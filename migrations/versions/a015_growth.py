@@ -23,8 +23,12 @@ def upgrade() -> None:
     op.create_index("ix_scores_at", "scores", ["at"])
     op.create_index("ix_traces_user", "traces", ["user"])
     op.create_index("ix_traces_level_started_at", "traces", ["level", "started_at"])
-    create_partial_index("ix_facts_chat", "facts", ["chat_id"], "chat_id <> 0")
-    create_partial_index("ix_facts_turn", "facts", ["turn_id"], "turn_id <> 0")
+    op.create_index("ix_facts_chat_id", "facts", ["chat_id"])
+    op.create_index("ix_facts_turn_id", "facts", ["turn_id"])
+    for table in ("traces", "scores"):
+        create_partial_index(
+            f"ix_{table}_unsendable", table, ["state"], "(state = 'refused' OR refusal <> '')"
+        )
     create_partial_index("ix_facts_expiring", "facts", ["until"], "until IS NOT NULL")
     create_partial_index(
         "ix_outbox_unsent_without_turn",
