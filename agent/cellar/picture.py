@@ -6,9 +6,9 @@ from files of users, so they are drawn as they are, never as formulas.
 
 import asyncio
 import io
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.cellar.items import find_drinking_window, items_in_stock, state_of_window
@@ -72,7 +72,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class CellarPicture:
-    """What a picture of a cellar shows, in the user's language. Equal ones look the same."""
+    """The content of a picture of a cellar, in the user's language."""
 
     title: str
     years_title: str
@@ -137,6 +137,7 @@ def _count_states(items: Sequence[CellarItem], years: Sequence[int]) -> tuple[tu
     return tuple(states)
 
 
+@lru_cache(MAX_CACHED_PICTURES)
 def draw(picture: CellarPicture) -> bytes:
     """Return a picture as PNG. It takes about half a second, so call it in a thread."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow
@@ -239,21 +240,14 @@ def _draw_bars(axes: "Axes", bars: Sequence[Bar], rows: int) -> None:
     axes.set_ylim(rows - 0.5, -0.5)
 
 
-@dataclass(slots=True)
 class CellarPainter:
-    """Draws cellars in a thread, one at a time, and keeps the last pictures."""
+    """Draws cellars in a thread, one at a time."""
 
-    _drawn: OrderedDict[CellarPicture, bytes] = field(default_factory=OrderedDict)
-    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+    def __init__(self) -> None:
+        self._one_at_a_time = asyncio.Lock()
 
     async def paint(self, items: Sequence[CellarItem], year: int) -> bytes:
         """Return the picture of a cellar as PNG."""
         picture = await asyncio.to_thread(describe_picture, items, year)
         async with self._one_at_a_time:
-            drawn = self._drawn.pop(picture, None)
-            if drawn is None:
-                drawn = await asyncio.to_thread(draw, picture)
-            self._drawn[picture] = drawn
-            if len(self._drawn) > MAX_CACHED_PICTURES:
-                self._drawn.popitem(last=False)
-        return drawn
+            return await asyncio.to_thread(draw, picture)

@@ -144,6 +144,20 @@ async def test_a_question_is_answered_by_a_quoted_passage(
     assert not reply.wine_ids
 
 
+async def test_who_wants_to_talk_to_somebody_is_not_told_to_drink_less(
+    fallback: Fallback,
+) -> None:
+    reply = await Conversation(fallback).say("Can I talk to someone?")
+    assert reply.text == translate("shop_unknown")
+
+
+async def test_a_wine_that_is_as_the_pairing_wants_suits_the_dish(fallback: Fallback) -> None:
+    reply = await Conversation(fallback).say("raclette, between 10 and 15 euros")
+    assert "Raclette · €10–15" in reply.text
+    assert translate("fallback_relaxed", limits="raclette") not in reply.text
+    assert all(wine.style == Style.WHITE for wine in wines_of(reply))
+
+
 async def test_unmet_filters_are_named(fallback: Fallback) -> None:
     reply = await Conversation(fallback).say("a Riesling from Chile, sweet, under 15 euros")
     assert "Not met:" in reply.text or translate_into("en", "fallback_nothing") in reply.text

@@ -29,7 +29,7 @@ from bot.updates.scheduler import Scheduler
 from db.changes.forgetting import Fence
 from db.commit import Commit
 from db.engine import Sessions
-from db.models import OutboxRow, TurnRow, UpdateRow
+from db.models import OutboxRow, TurnRow, UpdateRow, utc_now
 from db.repositories.inbox import Inbox
 from db.repositories.outbox import Outbox
 from db.repositories.people import MessageRepository
@@ -489,6 +489,16 @@ async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: Wo
     )
     async with world.sessions() as session:
         assert [*await session.scalars(select(UpdateRow.update_id))] == [4]
+
+
+async def test_messages_of_conversations_are_deleted_after_their_time(world: World) -> None:
+    record = TurnRow(turn_id=1, chat_id=CHAT, user_id=CHAT, at=START)
+    await store_turn(world.sessions, record, (StoredMessage("user", "a red"),))
+    messages = MessageRepository(world.sessions)
+    tomorrow = Retention(world.sessions, lambda: utc_now() + timedelta(days=1))
+    assert await tomorrow.delete_messages(timedelta(days=2)) == 0
+    assert await tomorrow.delete_messages(timedelta(hours=23)) == 1
+    assert await messages.list_recent(CHAT) == []
 
 
 async def test_lanes_run_side_by_side_and_each_once_at_a_time(world: World) -> None:
