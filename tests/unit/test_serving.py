@@ -223,7 +223,22 @@ def test_no_cheap_starter_wine_is_told_to_wait_and_none_is_past_when_it_is_relea
     for dated, first, last in starter_years():
         if (dated.price or 0) < 12 and dated.style in STILL:
             assert first <= 2, dated.id
+        assert first >= 1, dated.id
         assert last >= 2, dated.id
+
+
+@given(
+    name=st.sampled_from(["Rosé", "Muscadet", "Prosecco", "Fino", "Madeira", "Vin de soif", ""]),
+    style=st.sampled_from([str(style) for style in Style]),
+    grape=st.sampled_from(["Gamay", "Muscat", "Riesling", "Sauvignon Blanc", "Pinot Noir"]),
+    price=st.none() | st.floats(1, 200),
+)
+def test_no_wine_is_at_its_best_in_the_year_of_its_harvest(
+    name: str, style: str, grape: str, price: float | None
+) -> None:
+    first, last = ages(name, style, price, grapes=(grape,))
+    assert 1 <= first < last
+    assert ages("Beaujolais Nouveau")[0] == 0, "it is sold in November"
 
 
 def test_a_still_starter_wine_without_a_vintage_says_so() -> None:
