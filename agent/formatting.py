@@ -1,10 +1,11 @@
-"""Money, countries and durations as users read them: in the way of their language, by Babel.
+"""Money, dates, sizes and countries as users read them: as their language does, by Babel.
 
 `format_number` is in `agent.i18n`. A model reads money in one plain form that never changes:
 `format_money_for_model` in `agent.sommelier.wine`.
 """
 
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from functools import cache, lru_cache
 from typing import Final
 
@@ -12,6 +13,8 @@ from agent.i18n import current_locale
 
 MAX_CACHED_AMOUNTS: Final = 4096
 CENTS: Final = 100
+MILLILITRES: Final = 1_000
+"""In a litre."""
 
 
 def format_money(amount: float, currency: str | None) -> str:
@@ -63,6 +66,26 @@ def _money_pattern(currency: str, locale: str) -> str:
     symbol = known.currency_symbols.get(currency, currency)
     # CLDR's rule "currencySpacing", which Babel does not apply: `CHF 20` beside `€20`.
     return pattern.replace("¤#", "¤\u00a0#") if symbol[-1:].isalpha() else pattern
+
+
+def format_date(day: date) -> str:
+    """Return a day: `Nov 28`, in German `28. Nov.`; with the year if it is not the current one."""
+    from babel.dates import format_skeleton  # noqa: PLC0415 - 25 ms
+
+    skeleton = "MMMd" if day.year == datetime.now(UTC).year else "yMMMd"
+    written: str = format_skeleton(skeleton, day, locale=current_locale())
+    return written
+
+
+def format_volume(size_ml: int) -> str:
+    """Return the size of a bottle or glass: `375 mL`, or `1.5 L`; in German `1,5 l`."""
+    from babel.units import format_unit  # noqa: PLC0415 - 25 ms
+
+    unit, size = "volume-milliliter", float(size_ml)
+    if size_ml >= MILLILITRES:
+        unit, size = "volume-liter", size_ml / MILLILITRES
+    written: str = format_unit(size, unit, "short", locale=current_locale())
+    return written
 
 
 def format_duration(minutes: int) -> str:

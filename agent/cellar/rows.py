@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from agent.cellar.items import USUAL_SIZE_ML, find_drinking_window, state_of_window, to_wine
 from agent.cellar.search import FoundItem, should_be_drunk_soon, size_word
-from agent.formatting import format_money
-from agent.i18n import format_number, translate
+from agent.formatting import format_date, format_money, format_volume
+from agent.i18n import translate
 from agent.markdown import escape
 from agent.sommelier.vocabulary import format_money_for_model
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
@@ -95,7 +95,7 @@ def format_drinks(drinks: Iterable[Drink]) -> str:
     lines: list[str] = []
     for drink in drinks:
         parts = (drink.rating, drink.note)
-        label = f"{drink.at:%Y-%m-%d} · **{escape(to_drunk_wine(drink).label)}**"
+        label = f"{format_date(drink.at.date())} · **{escape(to_drunk_wine(drink).label)}**"
         lines.append(" · ".join((label, *map(escape, filter(None, parts)))))
     return "\n".join(lines)
 
@@ -157,9 +157,9 @@ def _item_parts(item: CellarItem, year: int) -> Iterator[str]:
 
 
 def format_size(item: CellarItem) -> str:
-    """Return the size of a bottle as users read it: "Magnum 1.5 l", "0.375 l"."""
-    litres = f"{format_number((item.size_ml or USUAL_SIZE_ML) / 1000)} l"
-    return f"Magnum {litres}" if size_word(item) == "magnum" else litres
+    """Return the size of a bottle as users read it: "Magnum 1.5 L", "375 mL"."""
+    size = format_volume(item.size_ml or USUAL_SIZE_ML)
+    return f"Magnum {size}" if size_word(item) == "magnum" else size
 
 
 def this_year() -> int:

@@ -34,6 +34,7 @@ from agent.sommelier.queries import (
 )
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
 from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
+from agent.sommelier.vocabulary import Style
 from agent.sommelier.wine import Wine
 from agent.turn import NOBODY, Lack, Person, Reply, StoredMessage
 
@@ -163,6 +164,8 @@ class Fallback:
         """Return the wines that the last message asks for by name; None if it names none."""
         if wish.follow_up or person.safety.forbids_alcohol:
             return None
+        if Style.ALCOHOL_FREE in wish.own_request.values("styles"):
+            return None  # who drives or is pregnant is shown what is without alcohol, by any name
         text, language = wish.own_request.text, wish.own_request.language
         if find_shop_topics([text]):  # "haben Sie geöffnet?" asks for no wine
             return None

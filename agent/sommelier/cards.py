@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from agent.formatting import country_names, format_country, format_money
+from agent.formatting import country_names, format_country, format_money, format_volume
 from agent.i18n import current_language, current_locale, translate
 from agent.languages import ENGLISH
 from agent.markdown import escape
@@ -85,8 +85,10 @@ def _format_offer(wine: Wine, offer: Offer, *, has_size: bool) -> str:
         price = f"≈ {price}"
     if offer is wine.offers[0] and offer.kind is OfferKind.BOTTLE:
         return price
-    size = f" {offer.size_ml} ml" if has_size and offer.size_ml is not None else ""
-    return f"{translate(f'offer_{offer.kind}')}{size} {price}"
+    parts = [translate(f"offer_{offer.kind}")]
+    if has_size and offer.size_ml is not None:
+        parts.append(format_volume(offer.size_ml))
+    return " ".join((*parts, price))
 
 
 def _format_availability(wine: Wine) -> str:

@@ -210,6 +210,12 @@ async def test_every_search_respects_the_person(fallback: Fallback) -> None:
         assert all(wine.country != "France" for wine in shown[PATRIOT]), text
 
 
+async def test_who_asks_for_alcohol_free_wine_is_not_taken_to_name_one(fallback: Fallback) -> None:
+    text = "Tengo que conducir luego, ¿hay algo sin alcohol con burbujas o blanco?"
+    wines = wines_of(await Conversation(fallback).say(text))
+    assert {wine.style for wine in wines} == {Style.ALCOHOL_FREE}
+
+
 @pytest.mark.parametrize(
     ("language", "text"),
     [

@@ -1,10 +1,17 @@
-"""Money, durations and countries as users read them, and money as models do."""
+"""Money, dates, sizes, durations and countries as users read them, and money as models do."""
 
 from contextvars import copy_context
+from datetime import UTC, date, datetime
 
 import pytest
 
-from agent.formatting import format_country, format_duration, format_money
+from agent.formatting import (
+    format_country,
+    format_date,
+    format_duration,
+    format_money,
+    format_volume,
+)
 from agent.i18n import current_language, set_app_language, set_language
 from agent.sommelier.cards import translate_country
 from agent.sommelier.vocabulary import Currency, format_money_for_model
@@ -66,3 +73,23 @@ def test_a_duration_is_written_in_the_language() -> None:
         return format_duration(200), format_duration(5)
 
     assert copy_context().run(shown) == ("3 Std. 20 Min.", "5 Min.")
+
+
+@pytest.mark.parametrize(
+    ("code", "days", "sizes"),
+    [
+        ("en", "Nov 28|Nov 28, 2019", "375 mL|1.5 L"),
+        ("de", "28. Nov.|28. Nov. 2019", "375 ml|1,5 l"),
+        ("fr", "28 nov.|28 nov. 2019", "375 ml|1,5 l"),
+        ("pl", "28 lis|28 lis 2019", "375 ml|1,5 l"),
+        ("ja", "11月28日|2019年11月28日", "375 ml|1.5 L"),
+    ],
+)
+def test_dates_and_sizes_are_written_in_the_language(code: str, days: str, sizes: str) -> None:
+    def shown() -> tuple[str, str]:
+        speak(code)
+        written = [format_date(date(year, 11, 28)) for year in (datetime.now(UTC).year, 2019)]
+        volumes = [" ".join(format_volume(size).split()) for size in (375, 1500)]
+        return "|".join(written), "|".join(volumes)
+
+    assert copy_context().run(shown) == (days, sizes)
