@@ -183,7 +183,7 @@ class Exporter:
         """Send the due traces."""
 
         async def send(row: Row[Any]) -> None:
-            trace = await asyncio.to_thread(unpack, row.record)
+            trace = await asyncio.to_thread(unpack, row.record, row.delivery)
             await server.send_trace(trace)
 
         await self._send_rows(self.traces, send)

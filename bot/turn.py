@@ -16,7 +16,7 @@ from agent.engine.parsing import CurrentDraft
 from agent.engine.run import NOTHING_BILLED, BilledUsage, Run, Span, Stop, Usage
 from agent.language import truncate_at_boundary
 from agent.size_limits import STORED_CHARS
-from agent.tracing.records import TraceRecord
+from agent.tracing.records import SENDING, TraceRecord
 from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
 from agent.writing_calls import WritingCalls
 from db.changes.base import StoredChange
@@ -362,7 +362,7 @@ class RunningTurns:
 
 def trace_delivery(root: Span, delivery: Delivery) -> None:
     """Add the delivery of a turn's messages to its trace."""
-    with root.child("telegram.send", "span") as send:
+    with root.child(SENDING, "span") as send:
         send.update(
             output="\n\n".join(delivery.texts) or None,
             metadata={
@@ -375,7 +375,5 @@ def trace_delivery(root: Span, delivery: Delivery) -> None:
             started_ns=delivery.began_ns or None,
             ended_ns=delivery.ended_ns or None,
         )
-    if delivery.error not in (None, "ambiguous"):
-        root.update(level="ERROR", metadata={"send_error": delivery.error})
     if root.trace is not None:
         root.trace.summarize()

@@ -501,6 +501,7 @@ class TraceRow(Base):
     """A trace of the local store: columns for lists, and the `record` as compressed JSON.
 
     A trace in state "waiting" is exported at `due_at`; one that was sent or refused was so then.
+    `delivery` is the span in which its messages were sent, compressed too.
     """
 
     __tablename__ = "traces"
@@ -526,6 +527,7 @@ class TraceRow(Base):
     refusal: Mapped[str] = mapped_column(default="", server_default="")
     """The words of the server that refused it."""
     record: Mapped[bytes]
+    delivery: Mapped[bytes | None]
 
 
 class ScoreRow(Base):

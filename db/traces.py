@@ -1,9 +1,9 @@
 """Store traces and their scores locally for admins, and queue them for export to Langfuse.
 
-Traces are masked and compressed, and then stored in the transactions that commit and end their
-turns. Scores come from the turn itself and from users' feedback. A retracted score keeps its row,
-without a value, until its deletion was exported. Later feedback gets a new id, since Langfuse
-deletes by id with a delay.
+A trace is masked and compressed once, before the transaction that commits its turn stores it. The
+one that ends the turn adds how its messages were sent. Scores come from the turn itself and from
+users' feedback. A retracted score keeps its row, without a value, until its deletion was exported.
+Later feedback gets a new id, since Langfuse deletes by id with a delay.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from sqlalchemy.orm import defer
 
 from agent.engine.run import SpanLevel
 from agent.tracing.masking import Masking
-from agent.tracing.records import ScoreRecord, TraceRecord
-from db.engine import Sessions, SqlRepository
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
+from db.engine import Sessions, SqlRepository, count_changed
 from db.models import UNSENDABLE, Base, ScoreRow, TraceRow, TurnRow, to_record, upsert, utc_now
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ REFUSED: Final = "refused"
 
 Rows = Sequence[Row[Any]]
 Q = TypeVar("Q", TraceRow, ScoreRow)
+T = TypeVar("T")
 
 DELETION_DELAY: Final = timedelta(minutes=2)
 TIME_ASIDE: Final = timedelta(hours=1)
@@ -42,7 +43,8 @@ TIME_ASIDE: Final = timedelta(hours=1)
 LAST: Final = "last"
 MAX_QUESTION_CHARS: Final = 200  # in lists of traces
 
-_RECORD: Final = TypeAdapter(TraceRecord)
+_TRACE: Final = TypeAdapter(TraceRecord)
+_SPAN: Final = TypeAdapter(SpanRecord)
 
 FAILED_LEVELS: Final[Sequence[SpanLevel]] = ("ERROR", "WARNING")
 FINE_LEVEL: Final[SpanLevel] = "DEFAULT"
@@ -54,6 +56,17 @@ class PreparedTrace:
 
     row: TraceRow
     scores: Sequence[ScoreRow]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDelivery:
+    """What the sending of a turn's messages changes in the row of its trace.
+
+    `columns` are empty if no messages were sent.
+    """
+
+    trace_id: str
+    columns: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,54 @@ class TraceRows:
     def _prepare(self, trace: TraceRecord) -> PreparedTrace:
         masked = self.masking.mask_trace(trace)
         return PreparedTrace(to_trace_row(masked), _to_score_rows(masked))
+
+    async def prepare_delivery(self, trace: TraceRecord | None) -> PreparedDelivery | None:
+        """Mask and compress what was added to a prepared trace since: how it was delivered.
+
+        Return None if there is no trace.
+        """
+        if trace is None:
+            return None
+        if trace.sending is None:
+            return PreparedDelivery(trace.trace_id, {})
+        try:
+            return await asyncio.to_thread(self._prepare_delivery, trace, trace.sending)
+        except Exception as error:
+            log.error("A delivery cannot be stored: %s", type(error).__name__)  # noqa: TRY400
+            return PreparedDelivery(trace.trace_id, {})
+
+    def _prepare_delivery(self, trace: TraceRecord, sending: SpanRecord) -> PreparedDelivery:
+        summary = replace(trace.root, input=None, output=None)
+        masked = self.masking.mask_trace(replace(trace, spans=[summary, sending], scores={}))
+        root, masked_sending = masked.spans
+        columns = {
+            "ended_at": to_datetime(root.ended_ns or root.started_ns),
+            "level": root.level,
+            "error_types": _list_errors(root),
+            "delivery": _pack(_SPAN, masked_sending),
+        }
+        return PreparedDelivery(trace.trace_id, columns)
+
+    async def save_delivery(
+        self, session: AsyncSession, prepared: PreparedDelivery | None, now: datetime
+    ) -> bool:
+        """Add to a stored trace how it was delivered, and export it; return whether it is stored.
+
+        It is not if there is none, or if it was deleted since the turn was committed.
+        """
+        if prepared is None:
+            return False
+        queued = {"state": self._state, "refusal": "", "due_at": now}
+        is_this = TraceRow.trace_id == prepared.trace_id
+        stored = update(TraceRow).where(is_this).values(**queued, **prepared.columns)
+        if not await count_changed(session, stored):
+            return False
+        if self.is_exported:
+            # A withdrawn score keeps its time: at Langfuse its deletion must not overtake it.
+            is_waiting = (ScoreRow.state == WAITING) & ScoreRow.value.is_not(None)
+            scores = update(ScoreRow).where(ScoreRow.trace_id == prepared.trace_id, is_waiting)
+            await session.execute(scores.values(due_at=now))
+        return True
 
     async def save(
         self, session: AsyncSession, prepared: PreparedTrace | None, due_at: datetime
@@ -132,9 +193,13 @@ class TraceRows:
         self._queued(row, due_at + DELETION_DELAY if row.value is None else due_at)
 
     def _queued(self, row: Q, due_at: datetime) -> Q:
-        row.state, row.refusal = WAITING if self.is_exported else KEPT, ""
+        row.state, row.refusal = self._state, ""
         row.due_at = due_at
         return row
+
+    @property
+    def _state(self) -> str:
+        return WAITING if self.is_exported else KEPT
 
 
 LOCAL_TRACE_ROWS: Final = TraceRows()
@@ -157,10 +222,12 @@ class SqlTraceStore(TraceStoringRepository):
             LookupError: no trace matches, or several do; the message lists them.
         """
         matches = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
-        query = select(TraceRow.record).where(matches).order_by(TraceRow.trace_id).limit(3)
+        query = select(TraceRow.record, TraceRow.delivery)
         if trace_id == LAST:
-            query = select(TraceRow.record).order_by(TraceRow.started_at.desc()).limit(1)
-        traces = [unpack(record) for record in await self._values(query)]
+            query = query.order_by(TraceRow.started_at.desc()).limit(1)
+        else:
+            query = query.where(matches).order_by(TraceRow.trace_id).limit(3)
+        traces = [unpack(record, delivery) for record, delivery in await self._rows(query)]
         if len(traces) > 1:
             ids = ", ".join(trace.trace_id for trace in traces)
             raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
@@ -180,7 +247,8 @@ class SqlTraceStore(TraceStoringRepository):
         """
         levels = FAILED_LEVELS if failed else (*FAILED_LEVELS, FINE_LEVEL)
         newest_first = TraceRow.started_at.desc(), TraceRow.trace_id
-        query = select(TraceRow).options(defer(TraceRow.record)).order_by(*newest_first)
+        columns = defer(TraceRow.record), defer(TraceRow.delivery)
+        query = select(TraceRow).options(*columns).order_by(*newest_first)
         if since is not None:
             query = query.where(TraceRow.started_at >= since)
         traces: list[TraceRow] = []
@@ -293,12 +361,6 @@ def to_trace_row(trace: TraceRecord) -> TraceRow:
     """Return the row of a masked trace; the caller sets its state and `due_at`."""
     root, metadata = trace.root, trace.root.metadata
     question = root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
-    # The errors of the turn, or else the exception that ended it, and the error of its delivery.
-    errors = list(metadata.get("error_types") or ())
-    if not errors and "error_type" in metadata:
-        errors.append(metadata["error_type"])
-    if "send_error" in metadata:
-        errors.append(metadata["send_error"])
     return TraceRow(
         trace_id=trace.trace_id,
         started_at=to_datetime(root.started_ns),
@@ -308,10 +370,22 @@ def to_trace_row(trace: TraceRecord) -> TraceRow:
         outcome=metadata.get("outcome", ""),
         level=root.level,
         cost_usd=metadata.get("cost_usd", 0.0),
-        error_types=errors,
+        error_types=_list_errors(root),
         name=trace.name,
-        record=pack(trace),
+        record=_pack(_TRACE, trace),
+        delivery=None,
     )
+
+
+def _list_errors(root: SpanRecord) -> list[str]:
+    """Return the errors of a turn, or the exception that ended it, and that of its delivery."""
+    metadata = root.metadata
+    errors = list(metadata.get("error_types") or ())
+    if not errors and "error_type" in metadata:
+        errors.append(metadata["error_type"])
+    if "send_error" in metadata:
+        errors.append(metadata["send_error"])
+    return errors
 
 
 def _to_score_rows(trace: TraceRecord) -> list[ScoreRow]:
@@ -328,14 +402,18 @@ def _to_score_rows(trace: TraceRecord) -> list[ScoreRow]:
     ]
 
 
-def pack(trace: TraceRecord) -> bytes:
-    """Return a masked trace as compressed JSON."""
-    return zlib.compress(_RECORD.dump_json(trace, warnings=False), 1)
+def _pack(adapter: TypeAdapter[T], value: T) -> bytes:
+    """Return a masked trace, or a span of one, as compressed JSON."""
+    return zlib.compress(adapter.dump_json(value, warnings=False), 1)
 
 
-def unpack(record: bytes) -> TraceRecord:
-    """Return the trace from the output of `pack`."""
-    return _RECORD.validate_json(zlib.decompress(record))
+def unpack(record: bytes, delivery: bytes | None) -> TraceRecord:
+    """Return the trace of two columns of its row, with the span in which it was sent."""
+    trace = _TRACE.validate_json(zlib.decompress(record))
+    if delivery is not None:
+        trace.spans.append(_SPAN.validate_json(zlib.decompress(delivery)))
+        trace.summarize()
+    return trace
 
 
 def to_datetime(nanoseconds: int) -> datetime:

@@ -11,12 +11,17 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from pydantic import SecretStr
 
 from agent.engine.messages import TokenUsage
 from agent.engine.run import Costs, PromptRef, ScoreType, Span, SpanFields, SpanLevel, SpanType
+
+SENDING: Final = "telegram.send"
+"""The name of the span in which the messages of a turn are sent, after its answer was stored."""
+AMBIGUOUS: Final = "ambiguous"
+"""The error of a message that may have arrived."""
 
 
 def keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
@@ -100,6 +105,12 @@ class TraceRecord:
         """Return the span of the turn itself."""
         return self.spans[0]
 
+    @property
+    def sending(self) -> SpanRecord | None:
+        """Return the span in which the messages were sent; None if they were not yet."""
+        last = self.spans[-1]
+        return last if last.name == SENDING else None
+
     def open_root(self, input: str, started_ns: int | None = None) -> "OpenSpan":
         """Open the root span of a turn. When it ends, every span of the trace has ended.
 
@@ -133,6 +144,8 @@ class TraceRecord:
     def summarize(self) -> None:
         """Set the end and the model of an ended trace on its root, and the tags for filters."""
         root = self.root
+        if self.sending is not None:
+            _note_send_error(root, self.sending)
         # The spans of an earlier try of the turn are superseded.
         spans = [span for span in self.spans if not span.metadata.get("superseded")]
         # The turn lasts until its messages are sent, which is after its answer was stored.
@@ -148,6 +161,14 @@ class TraceRecord:
                 is_fallback = True
         root.metadata["fallback"] = is_fallback
         self.tags = tuple(dict.fromkeys(_find_tags(root, spans)))
+
+
+def _note_send_error(root: SpanRecord, sending: SpanRecord) -> None:
+    error = sending.metadata.get("error")
+    if error is None or error == AMBIGUOUS:
+        return
+    root.level = "ERROR"
+    root.metadata["send_error"] = error
 
 
 def _find_tags(root: SpanRecord, spans: Sequence[SpanRecord]) -> Iterator[str]:

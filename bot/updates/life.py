@@ -273,8 +273,7 @@ class UpdateLife(Generic[T]):
     ) -> None:
         """Send the messages of a committed turn, and end it."""
         turn.on_delivery(await self.deliverer.deliver(messages, turn.hold))
-        fence, trace = turn.commit.fence, turn.commit.trace
-        await retry_forever(partial(self.inbox.end, row, fence, trace))
+        await retry_forever(partial(self.inbox.end, row, turn.commit.trace))
 
     async def _wait_or_set_aside(self, row: UpdateRow, turn: T, error: Exception) -> Result:
         """Wait before the next try of a failed turn, or set it aside."""

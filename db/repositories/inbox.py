@@ -20,7 +20,6 @@ from db.changes.forgetting import (
     IS_UNFINISHED,
     NO_PERSONAL_DATA,
     WAITING,
-    Fence,
 )
 from db.commit import Commit
 from db.engine import count_changed
@@ -37,7 +36,7 @@ SET_ASIDE: Final = "set_aside"
 
 MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
-"""How long a trace that `commit` stores waits for `end`, which stores it again with the delivery.
+"""How long a trace that `commit` stores waits for `end`, which adds how it was delivered.
 After a crash between the two, the stored trace is exported without delivery details."""
 HAS_NO_TURN: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 
@@ -172,11 +171,11 @@ class Inbox(TraceStoringRepository):
             message.update_id = row.update_id
         session.add_all(commit.outgoing)
 
-    async def end(self, row: UpdateRow, fence: Fence, trace: TraceRecord | None = None) -> None:
-        """End a turn whose messages are sent, and store its trace, now with the delivery.
+    async def end(self, row: UpdateRow, trace: TraceRecord | None = None) -> None:
+        """End a turn whose messages are sent, and add the delivery to its stored trace.
 
         Delete the content of its updates; after an error set the update aside instead. The trace of
-        a user whose data were deleted meanwhile is not stored again.
+        a user whose data were deleted meanwhile is not stored any more, so nothing is added.
 
         Raises:
             TurnTaken: another process has begun the turn.
@@ -184,19 +183,14 @@ class Inbox(TraceStoringRepository):
         is_committed = UpdateRow.state == COMMITTED
         state = DONE if row.error is None else SET_ASIDE
         end = update(UpdateRow).where(_is_unchanged(row), is_committed).values(state=state)
-        prepared = await self.rows.prepare(trace)
+        delivered = await self.rows.prepare_delivery(trace)
         async with self.sessions.begin() as session:
             if not await count_changed(session, end):
                 raise TurnTaken
-            if trace is not None:
-                await fence.lock(session)
-                forgotten = await fence.check(session)
-                if forgotten.user:
-                    trace = prepared = None
+            has_trace = await self.rows.save_delivery(session, delivered, self.now())
             if row.error is None:
                 # Only a turn stored by `commit` has a trace; without one, this is looked up.
-                await _delete_content(session, row.update_id, has_turn=trace is not None)
-            await self.rows.save(session, prepared, self.now())
+                await _delete_content(session, row.update_id, has_turn=has_trace)
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
         """Return the failed updates that were set aside, the oldest first."""

@@ -361,7 +361,7 @@ async def test_forget_during_the_sending_of_an_answer_ran_its_turn_again(
     for number, message in enumerate(turn.outgoing):
         message.message_id = number
         await outbox.record_delivery(message)
-    await inbox.end(row, turn.fence, turn.trace)
+    await inbox.end(row, turn.trace)
     assert await count_rows(sessions, TurnRow, MessageRow, OutboxRow) == [0] * 3
     async with sessions() as session:
         rows = [*await session.scalars(select(UpdateRow))]

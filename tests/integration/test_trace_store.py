@@ -5,7 +5,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import select
 
+from agent.tracing.records import OpenSpan
+from bot.turn import Delivery, trace_delivery
 from db.engine import Sessions
 from db.models import TraceRow
 from db.repositories.retention import Retention
@@ -34,6 +37,32 @@ async def test_a_trace_is_stored_completely_except_for_masked_names(store: SqlTr
     assert (summary.outcome, summary.level) == ("fallback", "WARNING")
     assert (summary.cost_usd, summary.error_types) == (0.0042, ["grounding", "model_error"])
     assert summary.question == "a red for lamb under 25"
+
+
+async def test_the_delivery_is_added_to_a_trace_that_stays_as_it_was_packed(
+    store: SqlTraceStore,
+) -> None:
+    trace = bare_trace("1" * 32)
+    trace.names = ("Ada",)
+    await save_traces(store, [trace])
+    [packed] = await records(store)
+    root = OpenSpan(trace, trace.root)
+    trace_delivery(root, Delivery(tries=2, error="network", texts=("For Ada: ada@example.com",)))
+    trace.root.output = "not packed again"
+    delivered = await store.rows.prepare_delivery(trace)
+    async with store.sessions.begin() as session:
+        assert await store.rows.save_delivery(session, delivered, NOON)
+    assert await records(store) == [packed]
+    stored = await store.get("1" * 32)
+    assert stored.spans[-1].output == "For [name]: [email]"
+    assert (stored.root.output, stored.root.level) == (None, "ERROR")
+    [summary] = await store.list_summaries(9, failed=True)
+    assert summary.error_types == ["network"]
+
+
+async def records(store: SqlTraceStore) -> list[bytes]:
+    async with store.sessions() as session:
+        return [*await session.scalars(select(TraceRow.record))]
 
 
 async def test_unstorable_characters_are_removed(store: SqlTraceStore) -> None:
