@@ -31,6 +31,37 @@ class Injections(StrictModel):
     role: tuple[str, ...] = ()
 
 
+class Claims(StrictModel):
+    """Phrases by which an answer affirms what only a source can know, separated by commas.
+
+    `*` stands for any ending, `...` for a few words.
+    """
+
+    stock: str
+    bottles: str
+    """What stands behind the number of bottles that are in stock."""
+    delivery: str
+    opening: str
+    reservation: str
+    vegan: str
+    certified: str
+    half: str
+    magnum: str
+    safe: str
+    """That somebody with an allergy may drink a wine."""
+    critics: str
+    """The names of critics: a number beside them is a score."""
+    free_of: str
+    """What stands before an allergen that a wine is said to lack: "contains no"."""
+    asked: str
+    """What stands beside an allergen that a guest asks about: "contains"."""
+    negations: str
+    unsure: str
+    """The words of who does not know, asks, or offers to look: the sentence affirms nothing."""
+    general: str
+    """The words of who speaks of such wines in general: "vegan means"."""
+
+
 class Language(StrictModel):
     """What is known of a language: the content of its `language.toml`.
 
@@ -77,6 +108,8 @@ class Language(StrictModel):
     """Phrases, separated by commas, that ask for a person of the shop: "talk to someone". A word
     that ends with * stands for all that begin so."""
     injections: Injections = Injections()
+    claims: Claims | None = None
+    """Without it, nothing that an answer affirms in this language is found."""
 
 
 @cache

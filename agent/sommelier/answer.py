@@ -1,40 +1,35 @@
-"""The contract of the sommelier's answer, and its rendering.
+"""The contract of the sommelier's answer.
 
 An answer names wines by ids that a tool returned; they are shown as cards with facts from the
 catalogue, in the language of the turn. Links and the paths of cited documents must come from tools,
 and figures in prose must be in the evidence (`grounding.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
 from agent.auto_links import find_auto_links
-from agent.documents.citations import (
-    cite_excerpts,
-    find_unretrieved_path,
-    find_wrong_number,
-    number_citations,
-)
+from agent.documents.citations import find_unretrieved_path, find_wrong_number
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract, Part, Show
 from agent.engine.errors import quoted
 from agent.language import begins_with_pronoun, split_sentences
-from agent.markdown import escape, format_link
 from agent.sommelier.attachment import AnyWine, ReadWine
-from agent.sommelier.cards import render_wine
-from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker
+from agent.sommelier.basket import has_size, list_basket
+from agent.sommelier.claims import find_unfounded_claims
+from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker, split_statements
+from agent.sommelier.rendering import find_wine, render
 from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
+    WineRecommendation,
     read_prose,
     validate_semantic_content,
 )
-from agent.text import Match, compose_compatible, pattern
+from agent.text import compose_compatible, pattern
 
-SEPARATOR: Final = "\n\ue000\n"
-"""Joins the texts of an answer, which never contain this private-use character."""
 NOT_AN_ADDRESS: Final = pattern(
     r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|(?:[A-Z][.])+[A-Z]?)\z"
 )
@@ -45,57 +40,6 @@ MAX_NAMED_IDS: Final = 12
 """How many allowed ids the feedback to a model lists at most."""
 
 
-def render(response: SommelierResponse, evidence: Evidence) -> str:
-    """Return an answer as Markdown: the model's plain text, and a card for each wine."""
-    items = ((_find_wine(item.wine_id, evidence), item.description) for item in response.wines)
-    cards = [(wine, description) for wine, description in items if wine]
-    texts = [response.intro, *(description for _, description in cards), response.closing]
-    texts, footnote_lines = _number_citations(texts, evidence)
-    intro, *descriptions, closing = (_to_markdown(text, evidence) for text in texts)
-    user_text = " ".join(evidence.user_texts)
-    wines = (wine for wine, _ in cards)
-    rendered_wines = (
-        render_wine(wine, description, f"{number}. ", user_text=user_text)
-        for number, (wine, description) in enumerate(zip(wines, descriptions, strict=True), start=1)
-    )
-    return "\n\n".join(part for part in (intro, *rendered_wines, closing, footnote_lines) if part)
-
-
-def _to_markdown(text: str, evidence: Evidence) -> str:
-    """Escape a model's text as Markdown, and turn addresses that a source links to into links.
-
-    `{wine:ID}` is replaced by the wine's name, or removed if the wine is unknown.
-    """
-
-    def replace_placeholder(placeholder: Match) -> str:
-        wine = _find_wine(placeholder[1].strip(), evidence)
-        return wine.label if wine else ""
-
-    text = WINE_PLACEHOLDER.sub(replace_placeholder, text)
-    parts: list[str] = []
-    end = 0
-    for link in find_auto_links(text):
-        address = text[link.start : link.end]
-        if address in evidence.links:
-            parts += [escape(text[end : link.start]), format_link(address)]
-            end = link.end
-    return "".join([*parts, escape(text[end:])])
-
-
-def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
-    """Return the texts with numbers for cited paths, and the footnotes as Markdown.
-
-    Descriptions of wines rest on the catalogue; other sentences cite the excerpts they repeat.
-    """
-    chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
-    if not chunks:
-        return texts, ""
-    intro, *descriptions, closing = texts
-    texts = [cite_excerpts(intro, chunks), *descriptions, cite_excerpts(closing, chunks)]
-    numbered, notes = number_citations(SEPARATOR.join(texts), chunks)
-    return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)
-
-
 def wine_ids(response: SommelierResponse) -> list[str]:
     """Return the ids of the wines in a response."""
     return [wine.wine_id for wine in response.wines]
@@ -104,9 +48,10 @@ def wine_ids(response: SommelierResponse) -> list[str]:
 def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | None:
     """Return feedback on the parts of a response that lack evidence, or None."""
     for position, item in enumerate(response.wines):
-        if problem := _find_id_problem(item.wine_id, evidence):
+        problem = _find_id_problem(item.wine_id, evidence) or _find_size_problem(item, evidence)
+        if problem:
             return f"wines.{position}: {problem}"
-    checker = _AnswerChecker(evidence, wine_ids(response))
+    checker = _check_answer(response.wines, evidence)
     descriptions = ((item.description, item.wine_id) for item in response.wines)
     texts = [(response.intro, ""), *descriptions, (response.closing, "")]
     problems = (_find_problem(text, wine_id, checker) for text, wine_id in texts if text)
@@ -125,6 +70,12 @@ class _AnswerChecker(FigureChecker):
         return evidence.links.union(*map(_find_addresses, texts))
 
 
+def _check_answer(wines: Sequence[WineRecommendation], evidence: Evidence) -> _AnswerChecker:
+    """Return a check of the texts of an answer with these wines."""
+    shown_ids = [wine.wine_id for wine in wines]
+    return _AnswerChecker(evidence, shown_ids, list_basket(wines, evidence.sources))
+
+
 def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | None:
     """Return feedback on the first path, address, wine or figures that lack evidence, or None.
 
@@ -136,10 +87,20 @@ def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | Non
     problems += [_find_id_problem(named_id, evidence) for named_id in ids]
     if problem := next(filter(None, problems), None):
         return problem
-    wine = _find_wine(wine_id, evidence)
+    wine = find_wine(wine_id, evidence)
     if figures := checker.find_wrong_figures(text, wine):
         source = f"{wine.label} has no such figure" if wine else "no tool returned them"
         return f"leave out {', '.join(map(quoted, figures))}: {source}"
+    return _find_claim_problem(text, checker, wine)
+
+
+def _find_claim_problem(text: str, checker: _AnswerChecker, wine: AnyWine | None) -> str | None:
+    """Return feedback on the first sentence that affirms what no source says, or None."""
+    for sentence in split_statements(text):
+        claims = find_unfounded_claims(sentence, checker.grounds_of(sentence, wine))
+        if claims:
+            said = quoted(WINE_PLACEHOLDER.sub("…", sentence))
+            return f"leave out {said}: no tool returned this ({', '.join(claims)})"
     return None
 
 
@@ -170,6 +131,14 @@ def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:
     return f"no wine with the id {quoted(wine_id)} {source}; {advice}"
 
 
+def _find_size_problem(item: WineRecommendation, evidence: Evidence) -> str | None:
+    """Return feedback if a wine is not sold in the size that is counted, or None."""
+    wine = find_wine(item.wine_id, evidence)
+    if wine is None or item.size is None or has_size(item.size, wine):
+        return None
+    return f"this wine has no offer {quoted(item.size)}; leave `size` out, or name another wine"
+
+
 def _find_address_problem(text: str, checker: _AnswerChecker) -> str | None:
     """Return feedback on the first address in `text` that is in no source, or None.
 
@@ -188,22 +157,22 @@ def _find_addresses(text: str) -> list[str]:
     return [text[link.start : link.end] for link in find_auto_links(text) if link.kind == "address"]
 
 
-def _find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
-    source = evidence.sources.get(wine_id)
-    return source if isinstance(source, AnyWine) else None
-
-
 def keep_valid(response: SommelierResponse, evidence: Evidence) -> Part[SommelierResponse] | None:
     """Return a response without the wines and sentences that lack evidence.
 
     Return None if it had wines and loses all of them. A part that does not read well, or that lacks
     a wine, is only shown when all attempts have failed.
     """
-    wines = [wine for wine in response.wines if not _find_id_problem(wine.wine_id, evidence)]
+    wines = [
+        _without_unknown_size(wine, evidence)
+        for wine in response.wines
+        if not _find_id_problem(wine.wine_id, evidence)
+    ]
     if response.wines and not wines:
         return None
-    dropped = [wine for wine in response.wines if wine not in wines]
-    checker = _AnswerChecker(evidence, [wine.wine_id for wine in wines])
+    kept_ids = [wine.wine_id for wine in wines]
+    dropped = [wine for wine in response.wines if wine.wine_id not in kept_ids]
+    checker = _check_answer(wines, evidence)
     intro = _keep_grounded(response.intro, checker)
     descriptions = [_keep_grounded(wine.description, checker, wine.wine_id) for wine in wines]
     closing = _keep_grounded(response.closing, checker)
@@ -224,6 +193,13 @@ def keep_valid(response: SommelierResponse, evidence: Evidence) -> Part[Sommelie
     is_short = lost_chars > MAX_CUT_SHARE * len(_prose(response))
     may_be_shown = is_readable and not is_short and not dropped
     return Part(part, tuple(cuts), Show.AT_ONCE if may_be_shown else Show.AT_LAST)
+
+
+def _without_unknown_size(item: WineRecommendation, evidence: Evidence) -> WineRecommendation:
+    """Return a recommendation without a size, and a number of it, that the wine is not sold in."""
+    if _find_size_problem(item, evidence) is None:
+        return item
+    return item.model_copy(update={"size": None, "bottles": None})
 
 
 class _KeptText(NamedTuple):

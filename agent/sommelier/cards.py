@@ -1,7 +1,7 @@
 """The card of a wine: its label and the facts that code writes beside a description."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from agent.formatting import country_names, format_country, format_money, format_volume
@@ -9,20 +9,67 @@ from agent.i18n import current_language, current_locale, translate
 from agent.languages import ENGLISH
 from agent.markdown import escape
 from agent.query_reading.names import get_display_name, get_region_name
+from agent.query_reading.request import read_request
 from agent.sommelier.attachment import AnyWine, ReadWine
-from agent.sommelier.conversion import find_named_currency, format_converted
-from agent.sommelier.vocabulary import Currency, OfferKind, canonical_name
+from agent.sommelier.basket import BasketLine, find_offer, format_line
+from agent.sommelier.claims import find_asked_allergens, mentions_kind
+from agent.sommelier.conversion import MAX_READ_CHARS, find_named_currency, format_converted
+from agent.sommelier.vocabulary import Allergen, Currency, OfferKind, canonical_name
 from agent.sommelier.wine import VEGAN_WORD, Offer, Wine, wine_fields
 from agent.text import split_words
 
 
-def render_wine(wine: AnyWine, description: str, number: str = "", *, user_text: str = "") -> str:
-    """Return a wine as Markdown. If `user_text` asks for vegan wines, state whether it is vegan."""
-    facts = format_facts(wine, find_named_currency([user_text]))
+def render_wine(
+    wine: AnyWine,
+    description: str,
+    number: str = "",
+    *,
+    user_text: str = "",
+    line: BasketLine | None = None,
+) -> str:
+    """Return a wine as Markdown, with what `user_text` asks for and the bottles of a basket."""
+    facts = [format_facts(wine, find_named_currency([user_text]))]
+    if isinstance(wine, Wine) and not wine.is_own:
+        facts += _format_asked_facts(wine, user_text, line)
+    sums = format_line(line) if line else ""
+    lines = [f"**{number}{escape(wine.label)}**", escape(" · ".join(filter(None, facts)))]
+    return "\n".join(filter(None, [*lines, escape(sums), description]))
+
+
+def _format_asked_facts(wine: Wine, user_text: str, line: BasketLine | None) -> Iterator[str]:
+    """Yield the facts that a card has only if the guest asked for them, or counts bottles."""
     if any(word.startswith(VEGAN_WORD) for word in split_words(user_text)):
-        facts = f"{facts} · {translate(f'vegan_{wine.facts.vegan}')}"
-    lines = [f"**{number}{escape(wine.label)}**", escape(facts), description]
-    return "\n".join(filter(None, lines))
+        yield translate(f"vegan_{wine.vegan}")
+    asked = [name for name in find_asked_allergens(user_text) if name not in wine.unknown_allergens]
+    yield _format_asked_allergens(wine, asked)
+    if line is not None or mentions_kind("stock", user_text):
+        yield _format_stock(wine, line)
+    kind = read_request(user_text[:MAX_READ_CHARS]).filters.get("offer")
+    if kind in [*OfferKind] and find_offer(wine, OfferKind(str(kind))) is None:
+        yield translate("offer_missing", offer=translate(f"offer_{kind}"))
+
+
+def _format_asked_allergens(wine: Wine, asked: Sequence[Allergen]) -> str:
+    """Return which of the allergens a wine declares, and of which nothing is known."""
+    declared = [name for name in asked if name in wine.allergens]
+    unknown = [name for name in asked if name not in declared and not wine.is_known_to_lack(name)]
+    parts: list[str] = []
+    for sentence, names in (("allergens_declared", declared), ("allergens_unknown", unknown)):
+        if names:
+            parts.append(translate(sentence, names=_format_allergens(names)))
+    return " · ".join(parts)
+
+
+def _format_stock(wine: Wine, line: BasketLine | None) -> str:
+    """Return how many are in stock; nothing if the wine is sold out, which the card says anyway."""
+    offer = find_offer(wine, line.kind) if line else wine.offers[0]
+    if offer is None or not offer.in_stock:
+        return ""
+    if offer.stock is None:
+        return translate("stock_uncounted")
+    is_short = line is not None and offer.stock < line.count
+    count = max(0, offer.stock)
+    return translate("stock_short" if is_short else "stock_count", count=count)
 
 
 def format_facts(wine: AnyWine, currency: Currency | None = None) -> str:
@@ -71,8 +118,8 @@ def format_prices(wine: Wine, currency: Currency | None = None) -> str:
     parts: list[str] = []
     for offer in offers:
         part = _format_offer(wine, offer, has_size=kinds[offer.kind] > 1)
-        if part:
-            parts.append(part + format_converted(offer, currency))
+        if part and offer.price is not None:
+            parts.append(part + format_converted(offer.price, offer.currency, currency))
     return " · ".join(parts)
 
 
@@ -100,9 +147,13 @@ def _format_availability(wine: Wine) -> str:
 
 def _format_unknown_allergens(wine: AnyWine) -> str:
     """Return which allergens of this guest the wine may contain; empty if none."""
-    names = [get_display_name("allergen", (name,), current_language())
-             for name in wine.unknown_allergens]  # fmt: skip
-    return translate("allergens_unknown", names=", ".join(names)) if names else ""
+    names = wine.unknown_allergens
+    return translate("allergens_unknown", names=_format_allergens(names)) if names else ""
+
+
+def _format_allergens(allergens: Sequence[Allergen]) -> str:
+    language = current_language()
+    return ", ".join(get_display_name("allergen", (name,), language) for name in allergens)
 
 
 def _format_read_facts(wine: ReadWine) -> str:

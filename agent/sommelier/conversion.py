@@ -11,7 +11,6 @@ from typing import Final
 from agent.formatting import format_money
 from agent.query_reading.request import read_request
 from agent.sommelier.vocabulary import Currency, convert
-from agent.sommelier.wine import Offer
 
 MAX_READ_CHARS: Final = 1_000
 COARSE_FROM: Final = 1_000
@@ -26,18 +25,13 @@ def find_named_currency(user_texts: Sequence[str]) -> Currency | None:
     return None
 
 
-def format_converted(offer: Offer, currency: Currency | None) -> str:
-    """Return the price in this currency for a user: ` (≈ 38 zł)`; "" if it is that of the offer."""
-    amount = _convert_price(offer, currency)
-    return "" if amount is None else f" (≈ {format_money(amount, currency)})"
-
-
-def _convert_price(offer: Offer, currency: Currency | None) -> float | None:
-    """Return the price of an offer in another currency, rounded, or None."""
-    if offer.price is None or currency is None or currency is offer.currency:
-        return None
-    amount = convert(offer.price, offer.currency, currency)
-    return float(round(amount, -1) if amount >= COARSE_FROM else round(amount))
+def format_converted(amount: float, source: Currency, target: Currency | None) -> str:
+    """Return an amount in another currency for a user: ` (≈ 38 zł)`; "" if it is the same one."""
+    if target is None or target is source:
+        return ""
+    converted = convert(amount, source, target)
+    rounded = round(converted, -1 if converted >= COARSE_FROM else 0)
+    return f" (≈ {format_money(rounded, target)})"
 
 
 @lru_cache(256)  # the drafts of an answer read the same messages

@@ -6,6 +6,7 @@ from agent.engine.messages import Message
 from agent.language import truncate_at_boundary
 from agent.markdown import unescape
 from agent.sommelier.attachment import AnyWine
+from agent.sommelier.basket import format_total_for_model, list_basket
 from agent.sommelier.sommelier_prompts import SommelierResponse, StoredAnswer, StoredWine
 from agent.sommelier.vocabulary import format_money_for_model
 from agent.turn import StoredMessage
@@ -19,12 +20,20 @@ def to_stored(answer: SommelierResponse, wines: Iterable[AnyWine]) -> StoredAnsw
         wine = known[item.wine_id]
         price = "" if wine.price is None else format_money_for_model(wine.price, wine.currency)
         stored_wines.append(
-            StoredWine(wine_id=wine.id, name=wine.label, price=price, description=item.description)
+            StoredWine(
+                wine_id=wine.id,
+                name=wine.label,
+                price=price,
+                bottles=item.bottles,
+                size=item.size,
+                description=item.description,
+            )
         )
     return StoredAnswer(
         response_type=answer.response_type,
         intro=answer.intro,
         wines=tuple(stored_wines),
+        total=format_total_for_model(list_basket(answer.wines, known)),
         closing=answer.closing,
     )
 

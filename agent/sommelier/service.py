@@ -383,7 +383,8 @@ class Sommelier:
     ) -> Reply:
         sources, text = response.sources, response.text
         if answer != response.answer:
-            text = SOMMELIER.render(answer, Evidence(sources=dict(sources)))
+            user_texts = [*inquiry.texts_by("user"), inquiry.message]
+            text = SOMMELIER.render(answer, Evidence(dict(sources), user_texts))
         notice = self._concern_notice(inquiry, run)  # also of a concern that the model reported
         outcome = response.outcome
         shown = [sources[id] for id in wine_ids(answer)]  # also those read from pictures

@@ -10,12 +10,15 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 
 from agent.language import truncate_at_boundary
 from agent.markdown import strip_invisible
+from agent.numerals import find_numbers
 from agent.safety.state import CONCERNS, Concern
+from agent.sommelier.vocabulary import OfferKind, canonicalize
 from agent.text import pattern
 
 MAX_INTRO_CHARS: Final = 1500
@@ -23,6 +26,8 @@ MAX_INTRO_CHARS: Final = 1500
 MAX_INTRO_CHARS_WITH_WINES: Final = 600
 MAX_DESCRIPTION_CHARS: Final = 240
 MAX_CLOSING_CHARS: Final = 200
+MAX_BOTTLES: Final = 1_000
+MAX_COUNT_CHARS: Final = 20
 MARKUP: Final = pattern(r"(?m)\*\*|__|`|^[ \t]*#{1,6}[ \t]")
 MARKDOWN_LINK: Final = pattern(r"\[([^\[\]\n]{1,200})\]\((https?://[^\s()]{1,1000})\)")
 
@@ -51,6 +56,28 @@ def parse_concern(value: object) -> str:
     return next((concern for concern in CONCERNS if concern in text), "none")
 
 
+def _parse_count(value: object) -> int | None:
+    """Parse a number of bottles; what is none counts nothing and is no error."""
+    count = _parse_amount(value)
+    if count is None or not count.is_integer() or not 1 <= count <= MAX_BOTTLES:
+        return None
+    return int(count)
+
+
+def _parse_amount(value: object) -> float | None:
+    """Parse a number, in digits or words; what is none means that there is none."""
+    if isinstance(value, int | float):
+        return float(value)
+    numbers = find_numbers(str(value)[:MAX_COUNT_CHARS])
+    return next(iter(numbers)) if len(numbers) == 1 else None
+
+
+def _parse_size(value: object) -> OfferKind | None:
+    """Parse the kind of an offer; other words mean the usual one and are no error."""
+    kind = str(canonicalize(value))
+    return OfferKind(kind) if kind in [*OfferKind] else None
+
+
 def compact_schema(schema: dict[str, Any]) -> None:
     """Remove the parts of a schema that do not inform a model."""
     schema.pop("description", None)
@@ -64,6 +91,12 @@ def _inline_wine_schema(schema: dict[str, Any]) -> None:
     schema["items"] = WineRecommendation.model_json_schema()
 
 
+SIZE_SCHEMA: Final = WithJsonSchema(
+    {"anyOf": [{"type": "string", "enum": [*OfferKind]}, {"type": "null"}]}
+)
+"""The schema of a size, with its values in place: a reference would be no part of the wine's."""
+
+
 class WineRecommendation(BaseModel):
     """A wine in an answer; its facts are shown from the catalogue, never from the model."""
 
@@ -75,6 +108,15 @@ class WineRecommendation(BaseModel):
     )
     description: Annotated[str, _plain_text(MAX_DESCRIPTION_CHARS)] = Field(
         default="", description="One or two sentences."
+    )
+    bottles: Annotated[int | None, BeforeValidator(_parse_count)] = Field(
+        default=None,
+        description="How many of it the guest needs, if a quantity was asked for. The sums are "
+        "written beside it by code.",
+    )
+    size: Annotated[OfferKind | None, BeforeValidator(_parse_size), SIZE_SCHEMA] = Field(
+        default=None,
+        description="What is counted, if it is not the usual bottle: one of the wine's offers.",
     )
 
 
@@ -106,6 +148,10 @@ class SommelierResponse(BaseModel):
         description="The wines, the best first, at most 6. Empty in an answer without wines.",
         json_schema_extra=_inline_wine_schema,
     )
+    budget: Annotated[float | None, BeforeValidator(_parse_amount)] = Field(
+        default=None,
+        description="What the guest wants to spend on all the bottles together, if they said so.",
+    )
     closing: Annotated[str, _plain_text(MAX_CLOSING_CHARS)] = Field(
         default="", description="A short last sentence. It may be empty."
     )
@@ -125,6 +171,8 @@ class StoredWine(BaseModel):
     wine_id: str
     name: str = ""
     price: str = ""
+    bottles: int | None = None
+    size: OfferKind | None = None
     description: str = ""
 
 
@@ -134,6 +182,8 @@ class StoredAnswer(BaseModel):
     response_type: ResponseType
     intro: str = ""
     wines: tuple[StoredWine, ...] = ()
+    total: str = ""
+    """What the counted bottles cost together."""
     closing: str = ""
 
     def to_json(self) -> str:
@@ -151,7 +201,8 @@ def read_prose(content: str) -> str:
         answer = StoredAnswer.model_validate_json(content)
     except ValidationError:  # a text
         return content
-    return "\n".join([answer.intro, *(wine.wine_id for wine in answer.wines), answer.closing])
+    ids = [wine.wine_id for wine in answer.wines]
+    return "\n".join([answer.intro, *ids, answer.total, answer.closing])
 
 
 def validate_semantic_content(response: SommelierResponse) -> str | None:

@@ -51,7 +51,7 @@ class WineField:
     is_on_card: bool = False
     """A card tells it by the sentence `wine_<name>` of `languages/messages.pot`, whose placeholder
     is `{value}`, or `{count}` if it has a plural. What a card composes of several fields, such as
-    the origin, is in `agent/sommelier/answer.py`."""
+    the origin, is in `agent/sommelier/cards.py`."""
     model: str = ""
     """The name of the fact by which a model is told it; without this, a model is not."""
     unsaid: str | bool | None = None

@@ -6,8 +6,9 @@ import pytest
 
 from agent.engine.contract import Evidence
 from agent.i18n import use_language
-from agent.sommelier.answer import grounding_problem, keep_valid, render
+from agent.sommelier.answer import grounding_problem, keep_valid
 from agent.sommelier.cards import format_facts, render_wine
+from agent.sommelier.rendering import render
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.vocabulary import Currency, OfferKind
 from agent.sommelier.wine import Offer, wine_record

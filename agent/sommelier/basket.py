@@ -1,0 +1,149 @@
+"""How many bottles of each wine an answer recommends, and what they cost: written by code."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent.engine.contract import Evidence, Source
+from agent.formatting import format_money
+from agent.i18n import translate
+from agent.numerals import find_numbers
+from agent.sommelier.attachment import AnyWine, ReadWine
+from agent.sommelier.conversion import find_named_currency, format_converted
+from agent.sommelier.sommelier_prompts import WineRecommendation
+from agent.sommelier.vocabulary import Currency, OfferKind, convert, format_money_for_model
+from agent.sommelier.wine import Offer, Wine
+
+BOTTLES: Final = frozenset({OfferKind.BOTTLE, OfferKind.HALF, OfferKind.MAGNUM, OfferKind.LARGE})
+"""The kinds of offers that are counted as bottles."""
+
+
+@dataclass(frozen=True, slots=True)
+class BasketLine:
+    """So many bottles of a wine, or glasses, at the price of one."""
+
+    wine_id: str
+    count: int
+    kind: OfferKind
+    price: float
+    currency: Currency | None
+    """None on a wine list that names no currency."""
+
+    @property
+    def amount(self) -> float:
+        """Return what they cost together."""
+        return round(self.count * self.price, 2)
+
+
+def find_offer(wine: Wine, kind: OfferKind | None) -> Offer | None:
+    """Return the offer of a wine of this kind, in stock if there is one; by default the first."""
+    if kind is None:
+        return wine.offers[0]
+    of_kind = [offer for offer in wine.offers if offer.kind is kind]
+    in_stock = [offer for offer in of_kind if offer.in_stock]
+    others = wine.offers if kind is OfferKind.BOTTLE else ()
+    return next(iter([*in_stock, *of_kind, *others]), None)
+
+
+def find_line(item: WineRecommendation, wine: AnyWine) -> BasketLine | None:
+    """Return the bottles of a recommended wine; None if none are counted, or without a price."""
+    if item.bottles is None:
+        return None
+    if isinstance(wine, ReadWine) and (wine.is_listed or wine.known is None):
+        return _find_listed_line(item.bottles, item.size, wine)
+    offer = find_offer(wine.facts, item.size)
+    if offer is None or offer.price is None:
+        return None
+    return BasketLine(wine.id, item.bottles, offer.kind, offer.price, offer.currency)
+
+
+def _find_listed_line(count: int, kind: OfferKind | None, wine: ReadWine) -> BasketLine | None:
+    """Return bottles or glasses at the price of the guest's wine list."""
+    is_glass = kind is OfferKind.GLASS
+    price = wine.glass_price if is_glass else wine.price
+    if price is None:
+        return None
+    read_kind = OfferKind.GLASS if is_glass else OfferKind.BOTTLE
+    return BasketLine(wine.id, count, read_kind, price, wine.currency)
+
+
+def has_size(kind: OfferKind, wine: AnyWine) -> bool:
+    """Return whether a wine is sold in this size; the usual one counts always."""
+    if kind is OfferKind.BOTTLE:
+        return True
+    if isinstance(wine, ReadWine) and (wine.is_listed or wine.known is None):
+        return kind is OfferKind.GLASS and wine.glass_price is not None
+    return find_offer(wine.facts, kind) is not None
+
+
+def list_basket(
+    wines: Iterable[WineRecommendation], sources: Mapping[str, Source]
+) -> list[BasketLine]:
+    """Return a line for each wine whose bottles are counted and whose price is known."""
+    lines: list[BasketLine] = []
+    for item in wines:
+        wine = sources.get(item.wine_id)
+        line = find_line(item, wine) if isinstance(wine, AnyWine) else None
+        if line is not None:
+            lines.append(line)
+    return lines
+
+
+def format_line(line: BasketLine) -> str:
+    """Return the sum of a line: `3 × €49.90 = €149.70`, `2 × half bottle €26.95 = €53.90`."""
+    price = format_money(line.price, line.currency)
+    if line.kind is not OfferKind.BOTTLE:
+        price = f"{translate(f'offer_{line.kind}')} {price}"
+    return f"{line.count} × {price} = {format_money(line.amount, line.currency)}"
+
+
+def format_total(lines: Sequence[BasketLine], budget: float | None, evidence: Evidence) -> str:
+    """Return the total of several lines, and what remains of the guest's budget.
+
+    It is empty if the prices are in several currencies. A budget counts only if the guest named it.
+    """
+    currencies = {line.currency for line in lines}
+    if len(currencies) != 1:
+        return ""
+    currency = currencies.pop()
+    total = sum(line.amount for line in lines)
+    parts: list[str] = []
+    if len(lines) > 1:
+        parts.append(_format_sum(lines, total, currency, evidence))
+    named = frozenset[float]().union(*map(find_numbers, evidence.user_texts))
+    if budget is not None and budget in named:
+        parts.append(_format_remainder(budget, total, currency, evidence))
+    return " ".join(parts)
+
+
+def _format_sum(
+    lines: Sequence[BasketLine], total: float, currency: Currency | None, evidence: Evidence
+) -> str:
+    amount = format_money(total, currency)
+    if currency is not None:
+        amount += format_converted(total, currency, find_named_currency(evidence.user_texts))
+    if any(line.kind not in BOTTLES for line in lines):
+        return translate("basket_total", total=amount)
+    count = sum(line.count for line in lines)
+    return translate("basket_bottles", count=count, total=amount)
+
+
+def _format_remainder(
+    budget: float, total: float, currency: Currency | None, evidence: Evidence
+) -> str:
+    """Return what remains of the budget, in the currency in which the guest named it."""
+    named = find_named_currency(evidence.user_texts) or currency
+    if currency is not None and named is not None and named is not currency:
+        total = convert(total, currency, named)
+    rest = round(budget - total, 2)
+    name = "budget_remains" if rest >= 0 else "budget_exceeded"
+    shown = format_money(abs(rest), named)
+    return translate(name, amount=shown, budget=format_money(budget, named))
+
+
+def format_total_for_model(lines: Sequence[BasketLine]) -> str:
+    """Return the total of the lines as a model reads it, or an empty text."""
+    currencies = {line.currency for line in lines}
+    if len(currencies) != 1:
+        return ""
+    return format_money_for_model(sum(line.amount for line in lines), currencies.pop())

@@ -1,0 +1,103 @@
+"""Render an answer as Markdown: the model's plain text, cards with facts, sums and footnotes."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from agent.auto_links import find_auto_links
+from agent.documents.citations import cite_excerpts, number_citations
+from agent.documents.passages import Chunk
+from agent.engine.contract import Evidence
+from agent.markdown import escape, format_link
+from agent.sommelier.attachment import AnyWine
+from agent.sommelier.basket import find_line, format_total, list_basket
+from agent.sommelier.cards import render_wine
+from agent.sommelier.grounding import WINE_PLACEHOLDER
+from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
+from agent.text import Match
+
+SEPARATOR: Final = "\n\ue000\n"
+"""Joins the texts of an answer, which never contain this private-use character."""
+
+
+class _Shown(NamedTuple):
+    """A wine of an answer that is shown."""
+
+    item: WineRecommendation
+    wine: AnyWine
+
+
+def render(response: SommelierResponse, evidence: Evidence) -> str:
+    """Return an answer as Markdown: the model's plain text, a card for each wine, and sums."""
+    shown = _list_shown(response.wines, evidence)
+    texts = [response.intro, *(each.item.description for each in shown), response.closing]
+    texts, footnote_lines = _number_citations(texts, evidence)
+    intro, *descriptions, closing = (_to_markdown(text, evidence) for text in texts)
+    cards = _render_cards(shown, descriptions, evidence)
+    lines = list_basket(response.wines, evidence.sources)
+    total = escape(format_total(lines, response.budget, evidence)) if lines else ""
+    parts = [intro, *cards, total, closing, footnote_lines]
+    return "\n\n".join(filter(None, parts))
+
+
+def find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
+    """Return the wine with this id that a tool has returned, or None."""
+    source = evidence.sources.get(wine_id)
+    return source if isinstance(source, AnyWine) else None
+
+
+def _list_shown(items: Sequence[WineRecommendation], evidence: Evidence) -> list[_Shown]:
+    shown: list[_Shown] = []
+    for item in items:
+        wine = find_wine(item.wine_id, evidence)
+        if wine is not None:
+            shown.append(_Shown(item, wine))
+    return shown
+
+
+def _render_cards(
+    shown: Sequence[_Shown], descriptions: Sequence[str], evidence: Evidence
+) -> list[str]:
+    """Return the card of each wine: its facts, what its bottles cost, and its description."""
+    user_text = " ".join(evidence.user_texts)
+    cards: list[str] = []
+    for number, (each, description) in enumerate(zip(shown, descriptions, strict=True), start=1):
+        line = find_line(each.item, each.wine)
+        cards.append(
+            render_wine(each.wine, description, f"{number}. ", user_text=user_text, line=line)
+        )
+    return cards
+
+
+def _to_markdown(text: str, evidence: Evidence) -> str:
+    """Escape a model's text as Markdown, and turn addresses that a source links to into links.
+
+    `{wine:ID}` is replaced by the wine's name, or removed if the wine is unknown.
+    """
+
+    def replace_placeholder(placeholder: Match) -> str:
+        wine = find_wine(placeholder[1].strip(), evidence)
+        return wine.label if wine else ""
+
+    text = WINE_PLACEHOLDER.sub(replace_placeholder, text)
+    parts: list[str] = []
+    end = 0
+    for link in find_auto_links(text):
+        address = text[link.start : link.end]
+        if address in evidence.links:
+            parts += [escape(text[end : link.start]), format_link(address)]
+            end = link.end
+    return "".join([*parts, escape(text[end:])])
+
+
+def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
+    """Return the texts with numbers for cited paths, and the footnotes as Markdown.
+
+    Descriptions of wines rest on the catalogue; other sentences cite the excerpts they repeat.
+    """
+    chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
+    if not chunks:
+        return texts, ""
+    intro, *descriptions, closing = texts
+    texts = [cite_excerpts(intro, chunks), *descriptions, cite_excerpts(closing, chunks)]
+    numbered, notes = number_citations(SEPARATOR.join(texts), chunks)
+    return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)
