@@ -16,7 +16,9 @@ COPY bot bot
 COPY db db
 COPY languages languages
 COPY migrations migrations
-RUN pip install --no-deps --no-build-isolation .
+# Without the history of git, the version is told: --build-arg VERSION=0.3.0.
+ARG VERSION=0.2.0.post1
+RUN SETUPTOOLS_SCM_PRETEND_VERSION=$VERSION pip install --no-deps --no-build-isolation .
 
 FROM ${PYTHON_IMAGE}
 RUN useradd --uid 10001 --no-create-home --home-dir /data sommelier \

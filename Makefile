@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	&& echo $$p && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input
 
-.PHONY: chat test crash-test crash-test-short lint format bench texts lock clean help
+.PHONY: chat test coverage crash-test crash-test-short lint format bench texts lock lock-check release-check clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ —/'
@@ -45,12 +45,24 @@ bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, stream
 texts: $(VENV)/.dev  ## bring what is new in languages/messages.pot into every catalogue, to be translated
 	@$(BIN)/python -m tests.texts
 
-lock:  ## compile requirements/*.txt from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/main.txt
-	uv pip compile pyproject.toml --extra build --extra dev -c requirements/main.txt --universal --python-version 3.11 --generate-hashes --no-header --quiet -o requirements/dev.txt
+UV_COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet $(UPGRADE)
+
+lock: $(VENV)/.release  ## compile requirements/*.txt from pyproject.toml (UPGRADE=--upgrade: newest versions)
+	@$(UV_COMPILE) pyproject.toml --group build -o requirements/main.txt
+	@$(UV_COMPILE) pyproject.toml --group build --group dev -c requirements/main.txt -o requirements/dev.txt
+	@$(UV_COMPILE) --group pyproject.toml:release -c requirements/dev.txt -o requirements/release.txt
+
+lock-check: lock  ## fail if requirements/*.txt do not follow from pyproject.toml
+	@git diff --exit-code --stat requirements || { echo "requirements/*.txt were stale: commit what make lock wrote." >&2; exit 1; }
+
+coverage: $(VENV)/.dev  ## run every test and say which lines none reaches (dist/coverage.xml)
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=xml:dist/coverage.xml
+
+release-check: $(VENV)/.release  ## build wheel, sdist and image, install and try each
+	@.ci/release-check
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) $(REAL) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed and was not found. On Debian and Ubuntu: apt install python3 python3-venv" >&2; exit 1; }
@@ -64,4 +76,8 @@ $(VENV)/.main: requirements/main.txt pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.main
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.release: requirements/release.txt $(VENV)/.dev
+	@$(PIP_INSTALL) --require-hashes -r requirements/release.txt
 	@touch $@

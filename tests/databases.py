@@ -1,6 +1,7 @@
 """Databases for tests: migrated SQLite files, and databases on one real Postgres server.
 
-Migrations run once per kind and worker; every test then works on its own copy.
+Migrations run once per kind and worker; every test then works on its own copy. The server comes
+with a package, unless TEST_POSTGRES_URL names another one and a user who may make databases there.
 """
 
 import asyncio
@@ -95,6 +96,10 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     The workers of a run share it: the first that needs it starts it, the last that goes stops it.
     """
+    if given := os.environ.get("TEST_POSTGRES_URL"):
+        yield given
+        _drop_databases(given)
+        return
     # Not pytest's own folder: as root the server runs as a user who may not enter that.
     folder = Path(tempfile.gettempdir()) / f"sommelier-pg-{run_id()}"
     with together(tmp_path_factory, "postgres"):
@@ -102,6 +107,18 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield server.get_uri(driver="psycopg")
     with together(tmp_path_factory, "postgres"):
         server.cleanup()
+
+
+def _drop_databases(url: str) -> None:
+    """Remove what this worker made on a server that others use, too."""
+    with psycopg.connect(_libpq(url), autocommit=True) as connection:
+        find = "SELECT datname FROM pg_database WHERE starts_with(datname, %s)"
+        for (name,) in connection.execute(find, [f"{_database_prefix()}_"]).fetchall():
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
+
+def _database_prefix() -> str:
+    return f"test_{run_id()}_{WORKER}"
 
 
 class Databases:
@@ -129,7 +146,7 @@ class Databases:
 
     def create(self, template: str | None = None) -> str:
         """The URL of a new database; a copy of the one at `template` if given."""
-        name = f"test_{WORKER}_{next(_numbers)}"
+        name = f"{_database_prefix()}_{next(_numbers)}"
         if self._postgres is None:
             return self._sqlite_file(name, template)
         url = make_url(self._postgres)

@@ -21,7 +21,7 @@ PATH = re.compile(rf"`((?:{'|'.join(PLACES)})/[\w./-]*)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 COMMAND = re.compile(r"(?:bin/|`|\n|\$ )sommelier ((?:[a-z]+ ?)+)")
 VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)[`=]")
-OF_OTHERS = {"PYTHON_IMAGE", "POSTGRES_PASSWORD"}
+OF_OTHERS = {"PYTHON_IMAGE", "POSTGRES_PASSWORD", "TEST_POSTGRES_URL"}
 SOURCES = ("*.py", "*.toml", "*.html", "*.jsonl", "*.yaml", "*.service", "*.pot", "Makefile")
 SOURCE_FOLDERS = ("agent", "bot", "db", "migrations", "tests", "benchmarks", "languages", "deploy")
 FENCED = re.compile(r"```.*?```", re.DOTALL)
