@@ -133,11 +133,15 @@ class OutputContract(Generic[T]):
     @cached_property
     def adapter(self) -> TypeAdapter[T]:
         """Return the validator, built once."""
-        return self.type if isinstance(self.type, TypeAdapter) else TypeAdapter(self.type)
+        if isinstance(self.type, TypeAdapter):
+            return self.type
+        return TypeAdapter(self.type)
 
     def feedback(self, error: str) -> str:
         """Return the message that explains to the model why its answer is invalid."""
-        wording = self.feedback_wording or (TEXT_FEEDBACK if self.plain_text else FEEDBACK)
+        wording = self.feedback_wording
+        if wording is None:
+            wording = TEXT_FEEDBACK if self.plain_text else FEEDBACK
         problem = clip(error.strip().rstrip("."), SHOWN_ERROR_CHARS)
         return wording.replace("{error_description}", problem)
 
@@ -151,7 +155,8 @@ class OutputContract(Generic[T]):
     def output(self) -> OutputSchema:
         """Return the JSON Schema for the prompt and for response mode `json_schema`."""
         schema = self.adapter.json_schema()
-        name = str(getattr(self.type, "__name__", schema.get("title", "answer")))
+        title = schema.get("title", "answer")
+        name = str(getattr(self.type, "__name__", title))
         return OutputSchema(api_name(name), schema, strict_schema(schema))
 
     @property
@@ -166,8 +171,9 @@ class OutputContract(Generic[T]):
 
         Without `read_unfinished` these are the whole sentences of a text that no rule changes.
         """
-        is_free = self.grounding is _nothing and self.render is _as_text
-        return self.read_unfinished is not None or (self.plain_text and is_free)
+        if self.read_unfinished is not None:
+            return True
+        return self.plain_text and self.grounding is _nothing and self.render is _as_text
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
         """Return the schema for a response format, None unless the answer is a JSON object."""
@@ -184,10 +190,13 @@ def strict_schema(schema: JsonSchema) -> JsonSchema | None:
 
     Return None unless the root is an object, and no object is open.
     """
+    if schema.get("type") != "object":
+        return None
     try:
-        return _strict(schema) if schema.get("type") == "object" else None
+        strict: JsonSchema = _strict(schema)
     except KeyError:  # an open object has no properties
         return None
+    return strict
 
 
 def _strict(node: Any) -> Any:
@@ -197,16 +206,18 @@ def _strict(node: Any) -> Any:
         return node
     if "$ref" in node:
         return {"$ref": node["$ref"]}
-    kept = {
-        "anyOf" if key == "oneOf" else key: _strict(value)
-        for key, value in node.items()
-        if key not in {"default", "discriminator"}
-    }
-    if node.get("type") != "object":
-        return kept
-    properties = {name: _strict(value) for name, value in node["properties"].items()}
-    closed = {"required": [*properties], "additionalProperties": False}
-    return {**kept, "properties": properties, **closed}
+    kept: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "oneOf":
+            kept["anyOf"] = _strict(value)
+        elif key not in {"default", "discriminator"}:
+            kept[key] = _strict(value)
+    if node.get("type") == "object":
+        properties = {name: _strict(value) for name, value in node["properties"].items()}
+        kept["properties"] = properties
+        kept["required"] = [*properties]
+        kept["additionalProperties"] = False
+    return kept
 
 
 def leaves(data: object) -> Iterator[object]:

@@ -114,21 +114,25 @@ class Stopped(LimitReached):
 
 def log_failure(what: str, error: BaseException) -> str:
     """Log a failure by type and place, since its text may hold a secret; return the type's name."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    log.error("%s: %s%s", what, type(error).__name__, place)
-    return type(error).__name__
+    error_type = type(error).__name__
+    place = ""
+    if frames := traceback.extract_tb(error.__traceback__):
+        place = f" at {frames[-1].filename}:{frames[-1].lineno}"
+    log.error("%s: %s%s", what, error_type, place)
+    return error_type
 
 
 def describe_validation_error(error: ValidationError) -> str:
     """List the first few issues as `path: message`; without URLs and without the input."""
     described = []
     for issue in error.errors(include_url=False)[:5]:
-        path = ".".join(quoted(str(part)) for part in issue["loc"])
-        described.append(f"{path or 'answer'}: {issue['msg'].removeprefix('Value error, ')}")
+        path = ".".join(quoted(str(part)) for part in issue["loc"]) or "answer"
+        message = issue["msg"].removeprefix("Value error, ")
+        described.append(f"{path}: {message}")
     return clip("; ".join(described), SHOWN_ERROR_CHARS)
 
 
 def quoted(text: str, limit: int = 80) -> str:
     """Quote a model's own words inside an error description: one line, bounded, no code fence."""
-    return clip(" ".join(text.replace("`", "'").split()), limit)
+    without_fences = text.replace("`", "'")
+    return clip(" ".join(without_fences.split()), limit)

@@ -68,12 +68,17 @@ class LLMService:
         dialect: Dialect | None = None,
         timeout_seconds: float = 60,
     ) -> None:
+        if isinstance(api_key, SecretStr):
+            api_key = api_key.get_secret_value()
         self.model = model
-        self.base_url = str(client.base_url) if client else base_url
-        given = api_key.get_secret_value() if isinstance(api_key, SecretStr) else api_key
-        self._api_key = client.api_key if client else given or os.environ.get("OPENAI_API_KEY")
+        self.base_url = base_url
+        self._api_key = api_key or os.environ.get("OPENAI_API_KEY")
+        self._opened: AsyncOpenAI | None = None
         self._is_given = client is not None
-        self._opened = client and client.with_options(max_retries=0, timeout=timeout_seconds)
+        if client is not None:
+            self.base_url = str(client.base_url)
+            self._api_key = client.api_key
+            self._opened = client.with_options(max_retries=0, timeout=timeout_seconds)
         self._extra_body = dict(extra_body)
         self._timeout_seconds = timeout_seconds
         self._dialect = dialect or Dialect.of_server(self.base_url)
@@ -96,18 +101,21 @@ class LLMService:
         if streamed.first_token_ns and "usage" not in streamed.known:
             # The stream had no usage, so its tokens could not be counted: do not stream again.
             self._learn(dialect, replace(dialect, streams=False))
-        mode = dialect.mode if "response_format" in parameters else "prompt"
+        mode = ""
+        if request.output:
+            mode = dialect.mode if "response_format" in parameters else "prompt"
         return replace(
             response,
-            mode=mode if request.output else "",
+            mode=mode,
             base_url=self.base_url,
             first_token_ns=streamed.first_token_ns,
         )
 
     async def close(self) -> None:
         """Close the connections to the server, unless the client was given."""
-        if self._opened is not None and not self._is_given:
-            opened, self._opened = self._opened, None
+        opened = self._opened
+        if opened is not None and not self._is_given:
+            self._opened = None
             await opened.close()
 
     @property
@@ -135,6 +143,7 @@ class LLMService:
         import openai  # noqa: PLC0415
 
         invalid = (httpx2.InvalidURL, UnicodeEncodeError)  # of the address, of the key
+        is_streamed = "stream" in parameters
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 # Not `chat.completions.create`: it makes models of each part of the request and of
@@ -143,12 +152,15 @@ class LLMService:
                     "/chat/completions",
                     body={"model": self.model, **parameters, **self._extra_body},
                     cast_to=object,
-                    stream="stream" in parameters,
+                    stream=is_streamed,
                     stream_cls=openai.AsyncStream[object],
                 )
-                is_stream = "stream" in parameters
-                data = await _read(answer, streamed) if is_stream else _plain_data(answer)
-            if data.get("error") and not (data.get("choices") or data.get("usage")):
+                if is_streamed:
+                    data = await _read(answer, streamed)
+                else:
+                    data = _plain_data(answer)
+            is_answered = data.get("choices") or data.get("usage")
+            if data.get("error") and not is_answered:
                 return ServerError(502, data["error"])
             return read_completion(data, self.model)
         except (openai.APITimeoutError, TimeoutError):
@@ -169,9 +181,9 @@ class LLMService:
 
         If the server did not understand a parameter, later requests use a simpler dialect.
         """
-        status, words = error.status, error.text.lower()
-        key = self._api_key or ""  # a short one is a word for a local server
-        text = error.text.replace(key, "***") if len(key) >= 8 else error.text
+        status = error.status
+        words = error.text.lower()
+        text = self._without_key(error.text)
         problem = f"{self.model} answered {status}: {text}"
         if error.kinds & FILTERED:
             return LLMResponse(finish_reason="content_filter", model=self.model)
@@ -180,19 +192,24 @@ class LLMService:
             return LLMResponse(finish_reason="unparsed", model=self.model)
         if TOO_LONG.search(words):
             raise ContextTooLong(problem, status=status, server_text=text)
-        names_format = "grammar" in words or "response_format" in words  # some say 500 of it
-        is_declined = status in {400, 422} or (status >= 500 and names_format)
-        if is_declined and (simpler := dialect.without(words)) is not None:
+        simpler = dialect.without(words)
+        if simpler is not None and _declines_parameter(status, words):
             self._learn(dialect, simpler)
             raise ParameterDeclined(problem, status=status, server_text=text)
-        has_no_quota = "insufficient_quota" in error.kinds  # a 429 that no wait mends
-        if (status < 500 and status not in TRANSIENT) or has_no_quota:
+        if _is_final(error):
             problem += "; `sommelier doctor` says what to do"
             self._report(status, problem)
             raise ModelRejected(problem, status=status, server_text=text)
         raise ModelUnavailable(
             problem, status=status, server_text=text, retry_after=error.retry_after
         )
+
+    def _without_key(self, text: str) -> str:
+        """Return a text of the server with the API key masked."""
+        key = self._api_key or ""
+        if len(key) < 8:  # a short one is a word for a local server
+            return text
+        return text.replace(key, "***")
 
     def _unreachable(self, error: BaseException) -> ModelError:
         """Return the error for a server that is down, or for settings that are invalid."""
@@ -219,6 +236,20 @@ class LLMService:
         if self._dialect == dialect and simpler != dialect:
             self._dialect = simpler
             log.info("%s: the server declined a parameter, going on with %s", self.model, simpler)
+
+
+def _declines_parameter(status: int, words: str) -> bool:
+    """Return True if an error may be about a parameter; some servers say 500 of a format."""
+    if status >= 500:
+        return "grammar" in words or "response_format" in words
+    return status in {400, 422}
+
+
+def _is_final(error: ServerError) -> bool:
+    """Return True if the same request would fail again."""
+    if "insufficient_quota" in error.kinds:  # a 429 that no wait mends
+        return True
+    return error.status < 500 and error.status not in TRANSIENT
 
 
 async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:

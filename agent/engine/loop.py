@@ -254,10 +254,10 @@ class _Turn(Generic[T]):
         """
         calls = self.chat.with_unique_ids(model_response.tool_calls)
         self._show_progress(calls[0])
-        results = await asyncio.gather(
-            *(self.toolbox.call(call, self.run, is_prefetch=is_prefetch) for call in calls)
-        )
-        self.chat.add_results(model_response, calls, [result.text for result in results])
+        running = [self.toolbox.call(call, self.run, is_prefetch=is_prefetch) for call in calls]
+        results = await asyncio.gather(*running)
+        texts = [result.text for result in results]
+        self.chat.add_results(model_response, calls, texts)
         for result in results:
             self.evidence.sources.update(result.sources)
             for effect in result.effects:

@@ -163,13 +163,15 @@ class LLMResponse:
     @property
     def output(self) -> object:
         """Return it as an admin reads it in the trace; an invalid answer is kept raw."""
-        if not self.tool_calls:
-            return self.refusal if self.refusal is not None else self.content
-        calls = [
-            {"id": call.id, "name": call.name, "arguments": call.arguments}
-            for call in self.tool_calls
-        ]
-        return {"content": self.content, "tool_calls": calls}
+        if self.tool_calls:
+            calls = [
+                {"id": call.id, "name": call.name, "arguments": call.arguments}
+                for call in self.tool_calls
+            ]
+            return {"content": self.content, "tool_calls": calls}
+        if self.refusal is not None:
+            return self.refusal
+        return self.content
 
 
 class LLM(Protocol):
@@ -206,7 +208,9 @@ class Conversation:
         self._images = [{"type": "image_url", "image_url": {"url": url}} for url in images]
         self._added: list[Message] = []
         self._pair = slice(0, 0)  # the last invalid response and its feedback, within `_added`
-        self._ids = {call["id"] for message in history for call in message.get("tool_calls") or ()}
+        self._ids: set[str] = set()
+        for message in history:
+            self._ids.update(call["id"] for call in message.get("tool_calls") or ())
 
     @property
     def messages(self) -> list[Message]:
@@ -248,21 +252,23 @@ class Conversation:
         """
         unique = []
         for call in calls:
-            is_valid = CALL_ID.fullmatch(call.id) and call.id not in self._ids
-            unique.append(call if is_valid else replace(call, id=secrets.token_hex(5)[1:]))
-            self._ids.add(unique[-1].id)
+            id = call.id
+            if id in self._ids or not CALL_ID.fullmatch(id):
+                id = secrets.token_hex(5)[1:]
+            self._ids.add(id)
+            unique.append(replace(call, id=id))
         return unique
 
     def add_results(
         self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[str]
     ) -> None:
         """Append a response that called tools, and the results of its calls in order."""
-        message = {"role": "assistant", "content": response.content, **response.echo}
-        self._added.append(message | {"tool_calls": [call.wire for call in calls]})
-        self._added += [
-            {"role": "tool", "tool_call_id": call.id, "content": result or "(no result)"}
-            for call, result in zip(calls, results, strict=True)
-        ]
+        message: Message = {"role": "assistant", "content": response.content, **response.echo}
+        message["tool_calls"] = [call.wire for call in calls]
+        self._added.append(message)
+        for call, result in zip(calls, results, strict=True):
+            content = result or "(no result)"
+            self._added.append({"role": "tool", "tool_call_id": call.id, "content": content})
 
     def add_feedback(self, response: LLMResponse, raw: str, feedback: str) -> None:
         """Add an invalid response, of which `raw` is sent, in place of the previous pair.
@@ -270,13 +276,12 @@ class Conversation:
         It has its echo if tools were called: some servers then require it.
         """
         del self._added[self._pair]
-        echo = response.echo if self._added else {}
-        content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"  # servers refuse a blank content
         self._pair = slice(len(self._added), len(self._added) + 2)
-        self._added += [
-            {"role": "assistant", "content": content, **echo},
-            {"role": "user", "content": feedback},
-        ]
+        content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"  # servers refuse a blank content
+        answer: Message = {"role": "assistant", "content": content}
+        if self._added:
+            answer |= response.echo
+        self._added += [answer, {"role": "user", "content": feedback}]
 
 
 def api_name(name: str) -> str:
@@ -295,11 +300,15 @@ def json_object(text: str) -> dict[str, Any] | None:
 
 def without_images(message: Message) -> Message:
     """Return a message with the size of each image in its place, for the trace."""
-    if not isinstance(parts := message.get("content"), list):
+    parts = message.get("content")
+    if not isinstance(parts, list):
         return message
     text, *images = parts
-    shown = [f"[image, {len(image['image_url']['url']) * 3 // 4000} kB]" for image in images]
-    return message | {"content": "\n".join([text["text"], *shown])}
+    lines = [text["text"]]
+    for image in images:
+        base64_chars = len(image["image_url"]["url"])
+        lines.append(f"[image, {base64_chars * 3 // 4000} kB]")
+    return message | {"content": "\n".join(lines)}
 
 
 def without_echoes(message: Message) -> Message:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from urllib.parse import urlsplit
 
 from agent.engine.errors import (
@@ -75,27 +75,33 @@ class ModelChain:
                 if is_shorter or isinstance(error, ParameterDeclined):
                     continue  # the next request leaves out what the server declined
                 failures += 1
-                if (wait := self._seconds_to_wait(error, failures)) is not None:
+                wait = self._seconds_to_wait(error, failures)
+                if wait is not None:
                     await asyncio.sleep(wait)
-                elif self._current + 1 < len(self.run.models):
-                    self._current, failures = self._current + 1, 0
-                    chat.drop_echoes()
-                else:
+                    continue
+                if self._current + 1 == len(self.run.models):
                     raise
+                self._current += 1
+                failures = 0
+                chat.drop_echoes()
 
     def _seconds_to_wait(self, error: ModelError, failures: int) -> float | None:
         """Return the seconds until the same model is asked again, or None if it is not asked."""
-        seconds = worth_a_wait(error)
-        if seconds is False or failures >= self.run.limits.model_tries:
+        if not is_worth_a_retry(error) or failures >= self.run.limits.model_tries:
             return None
-        wait = BACKOFF.draw_wait(failures) if seconds is True else seconds
-        return wait if wait < self.run.seconds_left else None
+        wait = error.retry_after
+        if wait is None:
+            wait = BACKOFF.draw_wait(failures)
+        if wait >= self.run.seconds_left:
+            return None
+        return wait
 
     async def _ask_once(
         self, messages: list[Message], request: LLMRequest, attempt: int
     ) -> tuple[LLMResponse, Span]:
         """Send one request on a span of its own, and count the response."""
-        run, model = self.run, self.run.models[self._current]
+        run = self.run
+        model = run.models[self._current]
         if run.seconds_left <= 0:
             raise DeadlinePassed("the time of this turn is used up")
         if limit := run.usage.exhausted(run.limits):
@@ -103,12 +109,14 @@ class ModelChain:
         run.usage.requests += 1
         if request.written is not None:  # of the try before
             request.written.clear()
-        settings = {"max_tokens": request.max_tokens, "temperature": request.temperature}
-        parameters: dict[str, Any] = {k: v for k, v in settings.items() if v is not None}
+        parameters = _recorded_parameters(request)
+        recorded_messages = None
+        if run.span.recording:
+            recorded_messages = [without_images(message) for message in messages]
         with run.span.child(
             "llm.plan",
             "generation",
-            input=[*map(without_images, messages)] if run.span.recording else None,
+            input=recorded_messages,
             metadata={"step": run.usage.requests, "attempt": attempt, "model": model.model},
             model=model.model,
             model_parameters=parameters,
@@ -166,25 +174,35 @@ class ModelChain:
         )
 
 
+def _recorded_parameters(request: LLMRequest) -> dict[str, Any]:
+    """Return the parameters of a request that the trace shows."""
+    parameters: dict[str, Any] = {}
+    if request.max_tokens is not None:
+        parameters["max_tokens"] = request.max_tokens
+    if request.temperature is not None:
+        parameters["temperature"] = request.temperature
+    return parameters
+
+
 def _cut_off(model: LLM, messages: list[Message], written: Written) -> LLMResponse:
     """Return the response so far, with an estimate of its tokens."""
-    sizes = len(json.dumps(messages, default=str)), len(written.text)
+    prompt_chars = len(json.dumps(messages, default=str))
+    usage = TokenUsage(prompt_chars // TOKEN_CHARS, len(written.text) // TOKEN_CHARS)
     return LLMResponse(
         written.text,
         finish_reason="cancelled",
-        usage=TokenUsage(*(size // TOKEN_CHARS for size in sizes)),
+        usage=usage,
         model=model.model,
         base_url=model.base_url,
         first_token_ns=written.began_ns,
     )
 
 
-def worth_a_wait(error: Exception) -> bool | float:
-    """Return whether to ask the same model again, or the seconds that its server asks to wait."""
+def is_worth_a_retry(error: Exception) -> TypeGuard[ModelUnavailable]:
+    """Return True if the same model may answer, after no longer wait than a turn can take."""
     if not isinstance(error, ModelUnavailable) or isinstance(error, ModelTimeout):
         return False
-    wait = error.retry_after
-    return True if wait is None else wait <= LONGEST_WAIT_SECONDS and wait
+    return error.retry_after is None or error.retry_after <= LONGEST_WAIT_SECONDS
 
 
 def find_price(response: LLMResponse, own: Mapping[str, Price]) -> Price | None:
@@ -192,14 +210,15 @@ def find_price(response: LLMResponse, own: Mapping[str, Price]) -> Price | None:
 
     The first look-up takes 0.2 s.
     """
-    usage, model, server = response.usage, response.model, response.base_url
-    if not usage.total_tokens:
+    if not response.usage.total_tokens:
         return FREE
-    begun = [name for name in own if model.startswith(name)]
-    if known := [name for name in begun if VERSION.fullmatch(model.removeprefix(name))]:
-        return own[max(known, key=len)]
-    prompt_thousands = math.ceil(usage.prompt_tokens / 1000)
-    return _published_price(model, server, prompt_thousands, int(time.time() // HALF_HOUR_SECONDS))
+    model = response.model
+    for name in sorted(own, key=len, reverse=True):
+        if model.startswith(name) and VERSION.fullmatch(model.removeprefix(name)):
+            return own[name]
+    prompt_thousands = math.ceil(response.usage.prompt_tokens / 1000)
+    half_hour = int(time.time() // HALF_HOUR_SECONDS)
+    return _published_price(model, response.base_url, prompt_thousands, half_hour)
 
 
 def assume_price(response: LLMResponse) -> Price:
@@ -225,7 +244,8 @@ def _published_price(
     prompt = max(1, prompt_thousands) * 1000
     tokens = Tokens(input_tokens=prompt, output_tokens=1000)
     all_cached = Tokens(input_tokens=prompt, cache_read_tokens=prompt, output_tokens=1000)
-    for name, url in ((model, server), (model, None), (model.rpartition("/")[2], None)):
+    without_maker = model.rpartition("/")[2]
+    for name, url in ((model, server), (model, None), (without_maker, None)):
         with suppress(LookupError):
             costs = calc_price(tokens, name, provider_api_url=url)
             cached_costs = calc_price(all_cached, name, provider_api_url=url)

@@ -128,33 +128,43 @@ async def parse_final_response(
     chars = len(text)
     failure = await in_thread_if_long(chars, _unusable, response, text, contract, tool_names)
     if failure is not None:
-        is_cut = failure[0] == "truncated"
-        return _failed(*failure, parse_draft(text, contract, evidence).answer if is_cut else None)
+        kind, problem = failure
+        answer = None
+        if kind == "truncated":
+            answer = parse_draft(text, contract, evidence).answer
+        return _failed(kind, problem, answer)
     result = await in_thread_if_long(chars, _read, text, contract)
     if result.answer is None:
         return result
     result = await _check(result.answer, contract, evidence)
     if result.error_type != "grounding":
         return result
-    cases = {Show.AT_ONCE, Show.AFTER_A_RETRY} if is_retry else {Show.AT_ONCE}
-    return await find_valid_part(result.answer, contract, evidence, cases) or result
+    cases = {Show.AT_ONCE}
+    if is_retry:
+        cases.add(Show.AFTER_A_RETRY)
+    valid_part = await find_valid_part(result.answer, contract, evidence, cases)
+    return valid_part or result
 
 
 def _unusable(
     response: LLMResponse, text: str, contract: OutputContract[T], tool_names: Collection[str]
 ) -> tuple[str, str] | None:
     """Return the kind and description of the defect that makes a response no answer, or None."""
-    finish = "refusal" if response.refusal is not None else response.finish_reason
     if response.tool_calls:
         return "tool_call", "tools can no longer be called, answer with what is known"
-    if finish in FINISH_PROBLEMS:
-        return FINISH_PROBLEMS[finish]
+    if response.refusal is not None:
+        return FINISH_PROBLEMS["refusal"]
+    if response.finish_reason in FINISH_PROBLEMS:
+        return FINISH_PROBLEMS[response.finish_reason]
     if len(response.content) > size_limits.ANSWER_CHARS:
         return "too_long", f"the response has more than {size_limits.ANSWER_CHARS} characters"
     if not text:
         return "empty", "the response holds no answer"
-    is_marked = contract.plain_text and CALL_MARK.search(text)
-    return WRITTEN_CALL if is_marked or tool_calls_in_text(text, tool_names) else None
+    if contract.plain_text and CALL_MARK.search(text):
+        return WRITTEN_CALL
+    if tool_calls_in_text(text, tool_names):
+        return WRITTEN_CALL
+    return None
 
 
 def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
@@ -163,25 +173,30 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
         value = _value_of(text, contract)
         if found := _placeholder(value):
             return _failed("semantic", f"the answer holds only placeholders like `{found}`")
-        return ParseResult("", answer=contract.adapter.validate_json(json.dumps(value)))
+        answer = contract.adapter.validate_json(json.dumps(value))
+        return ParseResult("", answer=answer)
     except ValidationError as error:
         failure = "schema", describe_validation_error(error)
     except ValueError as error:
         failure = "invalid_json", str(error)
     except Exception as error:  # of a validator, or of the contract's `read_text`
-        kind = log_failure("an answer could not be read", error)
-        failure = "schema", f"the answer could not be read ({kind}); answer differently"
-    return _failed(*(WRITTEN_CALL if CALL_MARK.search(text) else failure))
+        name = log_failure("an answer could not be read", error)
+        failure = "schema", f"the answer could not be read ({name}); answer differently"
+    if CALL_MARK.search(text):
+        failure = WRITTEN_CALL
+    return _failed(*failure)
 
 
 def _value_of(text: str, contract: OutputContract[T]) -> object:
     """Return the value of a text: JSON first, `read_text` as a safety net."""
     if contract.plain_text:
         return contract.read_text(text) or text
+    is_array = contract.output.schema.get("type") == "array"
     try:
-        return read_json(text, "[]" if contract.output.schema.get("type") == "array" else "{}")
+        return read_json(text, "[]" if is_array else "{}")
     except ValueError:
-        if (value := contract.read_text(text)) is None:
+        value = contract.read_text(text)
+        if value is None:
             raise
         return value
 
@@ -189,7 +204,9 @@ def _value_of(text: str, contract: OutputContract[T]) -> object:
 def strip_thoughts(text: str) -> str:
     """Return a response without the reasoning that precedes the answer."""
     thoughts = THOUGHTS.match(text)
-    return text[thoughts.end() if thoughts else 0 :].strip()
+    if thoughts:
+        text = text[thoughts.end() :]
+    return text.strip()
 
 
 def read_json(text: str, brackets: str = "{}") -> object:
@@ -197,12 +214,14 @@ def read_json(text: str, brackets: str = "{}") -> object:
 
     Raises ValueError if there is none, or more than one; its message says why, without the text.
     """
-    begin, end = text.find(brackets[0]), text.rfind(brackets[1]) + 1
-    written = text if begin < 0 else text[begin:end]
+    begin = text.find(brackets[0])
+    end = text.rfind(brackets[1]) + 1
+    has_brackets = begin >= 0
+    written = text[begin:end] if has_brackets else text
     try:
         return json.loads(written, strict=False)  # line breaks within strings are read
     except (ValueError, RecursionError) as error:
-        if begin < 0:
+        if not has_brackets:
             raise ValueError("the response holds no JSON") from None
         problem = clip(str(error), 80)
     try:
@@ -218,33 +237,59 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
     """
     if not any(name in text for name in tool_names):  # parsing takes long
         return ()
-    values: list[object] = []
-    for part in CALL_TAGS.split(strip_thoughts(text)):
-        try:
-            value = json.loads(part) if part.strip() else []
-        except (ValueError, RecursionError):
+    calls = []
+    for value in _json_values(strip_thoughts(text))[: size_limits.TOOL_CALLS]:
+        call = _call(value, tool_names)
+        if call is None:
             return ()
-        values += value if isinstance(value, list) else [value]
-    calls = [_call(value, tool_names) for value in values[: size_limits.TOOL_CALLS]]
-    return tuple(call for call in calls if call is not None) if None not in calls else ()
+        calls.append(call)
+    return tuple(calls)
+
+
+def _json_values(text: str) -> list[object]:
+    """Return the values of a text of JSON between the marks of calls; none of any other text."""
+    values: list[object] = []
+    for part in CALL_TAGS.split(text):
+        if not part.strip():
+            continue
+        try:
+            value = json.loads(part)
+        except (ValueError, RecursionError):
+            return []
+        if isinstance(value, list):
+            values += value
+        else:
+            values.append(value)
+    return values
 
 
 def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
+    """Return the call that a JSON value means, or None if it means none."""
     if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
         value = value["function"]
     if not isinstance(value, Mapping):
         return None
-    name, arguments = value.get("name"), value.get("arguments", value.get("parameters"))
+    name = value.get("name")
+    arguments = value.get("arguments", value.get("parameters"))
     if not isinstance(name, str) or name not in tool_names or arguments is None:
         return None
-    return ToolCall("", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments)
+    return ToolCall("", name, arguments)
 
 
 def _placeholder(value: object) -> str | None:
     """Return a placeholder of an answer that contains no sentence beside placeholders."""
-    strings = [leaf.strip() for leaf in leaves(value) if isinstance(leaf, str)]
-    found = [leaf for leaf in strings if leaf.lower() in PLACEHOLDERS]
-    return found[0] if found and not any(" " in leaf for leaf in strings) else None
+    found = None
+    for leaf in leaves(value):
+        if not isinstance(leaf, str):
+            continue
+        text = leaf.strip()
+        if " " in text:
+            return None
+        if found is None and text.lower() in PLACEHOLDERS:
+            found = text
+    return found
 
 
 async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
@@ -305,12 +350,16 @@ async def find_valid_part(
     if part is None or part.show not in cases:
         return None
     result = await _check(part.answer, contract, evidence)
-    return _with_cuts(result, part.cuts) if result.ok else None
+    if not result.ok:
+        return None
+    return _with_cuts(result, part.cuts)
 
 
 def _with_cuts(result: ParseResult[T], cuts: tuple[str, ...]) -> ParseResult[T]:
     """Return the result of an answer that lost these texts."""
-    return replace(result, cuts=cuts, error_type="grounding") if cuts else result
+    if not cuts:
+        return result
+    return replace(result, cuts=cuts, error_type="grounding")
 
 
 def _failed(kind: str, problem: str, answer: T | None = None) -> ParseResult[T]:
@@ -332,7 +381,8 @@ class CurrentDraft:
 
     def show(self, notice: str) -> None:
         """Show a text until the next answer begins."""
-        self._notice, self._answer = notice, None
+        self._notice = notice
+        self._answer = None
 
     def show_call(self, progress_text: str) -> None:
         """Show that a tool runs."""
@@ -375,12 +425,18 @@ def parse_draft(text: str, contract: OutputContract[T], evidence: Evidence) -> P
         if contract.read_unfinished is not None:
             draft = _draft_answer(text, contract, evidence)
         elif contract.is_drafted:
-            draft = ParseResult(
-                strip_invisible(text[: find_last_sentence_end(text, len(text) - 1)])
-            )
+            sentences = _complete_sentences(text)
+            draft = ParseResult(strip_invisible(sentences))
     except Exception as error:
         log_failure("a draft could not be made", error)
-    return draft if draft.text.strip() else ParseResult("")
+    if not draft.text.strip():
+        return ParseResult("")
+    return draft
+
+
+def _complete_sentences(text: str) -> str:
+    """Return an unfinished text up to the end of its last complete sentence."""
+    return text[: find_last_sentence_end(text, len(text) - 1)]
 
 
 def _draft_answer(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
@@ -389,7 +445,9 @@ def _draft_answer(text: str, contract: OutputContract[T], evidence: Evidence) ->
     if written is None or contract.read_unfinished is None:
         return ParseResult("")
     value = contract.read_unfinished(written)
-    part = None if value is None else contract.keep_valid(value, evidence)
+    if value is None:
+        return ParseResult("")
+    part = contract.keep_valid(value, evidence)
     if part is None:
         return ParseResult("")
     shown = strip_invisible(contract.render(part.answer, evidence))
@@ -403,23 +461,28 @@ def parse_unfinished(text: str) -> dict[str, Any] | None:
     A string that has not ended is cut after its last complete sentence. Return None if no object
     has begun.
     """
-    json_text = CONTROL.sub(" ", text[text.find("{") :]) if "{" in text else ""
+    begin = text.find("{")
+    if begin < 0:
+        return None
+    json_text = CONTROL.sub(" ", text[begin:])
     try:
         with_open_strings = from_json(json_text, allow_partial="trailing-strings")
         without_open_strings = from_json(json_text, allow_partial=True)
     except (ValueError, RecursionError):
         return None
-    value = _cut_open_strings(with_open_strings, without_open_strings)
-    return value if isinstance(value, dict) else None
+    value: dict[str, Any] = _cut_open_strings(with_open_strings, without_open_strings)
+    return value
 
 
 def _cut_open_strings(value: Any, closed: Any) -> Any:
     """Cut the strings of `value` that are missing in `closed` after their last sentence."""
     if isinstance(value, str) and value != closed:
-        return value[: find_last_sentence_end(value, len(value) - 1)]
+        return _complete_sentences(value)
     if isinstance(value, dict):
         known = closed or {}
         return {key: _cut_open_strings(value[key], known.get(key)) for key in value}
     if isinstance(value, list):
         return [_cut_open_strings(*pair) for pair in zip_longest(value, closed or [])]
-    return None if closed is None else value
+    if closed is None:
+        return None
+    return value

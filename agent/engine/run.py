@@ -52,15 +52,17 @@ class Price(BaseModel):
 
     def costs(self, usage: TokenUsage) -> Costs:
         """Return the cost of `usage`."""
+        cached = self.prompt if self.cached is None else self.cached
         prices = {
             "input": self.prompt,
-            "input_cached_tokens": self.prompt if self.cached is None else self.cached,
+            "input_cached_tokens": cached,
             "output": self.completion,
             "output_reasoning_tokens": self.completion,
         }
-        return {
-            bucket: count * prices[bucket] / 1_000_000 for bucket, count in usage.by_bucket.items()
-        }
+        costs = {}
+        for bucket, count in usage.by_bucket.items():
+            costs[bucket] = count * prices[bucket] / 1_000_000
+        return costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,11 @@ class BilledUsage:
     cost_usd: float = 0.0
 
     def __add__(self, other: "BilledUsage") -> "BilledUsage":
-        requests, tokens = self.requests + other.requests, self.tokens + other.tokens
-        return BilledUsage(requests, tokens, self.cost_usd + other.cost_usd)
+        return BilledUsage(
+            requests=self.requests + other.requests,
+            tokens=self.tokens + other.tokens,
+            cost_usd=self.cost_usd + other.cost_usd,
+        )
 
 
 NOTHING_BILLED: Final = BilledUsage()
@@ -115,7 +120,9 @@ class Usage:
             return "requests"
         if self.tokens.total_tokens >= limits.tokens:
             return "tokens"
-        return "cost" if self.cost_usd >= limits.cost_usd else None
+        if self.cost_usd >= limits.cost_usd:
+            return "cost"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +137,8 @@ class PromptRef:
     @property
     def origin(self) -> str:
         """Return its source and its version there: `repository:3`, `langfuse:5`."""
-        return f"{'repository' if self.is_fallback else 'langfuse'}:{self.version}"
+        source = "repository" if self.is_fallback else "langfuse"
+        return f"{source}:{self.version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +278,10 @@ class Run(Generic[D]):
 
     def with_deadline(self) -> "Run[D]":
         """Return the run with its deadline set; needs a running event loop."""
-        end = asyncio.get_running_loop().time() + self.limits.seconds
-        return replace(self, deadline=end if self.deadline is None else min(end, self.deadline))
+        deadline = asyncio.get_running_loop().time() + self.limits.seconds
+        if self.deadline is not None:
+            deadline = min(deadline, self.deadline)
+        return replace(self, deadline=deadline)
 
     @property
     def seconds_left(self) -> float:

@@ -96,19 +96,24 @@ def tool(function: Callable[..., object]) -> Tool:
     runs in a thread, which cannot be cancelled: write functions that may hang as coroutines.
     Raises TypeError if a parameter has no annotation.
     """
-    name, description = function.__name__, inspect.getdoc(function) or ""
+    name = function.__name__
+    description = inspect.getdoc(function) or ""
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if parameter.annotation is parameter.empty:
             raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
-        default = ... if parameter.default is parameter.empty else parameter.default
+        default = parameter.default
+        if default is parameter.empty:
+            default = ...
         fields[parameter.name] = (parameter.annotation, default)
-    takes_run = fields.pop("run", None) is not None
+    takes_run = "run" in fields
+    fields.pop("run", None)
     model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
     async def call(arguments: BaseModel, run: Run) -> object:
-        named = {name: getattr(arguments, name) for name in fields}
-        named |= {"run": run} if takes_run else {}
+        named = {field: getattr(arguments, field) for field in fields}
+        if takes_run:
+            named["run"] = run
         if inspect.iscoroutinefunction(function):
             return await function(**named)
         return await asyncio.to_thread(function, **named)
@@ -126,7 +131,11 @@ class Toolbox:
 
     def offered_in(self, run: Run) -> "Toolbox":
         """Return the tools that are offered in the turn of a run."""
-        return Toolbox([item for item in self.tools.values() if item.is_offered(run)])
+        offered = []
+        for item in self.tools.values():
+            if item.is_offered(run):
+                offered.append(item)
+        return Toolbox(offered)
 
     async def call(self, tool_call: ToolCall, run: Run, *, is_prefetch: bool = False) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own.
@@ -137,11 +146,13 @@ class Toolbox:
             return _failed("limit", "the limit of tool calls is reached; answer with what is known")
         run.usage.tool_calls += 1
         called_tool = self.tools.get(tool_call.name)
-        name = f"tool.{called_tool.name if called_tool else 'unknown'}"
+        name = "unknown" if called_tool is None else called_tool.name
         metadata: dict[str, object] = {"step": run.usage.requests, "call_id": tool_call.id}
         if is_prefetch:
             metadata["prefetch"] = True
-        with run.span.child(name, "tool", input=tool_call.arguments, metadata=metadata) as span:
+        with run.span.child(
+            f"tool.{name}", "tool", input=tool_call.arguments, metadata=metadata
+        ) as span:
             if called_tool is None:
                 names = ", ".join(self.tools) or "none"
                 problem = f"there is no tool {quoted(tool_call.name)}. Tools: {names}"
@@ -157,15 +168,16 @@ class Toolbox:
 
 async def _execute(called_tool: Tool, arguments: str, run: Run) -> ToolResult:
     """Run a tool within its time limit; return a failure as a result."""
-    seconds = min(called_tool.seconds or run.limits.tool_seconds, run.seconds_left)
-    max_chars = run.limits.result_chars
     if len(arguments) > size_limits.ARGUMENT_CHARS:
         problem = f"the arguments have more than {size_limits.ARGUMENT_CHARS} characters"
         return _failed("invalid_arguments", problem)
+    normalized = _normalize_arguments(arguments)
     try:
-        parsed = called_tool.arguments_model.model_validate_json(_normalize_arguments(arguments))
+        parsed = called_tool.arguments_model.model_validate_json(normalized)
     except ValidationError as error:
         return _failed("invalid_arguments", describe_validation_error(error))
+    seconds = min(called_tool.seconds or run.limits.tool_seconds, run.seconds_left)
+    max_chars = run.limits.result_chars
     try:
         async with asyncio.timeout(seconds) as limit:
             output = await called_tool.function(parsed, run)
@@ -185,9 +197,14 @@ async def _execute(called_tool: Tool, arguments: str, run: Run) -> ToolResult:
 
 def _normalize_arguments(arguments: str) -> str:
     """Remove nulls, which some servers force the model to fill in; turn empty text into `{}`."""
-    if "null" in arguments and (values := json_object(arguments)):
-        return json.dumps({name: value for name, value in values.items() if value is not None})
-    return "{}" if arguments.strip() in {"", "null"} else arguments
+    if arguments.strip() in {"", "null"}:
+        return "{}"
+    if "null" not in arguments:
+        return arguments
+    values = json_object(arguments)
+    if values is None:
+        return arguments
+    return json.dumps({name: value for name, value in values.items() if value is not None})
 
 
 def _failed(error_type: str, problem: str) -> ToolResult:
@@ -212,11 +229,17 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
     Titles, lengths, empty defaults, nulls and the class docstring cost tokens, and are left out.
     """
     schema = arguments.model_json_schema()
-    definitions = schema.pop("$defs", {})
     schema.pop("description", None)
-    enums = {f"#/$defs/{name}": item for name, item in definitions.items() if "enum" in item}
-    others = {name: item for name, item in definitions.items() if "enum" not in item}
-    slim: Mapping[str, Any] = _slim(schema | ({"$defs": others} if others else {}), enums)
+    enums = {}
+    others = {}
+    for name, definition in schema.pop("$defs", {}).items():
+        if "enum" in definition:
+            enums[f"#/$defs/{name}"] = definition
+        else:
+            others[name] = definition
+    if others:
+        schema["$defs"] = others
+    slim: Mapping[str, Any] = _slim(schema, enums)
     return slim
 
 
@@ -226,19 +249,29 @@ def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
         return [_slim(item, enums) for item in node]
     if not isinstance(node, dict):
         return node
-    alternatives = [schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}]
-    if len(alternatives) == 1:
-        node = alternatives[0] | {key: value for key, value in node.items() if key != "anyOf"}
-    elif alternatives:
-        node = node | {"anyOf": alternatives}
+    node = _without_null(node)
     if enum := enums.get(node.get("$ref", "")):
         # An enum of mixed values has no type.
         node = {key: enum[key] for key in ("enum", "type") if key in enum} | node
         del node["$ref"]
-    return {
-        key: _slim(value, enums)
-        for key, value in node.items()
-        # A property may be called "title" too: its value is then a schema.
-        if not (key in DROPPED_KEYWORDS and isinstance(value, str | int))
-        and not (key == "default" and value in (None, [], ""))
-    }
+    return {key: _slim(value, enums) for key, value in node.items() if not _is_costly(key, value)}
+
+
+def _without_null(node: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without null among its alternatives, unfolded if one of them is left."""
+    alternatives = [schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}]
+    if not alternatives:
+        return node
+    if len(alternatives) > 1:
+        return node | {"anyOf": alternatives}
+    others = {key: value for key, value in node.items() if key != "anyOf"}
+    only: dict[str, Any] = alternatives[0]
+    return only | others
+
+
+def _is_costly(key: str, value: object) -> bool:
+    """Return True if a keyword of a schema says nothing that the model needs."""
+    if key == "default":
+        return value in (None, [], "")
+    # A property may be called "title" too: its value is then a schema.
+    return key in DROPPED_KEYWORDS and isinstance(value, str | int)

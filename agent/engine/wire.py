@@ -39,6 +39,12 @@ STREAM_WORDS: Final = pattern(r"\bstream")
 TOO_MUCH: Final = pattern(r"too large|context length|at most")  # a value, not the parameter
 FINISH_REASONS: Final = {"max_tokens": "length", "safety": "content_filter", "error": "interrupted"}
 """Finish reasons of other servers, in the words of OpenAI; `interrupted` is ours."""
+LOOSER_MODES: Final[Mapping[ResponseMode, ResponseMode]] = {
+    "json_schema": "json_object",
+    "json_object": "prompt",
+    "prompt": "prompt",
+}
+"""The mode to go on with when a server does not know one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,48 +76,58 @@ class Dialect:
     def of_server(cls, base_url: str | None, mode: ResponseMode = "json_object") -> "Dialect":
         """Make the dialect that a server's address stands for; None is OpenAI's own address."""
         url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_HOSTS[0]
-        is_openai = any(host in url for host in OPENAI_HOSTS)
-        return cls.of_openai(mode) if is_openai else cls(mode)
+        if any(host in url for host in OPENAI_HOSTS):
+            return cls.of_openai(mode)
+        return cls(mode)
 
     def without(self, complaint: str) -> "Dialect | None":
         """Return the dialect without the parameter in a complaint; None if it names none."""
         text = complaint.lower()
-        simpler = self
         if TOO_MUCH.search(text):
             return None
+        simpler = self._without_named_in(text)
+        if simpler == self:
+            return None
+        return simpler
+
+    def _without_named_in(self, text: str) -> "Dialect":
+        """Return the dialect without the parameter in a text; the same if it names none."""
+        names_format = FORMAT_WORDS.search(text)
         if self.limit_names[0] in text and len(self.limit_names) > 1:
-            simpler = replace(self, limit_names=self.limit_names[1:])
-        elif "temperature" in text:
-            simpler = replace(self, temperature=False)
-        elif STREAM_WORDS.search(text):
-            simpler = replace(self, streams=False)
-        elif self.format_beside_tools and FORMAT_WORDS.search(text) and "tool" in text:
-            simpler = replace(self, format_beside_tools=False)
-        elif "function" in text and "additionalproperties" in text:
-            simpler = replace(self, strict_tools=True)
-        elif FORMAT_WORDS.search(text):
-            looser: ResponseMode = "json_object" if self.mode == "json_schema" else "prompt"
-            simpler = replace(self, mode=looser)
-        return None if simpler == self else simpler
+            return replace(self, limit_names=self.limit_names[1:])
+        if "temperature" in text:
+            return replace(self, temperature=False)
+        if STREAM_WORDS.search(text):
+            return replace(self, streams=False)
+        if self.format_beside_tools and names_format and "tool" in text:
+            return replace(self, format_beside_tools=False)
+        if "function" in text and "additionalproperties" in text:
+            return replace(self, strict_tools=True)
+        if names_format:
+            return replace(self, mode=LOOSER_MODES[self.mode])
+        return self
 
     def parameters(self, messages: Sequence[Message], request: LLMRequest) -> dict[str, Any]:
         """Return the parameters of a request as this server understands them."""
         tools, output = self._sendable(messages, request)
-        format = response_format(output, self.mode) if output else {}
-        if output and "json_schema" in format:
-            messages = [_without_schema(message, output) for message in messages]
-        tools = [*map(strict_tool, tools)] if self.strict_tools else tools
-        is_streamed = request.written is not None and self.streams
-        parameters = {
-            "messages": messages,
-            "tools": tools or None,
-            self.limit_names[0]: request.max_tokens,
-            "temperature": request.temperature if self.temperature else None,
-            "response_format": format or None,
-            "stream": is_streamed or None,
-            "stream_options": {"include_usage": True} if is_streamed else None,
-        }
-        return {name: value for name, value in parameters.items() if value is not None}
+        parameters: dict[str, Any] = {"messages": messages}
+        if self.strict_tools:
+            tools = [*map(strict_tool, tools)]
+        if tools:
+            parameters["tools"] = tools
+        if request.max_tokens is not None:
+            parameters[self.limit_names[0]] = request.max_tokens
+        if self.temperature and request.temperature is not None:
+            parameters["temperature"] = request.temperature
+        if output and self.mode != "prompt":
+            format = response_format(output, self.mode)
+            parameters["response_format"] = format
+            if "json_schema" in format:
+                parameters["messages"] = [_without_schema(message, output) for message in messages]
+        if request.written is not None and self.streams:
+            parameters["stream"] = True
+            parameters["stream_options"] = {"include_usage": True}
+        return parameters
 
     def _sendable(
         self, messages: Sequence[Message], request: LLMRequest
@@ -130,9 +146,7 @@ class Dialect:
 
 
 def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
-    """Return the `response_format` of modes A (prompt: none), B (json_object), C (json_schema)."""
-    if mode == "prompt":
-        return {}
+    """Return the `response_format` of modes B (json_object) and C (json_schema)."""
     if mode == "json_object" or output.strict_schema is None:
         return {"type": "json_object"}
     named = {"name": output.name, "strict": True, "schema": output.strict_schema}
@@ -143,15 +157,14 @@ def strict_tool(tool: JsonSchema) -> JsonSchema:
     """Return a tool with a strict schema, if there is one; what is optional may be null."""
     function = tool["function"]
     parameters = function["parameters"]
-    required = parameters.get("required", ())
-    nullable = {
-        name: value if name in required else {"anyOf": [value, {"type": "null"}]}
-        for name, value in parameters.get("properties", {}).items()
-    }
-    schema = strict_schema({**parameters, "properties": nullable})
+    properties = dict(parameters.get("properties", {}))
+    for name in properties.keys() - set(parameters.get("required", ())):
+        properties[name] = {"anyOf": [properties[name], {"type": "null"}]}
+    schema = strict_schema({**parameters, "properties": properties})
     if schema is None:
         return tool
-    return {**tool, "function": {**function, "parameters": schema, "strict": True}}
+    strict_function = {**function, "parameters": schema, "strict": True}
+    return {**tool, "function": strict_function}
 
 
 def _without_schema(message: Message, output: OutputSchema) -> Message:
@@ -159,25 +172,34 @@ def _without_schema(message: Message, output: OutputSchema) -> Message:
     if message.get("role") != "system":
         return message
     named = f"(the schema {output.name} of the response format)"
-    return message | {"content": str(message["content"]).replace(output.schema_text, named)}
+    content = str(message["content"]).replace(output.schema_text, named)
+    return message | {"content": content}
 
 
 def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
     """Read a chat completion, tolerant of what other servers leave out or write otherwise."""
     choice = _first(data.get("choices"))
     message = _mapping(choice.get("message"))
-    finish = str(choice.get("finish_reason") or ("stop" if choice else "no_choices")).lower()
-    calls = message.get("tool_calls")
-    calls = calls[: size_limits.TOOL_CALLS] if isinstance(calls, list) else []
+    calls = _list(message.get("tool_calls"))[: size_limits.TOOL_CALLS]
+    content = _text(message.get("content"))
+    refusal = _text(message.get("refusal"))
+    name = str(data.get("model") or model)
     return LLMResponse(
-        content=_text(message.get("content"))[: size_limits.ANSWER_CHARS + 1],
+        content=content[: size_limits.ANSWER_CHARS + 1],
         tool_calls=tuple(_tool_call(_mapping(call)) for call in calls),
-        finish_reason=FINISH_REASONS.get(finish, finish),
-        refusal=_text(message.get("refusal"))[: size_limits.ANSWER_CHARS] or None,
+        finish_reason=_finish_reason(choice),
+        refusal=refusal[: size_limits.ANSWER_CHARS] or None,
         usage=_usage(_mapping(data.get("usage"))),
-        model=cut(str(data.get("model") or model), MAX_NAME_CHARS),
+        model=cut(name, MAX_NAME_CHARS),
         echo=_echo(message),
     )
+
+
+def _finish_reason(choice: Mapping[str, Any]) -> str:
+    if not choice:
+        return "no_choices"
+    written = str(choice.get("finish_reason") or "stop").lower()
+    return FINISH_REASONS.get(written, written)
 
 
 class StreamedCompletion:
@@ -187,7 +209,8 @@ class StreamedCompletion:
     """
 
     def __init__(self, model: str, written: Written | None = None) -> None:
-        self._model, self._written = model, written or Written()
+        self._model = model
+        self._written = written or Written()
         self._message: dict[str, Any] = {"content": ""}
         self._calls: list[dict[str, Any]] = []
         self._finish: str | None = None
@@ -196,46 +219,64 @@ class StreamedCompletion:
 
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Take the next chunk."""
-        self.known |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+        for name in ("model", "usage"):
+            if chunk.get(name):
+                self.known[name] = chunk[name]
         choice = _first(chunk.get("choices"))
         self._finish = choice.get("finish_reason") or self._finish
         delta = _mapping(choice.get("delta") or choice.get("message"))
-        self._message["content"] = _joined(
-            self._message["content"], _text(delta.get("content")), size_limits.ANSWER_CHARS
-        )
+        content = _text(delta.get("content"))
+        self._add_field("content", content, size_limits.ANSWER_CHARS)
         for name in ("refusal", *ECHOED):
-            if (piece := delta.get(name)) is not None:
-                known: Any = self._message.get(name)
-                self._message[name] = _joined(known, piece, size_limits.REASONING_CHARS)
-        for call in (delta.get("tool_calls") or ())[: size_limits.TOOL_CALLS]:
+            self._add_field(name, delta.get(name), REASONING_CHARS)
+        for call in _list(delta.get("tool_calls"))[: size_limits.TOOL_CALLS]:
             self._add_call(_mapping(call))
-        if self.first_token_ns is None and (self._calls or any(self._message.values())):
+        if self.first_token_ns is None and self._has_begun:
             self.first_token_ns = time.time_ns()
         self._written.update(self._message["content"])
 
+    @property
+    def _has_begun(self) -> bool:
+        return bool(self._calls) or any(self._message.values())
+
+    def _add_field(self, name: str, piece: object, limit: int) -> None:
+        """Add the next piece of a field of the message, if there is one."""
+        if piece is not None:
+            self._message[name] = _joined(self._message.get(name), piece, limit)
+
     def _add_call(self, piece: Mapping[str, Any]) -> None:
-        """Add a piece to its call: the last one if it has neither index nor id."""
-        index, id = piece.get("index"), piece.get("id")
-        for call in self._calls[-1:] if index is None else self._calls:
-            if index in (None, call.get("index")) and id in (None, call.get("id")):
-                break
-        else:
+        """Add a piece to its call, which is a new one if no call is known that it belongs to."""
+        call = self._find_call(piece.get("index"), piece.get("id"))
+        if call is None:
             if len(self._calls) >= size_limits.TOOL_CALLS:
                 return
-            self._calls.append(call := {**piece, "function": {"name": "", "arguments": ""}})
-        function = _mapping(piece.get("function"))
+            call = {**piece, "function": {"name": "", "arguments": ""}}
+            self._calls.append(call)
         call |= _echo(piece)
-        call["function"]["name"] = call["function"]["name"] or function.get("name")
-        arguments = call["function"]["arguments"], _text(function.get("arguments"))
-        call["function"]["arguments"] = _joined(*arguments, size_limits.ARGUMENT_CHARS)
+        known = call["function"]
+        added = _mapping(piece.get("function"))
+        known["name"] = known["name"] or added.get("name")
+        arguments = _text(added.get("arguments"))
+        known["arguments"] = _joined(known["arguments"], arguments, size_limits.ARGUMENT_CHARS)
+
+    def _find_call(self, index: object, id: object) -> dict[str, Any] | None:
+        """Return the call of an index and an id, if these are given; without an index the last."""
+        calls = self._calls
+        if index is None:
+            calls = calls[-1:]
+        for call in calls:
+            if index in (None, call.get("index")) and id in (None, call.get("id")):
+                return call
+        return None
 
     def completion(self) -> dict[str, Any]:
         """Return the whole completion; raise ModelUnavailable if the stream ended in the middle."""
         if self._finish is None and "usage" not in self.known:
             raise ModelUnavailable(f"{self._model} broke its answer off")
-        message = {**self._message, "tool_calls": self._calls}
-        has_choice = self._finish or self._calls or any(self._message.values())
-        choices = [{"message": message, "finish_reason": self._finish}] if has_choice else []
+        choices = []
+        if self._finish or self._has_begun:
+            message = {**self._message, "tool_calls": self._calls}
+            choices.append({"message": message, "finish_reason": self._finish})
         return {**self.known, "choices": choices}
 
 
@@ -250,7 +291,8 @@ class ServerError:
     @property
     def kinds(self) -> frozenset[str]:
         """Return the names that the server gives it."""
-        return frozenset(str(_mapping(self.body).get(name)) for name in ("code", "type"))
+        body = _mapping(self.body)
+        return frozenset({str(body.get("code")), str(body.get("type"))})
 
     @property
     def text(self) -> str:
@@ -280,10 +322,14 @@ def _without_input(node: object) -> object:
 
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = _mapping(call.get("function"))
-    name, arguments = _text(function.get("name")), _text(function.get("arguments"))
-    id = cut(str(call.get("id") or ""), MAX_NAME_CHARS)
+    id = str(call.get("id") or "")
+    name = _text(function.get("name"))
+    arguments = _text(function.get("arguments"))
     return ToolCall(
-        id, name[: size_limits.NAME_CHARS], arguments[: size_limits.ARGUMENT_CHARS + 1], _echo(call)
+        cut(id, MAX_NAME_CHARS),
+        name[: size_limits.NAME_CHARS],
+        arguments[: size_limits.ARGUMENT_CHARS + 1],
+        _echo(call),
     )
 
 
@@ -292,17 +338,33 @@ def _text(content: object) -> str:
     if content is None:
         return ""
     if isinstance(content, list):
-        parts = [part if isinstance(part, str) else _mapping(part).get("text") for part in content]
-        content = "".join(part for part in parts if isinstance(part, str))
-    return strip_unstorable(content if isinstance(content, str) else json.dumps(content))
+        content = "".join(map(_text_of_part, content))
+    if not isinstance(content, str):
+        content = json.dumps(content)
+    return strip_unstorable(content)
+
+
+def _text_of_part(part: object) -> str:
+    """Return the text of a part of a content; empty if it is none of text."""
+    if not isinstance(part, str):
+        part = _mapping(part).get("text")
+    return part if isinstance(part, str) else ""
 
 
 def _usage(usage: Mapping[str, Any]) -> TokenUsage:
-    read, written = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    cached = _mapping(read).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-    reasoning = _mapping(written).get("reasoning_tokens")
-    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, reasoning)
-    return TokenUsage(*(max(0, count) if isinstance(count, int) else 0 for count in counts))
+    read = _mapping(usage.get("prompt_tokens_details"))
+    written = _mapping(usage.get("completion_tokens_details"))
+    cached = read.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    return TokenUsage(
+        prompt_tokens=_count(usage.get("prompt_tokens")),
+        completion_tokens=_count(usage.get("completion_tokens")),
+        cached_tokens=_count(cached),
+        reasoning_tokens=_count(written.get("reasoning_tokens")),
+    )
+
+
+def _count(value: object) -> int:
+    return max(0, value) if isinstance(value, int) else 0
 
 
 def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -310,29 +372,45 @@ def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
 
     What is too long is left out, for a part of it would mean something else.
     """
-    fields = {name: written[name] for name in ECHOED if written.get(name) is not None}
-    return {name: value for name, value in fields.items() if _length(value) <= REASONING_CHARS}
+    fields = {}
+    for name in ECHOED:
+        value = written.get(name)
+        if value is not None and _length(value) <= REASONING_CHARS:
+            fields[name] = value
+    return fields
 
 
 def _joined(known: Any, piece: Any, limit: int) -> Any:
     """Return a field with its next piece, or as it is if it is longer than `limit` already."""
     if isinstance(piece, str):
-        beginning = known if isinstance(known, str) else ""
-        return beginning if len(beginning) > limit else beginning + piece[: limit + 1]
+        text = known if isinstance(known, str) else ""
+        if len(text) > limit:
+            return text
+        return text + piece[: limit + 1]
     if isinstance(piece, list):
-        first_parts = known if isinstance(known, list) else []
-        return first_parts if len(first_parts) > MAX_PARTS else [*first_parts, *piece[:MAX_PARTS]]
+        parts = _list(known)
+        if len(parts) > MAX_PARTS:
+            return parts
+        return [*parts, *piece[:MAX_PARTS]]
     return piece
 
 
 def _length(value: object) -> int:
     """Return the length of a text, or of data as JSON."""
-    return len(value if isinstance(value, str) else json.dumps(value))
+    if not isinstance(value, str):
+        value = json.dumps(value)
+    return len(value)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _first(value: object) -> Mapping[str, Any]:
-    return _mapping(value[0]) if isinstance(value, list) and value else {}
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _first(values: object) -> Mapping[str, Any]:
+    for value in _list(values):
+        return _mapping(value)
+    return {}

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from agent import size_limits
 from agent.engine.errors import ModelError, ModelRejected, ModelUnavailable, log_failure
-from agent.engine.models import is_local, worth_a_wait
+from agent.engine.models import is_local, is_worth_a_retry
 from agent.engine.run import Run, Span
 from agent.markdown import strip_invisible
 from agent.senses.sent_files import UnusableFile
@@ -82,22 +82,28 @@ class AudioServer:
 
     async def _post(self, path: str, **body: Any) -> bytes:
         url = f"{self.base_url or OPENAI}/{path}"
-        key = self.api_key
-        headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+        headers = {}
+        if self.api_key:
+            headers["Authorization"] = f"Bearer {self.api_key.get_secret_value()}"
         seconds = self.timeout_seconds
         request = self.http.stream("POST", url, headers=headers, timeout=seconds, **body)
         try:
             async with asyncio.timeout(seconds), request as response:
-                if (status := response.status_code) != httpx2.codes.OK:
-                    is_transient = status >= 500 or status in TRANSIENT_STATUSES
-                    error_class = ModelUnavailable if is_transient else ModelRejected
-                    raise error_class(f"{path} answered {status}")
+                if response.status_code != httpx2.codes.OK:
+                    raise _error_of_status(path, response.status_code)
                 data = await read_body(response, size_limits.FILE_BYTES)
         except (httpx2.HTTPError, TimeoutError) as error:
             raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
         if data is None:
             raise ModelUnavailable(f"{path} answered with over {size_limits.FILE_BYTES} bytes")
         return data
+
+
+def _error_of_status(path: str, status: int) -> ModelError:
+    problem = f"{path} answered {status}"
+    if status >= 500 or status in TRANSIENT_STATUSES:
+        return ModelUnavailable(problem)
+    return ModelRejected(problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +129,9 @@ async def transcribe_voice(
         usd = USD_PER_SECOND * seconds
         text, error_type = await _request(lambda: server.transcribe(audio), usd, run, server, span)
         span.update(output=text)
-    return Transcript(text or "", error_type or ("" if text else "nothing_said"))
+    if not text and not error_type:
+        error_type = "nothing_said"
+    return Transcript(text or "", error_type)
 
 
 async def read_aloud(text: str, run: Run, server: AudioServer) -> bytes:
@@ -146,17 +154,18 @@ async def _request(
     """
     result = None
     error_type = ""
+    cost_usd = 0.0
     try:
-        result = await retry(call, max_tries=MAX_TRIES, should_retry=worth_a_wait)
+        result = await retry(call, max_tries=MAX_TRIES, should_retry=is_worth_a_retry)
     except ModelError as error:
         error_type = log_failure("An audio request failed", error)
         metadata = {"error_type": error_type, "status": error.status, "cause": error.cause}
         span.update(metadata=metadata, level="WARNING")
-    is_free = error_type or (server.base_url is not None and is_local(server.base_url))
-    cost_usd = 0 if is_free else usd
-    run.usage.requests += 1
-    if not error_type:
+    else:
         run.usage.answered_requests += 1
+        if server.base_url is None or not is_local(server.base_url):
+            cost_usd = usd
+    run.usage.requests += 1
     run.usage.cost_usd += cost_usd
     # The cost is of seconds or characters, not of tokens.
     span.update(model=server.model, cost_usd=cost_usd, costs={"total": cost_usd})
