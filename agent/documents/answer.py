@@ -120,7 +120,9 @@ def build_answer_contract(chunks: Sequence[Chunk], question: str) -> OutputContr
 def _keep_cited(text: str, rules: CitationRules) -> Part[str] | None:
     """Return the valid part of an answer, or None if it is no answer."""
     valid = rules.keep_valid_part(text)
-    return Part(valid, rules.find_invalid_statements(text)) if valid else None
+    if not valid:
+        return None
+    return Part(valid, rules.find_invalid_statements(text))
 
 
 def _compose_text(
@@ -132,15 +134,14 @@ def _compose_text(
     if outcome == "refused":
         return translate("look_up_declined"), False
     if response and response.has_text:
-        is_bare_admission = response.text.strip(" .*_") == NOT_ENOUGH_PHRASE
-        text = translate("not_enough") if is_bare_admission else response.text
-        return text, not admits_not_enough(response.text)
-    # Brackets within a passage would look like citations.
-    passages = [
-        best_passage(chunk.text.replace("[", "(").replace("]", ")"), question) + f" [{chunk.path}]"
-        for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]
-    ]
-    text = "\n\n".join([translate("best_passages"), *passages])
+        if response.text.strip(" .*_") == NOT_ENOUGH_PHRASE:
+            return translate("not_enough"), False
+        return response.text, not admits_not_enough(response.text)
+    paragraphs = [translate("best_passages")]
+    for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]:
+        # Brackets within a passage would look like citations.
+        text = chunk.text.replace("[", "(").replace("]", ")")
+        paragraphs.append(f"{best_passage(text, question)} [{chunk.path}]")
     if response and response.outcome == "exhausted":  # the passages may not answer the question
-        return f"{translate('not_enough')}\n\n{text}", False
-    return text, True
+        return "\n\n".join([translate("not_enough"), *paragraphs]), False
+    return "\n\n".join(paragraphs), True

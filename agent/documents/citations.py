@@ -32,6 +32,8 @@ SOURCES_LABEL: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
 BLANK_LINES: Final = pattern(r"\n{3,}")
 UNSPACED_CITATION: Final = pattern(r"([.!?…。！？])\[")
 SENTENCE_ENDS: Final = tuple(".!?…。！？")
+AROUND_PATHS: Final = " \t`'\"*_"
+"""Spaces, quotation marks and Markdown that a model may put around a path."""
 FILE_SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
 PATHS_SHOWN: Final = 8
 PROBLEMS_SHOWN: Final = 3
@@ -65,7 +67,8 @@ class Statement:
         """Return the sentence with its citations, including one that it shares with a later one."""
         if not self.needs_citation or CITATION_PATTERN.search(self.text):
             return self.text
-        return f"{self.text} {' '.join(f'[{path}]' for path in self.cited_paths)}".strip()
+        citations = [f"[{path}]" for path in self.cited_paths]
+        return " ".join([self.text, *citations])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,18 @@ class CitationRules:
         self._question = question
         self._sources: dict[str, str] = {}
         for chunk in chunks:
-            self._sources[chunk.path] = f"{self._sources.get(chunk.path, '')}\n{chunk.source_text}"
+            known = self._sources.get(chunk.path, "")
+            self._sources[chunk.path] = f"{known}\n{chunk.source_text}"
 
     def find_grounding_error(self, text: str) -> str | None:
         """Return feedback on an answer, or None if it is valid."""
         if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
             return "the answer is JSON; write plain text"
-        candidates = map(self._find_statement_problem, split_statements(text, self._sources))
-        problems = list(dict.fromkeys(filter(None, candidates)))
+        problems: list[str] = []
+        for statement in split_statements(text, self._sources):
+            problem = self._find_statement_problem(statement)
+            if problem and problem not in problems:
+                problems.append(problem)
         if problems:
             return "; ".join(problems[:PROBLEMS_SHOWN])
         if self.keep_valid_part(text):
@@ -122,17 +129,18 @@ class CitationRules:
 
         An answer cites a source or admits that there is not enough information.
         """
-        valid = keep_sentences(
-            text, self._sources, lambda statement: self._find_statement_problem(statement) is None
-        )
-        is_answer = admits_not_enough(valid) or bool(find_citations(valid, self._sources))
-        return valid if is_answer else ""
+        valid = keep_sentences(text, self._sources, self._is_valid)
+        if admits_not_enough(valid) or find_citations(valid, self._sources):
+            return valid
+        return ""
 
     def find_invalid_statements(self, text: str) -> tuple[str, ...]:
         """Return the sentences of an answer that are not valid."""
         statements = split_statements(text, self._sources)
-        invalid = filter(self._find_statement_problem, statements)
-        return tuple(statement.text for statement in invalid)
+        return tuple(item.text for item in statements if not self._is_valid(item))
+
+    def _is_valid(self, statement: Statement) -> bool:
+        return self._find_statement_problem(statement) is None
 
     def _find_statement_problem(self, statement: Statement) -> str | None:
         if statement.unknown_paths:
@@ -147,12 +155,17 @@ class CitationRules:
                 f"this statement has no citation: {quoted_text}; put the [path] of its source "
                 "after it, or leave it out"
             )
-        cited_texts = (self._sources[path] for path in statement.cited_paths)
+        cited_texts = [self._sources[path] for path in statement.cited_paths]
         sources = "\n".join([self._question, *cited_texts])
-        if number := find_unsupported_number(CITATION_PATTERN.sub("", statement.text), sources):
-            cited = _list_in_brackets(statement.cited_paths)
-            return f"the number {number} in {quoted_text} does not occur in {cited}; correct it"
-        return None
+        number = find_unsupported_number(_without_citations(statement.text), sources)
+        if number is None:
+            return None
+        cited = _list_in_brackets(statement.cited_paths)
+        return f"the number {number} in {quoted_text} does not occur in {cited}; correct it"
+
+
+def _without_citations(text: str) -> str:
+    return CITATION_PATTERN.sub("", text)
 
 
 def _list_in_brackets(paths: Iterable[str]) -> str:
@@ -165,28 +178,39 @@ def number_citations(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Cit
     Every chunk has its own number. A path gets the number of that chunk of its document which
     shares most words with the statement before it.
     """
-    by_path: dict[str, list[Chunk]] = {}
-    for chunk in chunks:
-        by_path.setdefault(chunk.path, []).append(chunk)
+    paths = {chunk.path for chunk in chunks}
     by_chunk_id: dict[str, Citation] = {}
-    parts = list[str]()
-    previous_end, statement = 0, ""
-    for brackets in find_citations(text, by_path):
+    parts: list[str] = []
+    previous_end = 0
+    statement = ""
+    for brackets in find_citations(text, paths):
         text_before = text[previous_end : brackets.start]
         parts.append(text_before)
         previous_end = brackets.end
         if content_words(text_before):  # adjacent citations share the statement before them
             statement = text_before
-        words = content_words(statement)
         for path in brackets.paths:
-            chunk = max(by_path[path], key=lambda item: len(content_words(item.text) & words))
-            if chunk.id not in by_chunk_id:
-                number, passage = len(by_chunk_id) + 1, best_passage(chunk.text, statement)
-                by_chunk_id[chunk.id] = Citation(
-                    number, chunk.path, chunk.title, chunk.location, passage
+            chunk = _find_cited_chunk(statement, path, chunks)
+            citation = by_chunk_id.get(chunk.id)
+            if citation is None:
+                citation = Citation(
+                    number=len(by_chunk_id) + 1,
+                    path=path,
+                    title=chunk.title,
+                    location=chunk.location,
+                    passage=best_passage(chunk.text, statement),
                 )
-            parts.append(f"[{by_chunk_id[chunk.id].number}]")
-    return "".join([*parts, text[previous_end:]]), tuple(by_chunk_id.values())
+                by_chunk_id[chunk.id] = citation
+            parts.append(f"[{citation.number}]")
+    parts.append(text[previous_end:])
+    return "".join(parts), tuple(by_chunk_id.values())
+
+
+def _find_cited_chunk(statement: str, path: str, chunks: Sequence[Chunk]) -> Chunk:
+    """Return the chunk of a document that shares most words with a statement."""
+    words = content_words(statement)
+    of_document = [chunk for chunk in chunks if chunk.path == path]
+    return max(of_document, key=lambda chunk: len(content_words(chunk.text) & words))
 
 
 def find_citations(text: str, paths: Collection[str]) -> list[CitationBrackets]:
@@ -199,13 +223,18 @@ def find_citations(text: str, paths: Collection[str]) -> list[CitationBrackets]:
 
 
 def _read_brackets(match: Match, paths: Collection[str]) -> CitationBrackets:
-    names = [match[1], *match[1].replace(";", ",").split(",")]
-    # A model may put quotation marks or Markdown around a path.
-    whole, *parts = (name.strip(" \t`'\"*_") for name in names if name.strip())
-    names = [whole] if whole in paths else parts  # a path may contain a comma
-    known = tuple(name for name in names if name in paths)
-    unknown = tuple(name for name in names if name not in paths)
-    return CitationBrackets(*match.span(), known, unknown)
+    known: list[str] = []
+    unknown: list[str] = []
+    names = match[1].replace(";", ",").split(",")
+    if match[1].strip(AROUND_PATHS) in paths:  # a path may contain a comma
+        names = [match[1]]
+    for name in filter(str.strip, names):
+        path = name.strip(AROUND_PATHS)
+        if path in paths:
+            known.append(path)
+        else:
+            unknown.append(path)
+    return CitationBrackets(match.start(), match.end(), tuple(known), tuple(unknown))
 
 
 def _list_unknown_paths(citations: Iterable[CitationBrackets]) -> tuple[str, ...]:
@@ -218,8 +247,9 @@ def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
     Brackets in such an answer need not be citations; without a path they are ignored.
     """
     paths = {source.path for source in evidence.sources.values() if isinstance(source, Chunk)}
-    for path in filter(looks_like_path, _list_unknown_paths(find_citations(text, paths))):
-        return f"the text cites [{quoted(path)}], which no tool returned; leave it out"
+    for path in _list_unknown_paths(find_citations(text, paths)):
+        if looks_like_path(path):
+            return f"the text cites [{quoted(path)}], which no tool returned; leave it out"
     return None
 
 
@@ -230,12 +260,14 @@ def find_wrong_number(text: str, chunks: Sequence[Chunk], other_texts: Iterable[
     """
     paths = {chunk.path for chunk in chunks}
     for sentence in _split_cited_sentences(text):
-        cited = {path for brackets in find_citations(sentence, paths) for path in brackets.paths}
+        cited: set[str] = set()
+        for brackets in find_citations(sentence, paths):
+            cited.update(brackets.paths)
         if not cited:
             continue
-        cited_texts = (chunk.source_text for chunk in chunks if chunk.path in cited)
+        cited_texts = [chunk.source_text for chunk in chunks if chunk.path in cited]
         supported = "\n".join([*cited_texts, *other_texts])
-        if number := find_unsupported_number(CITATION_PATTERN.sub("", sentence), supported):
+        if number := find_unsupported_number(_without_citations(sentence), supported):
             listed = _list_in_brackets(sorted(cited))
             return f"the number {number} does not occur in {listed}; correct it, or leave it out"
     return None
@@ -244,16 +276,21 @@ def find_wrong_number(text: str, chunks: Sequence[Chunk], other_texts: Iterable[
 def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
     """Return a text in which each sentence in the words of an excerpt cites it."""
     passages = [(chunk.path, words) for chunk in chunks for words in _list_passages(chunk.text)]
-    paths = {chunk.path for chunk in chunks}
-    lines = list[str]()
+    lines: list[str] = []
     for line in text.splitlines():
-        sentences = list[str]()
-        for sentence in _split_cited_sentences(line):
-            path = _find_repeated(sentence, passages)
-            is_cited = bool(find_citations(sentence, paths)) or not _needs_citation(sentence)
-            sentences.append(f"{sentence} [{path}]" if path and not is_cited else sentence)
+        sentences = [_cite_passage(part, passages) for part in _split_cited_sentences(line)]
         lines.append(" ".join(sentences))
     return "\n".join(lines)
+
+
+def _cite_passage(sentence: str, passages: Iterable[tuple[str, frozenset[str]]]) -> str:
+    """Return a sentence with the citation that it lacks, if it repeats a passage."""
+    if CITATION_PATTERN.search(sentence) or not _needs_citation(sentence):
+        return sentence
+    path = _find_repeated(sentence, passages)
+    if not path:
+        return sentence
+    return f"{sentence} [{path}]"
 
 
 @lru_cache(64)  # the drafts of an answer read the same excerpts
@@ -281,9 +318,10 @@ def _content_stems(text: str) -> frozenset[str]:
 
 
 def looks_like_path(name: str) -> bool:
-    """Return whether a text in brackets has the form of a path: a folder, or a file suffix."""
-    is_one_word = name.split() == [name]
-    return is_one_word and ("/" in name[:-1] or name[1:].lower().endswith(FILE_SUFFIXES))
+    """Return True if a text in brackets has the form of a path: a folder, or a file suffix."""
+    if name.split() != [name]:
+        return False
+    return "/" in name[:-1] or name[1:].lower().endswith(FILE_SUFFIXES)
 
 
 def split_statements(text: str, paths: Collection[str]) -> list[Statement]:
@@ -300,11 +338,14 @@ def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statemen
     sentences = split_statements(text, paths)
     if all(accept(sentence) and sentence.cited_text == sentence.text for sentence in sentences):
         return text.strip()
-    lines, has_text_below = list[str](), False
+    lines: list[str] = []
+    has_text_below = False
     for line in reversed(_parse_lines(text, paths)):
         accepted = " ".join(sentence.cited_text for sentence in line.statements if accept(sentence))
+        if line.statements and not accepted:
+            continue
         leads_in = line.is_heading or accepted.endswith((":", "："))
-        if line.statements and (not accepted or (leads_in and not has_text_below)):
+        if accepted and leads_in and not has_text_below:
             continue
         if accepted:  # blank lines change nothing; a heading needs text of its own below it
             has_text_below = not line.is_heading
@@ -318,8 +359,8 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
     The lines are read from the last to the first: a citation covers the sentences before it in its
     paragraph or list item, and a line of citations covers the paragraph before it.
     """
-    lines = list[Line]()
-    covering = list[CitationBrackets]()
+    lines: list[Line] = []
+    covering: list[CitationBrackets] = []
     for line in reversed(text.strip().splitlines()):
         if _is_citations_only(line):
             covering = find_citations(line, paths)
@@ -329,18 +370,23 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
         if not line.strip() and lines and lines[-1].statements:
             covering = []  # citations cover nothing before a blank line, except on a line of theirs
         is_heading = HEADING.match(line.strip()) is not None
-        match = LIST_MARKER.match(line)
-        marker = match[0] if match and not is_heading else ""
-        statements = list[Statement]()
+        marker = ""
+        if not is_heading and (match := LIST_MARKER.match(line)):
+            marker = match[0]
+        statements: list[Statement] = []
         for sentence in reversed(_split_cited_sentences(line[len(marker) :].strip())):
             covering = find_citations(sentence, paths) or covering
             all_paths = (path for brackets in covering for path in brackets.paths)
-            cited_paths = tuple(dict.fromkeys(all_paths))
-            needs_citation = not is_heading and _needs_citation(sentence)
             statements.append(
-                Statement(sentence, needs_citation, cited_paths, _list_unknown_paths(covering))
+                Statement(
+                    sentence,
+                    needs_citation=not is_heading and _needs_citation(sentence),
+                    cited_paths=tuple(dict.fromkeys(all_paths)),
+                    unknown_paths=_list_unknown_paths(covering),
+                )
             )
-        covering = [] if marker or is_heading else covering
+        if marker or is_heading:
+            covering = []
         lines.append(Line(marker, statements[::-1], is_heading))
     return lines[::-1]
 
@@ -348,40 +394,55 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
 def _split_cited_sentences(text: str) -> list[str]:
     """Return the sentences of a text, each with the citations that follow its full stop."""
     sentences: list[str] = []
-    for sentence in split_sentences(UNSPACED_CITATION.sub(lambda match: f"{match[1]} [", text)):
-        has_ended = bool(sentences) and sentences[-1].rstrip("\"'»”’)*_").endswith(SENTENCE_ENDS)
-        leading = LEADING_CITATIONS.match(sentence) if has_ended else None
-        rest = sentence[leading.end(1) :].strip() if leading else sentence
-        if leading:  # these citations belong to the sentence before
-            sentences[-1] = f"{sentences[-1]} {leading[1].strip()}"
+    spaced_text = UNSPACED_CITATION.sub(lambda match: f"{match[1]} [", text)
+    for sentence in split_sentences(spaced_text):
+        rest = sentence
+        if sentences and _has_ended(sentences[-1]):
+            leading = LEADING_CITATIONS.match(sentence)
+            if leading:  # these citations belong to the sentence before
+                sentences[-1] = f"{sentences[-1]} {leading[1].strip()}"
+                rest = sentence[leading.end(1) :].strip()
         if rest:
             sentences.append(rest)
     return sentences
 
 
+def _has_ended(sentence: str) -> bool:
+    """Return True if a sentence ends in a full stop or the like, perhaps within quotes."""
+    return sentence.rstrip("\"'»”’)*_").endswith(SENTENCE_ENDS)
+
+
 def _is_citations_only(text: str) -> bool:
-    """Return whether a text consists of citations only, such as "Sources: [a.md]"."""
-    rest = CITATION_PATTERN.sub("", text)
+    """Return True if a text consists of citations only, such as "Sources: [a.md]"."""
+    rest = _without_citations(text)
     return rest != text and SOURCES_LABEL.match(rest) is not None
 
 
 def _needs_citation(sentence: str) -> bool:
-    """Return whether a sentence is a statement, judged by its form."""
+    """Return True if a sentence is a statement, judged by its form."""
     bare = sentence.strip().strip("*_")
     if admits_not_enough(bare):
         return False
-    is_statement = any(map(str.isalpha, bare)) and not bare.endswith((":", "：", "?", "？"))
-    return is_statement or CITATION_PATTERN.search(bare) is not None
+    if CITATION_PATTERN.search(bare):
+        return True
+    has_letters = any(map(str.isalpha, bare))
+    return has_letters and not bare.endswith((":", "：", "?", "？"))
 
 
 def admits_not_enough(text: str) -> bool:
-    """Return whether a text begins with "I don't have enough information"."""
+    """Return True if a text begins with "I don't have enough information"."""
     admission = split_words(NOT_ENOUGH_PHRASE)
-    return split_words(text[: 2 * len(NOT_ENOUGH_PHRASE)])[: len(admission)] == admission
+    beginning = split_words(text[: 2 * len(NOT_ENOUGH_PHRASE)])
+    return beginning[: len(admission)] == admission
 
 
 def find_unsupported_number(statement: str, sources: str) -> str | None:
     """Return the first number in digits that the sources lack, in digits and words, or None."""
     numbers = NUMBER.findall(statement)
-    supported = find_numbers(sources) if numbers else frozenset[float]()
-    return next((number for number in numbers if parse_number(number) not in supported), None)
+    if not numbers:
+        return None
+    supported = find_numbers(sources)
+    for number in numbers:
+        if parse_number(number) not in supported:
+            return number
+    return None

@@ -45,7 +45,9 @@ class Embedder:
         self.name = model
         self._http = http
         self._url = f"{base_url or OPENAI_URL}/embeddings"
-        self._headers = {"Authorization": f"Bearer {api_key.get_secret_value()}"} if api_key else {}
+        self._headers = {}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key.get_secret_value()}"
 
     async def embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """Return one vector of length 1 for each text, in order.
@@ -55,22 +57,20 @@ class Embedder:
         """
         # Floats, because many servers do not know base64.
         body = {"model": self.name, "input": list(texts), "encoding_format": "float"}
+        request = self._http.stream(
+            "POST", self._url, json=body, headers=self._headers, timeout=seconds
+        )
         try:
-            async with (
-                asyncio.timeout(seconds),
-                self._http.stream(
-                    "POST", self._url, json=body, headers=self._headers, timeout=seconds
-                ) as response,
-            ):
+            async with asyncio.timeout(seconds), request as response:
                 if response.status_code != httpx2.codes.OK:
                     raise EmbeddingError(f"{self.name} answered {response.status_code}")
                 data = await read_body(response, size_limits.SERVICE_RESPONSE_BYTES)
             items = _Vectors.model_validate_json(data or b"").data
-            # Servers need not keep the order.
-            vectors = [item.embedding for item in sorted(items, key=lambda item: item.index)]
-            return _normalize(vectors, len(texts))
         except (TimeoutError, httpx2.HTTPError, ValidationError) as error:
             raise EmbeddingError(f"{self.name} gave no vectors ({type(error).__name__})") from None
+        items.sort(key=lambda item: item.index)  # servers need not keep the order
+        vectors = [item.embedding for item in items]
+        return _normalize(vectors, len(texts))
 
 
 def _normalize(vectors: Sequence[Sequence[float]], count: int) -> list[list[float]]:
@@ -79,8 +79,15 @@ def _normalize(vectors: Sequence[Sequence[float]], count: int) -> list[list[floa
     Raises:
         EmbeddingError: there are not `count` vectors, of equal length, without zero vectors.
     """
-    norms = [math.hypot(*vector) for vector in vectors]
-    are_usable = all(math.isfinite(norm) and norm > 0 for norm in norms)
-    if len(vectors) != count or len({*map(len, vectors)}) > 1 or not are_usable:
+    lengths = {len(vector) for vector in vectors}
+    if len(vectors) != count or len(lengths) > 1:
         raise EmbeddingError("the embedding source gave no usable vectors")
-    return [[value / norm for value in vector] for vector, norm in zip(vectors, norms, strict=True)]
+    return [_scale(vector) for vector in vectors]
+
+
+def _scale(vector: Sequence[float]) -> list[float]:
+    """Scale a vector to length 1; raise EmbeddingError if it has no direction."""
+    norm = math.hypot(*vector)
+    if not math.isfinite(norm) or norm == 0:
+        raise EmbeddingError("the embedding source gave no usable vectors")
+    return [value / norm for value in vector]

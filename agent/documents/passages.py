@@ -56,7 +56,9 @@ class Chunk:
     @property
     def location(self) -> str:
         """Return the headings, outermost first, or "Section N of M" if there are none."""
-        return " > ".join(self.headings) or f"Section {self.position} of {self.parts}"
+        if not self.headings:
+            return f"Section {self.position} of {self.parts}"
+        return " > ".join(self.headings)
 
     @property
     def source_text(self) -> str:
@@ -142,7 +144,8 @@ async def retrieve(documents: DocumentStore, queries: Sequence[str], span: Span)
     """
     with span.child("retrieve.documents", "retriever", input=list(queries)) as retriever:
         hits = await documents.search(queries, MAX_CHUNKS)
-        known_paths = await documents.known_paths(list({chunk.path for chunk in hits}))
+        paths = {chunk.path for chunk in hits}
+        known_paths = await documents.known_paths([*paths])
         chunks = [chunk for chunk in hits[:MAX_CHUNKS] if chunk.path in known_paths]
         retriever.update(
             output=describe_chunks(chunks),
@@ -166,7 +169,8 @@ def describe_chunks(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
 
 def keep_near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
     """Return the chunks whose score is not far below the best."""
-    min_score = MIN_SCORE_SHARE * max((chunk.score for chunk in chunks), default=0.0)
+    best_score = max((chunk.score for chunk in chunks), default=0.0)
+    min_score = MIN_SCORE_SHARE * best_score
     return [chunk for chunk in chunks if chunk.score >= min_score]
 
 
@@ -182,17 +186,19 @@ def excerpts(chunks: Sequence[Chunk]) -> str:
 
 def source_line(number: int, title: str, location: str) -> str:
     """Return a Markdown line that names a source, to show below an answer."""
-    return f"[{number}] {escape(' '.join(f'{title} · {location}'.split()))}"
+    source = " ".join(f"{title} · {location}".split())
+    return f"[{number}] {escape(source)}"
 
 
 def best_passage(text: str, question: str, limit: int = MAX_PASSAGE_CHARS) -> str:
     """Return the paragraph of `text` that shares most words with `question`, cut to `limit`."""
     question_words = content_words(question)
-    paragraphs = [part.strip() for part in BLANK_LINE.split(text)]
-    best = max(
-        paragraphs, key=lambda paragraph: len(question_words & content_words(paragraph)), default=""
-    )
-    return truncate_at_boundary(best, limit)
+
+    def count_shared(paragraph: str) -> int:
+        return len(question_words & content_words(paragraph))
+
+    best = max(BLANK_LINE.split(text), key=count_shared)
+    return truncate_at_boundary(best.strip(), limit)
 
 
 def content_words(text: str) -> set[str]:
@@ -222,9 +228,12 @@ async def ask_cheaper_model_first(
 
 
 def has_clear_best(chunks: Sequence[Chunk]) -> bool:
-    """Return whether the best document scores far above all others, as for a keyword search."""
-    others = (chunk.score for chunk in chunks if chunk.document_id != chunks[0].document_id)
-    return bool(chunks) and max(others, default=0.0) <= MIN_SCORE_SHARE * chunks[0].score
+    """Return True if the best document scores far above all others, as for a keyword search."""
+    if not chunks:
+        return False
+    best = chunks[0]
+    other_scores = (chunk.score for chunk in chunks if chunk.document_id != best.document_id)
+    return max(other_scores, default=0.0) <= MIN_SCORE_SHARE * best.score
 
 
 SEARCH_DOCUMENTS: Final = "search_documents"
@@ -257,7 +266,9 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         ids_given_to_model = get_deps(run).ids_given_to_model
         new = [chunk for chunk in chunks if chunk.id not in ids_given_to_model]
         ids_given_to_model.update(chunk.id for chunk in new)
-        content = excerpts(new) or (NO_MORE if chunks else NOTHING)
+        content = excerpts(new)
+        if not new:
+            content = NO_MORE if chunks else NOTHING
         looked = Looked(Lack.DOCUMENTS, found=bool(chunks))
         return ToolOutput(content, index_by_id(chunks), effects=(looked,))
 

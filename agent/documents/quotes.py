@@ -86,12 +86,12 @@ Extract verbatim passages from these chunks that answer the query above.
 
 def format_user_message(query: str, chunks: Sequence[Chunk]) -> str:
     """Return a prompt with the query and its chunks, each below a header."""
-    sources = "\n\n---\n\n".join(
-        f'[Source: "{escape_tags(chunk.title)}" (id: {chunk.document_id}), '
-        f'Section: "{escape_tags(chunk.location)}"]\n{escape_tags(chunk.text)}'
-        for chunk in chunks
-    )
-    return PROMPT.format(query=escape_tags(query), sources=sources)
+    sources = []
+    for chunk in chunks:
+        source = f'Source: "{escape_tags(chunk.title)}" (id: {chunk.document_id})'
+        section = f'Section: "{escape_tags(chunk.location)}"'
+        sources.append(f"[{source}, {section}]\n{escape_tags(chunk.text)}")
+    return PROMPT.format(query=escape_tags(query), sources="\n\n---\n\n".join(sources))
 
 
 def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
@@ -129,7 +129,9 @@ def _find_inconsistency(answer: QuotesAnswer) -> str | None:
         return "snippets is empty but noResults is false; extract passages or set noResults to true"
     if len(answer.snippets) > MAX_SNIPPETS:
         return f"there are {len(answer.snippets)} snippets, at most {MAX_SNIPPETS} are allowed"
-    return None if answer.summary.strip() else "summary is empty"
+    if not answer.summary.strip():
+        return "summary is empty"
+    return None
 
 
 def _find_snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | None:
@@ -139,9 +141,10 @@ def _find_snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | No
         return "content is empty"
     if snippet.source_id not in titles:
         return f"no source has the id {quoted(snippet.source_id)}; ids: {', '.join(titles)}"
-    if snippet.source_title != titles[snippet.source_id]:
-        title, wrong_title = quoted(titles[snippet.source_id]), quoted(snippet.source_title)
-        return f"the source {snippet.source_id} has the title {title}, not {wrong_title}"
+    title = titles[snippet.source_id]
+    if snippet.source_title != title:
+        wrong_title = quoted(snippet.source_title)
+        return f"the source {snippet.source_id} has the title {quoted(title)}, not {wrong_title}"
     if find_in_chunks(snippet, chunks):
         return None
     return (
@@ -172,26 +175,28 @@ def find_verbatim(content: str, text: str) -> str | None:
     if not words or sum(map(len, words)) > len(text):
         return None
     for match in _build_quote_pattern(*words).finditer(text):
-        start, end = match.span()
-        boundaries = (text[max(0, edge - 1) : edge + 1] for edge in (start, end))
-        if not any(map(_is_within_word, boundaries)):
-            return text[start:end]
+        if not _is_within_word(text, match.start()) and not _is_within_word(text, match.end()):
+            return match[0]
     return None
 
 
 @lru_cache(maxsize=64)
 def _build_quote_pattern(*words: str) -> Pattern:
-    return pattern(r"(?i)" + r"\s+".join("".join(map(_build_char_pattern, word)) for word in words))
+    word_patterns = ["".join(map(_build_char_pattern, word)) for word in words]
+    return pattern(r"(?i)" + r"\s+".join(word_patterns))
 
 
 def _build_char_pattern(char: str) -> str:
     """Return a pattern that matches a character and those equivalent to it."""
-    char_classes = (f"[{escape_pattern(chars)}]" for chars in EQUIVALENT_CHARS if char in chars)
-    return next(char_classes, escape_pattern(char))
+    for chars in EQUIVALENT_CHARS:
+        if char in chars:
+            return f"[{escape_pattern(chars)}]"
+    return escape_pattern(char)
 
 
-def _is_within_word(chars: str) -> bool:
-    """Return whether a word continues between two characters."""
+def _is_within_word(text: str, position: int) -> bool:
+    """Return True if a word continues from the character before a position to the one at it."""
+    chars = text[max(0, position - 1) : position + 1]
     return len(chars) == 2 and chars.isalnum() and not UNSPACED_SCRIPTS.search(chars)
 
 
@@ -223,7 +228,9 @@ class QuoteCache:
     def get(self, key: Hashable) -> Quotes | None:
         """Return the quotes stored under `key`, or None if they are absent or expired."""
         expiry, quotes = self._stored.get(key, (0.0, None))
-        return quotes if self._clock() < expiry else None
+        if self._clock() >= expiry:
+            return None
+        return quotes
 
     def put(self, key: Hashable, quotes: Quotes) -> None:
         """Store `quotes` under `key`, and drop the oldest entry if the cache is full."""
@@ -247,23 +254,31 @@ async def find_quotes(
     model_names = [model.model for model in (*run.models, *get_deps(run).models.values())]
     # The key includes the chunks, because a quote may be wrong once its document has changed.
     key = *query.lower().split(), *chunks, *model_names, prompt.text, current_language()
-    if cache is not None and (stored := cache.get(key)) is not None:
+    stored = cache.get(key) if cache else None
+    if stored is not None:
         run.span.update(metadata={"cached": True})
         return replace(stored, query=query, cached=True)
     response = None
     if run.models and chunks:
-        contract = build_quotes_contract(chunks)
-        schema = contract.output.schema_text
-        quote_run = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
-        tokens = MAX_ANSWER_TOKENS
-        limits = replace(run.limits, answer_tokens=tokens, answer_tokens_ceiling=tokens)
-        quote_run = replace(quote_run, limits=limits)
-        message = format_user_message(query, chunks)
-        response = await ask_cheaper_model_first(message, quote_run, contract, chunks=chunks)
+        response = await _ask_for_quotes(query, chunks, run, prompt)
     quotes = _build_quotes(query, chunks, response, prompt)
     if cache is not None and quotes.by_model and quotes.outcome == "answered":
         cache.put(key, quotes)
     return quotes
+
+
+async def _ask_for_quotes(
+    query: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
+) -> AgenticResponse[QuotesAnswer]:
+    contract = build_quotes_contract(chunks)
+    schema = contract.output.schema_text
+    run = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
+    limits = replace(
+        run.limits, answer_tokens=MAX_ANSWER_TOKENS, answer_tokens_ceiling=MAX_ANSWER_TOKENS
+    )
+    run = replace(run, limits=limits)
+    message = format_user_message(query, chunks)
+    return await ask_cheaper_model_first(message, run, contract, chunks=chunks)
 
 
 def _build_quotes(
@@ -277,28 +292,38 @@ def _build_quotes(
     result = Quotes(query=query, summary=no_match, **build_result_fields(chunks, response, prompt))
     if not chunks:
         return result
-    if response and response.has_text and (answer := response.answer) is not None:
-        # Quote the exact text of the chunk, without duplicates.
-        matches = ((item, find_in_chunks(item, chunks)) for item in answer.snippets)
-        quotes = [_build_quote(*match, item.relevance.strip()) for item, match in matches if match]
-        unique = {(quote.chunk_id, quote.content): quote for quote in quotes}
+    if response and response.has_text and response.answer is not None:
+        answer = response.answer
         return replace(
             result,
-            quotes=tuple(unique.values()),
+            quotes=_build_quotes_of(answer.snippets, chunks),
             summary=answer.summary.strip() or no_match,
             no_results=answer.no_results,
         )
     if result.outcome == "refused":
         return replace(result, summary=translate("quotes_declined"))
+    passages = [
+        _build_quote(chunk, best_passage(chunk.text, query), relevance="")
+        for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]
+    ]
     return replace(
         result,
-        quotes=tuple(
-            _build_quote(chunk, best_passage(chunk.text, query), relevance="")
-            for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]
-        ),
+        quotes=tuple(passages),
         summary=translate("best_passages"),
         no_results=False,
     )
+
+
+def _build_quotes_of(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
+    """Return the snippets that occur in the chunks, in the words of these, each once."""
+    quotes: dict[tuple[str, str], Quote] = {}
+    for snippet in snippets:
+        found = find_in_chunks(snippet, chunks)
+        if found is None:
+            continue
+        chunk, content = found
+        quotes[chunk.id, content] = _build_quote(chunk, content, snippet.relevance.strip())
+    return tuple(quotes.values())
 
 
 def _build_quote(chunk: Chunk, content: str, relevance: str) -> Quote:

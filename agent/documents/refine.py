@@ -86,7 +86,7 @@ class Refinement:
 
     @property
     def used(self) -> bool:
-        """Return whether the question was rewritten."""
+        """Return True if the question was rewritten."""
         return self.fallback_reason is None
 
     @property
@@ -96,14 +96,16 @@ class Refinement:
 
 
 def should_refine(server: bool | None, request: bool | None) -> bool:
-    """Return whether to refine, from the setting of the server and the choice of one request.
+    """Return True if a question is refined, by the setting of the server and of one request.
 
     False for the server is final. Otherwise the request decides; if it is None, the server does,
     which defaults to off.
     """
     if server is False:
         return False
-    return bool(server) if request is None else request
+    if request is not None:
+        return request
+    return bool(server)
 
 
 async def refine_question(
@@ -118,11 +120,16 @@ async def refine_question(
     original = Refinement(question, question, security_flags=tuple(find_security_flags(question)))
     if not enabled:
         return replace(original, fallback_reason="disabled")
-    if not run.models or run.requests_left <= reserved_requests:
-        is_without_model = not run.models and run.limits.requests > 0
-        return replace(original, fallback_reason="no_model" if is_without_model else "budget")
-    seconds = min(SECONDS, run.limits.seconds)
-    limits = replace(run.limits, structured_output_max_retries=0, model_tries=1, seconds=seconds)
+    if not run.models and run.limits.requests > 0:
+        return replace(original, fallback_reason="no_model")
+    if run.requests_left <= reserved_requests:
+        return replace(original, fallback_reason="budget")
+    limits = replace(
+        run.limits,
+        structured_output_max_retries=0,
+        model_tries=1,
+        seconds=min(SECONDS, run.limits.seconds),
+    )
     contract = OutputContract(
         RefinedQuestion,
         grounding=lambda refined, _: _find_added_number(refined, question),
@@ -137,12 +144,10 @@ async def refine_question(
             contract=contract,
         )
         refinement = _apply_response(original, response)
-        reason = refinement.fallback_reason
-        step.update(
-            output=list(refinement.queries[1:]),
-            metadata={"fallback_reason": reason} if reason else None,
-            level="WARNING" if reason else None,
-        )
+        step.update(output=list(refinement.queries[1:]))
+        if refinement.fallback_reason:
+            metadata = {"fallback_reason": refinement.fallback_reason}
+            step.update(metadata=metadata, level="WARNING")
     if refinement.security_flags:
         flags = ",".join(refinement.security_flags)
         log.warning("a question looks like prompt injection: %s", flags)
@@ -152,17 +157,18 @@ async def refine_question(
 
 def _apply_response(original: Refinement, response: AgenticResponse[RefinedQuestion]) -> Refinement:
     rewritten = response.answer
+    if response.outcome in {"exhausted", "salvaged"}:
+        return replace(original, fallback_reason=response.error_types[-1])
     if response.outcome != "answered" or rewritten is None:
-        is_invalid = response.outcome in {"exhausted", "salvaged"}
-        reason = response.error_types[-1] if is_invalid else response.outcome
-        return replace(original, fallback_reason=reason)
-    # Flags become short names, to keep free text of the model out of the log.
-    flags = (
-        NON_WORD_CHARS.sub("_", flag.lower()).strip("_")[:40] for flag in rewritten.security_flags
-    )
-    all_flags = tuple(dict.fromkeys((*original.security_flags, *filter(None, flags))))
+        return replace(original, fallback_reason=response.outcome)
+    flags = [*original.security_flags]
+    for flag in rewritten.security_flags:
+        # A short name keeps free text of the model out of the log.
+        name = NON_WORD_CHARS.sub("_", flag.lower()).strip("_")[:40]
+        if name and name not in flags:
+            flags.append(name)
     fields = rewritten.model_dump(exclude={"refined_query", "security_flags"})
-    return replace(original, refined=rewritten.refined_query, security_flags=all_flags, **fields)
+    return replace(original, refined=rewritten.refined_query, security_flags=tuple(flags), **fields)
 
 
 def _find_added_number(refined: RefinedQuestion, question: str) -> str | None:

@@ -3,7 +3,6 @@
 Nothing is sent by either: a button under the answer lets the user see and send their question.
 """
 
-from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
@@ -48,24 +47,30 @@ def offer_staff_tool() -> Tool:
 
 
 def asks_for_staff(text: str) -> bool:
-    """Return whether a text asks for a person: "Can I talk to someone?", in any language."""
-    words = f" {' '.join(split_words(text))} "
+    """Return True if a text asks for a person: "Can I talk to someone?", in any language."""
+    words = pad_words(text)
     return any(phrase in words for phrase in _phrases())
 
 
 @cache
-def _phrases() -> tuple[str, ...]:
-    """Return the phrases of all languages, with the spaces around their words."""
+def _phrases() -> list[str]:
+    """Return the phrases of all languages."""
     languages = load_languages().values()
-    return tuple(
-        _pad(phrase) for language in languages for phrase in _split(language.ask_for_staff)
-    )
+    return read_phrases(",".join(language.ask_for_staff for language in languages))
 
 
-def _split(phrases: str) -> Iterable[str]:
-    return filter(None, map(str.strip, phrases.split(",")))
+def read_phrases(listed: str) -> list[str]:
+    """Return the phrases of a list, separated by commas, with the spaces around their words.
+
+    A phrase with an asterisk stands for all that begin so: "deliver*" is " deliver".
+    """
+    phrases = []
+    for phrase in filter(None, map(str.strip, listed.split(","))):
+        words = " ".join(split_words(phrase.removesuffix(ANY_ENDING)))
+        phrases.append(f" {words}" if phrase.endswith(ANY_ENDING) else f" {words} ")
+    return phrases
 
 
-def _pad(phrase: str) -> str:
-    words = " ".join(split_words(phrase.removesuffix(ANY_ENDING)))
-    return f" {words}" if phrase.endswith(ANY_ENDING) else f" {words} "
+def pad_words(text: str) -> str:
+    """Return the words of a text with a space around each, so that phrases are found in it."""
+    return f" {' '.join(split_words(text))} "

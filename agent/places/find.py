@@ -105,8 +105,8 @@ class WebSearch:
         except (TimeoutError, httpx2.HTTPError) as error:
             reason = type(error).__name__
             raise ToolError(f"{self.name} could not be reached ({reason})") from None
-        if (status := response.status_code) != httpx2.codes.OK:
-            raise ToolError(f"{self.name} answered {status}: {ADVICE}")
+        if response.status_code != httpx2.codes.OK:
+            raise ToolError(f"{self.name} answered {response.status_code}: {ADVICE}")
         with suppress(ValueError, RecursionError, AttributeError):
             data = json.loads(body or b"")
             # Brave nests its results in `web`.
@@ -114,16 +114,18 @@ class WebSearch:
         raise ToolError(f"{self.name} answered with something that is not its JSON; {ADVICE}")
 
     def _parse_hits(self, results: Any) -> list[Place]:
-        hits = (
-            Place(
-                _clean_text(result.get("title"), MAX_TITLE_CHARS),
-                _clean_url(result.get("url")),
-                _clean_text(result.get(self.snippet), MAX_SNIPPET_CHARS),
-            )
-            for result in (results if isinstance(results, list) else ())
-            if isinstance(result, dict)
-        )
-        return [hit for hit in hits if hit.url and hit.title][:MAX_HITS]
+        if not isinstance(results, list):
+            return []
+        hits = []
+        for result in results:
+            if not isinstance(result, dict):
+                continue
+            title = _clean_text(result.get("title"), MAX_TITLE_CHARS)
+            url = _clean_url(result.get("url"))
+            snippet = _clean_text(result.get(self.snippet), MAX_SNIPPET_CHARS)
+            if url and title:
+                hits.append(Place(title, url, snippet))
+        return hits[:MAX_HITS]
 
 
 def searxng(base_url: str, http: httpx2.AsyncClient) -> WebSearch:
@@ -147,14 +149,19 @@ def brave(api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_UR
 
 def _clean_url(value: object) -> str:
     """Return the address of a web page, or "" if it is not one, or too long for a link."""
-    url = value.strip() if isinstance(value, str) else ""
-    is_usable = len(url) <= MAX_URL_CHARS and url.isprintable() and " " not in url
-    return url if is_usable and get_domain(url) else ""
+    if not isinstance(value, str):
+        return ""
+    url = value.strip()
+    if len(url) > MAX_URL_CHARS or not url.isprintable() or " " in url:
+        return ""
+    return url if get_domain(url) else ""
 
 
 def _clean_text(value: object, max_chars: int) -> str:
     """Return a text without HTML tags and invisible characters, cut to `max_chars`."""
-    untagged = TAG.sub("", strip_invisible(value)) if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    untagged = TAG.sub("", strip_invisible(value))
     return clip(to_one_line(html.unescape(untagged)), max_chars)
 
 
@@ -192,13 +199,17 @@ class Places:
 
     def to_reply(self, *messages: str) -> Reply:
         """Return the reply of a turn with these messages, in Markdown."""
-        down = (SEARCH_DOWN,) if self.is_search_down else ()
+        outcome = self.queries.outcome
+        error_types = self.queries.error_types
+        if self.is_search_down:
+            outcome = "fallback"
+            error_types += (SEARCH_DOWN,)
         return Reply(
             text="\n\n".join(messages),
             parts=messages,
-            outcome="fallback" if self.is_search_down else self.queries.outcome,
+            outcome=outcome,
             retries=self.queries.retry_count,
-            error_types=(*self.queries.error_types, *down),
+            error_types=error_types,
             structured_answer=self,
             prompt=self.queries.prompt,
         )
@@ -235,7 +246,7 @@ async def _search_all(
     search: WebSearch, queries: Sequence[str]
 ) -> tuple[dict[str, list[Place]], list[str]]:
     """Search for three queries at a time. Return the hits by query, and the error messages."""
-    errors = list[str]()
+    errors: list[str] = []
     concurrency = asyncio.Semaphore(3)
     deadline = asyncio.get_running_loop().time() + SEARCH_SECONDS
 
@@ -259,24 +270,29 @@ def _merge_hits(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
     Hits with an equal address, or an equal site and title, are one place, with the title, URL and
     snippet of the first. Places that many queries rank high come first (reciprocal rank fusion).
     """
-    places = dict[str, Place]()
-    urls = dict[tuple[str, ...], str]()  # the URL of the place with a key
+    places: dict[str, Place] = {}
+    urls: dict[tuple[str, ...], str] = {}  # the URL of the place with a key
     scores: defaultdict[str, float] = defaultdict(float)
     for query, query_hits in hits.items():
         for rank, hit in enumerate(query_hits, start=1):
-            parts = urlsplit(hit.url)
-            site = SUBDOMAIN.sub("", (parts.hostname or "").rstrip("."))
-            keys = [
-                ("address", site, parts.path.rstrip("/")),
-                ("title", site, *split_words(hit.title)),
-            ]
-            url = next((urls[key] for key in keys if key in urls), hit.url)
-            urls |= dict.fromkeys(keys, url)
-            place = places.setdefault(url, replace(hit, url=url))
+            address, title = _list_keys(hit)
+            url = urls.get(address) or urls.get(title) or hit.url
+            urls[address] = urls[title] = url
+            place = places.setdefault(url, hit)
             if query not in place.queries:
                 scores[url] += 1 / (RANK_CONSTANT + rank)
                 places[url] = replace(place, queries=(*place.queries, query))
-    return tuple(sorted(places.values(), key=lambda place: -scores[place.url])[:MAX_RESULTS])
+    best_first = sorted(places.values(), key=lambda place: -scores[place.url])
+    return tuple(best_first[:MAX_RESULTS])
+
+
+def _list_keys(hit: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what two hits of one place share: the address, or the site and the title."""
+    parts = urlsplit(hit.url)
+    site = SUBDOMAIN.sub("", (parts.hostname or "").rstrip("."))
+    address = ("address", site, parts.path.rstrip("/"))
+    title = ("title", site, *split_words(hit.title))
+    return address, title
 
 
 CategoryName = Annotated[
@@ -309,9 +325,9 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
         """Find wine shops, wine bars, wineries, tastings, restaurants or courses in a place."""
         if not may_drink(run):
             raise ToolError("this guest must not have alcohol, so no places are looked up for them")
-        limits = replace(run.limits, seconds=QUERIES_SECONDS)
-        # Without a search provider there are only links: ask no model for their queries.
-        run = replace(run, limits=limits, models=run.models if search else ())
+        run = replace(run, limits=replace(run.limits, seconds=QUERIES_SECONDS))
+        if search is None:  # there are only links: ask no model for their queries
+            run = replace(run, models=())
         try:
             places = await find_places(category, place, run=run, wish=wish, search=search)
         except (QueryGenerationFailed, ValueError) as error:

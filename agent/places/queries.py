@@ -58,15 +58,20 @@ SURROUNDING_CHARS: Final = " ,*_\"'`“”„«»"
 
 
 class Category(StrictModel):
-    """A kind of place: its English name, a hint for the model, and ten phrases.
+    """A kind of place: its English name, words that mean it, and ten phrases.
 
-    A phrase followed by the place is a rule-based query. The hint ends in a colon and a
-    comma-separated list of synonyms.
+    A phrase followed by the place is a rule-based query.
     """
 
     label: str
-    hint: str
+    description: str
+    synonyms: tuple[str, ...]
     phrases: Annotated[tuple[str, ...], Field(min_length=10, max_length=10)]
+
+    @property
+    def hint(self) -> str:
+        """Return what the model is told: "where bottles are sold: wine shop, wine merchant"."""
+        return f"{self.description}: {', '.join(self.synonyms)}"
 
 
 @cache
@@ -77,16 +82,23 @@ def categories() -> Mapping[str, Category]:
 
 def get_category_name(language: str, category: str) -> str:
     """Return the name of a category in a language, which defaults to English."""
+    for name in _list_names_in(language, category):
+        return name
+    return categories()[category].label
+
+
+def _list_names_in(language: str, category: str) -> list[str]:
+    """Return the names of a category in a language, the usual one first; it may have none."""
     known = load_languages().get(language)
-    names = known.places.get(category) if known else None
-    return names.partition(",")[0] if names else categories()[category].label
+    names = known.places.get(category, "") if known else ""
+    return [*filter(None, names.split(","))]
 
 
 def find_category(name: str) -> str:
     """Return the key of the category with a name: "wine bars", "WINE_BAR", "Weinbar".
 
-    A category may be named by its key, its label, its phrases, the synonyms in its hint, and its
-    names in other languages. If two categories share a name, return the first.
+    A category may be named by its key, its label, its phrases, its synonyms, and its names in other
+    languages. If two categories share a name, return the first.
 
     Raises:
         ValueError: there is no such category; the message lists the categories.
@@ -101,10 +113,10 @@ def find_category(name: str) -> str:
 @cache
 def _list_names(key: str) -> tuple[list[str], ...]:
     category = categories()[key]
-    synonyms = category.hint.rpartition(":")[2].split(",")
-    named = (language.places.get(key, "") for language in load_languages().values())
-    foreign = [name for names in named for name in names.split(",") if name]
-    return tuple(map(stem_words, (key, category.label, *category.phrases, *synonyms, *foreign)))
+    names = [key, category.label, *category.phrases, *category.synonyms]
+    for language in load_languages():
+        names += _list_names_in(language, key)
+    return tuple(map(stem_words, names))
 
 
 class QueryGenerationFailed(AgentError):
@@ -155,20 +167,27 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
         ValueError: there is no such category, or the place is not a name.
         QueryGenerationFailed: the model's answer was invalid, also after feedback.
     """
-    name, place, wish = find_category(category), clean_place_name(place), to_plain_words(wish)
+    name = find_category(category)
+    place = clean_place_name(place)
+    wish = to_plain_words(wish)
     rule_based = build_rule_based_queries(name, place, wish)
     if not run.models:
         return rule_based
     prompt = get_prompt(run, "place-queries")
-    label, hint = categories()[name].label, categories()[name].hint
     contract = OutputContract(
         SearchQueries,
         semantic=lambda answer: find_problem(answer.root, place),
         read_text=parse_lines,
         feedback_wording=FEEDBACK,
     )
-    schema = contract.output.schema_text
-    query_run = with_instructions(run, prompt, category=name, label=label, hint=hint, schema=schema)
+    query_run = with_instructions(
+        run,
+        prompt,
+        category=name,
+        label=categories()[name].label,
+        hint=categories()[name].hint,
+        schema=contract.output.schema_text,
+    )
     limits = replace(run.limits, structured_output_max_retries=MAX_REPAIRS)
     message = PROMPT.format(name=name, place=json.dumps(place, ensure_ascii=False))
     if wish:
@@ -176,17 +195,21 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     response = await generate_agentic_response(
         message, run=replace(query_run, limits=limits), contract=contract
     )
-    retries, errors = response.retry_count, list_error_types(response)
+    tried = replace(
+        rule_based,
+        retry_count=response.retry_count,
+        error_types=list_error_types(response),
+    )
     if response.answer is not None and response.outcome == "answered":
         queries = tuple(name_place(query, place) for query in response.answer.root)
-        return Queries(name, place, queries, "answered", retries, errors, prompt.ref)
+        return replace(tried, queries=queries, prompt=prompt.ref)
     if response.outcome in UNREACHED_OUTCOMES:
-        return replace(rule_based, outcome="fallback", retry_count=retries, error_types=errors)
+        return replace(tried, outcome="fallback")
     raise QueryGenerationFailed(
         f"no 10 distinct search queries for {name} in {place!r}: {response.error}; "
         "ask again, or name the place more precisely",
-        retry_count=retries,
-        error_types=errors,
+        retry_count=tried.retry_count,
+        error_types=tried.error_types,
     )
 
 
@@ -195,10 +218,12 @@ def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queri
     phrases = list(categories()[category].phrases)
     name = get_category_name(current_language(), category)
     if name != categories()[category].label:
-        others = [phrase for phrase in phrases if stem_words(phrase) != stem_words(name)]
-        phrases = [name, *others[:9]]
+        stemmed_name = stem_words(name)
+        others = [phrase for phrase in phrases if stem_words(phrase) != stemmed_name]
+        phrases = [name, *others[: QUERY_COUNT - 1]]
     suffix = f"{wish} {place}".strip()
-    return Queries(category, place, tuple(f"{phrase} {suffix}" for phrase in phrases))
+    queries = tuple(f"{phrase} {suffix}" for phrase in phrases)
+    return Queries(category, place, queries)
 
 
 def clean_place_name(place: str) -> str:
@@ -225,8 +250,11 @@ def to_plain_words(raw: str) -> str:
             continue
         bare = word.lstrip("-'’.,")
         has_dot_within = "." in bare.rstrip(".,")
-        words.append(bare.replace(".", " ") if has_dot_within else bare)
-    return " ".join(" ".join(words).split())
+        if has_dot_within:
+            words += bare.replace(".", " ").split()
+        elif bare:
+            words.append(bare)
+    return " ".join(words)
 
 
 def to_one_line(raw: str) -> str:
@@ -236,16 +264,16 @@ def to_one_line(raw: str) -> str:
 
 def normalise_words(phrase: str) -> list[str]:
     """Return the words of a text without case and accents, with `o` for `ö`, `oe` and `ø`."""
-    return [
-        TRANSLITERATED_VOWEL.sub(lambda match: match[0][0], word)
-        for word in text.split_words(phrase)
-    ]
+    joined = " ".join(text.split_words(phrase))
+    return TRANSLITERATED_VOWEL.sub(lambda match: match[0][0], joined).split()
 
 
 def stem_word(word: str) -> str:
     """Return a word without its plural ending, unless that leaves less than three letters."""
     stripped = PLURAL_ENDING.sub("", word)
-    return stripped if len(stripped) >= MIN_STEM_CHARS else word
+    if len(stripped) < MIN_STEM_CHARS:
+        return word
+    return stripped
 
 
 def stem_words(phrase: str) -> list[str]:
@@ -260,10 +288,11 @@ def find_problem(queries: Sequence[str], place: str) -> str | None:
             return f"query {position} is empty"
         if len(query) > MAX_QUERY_CHARS or NON_QUERY_CHARS.search(query):
             return f"query {position} is no search query: {quoted(query)}"
-    if pairs := find_duplicates(queries, place):
-        shown = (f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs[:PAIRS_SHOWN])
-        return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(shown)}"
-    return None
+    pairs = find_duplicates(queries, place)
+    if not pairs:
+        return None
+    shown = [f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs[:PAIRS_SHOWN]]
+    return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(shown)}"
 
 
 def find_duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
@@ -273,36 +302,50 @@ def find_duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]
     """
     ignored = {*stem_words(place), *_list_filler_words()}
     words = {query: set(stem_words(query)) - ignored for query in queries}
-
-    def are_equivalent(one: str, two: str) -> bool:
-        # A compound may have spaces or not: "wine-bar", "winebar".
-        has_equal_letters = "".join(normalise_words(one)) == "".join(normalise_words(two))
-        return words[one] == words[two] or has_equal_letters
-
-    return [(one, two) for one, two in combinations(queries, 2) if are_equivalent(one, two)]
+    # A compound may have spaces or not: "wine-bar", "winebar".
+    letters = {query: "".join(normalise_words(query)) for query in queries}
+    pairs = []
+    for one, two in combinations(queries, 2):
+        if words[one] == words[two] or letters[one] == letters[two]:
+            pairs.append((one, two))
+    return pairs
 
 
 @cache
 def _list_filler_words() -> frozenset[str]:
-    fillers = (word for language in load_languages().values() for word in language.search_fillers)
-    return frozenset(stem_words(" ".join([*fillers, *all_common_words()])))
+    words = [*all_common_words()]
+    for language in load_languages().values():
+        words += language.search_fillers
+    return frozenset(stem_words(" ".join(words)))
 
 
 def name_place(query: str, place: str) -> str:
     """Return the words of a query, with the place behind them if they do not mention it."""
     words = to_plain_words(query)
-    return words if mentions_place(words, place) else f"{words} {place.partition(',')[0]}"
+    if mentions_place(words, place):
+        return words
+    town, _, _ = place.partition(",")
+    return f"{words} {town}"
 
 
 def mentions_place(query: str, place: str) -> bool:
-    """Return whether a query names the place, with any ending; for "Lyon, France" that is Lyon."""
-    names = [word for word in normalise_words(place.partition(",")[0]) if len(word) > 1]
-    return not names or any(
-        # In scripts without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
-        word.startswith(stem_word(name)) or (not name.isascii() and word[:2] in name)
-        for name in names
-        for word in normalise_words(query)
-    )
+    """Return True if a query names the place, with any ending; for "Lyon, France" that is Lyon."""
+    town, _, _ = place.partition(",")
+    names = [word for word in normalise_words(town) if len(word) > 1]
+    if not names:
+        return True
+    words = normalise_words(query)
+    return any(_is_part_of_name(word, name) for name in names for word in words)
+
+
+def _is_part_of_name(word: str, name: str) -> bool:
+    """Return True if a word is a name with any ending.
+
+    In scripts without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
+    """
+    if word.startswith(stem_word(name)):
+        return True
+    return not name.isascii() and word[:2] in name
 
 
 def strip_list_markers(items: Sequence[str]) -> list[str]:
@@ -324,6 +367,9 @@ def parse_lines(answer: str) -> list[str] | None:
     """
     lines = [line.strip() for line in answer.splitlines()]
     items = [line for line in lines if LIST_MARKER.match(line)]
-    items = items or [line for line in lines if not COMMENTARY.match(line)]
+    if not items:
+        items = [line for line in lines if not COMMENTARY.match(line)]
     queries = [item for item in strip_list_markers(items) if any(map(str.isalnum, item))]
-    return queries if len(queries) > 1 else None
+    if len(queries) < 2:
+        return None
+    return queries
