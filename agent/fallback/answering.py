@@ -4,7 +4,7 @@ An answer begins with the wish as it was understood, so that the user can correc
 the words that were not understood.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
@@ -90,31 +90,32 @@ class Fallback:
         wish = await self._read_wish(messages, person)
         if asks_for_staff(wish.own_request.text):
             return await self._answer_about_staff(wish.own_request)
-        own = None if wish.follow_up else find_own_bottles(wish.own_request, person)
-        if own is not None:
-            return await self._answer_from_cellar(own, wish, person, span)
+        if wish.follow_up is None:
+            own = find_own_bottles(wish.own_request, person)
+            if own is not None:
+                return await self._answer_from_cellar(own, wish, person, span)
         if wish.picked is None:
             asked = await self._find_asked(wish, person, span)
             if asked is not None:
                 return _asked_answer(asked, wish)
-        kind, passage, found = classify(wish), None, FoundWines()
+        kind = classify(wish)
+        passage = None
         if kind == "question":
             passage = await self._find_passage(wish.own_request, span)
             if passage is None and wish.own_request.describes_wine:
-                kind, wish = "wines", replace(wish, request=wish.own_request)
+                kind = "wines"
+                wish = replace(wish, request=wish.own_request)
+        found = FoundWines()
+        wines = wish.last_shown
         if kind == "wines":
             found = await self._find_wines(wish, person, span)
-        if kind == "wines":
             wines = found.wines
         elif wish.picked is not None:
             wines = (wish.picked,)
-        else:
-            wines = wish.last_shown
-        dishes = wish.request.dishes
         return RuleAnswer(
             reply=_make_reply(kind, wish, found, passage),
             wish=describe_request(wish.request),
-            wines=tuple(DescribedWine(wine, describe_wine(wine, dishes)) for wine in wines),
+            wines=_describe(wines, wish.request),
             passage=passage,
         )
 
@@ -126,8 +127,9 @@ class Fallback:
         passage = None
         if self._documents is not None:
             passage = await find_shop_passage(request.text, self._documents)
-        text = translate("shop_unknown") if passage is None else _quote(passage)
-        return RuleAnswer(reply=_text_reply(text), passage=passage)
+        if passage is None:
+            return RuleAnswer(reply=_text_reply(translate("shop_unknown")))
+        return RuleAnswer(reply=_text_reply(_quote(passage)), passage=passage)
 
     async def _answer_from_cellar(
         self, own: OwnBottles, wish: Wish, person: Person, span: Span
@@ -143,15 +145,22 @@ class Fallback:
         found = await self._find_wines(wish, person, span)
         sold = _search_reply(wish, found)
         text = _join(own.text, translate("cellar_for_sale"), sold.text)
-        reply = replace(sold, text=text, wines=(*own.reply.wines, *sold.wines))
-        described = (DescribedWine(wine, describe_wine(wine, {})) for wine in reply.wines)
-        return RuleAnswer(reply=reply, wish=describe_request(request), wines=tuple(described))
+        wines = (*own.reply.wines, *sold.wines)
+        return RuleAnswer(
+            reply=replace(sold, text=text, wines=wines),
+            wish=describe_request(request),
+            wines=_describe(wines, Request()),
+        )
 
     async def _read_wish(self, messages: Sequence[StoredMessage], person: Person) -> Wish:
         """Return the wish of a conversation; without alcohol for a person who must not drink it."""
         exchanges = get_exchanges(messages)
-        shown_ids = [wine_id for _, wine_ids in exchanges for wine_id in wine_ids]
-        shown = await get_wines(self._catalogue, shown_ids, person) if shown_ids else []
+        shown_ids: list[str] = []
+        for _, wine_ids in exchanges:
+            shown_ids += wine_ids
+        shown: Sequence[Wine] = ()
+        if shown_ids:
+            shown = await get_wines(self._catalogue, shown_ids, person)
         wish = read_wish(exchanges, {wine.id: wine for wine in shown}, current_language())
         if should_offer_alcohol_free(wish, person):
             # Ignore earlier filters, and search even if it is a question: "what should I drink?"
@@ -166,10 +175,10 @@ class Fallback:
             return None
         if Style.ALCOHOL_FREE in wish.own_request.values("styles"):
             return None  # who drives or is pregnant is shown what is without alcohol, by any name
-        text, language = wish.own_request.text, wish.own_request.language
+        text = wish.own_request.text
         if find_shop_topics([text]):  # "haben Sie geöffnet?" asks for no wine
             return None
-        query = await find_asked_query(self._catalogue, text, language)
+        query = await find_asked_query(self._catalogue, text, wish.own_request.language)
         if query is None:
             return None
         filters = query.model_dump(mode="json", exclude_defaults=True)
@@ -179,7 +188,10 @@ class Fallback:
             retrieval.update(output=[wine.id for wine in found])
         if wish.last_shown and not (result.wines or result.other_vintages):
             return None  # "have you got one cheaper than the second?" names no wine
-        is_left_out = not result.wines and bool((await self._catalogue.search(query)).wines)
+        is_left_out = False
+        if not result.wines:
+            of_everybody = await self._catalogue.search(query)
+            is_left_out = bool(of_everybody.wines)
         return AskedWines(query, result, is_left_out)
 
     async def _find_passage(self, question: Request, span: Span) -> Chunk | None:
@@ -203,7 +215,8 @@ def should_offer_alcohol_free(wish: Wish, person: Person) -> bool:
 
     A question without a new concern asks for knowledge: "what does sur lie mean?"
     """
-    request, safety = wish.own_request, person.safety
+    request = wish.own_request
+    safety = person.safety
     if wish.follow_up or not request.is_empty:
         return False
     if safety.forbids_alcohol:
@@ -223,20 +236,26 @@ def classify(wish: Wish) -> Kind:
     request = wish.own_request
     if is_for_documents(request):
         return "question"
-    asks_for_others = wish.own_request.wants_others and bool(wish.last_shown)
-    return "wines" if wish.own_request.describes_wine or asks_for_others else "help"
+    if request.describes_wine or (request.wants_others and wish.last_shown):
+        return "wines"
+    return "help"
+
+
+def _describe(wines: Iterable[Wine], request: Request) -> tuple[DescribedWine, ...]:
+    """Return the wines with a description of each for the dishes of a request."""
+    return tuple(DescribedWine(wine, describe_wine(wine, request.dishes)) for wine in wines)
 
 
 def _asked_answer(asked: AskedWines, wish: Wish) -> RuleAnswer:
     """Return whether there is a wine that is asked for by its name, and which ones come close."""
-    request, result = wish.own_request, asked.result
+    request = wish.own_request
+    result = asked.result
     wines = (result.wines or _near_wines(result))[:MAX_WINES]
     intro = _asked_intro(asked)
     reply = _wine_reply(intro, wines, request) if wines else _text_reply(intro)
     if not any(wine.in_stock for wine in result.wines):
         reply = replace(reply, lack=Lack.NAME)
-    described = tuple(DescribedWine(wine, describe_wine(wine, request.dishes)) for wine in wines)
-    return RuleAnswer(reply=reply, wines=described)
+    return RuleAnswer(reply=reply, wines=_describe(wines, request))
 
 
 def _asked_intro(asked: AskedWines) -> str:
@@ -253,7 +272,8 @@ def _asked_intro(asked: AskedWines) -> str:
 
 def _missing_intro(asked: AskedWines) -> str:
     """Return the sentence that says that no wine has the name asked for, and what comes near."""
-    result, name = asked.result, escape(asked.query.name)
+    result = asked.result
+    name = escape(asked.query.name)
     if asked.is_left_out:
         return translate("asked_left_out", name=name)
     if result.other_vintages:
@@ -261,7 +281,9 @@ def _missing_intro(asked: AskedWines) -> str:
     if result.mentioned:
         return translate("asked_perhaps")
     intro = translate("fallback_no_name", name=name)
-    return f"{intro} {translate('asked_closest')}" if result.closest else intro
+    if result.closest:
+        intro += f" {translate('asked_closest')}"
+    return intro
 
 
 def _near_wines(result: WineSearchResult) -> tuple[Wine, ...]:
@@ -320,14 +342,18 @@ def _search_reply(wish: Wish, found: FoundWines) -> Reply:
         return replace(reply, lack=Lack.NAME if request.name else Lack.WINES)
     intro = _join(interpretation, " ".join(_remarks(found, request)))
     reply = _wine_reply(intro, found.wines[:MAX_WINES], request, caveats)
-    return replace(reply, lack=Lack.WINES) if found.unmet_fields else reply
+    if found.unmet_fields:
+        return replace(reply, lack=Lack.WINES)
+    return reply
 
 
 def _nothing_found(wish: Wish) -> str:
     """Return the sentence that says why no wine is shown."""
     if wish.request.name:
         return translate("fallback_no_name", name=escape(wish.request.name))
-    return translate("fallback_all_shown" if wish.excluded_ids else "fallback_nothing")
+    if wish.excluded_ids:
+        return translate("fallback_all_shown")
+    return translate("fallback_nothing")
 
 
 def _remarks(found: FoundWines, request: Request) -> Iterator[str]:
@@ -375,7 +401,9 @@ def _join(*paragraphs: str) -> str:
 def _pairing_reason(request: Request) -> str:
     """Return why the wines suit the dish, or an empty string without a known dish."""
     name = get_pairing(request)
-    return translate(f"pairing_{name}") if name else ""
+    if not name:
+        return ""
+    return translate(f"pairing_{name}")
 
 
 def _caveats(request: Request) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from agent.cellar.items import YEARS, items_in_stock, to_wine
 from agent.cellar.removal import identifying_words
@@ -33,6 +33,7 @@ MAX_TONIGHT: Final = 3
 READINESS: Final[tuple[Readiness, ...]] = ("past", "wait", "soon", "now")
 """The first of these that a message says decides: "not ready" has "ready" in it."""
 MAX_OPENED: Final = 10
+MAX_FOODS: Final = 6
 SIZES: Final[Mapping[str, Size]] = {"half": "half", "magnum": "magnum"}
 """The size of a bottle for each offer that a message may name."""
 PLACE_SEPARATORS: Final = pattern("[,;]")
@@ -70,7 +71,7 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
     if not items:
         return None
     place = _find_place(request, items)
-    readiness = next((name for name in READINESS if name in said), None)
+    readiness = _find_readiness(request)
     is_own = "own" in said or _is_owned(request.owned_words, items)
     is_about_own = bool(is_own or readiness or place)
     is_for_tonight = _is_for_tonight(request, readiness, is_own=is_own)
@@ -86,8 +87,16 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
     return OwnBottles(_describe(found, is_for_tonight=is_for_tonight), found, is_for_tonight)
 
 
+def _find_readiness(request: Request) -> Readiness | None:
+    """Return how ready the bottles have to be that a message asks for."""
+    for readiness in READINESS:
+        if readiness in request.cellar_words:
+            return readiness
+    return None
+
+
 def _is_for_tonight(request: Request, readiness: Readiness | None, *, is_own: bool) -> bool:
-    """Return whether a request wants some bottles to drink now, not a list of them."""
+    """Return True if a request wants some bottles to drink now, not a list of them."""
     if "tonight" in request.cellar_words and readiness in (None, "now"):
         return is_own or not find_shop_topics([request.text])  # "are you open tonight?"
     if readiness is None:
@@ -102,19 +111,31 @@ def _is_owned(words: Sequence[str], items: Sequence[CellarItem]) -> bool:
 
 
 def _build_query(request: Request, readiness: Readiness | None, place: str) -> CellarQuery:
-    filters: dict[str, Any] = {
-        "styles": request.values("styles"),
-        "grapes": request.values("grapes"),
-        "regions": request.values("regions") or request.values("countries"),
-        "foods": tuple(dict.fromkeys(f for d in request.dishes.values() for f in d.foods))[:6],
-        "size": SIZES.get(request.filters.get("offer", "")),
-    }
+    foods: dict[str, None] = {}
+    for dish in request.dishes.values():
+        foods |= dict.fromkeys(dish.foods)
+    return CellarQuery(
+        readiness=readiness,
+        place=place,
+        styles=request.values("styles"),
+        grapes=request.values("grapes"),
+        regions=request.values("regions") or request.values("countries"),
+        foods=tuple(foods)[:MAX_FOODS],
+        size=SIZES.get(request.filters.get("offer", "")),
+        min_price=_price_in_euros(request, "min_price"),
+        max_price=_price_in_euros(request, "max_price"),
+    )
+
+
+def _price_in_euros(request: Request, name: str) -> float | None:
+    """Return a limit of the price of a request; without a known currency it is in euros."""
+    amount = request.filters.get(name)
+    if amount is None:
+        return None
     currency = request.filters.get("currency")
-    known = Currency(currency) if currency in set(Currency) else Currency.EUR
-    for name in ("min_price", "max_price"):
-        amount = request.filters.get(name)
-        filters[name] = None if amount is None else to_euros(amount, known)
-    return CellarQuery(readiness=readiness, place=place, **filters)
+    if currency not in set(Currency):
+        currency = Currency.EUR
+    return to_euros(amount, Currency(currency))
 
 
 def _search(
@@ -125,7 +146,9 @@ def _search(
     if query.place:
         items = [each.item for each in search_cellar(items, query, this_year())]
     named = _select_named(items, request, names, is_placed=bool(query.place))
-    pairing = load_pairings().get(get_pairing(request)) if request.dishes else None
+    pairing = None
+    if request.dishes:
+        pairing = load_pairings().get(get_pairing(request))
     found = search_cellar(named, query, this_year(), pairing)
     if not found and named and names:
         # A name may have a word of the tables in it: "Vega Sicilia" is not from Sicily.
@@ -159,7 +182,8 @@ def _without_excluded(found: Sequence[FoundItem], request: Request) -> list[Foun
 
 def _names_in(words: Sequence[str]) -> frozenset[str]:
     """Return those of some words that may be on a label, without numbers."""
-    return frozenset(word for word in identifying_words(" ".join(words)) if not word.isdecimal())
+    identifying = identifying_words(" ".join(words))
+    return frozenset(word for word in identifying if not word.isdecimal())
 
 
 def _years_in(words: Sequence[str]) -> set[int]:
@@ -180,11 +204,13 @@ def _select_named(
         return selected
     if named := select_named(selected, names):
         return named
-    return [] if _has_name(request) and not is_placed else selected
+    if _has_name(request) and not is_placed:
+        return []
+    return selected
 
 
 def _has_name(request: Request) -> bool:
-    """Return whether unknown words of a request are names of wines, although no bottle has them."""
+    """Return True if unknown words of a request are names of wines, although no bottle has them."""
     may_be_names = list(request.owned_words)
     if request.language != "de":  # in which every noun has a capital
         may_be_names += request.unknown_words
@@ -202,15 +228,15 @@ def _find_place(request: Request, items: Sequence[CellarItem]) -> str:
     """
     said = f" {normalize(request.text)} "
     unread = f" {normalize(' '.join(request.unread_words))} "
-    places: set[str] = set()
-    for place in {item.place for item in items if item.place}:
-        normalized = normalize(place)
-        places.add(normalized)
-        places.update(word for word in normalized.split() if any(map(str.isdigit, word)))
-        for part in filter(None, map(normalize, PLACE_SEPARATORS.split(place))):
-            if f" {part} " in unread:
-                places.add(part)
-    named = [place for place in places if len(place) > 1 and f" {place} " in said]
+    named: set[str] = set()
+    for place in {item.place for item in items}:
+        whole = normalize(place)
+        numbered = [word for word in whole.split() if any(map(str.isdigit, word))]
+        parts = map(normalize, PLACE_SEPARATORS.split(place))
+        unread_parts = [part for part in parts if f" {part} " in unread]
+        for name in (whole, *numbered, *unread_parts):
+            if len(name) > 1 and f" {name} " in said:
+                named.add(name)
     return max(named, key=len, default="")
 
 
@@ -229,9 +255,8 @@ def _describe(found: Sequence[FoundItem], *, is_for_tonight: bool) -> str:
 def _find_opened(request: Request, person: Person) -> OwnBottles:
     """Return what the user thought of the bottles that a request names."""
     years = _years_in(request.unread_words)
-    names = _names_in(
-        (*request.unread_words, *request.values("grapes"), *request.values("regions"))
-    )
+    words = (*request.unread_words, *request.values("grapes"), *request.values("regions"))
+    names = _names_in(words)
     drinks = find_drinks(person.drinks, " ".join(names)) or [*person.drinks]
     drinks = [each for each in drinks if not years or each.wine.get("vintage") in years]
     if not drinks:

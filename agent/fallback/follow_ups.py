@@ -37,11 +37,12 @@ def find_follow_up(text: str) -> FollowUp | None:
 
 @cache
 def _follow_ups_by_sentence() -> Mapping[str, FollowUp]:
-    return {
-        translate_into(language, f"wish_{follow_up}"): follow_up
-        for language in languages()
-        for follow_up in FollowUp
-    }
+    by_sentence = {}
+    for language in languages():
+        for follow_up in FollowUp:
+            sentence = translate_into(language, f"wish_{follow_up}")
+            by_sentence[sentence] = follow_up
+    return by_sentence
 
 
 def apply_follow_up(request: Request, follow_up: FollowUp, shown: Sequence[Wine]) -> Request:
@@ -70,25 +71,27 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
     if not priced:
         return request
     cheapest = min(priced, key=lambda wine: wine.price_in_euros or 0)
-    max_price = max(round((cheapest.price or 0) - CENT, 2), 0)
-    replaced = {*PRICE_FIELDS, "order"}
-    kept = {name: value for name, value in request.filters.items() if name not in replaced}
-    price = {"max_price": max_price, "currency": cheapest.currency}
-    return replace(request, filters=kept | price)
+    max_price = round((cheapest.price or 0) - CENT, 2)
+    filters = dict(request.filters)
+    for name in (*PRICE_FIELDS, "order"):
+        filters.pop(name, None)
+    filters["max_price"] = max(max_price, 0)
+    filters["currency"] = cheapest.currency
+    return replace(request, filters=filters)
 
 
 def _lower_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     """Return the steps of a scale below all shown ones, or its lowest one."""
     scale = SCALES[scale_name]
-    indices = [scale.index(step) for step in shown] or [len(scale) // 2]
-    return tuple(scale[: min(indices)] or scale[:1])
+    lowest = min(map(scale.index, shown), default=len(scale) // 2)
+    return tuple(scale[:lowest] or scale[:1])
 
 
 def _higher_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     """Return the steps of a scale above all shown ones, or its highest one."""
     scale = SCALES[scale_name]
-    indices = [scale.index(step) for step in shown] or [len(scale) // 2]
-    return tuple(scale[max(indices) + 1 :] or scale[-1:])
+    highest = max(map(scale.index, shown), default=len(scale) // 2)
+    return tuple(scale[highest + 1 :] or scale[-1:])
 
 
 def _with_filters(request: Request, **filters: Any) -> Request:

@@ -47,7 +47,9 @@ class Wish:
     @property
     def excluded_ids(self) -> tuple[str, ...]:
         """Return the ids of the wines that are not to be shown again."""
-        return self.shown_ids if self.follow_up or self.own_request.wants_others else ()
+        if self.follow_up or self.own_request.wants_others:
+            return self.shown_ids
+        return ()
 
 
 def get_exchanges(messages: Sequence[StoredMessage]) -> list[Exchange]:
@@ -95,9 +97,10 @@ def _add_message(wish: Wish, text: str) -> Wish:
         request = replace(request, text=text, is_question=False)
         return replace(wish, request=request, own_request=own_request, follow_up=follow_up)
     own_request = read_request(text, before.language)
-    request = before if own_request.is_question else merge(before, own_request)
+    if not own_request.is_question:
+        before = merge(before, own_request)
     request = replace(
-        request,
+        before,
         text=text,
         language=own_request.language,
         is_question=own_request.is_question,
@@ -117,7 +120,8 @@ def merge(before: Request, new: Request) -> Request:
             continue
         if name.startswith(EXCLUSION_PREFIX):
             # "A Merlot after all" ends the exclusion of Merlot.
-            remaining = [value for value in values if value not in new.values(field_name)]
+            wanted = new.values(field_name)
+            remaining = [value for value in values if value not in wanted]
             filters |= drop_empty({name: [*remaining, *new.values(name)]})
         elif not _is_replaced(name, new):
             filters[name] = values
@@ -125,17 +129,18 @@ def merge(before: Request, new: Request) -> Request:
 
 
 def _is_replaced(name: str, new: Request) -> bool:
-    """Return whether a new message replaces an earlier filter.
+    """Return True if a new message replaces an earlier filter.
 
     Another kind of wine replaces the grape and the place; another place replaces only the place.
     """
-    new_fields = new.inclusions.keys()
+    replacing = {name}
     if name in PLACE_FIELDS:
-        return not new_fields.isdisjoint({"styles", "grapes", *PLACE_FIELDS})
-    if name in KIND_FIELDS:
-        return not new_fields.isdisjoint(KIND_FIELDS)
-    if name == "offer" and not new_fields.isdisjoint(KIND_FIELDS | PLACE_FIELDS):
-        return True  # "a white by the glass", then "a red": by the bottle, unless it is said again
-    if name in {*PRICE_FIELDS, "order"} and not PRICE_FIELDS.isdisjoint(new.filters):
-        return True
-    return name in new.filters
+        replacing = {"styles", "grapes", *PLACE_FIELDS}
+    elif name in KIND_FIELDS:
+        replacing = {*KIND_FIELDS}
+    elif name == "offer":
+        # "A white by the glass", then "a red": by the bottle, unless it is said again.
+        replacing = {name, *KIND_FIELDS, *PLACE_FIELDS}
+    elif name in {*PRICE_FIELDS, "order"}:
+        replacing = {name, *PRICE_FIELDS}
+    return not replacing.isdisjoint(new.filters)

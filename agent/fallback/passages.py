@@ -45,7 +45,7 @@ async def find_passage(question: str, language: str, documents: DocumentStore) -
     all_topics = [*topics, *word_topics]
     if not all_topics:
         return None
-    topic_words = " ".join(word for topic in topics for word in topic)
+    topic_words = " ".join(map(" ".join, topics))
     chunks = await documents.search([question, topic_words or question], limit=MAX_CHUNKS)
 
     def relevance(chunk: Chunk) -> tuple[float, float]:
@@ -114,8 +114,8 @@ def _content_words(
 def _topic_share(topics: Sequence[Synonyms], text: str) -> float:
     """Return the share of the topics that a text mentions."""
     stems = {stem(word) for word in split_words(text)}
-    mentioned = [topic for topic in topics if not stems.isdisjoint(map(stem, topic))]
-    return len(mentioned) / len(topics)
+    mentioned = sum(not stems.isdisjoint(map(stem, topic)) for topic in topics)
+    return mentioned / len(topics)
 
 
 @cache

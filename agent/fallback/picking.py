@@ -19,13 +19,18 @@ def pick_shown_wine(request: Request, shown: Sequence[Wine]) -> Wine | None:
         return None
     if request.position and not request.filters:
         return _get_at(shown, request.position)
-    return _find_named(request.text, shown) if request.asks_to_show else None
+    if request.asks_to_show:
+        return _find_named(request.text, shown)
+    return None
 
 
 def _get_at(shown: Sequence[Wine], position: int) -> Wine | None:
     """Return the wine at a position, the first at 1 and the last at -1; None if there is none."""
-    index = position - 1 if position > 0 else len(shown) + position
-    return shown[index] if 0 <= index < len(shown) else None
+    if abs(position) > len(shown):
+        return None
+    if position > 0:
+        position -= 1
+    return shown[position]
 
 
 def _find_named(text: str, shown: Sequence[Wine]) -> Wine | None:

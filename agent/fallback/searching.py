@@ -42,12 +42,10 @@ class FoundWines:
 
 def build_wish_query(wish: Wish) -> WineQuery:
     """Return the query for a wish, before any of its filters is relaxed."""
-    asks_for_body = wish.follow_up in (FollowUp.LIGHTER, FollowUp.FULLER)
-    query = build_query(
-        wish.request,
-        excluded_ids=wish.excluded_ids,
-        hard_fields=("bodies",) if asks_for_body else (),
-    )
+    hard_fields: tuple[str, ...] = ()
+    if wish.follow_up in (FollowUp.LIGHTER, FollowUp.FULLER):
+        hard_fields = ("bodies",)
+    query = build_query(wish.request, excluded_ids=wish.excluded_ids, hard_fields=hard_fields)
     if wish.follow_up is FollowUp.LIKE:
         return query.model_copy(update={"like": wish.last_shown[0].id})
     return query
@@ -62,9 +60,8 @@ async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> Foun
     found = await _search_relaxed(catalogue, query, wish, person)
     if query.offer is None or (found.wines and not found.unmet_fields):
         return found
-    by_bottle = await _search_relaxed(
-        catalogue, query.model_copy(update={"offer": None}), wish, person
-    )
+    any_offer = query.model_copy(update={"offer": None})
+    by_bottle = await _search_relaxed(catalogue, any_offer, wish, person)
     if not by_bottle.wines or (found.wines and by_bottle.unmet_fields):
         return found
     return replace(by_bottle, unmet_fields=(*by_bottle.unmet_fields, "offer"))
@@ -74,29 +71,41 @@ async def _search_relaxed(
     catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person
 ) -> FoundWines:
     """Return the wines of a query; while there are none, make more of its filters soft."""
-    request = wish.request
-    similar_to = wish.last_shown[0] if query.like else None
-    steps = ((), *RELAXATION_STEPS) if similar_to is None else ((),)
-    for fields in steps:
+    found = await _search(catalogue, query, wish, person)
+    if query.like:
+        return replace(found, similar_to=wish.last_shown[0])
+    for fields in RELAXATION_STEPS:
+        if found.wines:
+            break
         hard = [name for name in fields if getattr(query, name) and name not in query.soft]
-        if fields and not hard:
-            continue
-        query = query.model_copy(update={"soft": (*query.soft, *hard)})
-        result = await find_wines(catalogue, query, person)
-        wines = _select_wines(result.wines, request, query)
-        if wines:
-            unmet = _unmet_fields(request, wines, result.unmet_filters)
-            return FoundWines(wines=wines, unmet_fields=unmet, similar_to=similar_to)
-    return FoundWines(similar_to=similar_to)
+        if hard:
+            query = query.model_copy(update={"soft": (*query.soft, *hard)})
+            found = await _search(catalogue, query, wish, person)
+    return found
+
+
+async def _search(catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person) -> FoundWines:
+    """Return the wines of a query that a wish may have."""
+    result = await find_wines(catalogue, query, person)
+    wines = _select_wines(result.wines, wish.request, query)
+    if not wines:
+        return FoundWines()
+    unmet = _unmet_fields(wish.request, wines, result.unmet_filters)
+    return FoundWines(wines=wines, unmet_fields=unmet)
 
 
 def _unmet_fields(
     request: Request, wines: Sequence[Wine], unmet_filters: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
     """Return the requested fields that none of the best wines meets."""
-    best = [unmet_filters.get(wine.id, ()) for wine in wines[:BEST_WINES]]
-    fields = [name for name in request.inclusions if all(name in unmet for unmet in best)]
-    if request.dishes and not any(_suits_dishes(request, unmet) for unmet in best):
+    unmet_by_all = set(request.inclusions)
+    suits_dishes = not request.dishes
+    for wine in wines[:BEST_WINES]:
+        unmet = unmet_filters.get(wine.id, ())
+        unmet_by_all.intersection_update(unmet)
+        suits_dishes = suits_dishes or _suits_dishes(request, unmet)
+    fields = [name for name in request.inclusions if name in unmet_by_all]
+    if not suits_dishes:
         fields.append("foods")
     return tuple(fields)
 
@@ -115,9 +124,10 @@ def _select_wines(found: Sequence[Wine], request: Request, query: WineQuery) -> 
     Alcohol-free wines are only returned if requested, or if there are no others.
     """
     unwanted = tuple(taste for taste in request.values("without_text") if taste != OAKY)
-    wines = [wine for wine in found if not matches(wine, {"text": unwanted})]
-    if request.name:
-        wines = [wine for wine in wines if _has_name(wine, request.name)]
+    wines = []
+    for wine in found:
+        if not matches(wine, {"text": unwanted}) and _has_name(wine, request.name):
+            wines.append(wine)
     if Style.ALCOHOL_FREE in query.styles:
         return tuple(wines)
     with_alcohol = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
@@ -125,7 +135,9 @@ def _select_wines(found: Sequence[Wine], request: Request, query: WineQuery) -> 
 
 
 def _has_name(wine: Wine, name: str) -> bool:
-    """Return whether most words of a name are in the label or the region of a wine."""
+    """Return True if most words of a name, which may be empty, are in the label or the region."""
+    if not name:
+        return True
     words = set(normalize(name).split())
     label = set(normalize(f"{wine.label} {wine.region}").split())
     return 2 * len(words & label) > len(words)

@@ -38,8 +38,10 @@ def describe_request(request: Request) -> str:
 def _describe_filters(request: Request) -> str:
     filters = request.filters
     parts = [*_describe_kind(request), *_describe_tastes(request)]
-    parts += [_describe_names(field, request.values(field)) for field in NAME_FIELDS]
-    parts += [", ".join(request.dishes), _describe_price(filters)]
+    for field in NAME_FIELDS:
+        parts.append(_describe_names(field, request.values(field)))
+    parts.append(", ".join(request.dishes))
+    parts.append(_describe_price(filters))
     if "max_abv" in filters:
         parts.append(f"≤ {format_number(filters['max_abv'])} % vol")
     parts.append(request.name)
@@ -108,7 +110,9 @@ def name_value(field: str, value: str) -> str:
         return get_region_name(value, language)
     if field == "allergens":
         field = "allergen"
-    return _find_name("colour" if value in COLOUR_VALUES else field, value, language)
+    if value in COLOUR_VALUES:
+        field = "colour"
+    return _find_name(field, value, language)
 
 
 def _find_name(field: str, value: str, language: str) -> str:
@@ -163,7 +167,8 @@ def _describe_names(field: str, values: Sequence[str]) -> str:
 
 def _describe_price(filters: Mapping[str, Any]) -> str:
     """Return the price limits, or an empty string without limits."""
-    low, high = filters.get("min_price"), filters.get("max_price")
+    low = filters.get("min_price")
+    high = filters.get("max_price")
     if low is None and high is None:
         return ""
     currency = Currency(filters.get("currency", Currency.EUR))
@@ -185,7 +190,9 @@ def describe_field(name: str, request: Request) -> str:
 
 def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     """Return the kind of a wine and the foods it suits: those of the dishes, or else all."""
-    parts = [name_value("styles", wine.style)] if wine.style else []
+    parts: list[str] = []
+    if wine.style:
+        parts.append(name_value("styles", wine.style))
     if wine.colour in SHOWN_COLOURS and str(wine.colour) != wine.style:
         parts.append(translate(f"colour_{wine.colour}"))
     if wine.body is not None:

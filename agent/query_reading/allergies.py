@@ -10,7 +10,7 @@ from typing import Final
 
 from agent.query_reading.exclusions import CLAUSE_ENDS
 from agent.query_reading.language_words import load_grammar
-from agent.query_reading.phrases import Phrase, phrases_in
+from agent.query_reading.phrases import Phrase, phrases_in, stems_between
 from agent.query_reading.tokens import Token
 
 LISTING_MARKS: Final = CLAUSE_ENDS | frozenset(":-")
@@ -68,13 +68,12 @@ class AllergyReader:
                 continue
             before = phrases[:index][::-1]
             after = phrases[index + 1 :]
-            nearest = before[0] if before else None
             # "Egg allergy, fish allergy": what an earlier allergy names is not named again.
-            is_new = nearest is not None and nearest not in found[-1:]
-            if nearest is not None and is_new and self._is_right_before(allergy, nearest):
-                found += self._find_beside(allergy, before)
-            else:
-                found += self._find_beside(allergy, after) or self._find_beside(allergy, before)
+            new_before = [phrase for phrase in before[:1] if phrase not in found[-1:]]
+            named: list[Phrase] = []
+            if not any(self._is_right_before(allergy, phrase) for phrase in new_before):
+                named = self._find_beside(allergy, after)
+            found += named or self._find_beside(allergy, before)
         return found
 
     def _find_beside(self, allergy: Phrase, candidates: Sequence[Phrase]) -> list[Phrase]:
@@ -85,14 +84,12 @@ class AllergyReader:
         grammar = load_grammar()
         found: list[Phrase] = []
         for phrase in candidates:
-            is_other_allergy = phrase.has_role("allergy")
-            is_wine = not WINE_FIELDS.isdisjoint(phrase.meanings)
-            if is_other_allergy or is_wine or phrase.has_role("wish"):
+            if phrase.has_role("allergy", "wish") or phrase.has_field(WINE_FIELDS):
                 break
             if not phrase.values("allergen"):
                 continue
             nearer = found[-1] if found else allergy
-            between = self._stems_between(nearer, phrase)
+            between = stems_between(self.tokens, nearer, phrase)
             names_dish = not grammar.food_prepositions.isdisjoint(between)
             if names_dish or len(between) > MAX_DISTANCE:
                 break
@@ -106,22 +103,22 @@ class AllergyReader:
     def _is_right_before(self, allergy: Phrase, phrase: Phrase) -> bool:
         return phrase.end == allergy.start and bool(phrase.values("allergen"))
 
-    def _stems_between(self, first: Phrase, second: Phrase) -> list[str]:
-        left, right = sorted((first, second), key=lambda phrase: phrase.start)
-        return [token.stem for token in self.tokens[left.end : right.start]]
-
     def _is_introduced_as_dish(self, phrase: Phrase) -> bool:
-        """Return whether one of the two words before a phrase introduces it as a dish."""
+        """Return True if one of the two words before a phrase introduces it as a dish."""
         words_before = self.tokens[max(0, phrase.start - 2) : phrase.start]
-        return not load_grammar().food_prepositions.isdisjoint(token.stem for token in words_before)
+        prepositions = load_grammar().food_prepositions
+        return any(token.stem in prepositions for token in words_before)
 
     def _only_lists_allergens(self, clause: range) -> bool:
         allergens = self._allergens_in(clause)
-        named = {index for phrase in allergens for index in phrase.indices}
-        others = {self.tokens[index].stem for index in clause if index not in named}
+        if not allergens:
+            return False
+        others = {*clause}
+        for phrase in allergens:
+            others.difference_update(phrase.indices)
         grammar = load_grammar()
         listing = grammar.listing_words | grammar.allergy_prepositions | LISTING_MARKS
-        return bool(allergens) and others <= listing
+        return all(self.tokens[index].stem in listing for index in others)
 
     def _allergens_in(self, clause: range) -> list[Phrase]:
         return [

@@ -3,7 +3,7 @@
 The catalogue knows more names than the tables, so this returns words to look up there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,7 +70,9 @@ def read_asked_name(text: str, default_language: str) -> AskedName | None:
     """Return the wine that a message asks for by its name, or None if it asks for none."""
     text = text[: size_limits.MESSAGE_CHARS]
     reader = _NameReader(text, detect_language(text, default_language))
-    return None if reader.describes_wish() else reader.read()
+    if reader.describes_wish():
+        return None
+    return reader.read()
 
 
 class _NameReader:
@@ -82,32 +84,33 @@ class _NameReader:
         self._phrases = find_phrases(self._tokens, language)
 
     def describes_wish(self) -> bool:
-        """Return whether the message has a price, an order, or a dish that a wine is to suit."""
+        """Return True if the message has a price, an order, or a dish that a wine is to suit."""
         price, _ = read_price(self._tokens, self._phrases)
-        if price:
+        if price or self._has_field(WISH_FIELDS):
             return True
-        for phrase in self._phrases:
-            has_wish = not WISH_FIELDS.isdisjoint(phrase.meanings)
-            if has_wish or (phrase.values("dish") and self._is_introduced(phrase)):
-                return True
-        return False
+        dishes = [phrase for phrase in self._phrases if phrase.values("dish")]
+        return any(map(self._is_introduced, dishes))
+
+    def _has_field(self, fields: Set[str]) -> bool:
+        return any(phrase.has_field(fields) for phrase in self._phrases)
+
+    def _has_role(self, *roles: str) -> bool:
+        return any(phrase.has_role(*roles) for phrase in self._phrases)
 
     def read(self) -> AskedName | None:
         """Return the name, or None if the message has no words that may be one."""
-        asks_for_stock = any(phrase.has_role("have") for phrase in self._phrases)
+        asks_for_stock = self._has_role("have")
         if not asks_for_stock and not self._is_bare():
             return None
-        named = self._without(self._indices_of_grammar())
-        core = [index for index in named if index not in self._indices_of_small_talk()]
+        named = self._list_named()
+        small_talk = self._find_small_talk()
+        core = [index for index in named if index not in small_talk]
         joined = self._find_joined(core)
         unknown = [index for index in core if index in joined or self._is_unknown(index)]
-        has_estate = bool(unknown) and any(phrase.has_role("estate") for phrase in self._phrases)
-        has_known_name = any(
-            not NAME_FIELDS.isdisjoint(phrase.meanings) for phrase in self._phrases
-        )
-        if not unknown and not (asks_for_stock and has_known_name):
+        has_known_name = asks_for_stock and self._has_field(NAME_FIELDS)
+        if not unknown and not has_known_name:
             return None
-        offers = [value for phrase in self._phrases for value in phrase.values("offer")]
+        has_estate = bool(unknown) and self._has_role("estate")
         return AskedName(
             name=self._join(named),
             core=self._join(core),
@@ -116,48 +119,44 @@ class _NameReader:
             asks_for_stock=asks_for_stock,
             is_certain=bool(joined) or has_estate or self._has_full_name(unknown),
             has_dish=self._has_dish(),
-            offer=next(iter(offers), ""),
+            offer=self._find_offer(),
         )
 
     def _is_bare(self) -> bool:
-        """Return whether the message seems to be just a name: it is short, and asks nothing."""
-        words = [token for token in self._tokens if token.is_alphanumeric]
-        roles = {role for phrase in self._phrases for role in phrase.values("role")}
-        return len(words) <= MAX_BARE_WORDS and roles.isdisjoint(TOLD_ROLES)
+        """Return True if the message seems to be just a name: it is short, and asks nothing."""
+        word_count = sum(token.is_alphanumeric for token in self._tokens)
+        return word_count <= MAX_BARE_WORDS and not self._has_role(*TOLD_ROLES)
 
     def _has_dish(self) -> bool:
-        """Return whether a word of the message is a dish; a part of one is no more than a guess."""
+        """Return True if a word of the message is a dish; a part of one is no more than a guess."""
         return any(phrase.values("dish") and not phrase.is_compound for phrase in self._phrases)
 
+    def _find_offer(self) -> str:
+        """Return what the message asks for instead of a bottle, or an empty string."""
+        for phrase in self._phrases:
+            for offer in phrase.values("offer"):
+                return offer
+        return ""
+
     def _is_introduced(self, phrase: Phrase) -> bool:
-        """Return whether a phrase follows a word that introduces a dish: "for lamb"."""
+        """Return True if a phrase follows a word that introduces a dish: "for lamb"."""
         if phrase.start == 0:
             return False
         return self._tokens[phrase.start - 1].stem in load_grammar().dish_prepositions
 
-    def _without(self, indices: set[int]) -> list[int]:
-        """Return the indices of the words of the message, but for these."""
-        return [
-            index
-            for index, token in enumerate(self._tokens)
-            if index not in indices and token.is_alphanumeric
-        ]
-
-    def _indices_of_grammar(self) -> set[int]:
-        """Return the indices of what is no part of a name: "do you have", "by the glass"."""
-        indices: set[int] = set()
+    def _list_named(self) -> list[int]:
+        """Return the indices of the words that may be a name, unlike "have you", "by the glass"."""
+        indices = {index for index, token in enumerate(self._tokens) if token.is_alphanumeric}
         for phrase in self._phrases:
-            is_grammar = not GRAMMAR_ROLES.isdisjoint(phrase.values("role"))
-            is_unnamed = not UNNAMED_FIELDS.isdisjoint(phrase.meanings)
-            if is_grammar or is_unnamed:
-                indices.update(phrase.indices)
-        return indices
+            if phrase.has_role(*GRAMMAR_ROLES) or phrase.has_field(UNNAMED_FIELDS):
+                indices.difference_update(phrase.indices)
+        return sorted(indices)
 
-    def _indices_of_small_talk(self) -> set[int]:
+    def _find_small_talk(self) -> set[int]:
         """Return the indices of words such as "please" and "wine", which names have too."""
         indices: set[int] = set()
         for phrase in self._phrases:
-            if not SMALL_TALK.isdisjoint(phrase.values("role")):
+            if phrase.has_role(*SMALL_TALK):
                 indices.update(phrase.indices)
         return indices
 
@@ -171,7 +170,7 @@ class _NameReader:
         for phrase in self._phrases:
             if phrase.has_role("name"):
                 joined.update(phrase.indices)
-            if AMBIGUOUS_FIELDS.isdisjoint(phrase.meanings):
+            if not phrase.has_field(AMBIGUOUS_FIELDS):
                 continue
             for beside in (phrase.start - 1, phrase.end):
                 if beside in core and self._is_unknown(beside) and self._is_name(phrase, beside):
@@ -179,17 +178,16 @@ class _NameReader:
         return joined
 
     def _has_full_name(self, unknown: Sequence[int]) -> bool:
-        """Return whether two unknown words with capitals stand beside a known name.
+        """Return True if two unknown words with capitals stand beside a known name.
 
         "Bartolo Mascarello Barolo" is a wine, but "Buona Serata" may be anything.
         """
         if self._language == "de":  # every noun is capitalised
             return False
-        names_place_or_grape = any(
-            not NAME_FIELDS.isdisjoint(phrase.meanings) for phrase in self._phrases
-        )
+        if not self._has_field(NAME_FIELDS):
+            return False
         capitalised = {index for index in unknown if self._tokens[index].is_capitalised}
-        return names_place_or_grape and any(index + 1 in capitalised for index in capitalised)
+        return any(index + 1 in capitalised for index in capitalised)
 
     def _is_name(self, phrase: Phrase, beside: int) -> bool:
         """Return whether a known phrase beside an unknown word is a name with it."""

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from agent.query_reading.language_words import load_grammar
-from agent.query_reading.phrases import Phrase, phrases_in
+from agent.query_reading.phrases import Phrase, phrases_in, stems_between
 from agent.query_reading.tokens import Token
 
 EXCLUDABLE_FIELDS: Final = frozenset(
@@ -43,7 +43,10 @@ class ExclusionReader:
         """Return the excluded phrases: those after a negation, or else those before it."""
         if not any(phrase.has_role("not") for phrase in self.phrases):
             return []
-        return [phrase for clause in self.clauses for phrase in self._find_in_clause(clause)]
+        excluded: list[Phrase] = []
+        for clause in self.clauses:
+            excluded += self._find_in_clause(clause)
+        return excluded
 
     def _find_in_clause(self, clause: range) -> Iterator[Phrase]:
         phrases = phrases_in(self.phrases, clause)
@@ -65,9 +68,7 @@ class ExclusionReader:
             if not _excludable_fields(phrase):
                 # "Do not show me reds" is one negation; "no reds, show me whites" is not.
                 is_negated = phrase.has_role("wish") and phrase.start == negation.end
-                if is_negated:
-                    continue
-                if phrase.has_role("not") or phrase.has_role("wish"):
+                if phrase.has_role("not", "wish") and not is_negated:
                     break
                 continue
             if excluded:
@@ -80,23 +81,22 @@ class ExclusionReader:
         return excluded
 
     def _is_near(self, negation: Phrase, phrase: Phrase) -> bool:
-        between = self._stems_between(negation, phrase)
+        between = stems_between(self.tokens, negation, phrase)
         return len(between) <= MAX_DISTANCE and "," not in between
 
     def _are_joined(self, first: Phrase, second: Phrase) -> bool:
-        """Return whether two phrases are one list: "Merlot or Syrah", "Merlot, Syrah"."""
-        between = set(self._stems_between(first, second))
+        """Return True if two phrases are one list: "Merlot or Syrah", "Merlot, Syrah"."""
+        between = {*stems_between(self.tokens, first, second)}
         grammar = load_grammar()
+        if not between <= grammar.listing_words:
+            return False
         has_or = not grammar.or_nor_words.isdisjoint(between)
-        shares_field = not _excludable_fields(first).isdisjoint(_excludable_fields(second))
-        return (has_or or shares_field) and between <= grammar.listing_words
-
-    def _stems_between(self, first: Phrase, second: Phrase) -> list[str]:
-        left, right = sorted((first, second), key=lambda phrase: phrase.start)
-        return [token.stem for token in self.tokens[left.end : right.start]]
+        return has_or or bool(_excludable_fields(first) & _excludable_fields(second))
 
 
 def _excludable_fields(phrase: Phrase) -> frozenset[str]:
     """Return the fields by which a phrase can be excluded; a colour alone is a style, too."""
     fields = EXCLUDABLE_FIELDS & phrase.meanings.keys()
-    return fields | {"styles"} if "colour" in fields else fields
+    if "colour" in fields:
+        fields |= {"styles"}
+    return fields

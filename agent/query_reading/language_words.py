@@ -82,16 +82,21 @@ def load_language_words() -> Mapping[str, LanguageWords]:
     Raises:
         ValueError: a `words.toml` is not valid.
     """
-    files = {code: LANGUAGES_FOLDER / code / WORDS_FILE for code in language_codes()}
-    return {code: read_toml(LanguageWords, file) for code, file in files.items() if file.exists()}
+    words: dict[str, LanguageWords] = {}
+    for code in language_codes():
+        file = LANGUAGES_FOLDER / code / WORDS_FILE
+        if file.exists():
+            words[code] = read_toml(LanguageWords, file)
+    return words
 
 
 @cache
 def load_grammar() -> Grammar:
     """Return the small words of all languages, folded: a message is read by all of them."""
-    languages = [words.grammar for words in load_language_words().values()]
     united: dict[str, str] = {}
     for name in Grammar.model_fields:
-        sets: list[frozenset[str]] = [getattr(language, name) for language in languages]
-        united[name] = " ".join(fold(word) for words in sets for word in words)
+        united[name] = ""
+        for words in load_language_words().values():
+            of_language: frozenset[str] = getattr(words.grammar, name)
+            united[name] += f" {fold(' '.join(of_language))}"
     return Grammar.model_validate(united)

@@ -41,24 +41,25 @@ def get_display_name(field: str, values: Sequence[str], language: str) -> str:
 def name_in_country(name: str, language: str) -> str:
     """Return what the country of the user's app calls something: "caril" is "curry" in Brazil."""
     words = load_language_words().get(language)
-    names = words.country_names.get(region_of_language(language), {}) if words else {}
+    if words is None:
+        return name
+    names = words.country_names.get(region_of_language(language), {})
     return names.get(name, name)
 
 
 def get_food_name(food: str, language: str) -> str:
     """Return the name of a food of the catalogue in a language, or else in English."""
-    index = _find_food(food)
-    name = get_display_name("dish", (str(index),), language) if index is not None else ""
+    name = get_display_name("dish", _list_dishes_of(food), language)
     return name or food.replace("_", " ")
 
 
 @cache
-def _find_food(food: str) -> int | None:
-    """Return the index of the dish that is just this food, or None."""
+def _list_dishes_of(food: str) -> tuple[str, ...]:
+    """Return the first dish that is just this food, as phrases refer to it; empty without one."""
     for index, dish in enumerate(load_dishes()):
         if dish.foods == (food,):
-            return index
-    return None
+            return (str(index),)
+    return ()
 
 
 def get_grape_name(grape: str, language: str) -> str:
@@ -75,4 +76,6 @@ def get_region_name(region: str, language: str) -> str:
         return region
     names = load_display_names().get(("regions", language), {})
     name = names.get((region,)) or names.get((region.removesuffix(VALLEY),))
-    return name_in_country(name, language) if name else region
+    if name is None:
+        return region
+    return name_in_country(name, language)

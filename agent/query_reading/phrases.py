@@ -6,7 +6,7 @@ of the message.
 """
 
 from bisect import bisect_left
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -60,15 +60,25 @@ class Phrase:
         """Return the phrase's values for a field, empty if it has none."""
         return self.meanings.get(field, ())
 
-    def has_role(self, role: str) -> bool:
-        """Return whether the phrase has this role."""
-        return role in self.meanings.get("role", ())
+    def has_role(self, *roles: str) -> bool:
+        """Return True if the phrase has one of these roles."""
+        return any(role in self.values("role") for role in roles)
+
+    def has_field(self, fields: Set[str]) -> bool:
+        """Return True if the phrase has a value for one of these fields."""
+        return not fields.isdisjoint(self.meanings)
 
 
 def is_foreign(stems: Sequence[str], language: str) -> bool:
     """Return whether only other languages than this one have the phrase with these stems."""
     by_language = load_lexicon().get(tuple(stems), {})
     return bool(by_language) and by_language.keys().isdisjoint({language, ANY_LANGUAGE})
+
+
+def stems_between(tokens: Sequence[Token], first: Phrase, second: Phrase) -> list[str]:
+    """Return the stems of the tokens between two phrases, whichever comes first."""
+    left, right = sorted((first, second), key=attrgetter("start"))
+    return [token.stem for token in tokens[left.end : right.start]]
 
 
 def phrases_in(phrases: Sequence[Phrase], clause: range) -> Sequence[Phrase]:
@@ -106,11 +116,13 @@ def detect_language(text: str, usual: str = "") -> str:
     if usual:
         word_count = sum(token.is_alphanumeric for token in tokens)
         min_score = min(MIN_SCORE, MIN_SCORE_PER_WORD * word_count)
+        rival_score = scores.get(usual, 0)
     else:
         min_score = MIN_SCORE_ALONE
-    rival_score = scores.get(usual or second, 0)
-    is_clear = scores[best] > max(min_score, MIN_SCORE_RATIO * rival_score)
-    return best if is_clear else usual
+        rival_score = scores[second]
+    if scores[best] > max(min_score, MIN_SCORE_RATIO * rival_score):
+        return best
+    return usual
 
 
 def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
@@ -120,7 +132,7 @@ def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
     for _, key in _match_phrases(tokens, lexicon):
         if sum(map(len, key)) < MIN_FOREIGN_LETTERS:
             continue
-        languages = [language for language in scores if language in lexicon[key]]
+        languages = scores.keys() & lexicon[key].keys()
         for language in languages:
             scores[language] += len(key) / len(languages)
     return scores

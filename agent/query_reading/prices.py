@@ -60,9 +60,10 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Price:
         used: set[int] = set()
         for match in price_pattern.finditer(symbols):
             matched = parts[match.start() : match.end()]
-            if found := _price_filters(matched):
+            found = _price_filters(matched)
+            if found:
                 filters |= found
-                used.update(*(part.indices for part in matched))
+                used.update(range(matched[0].indices.start, matched[-1].indices.stop))
         if filters:
             return Price(_consistent(filters), frozenset(used))
     return Price({}, frozenset())
@@ -80,14 +81,13 @@ def _consistent(filters: dict[str, Any]) -> dict[str, Any]:
 
 def _split_parts(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Iterator[PricePart]:
     """Yield the phrases of a message and the tokens outside of them, in order."""
-    numbers = find_number_words([fold(token.written) for token in tokens])
-    # "A bottle" is "une bouteille", and no price of one euro.
-    parts = {
-        number.start: PricePart("N", range(number.start, number.end), number.value)
-        for number in numbers
-        if number.value > 1
-    }
-    parts |= {phrase.start: _read_phrase(phrase) for phrase in phrases}
+    parts: dict[int, PricePart] = {}
+    for number in find_number_words([fold(token.written) for token in tokens]):
+        if number.value > 1:  # "a bottle" is "une bouteille", and no price of one euro
+            indices = range(number.start, number.end)
+            parts[number.start] = PricePart("N", indices, number.value)
+    for phrase in phrases:
+        parts[phrase.start] = _read_phrase(phrase)
     index = 0
     while index < len(tokens):
         part = parts.get(index) or _read_token(tokens[index], index)
@@ -101,8 +101,9 @@ def _read_token(token: Token, index: int) -> PricePart:
         number = parse_number(token.written)
         if number <= MAX_AMOUNT:
             return PricePart("N", indices, number)
-    is_filler = token.stem in load_grammar().price_fillers
-    return PricePart("_" if is_filler else ".", indices)
+    if token.stem in load_grammar().price_fillers:
+        return PricePart("_", indices)
+    return PricePart(".", indices)
 
 
 def _read_phrase(phrase: Phrase) -> PricePart:
@@ -113,33 +114,43 @@ def _read_phrase(phrase: Phrase) -> PricePart:
         return PricePart("C", phrase.indices, currency=currencies[0])
     if phrase.has_role("unknown_currency"):
         return PricePart("C", phrase.indices, currency=UNKNOWN_CURRENCY)
-    if phrase.has_role("other_unit") or phrase.has_role("percent"):
+    if phrase.has_role("other_unit", "percent"):
         return PricePart("K", phrase.indices)
     return _read_limit(phrase)
 
 
 def _read_limit(phrase: Phrase) -> PricePart:
     """Return a phrase as a limit of the number beside it, or as anything else."""
-    of_next = next((role for role in LIMIT_ROLES if phrase.has_role(role)), "")
-    of_previous = next((role for role in LIMIT_ROLES if phrase.has_role(f"{role}_after")), "")
-    limit = of_next or of_previous
+    of_next = _find_limit(phrase, "")
+    of_previous = _find_limit(phrase, "_after")
+    symbol = "."
     if phrase.has_role("range_joint"):
-        return PricePart("T" if of_next else "J", phrase.indices, limit=limit)
-    if of_next and of_previous:
-        return PricePart("B", phrase.indices, limit=limit)
-    if of_next:
-        return PricePart("L", phrase.indices, limit=limit)
-    if of_previous:
-        return PricePart("A", phrase.indices, limit=limit)
-    return PricePart(".", phrase.indices)
+        symbol = "T" if of_next else "J"
+    elif of_next and of_previous:
+        symbol = "B"
+    elif of_next:
+        symbol = "L"
+    elif of_previous:
+        symbol = "A"
+    return PricePart(symbol, phrase.indices, limit=of_next or of_previous)
+
+
+def _find_limit(phrase: Phrase, ending: str) -> str:
+    """Return the limit whose role, with this ending, a phrase has, or an empty string."""
+    for role in LIMIT_ROLES:
+        if phrase.has_role(role + ending):
+            return role
+    return ""
 
 
 def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
     """Return the filters of one or two amounts; empty if they do not seem to be prices."""
     low, *higher = sorted(part.number for part in parts if part.symbol == "N")
-    currency = next((part.currency for part in parts if part.currency), "")
-    # The last limit counts: "around 120 at most".
-    limit = next((part.limit for part in reversed(parts) if part.limit), "")
+    currency = ""
+    limit = ""
+    for part in parts:
+        currency = currency or part.currency
+        limit = part.limit or limit  # the last one counts: "around 120 at most"
     if not currency and not (limit and _may_be_price(parts)):
         return {}
     if not currency and not higher and limit == "between":
@@ -153,9 +164,11 @@ def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
 
 
 def _may_be_price(parts: Sequence[PricePart]) -> bool:
-    """Return whether amounts without a currency may be a price: no year, no number of guests."""
+    """Return True if amounts without a currency may be a price: no year, no number of guests."""
     numbers = [part.number for part in parts if part.symbol == "N"]
-    return len(numbers) > 1 or (numbers[0] not in YEARS and parts[-1].symbol != "K")
+    if len(numbers) > 1:
+        return True
+    return numbers[0] not in YEARS and parts[-1].symbol != "K"
 
 
 def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
@@ -163,8 +176,8 @@ def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
     if higher:
         return {"min_price": low, "max_price": higher[-1]}
     if limit == "about":
-        lower, upper = (round(low * factor, 2) for factor in APPROXIMATE_FACTORS)
-        return {"min_price": lower, "max_price": upper}
+        lower, upper = APPROXIMATE_FACTORS
+        return {"min_price": round(low * lower, 2), "max_price": round(low * upper, 2)}
     if limit == "min":
         return {"min_price": low}
     return {"max_price": low}

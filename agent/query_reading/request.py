@@ -3,7 +3,6 @@
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import groupby
 from typing import Any, Final
 
 from agent import size_limits
@@ -21,7 +20,7 @@ from agent.query_reading.names import get_display_name
 from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.prices import PRICE_FIELDS, read_price
 from agent.query_reading.tables import Dish, load_dishes
-from agent.query_reading.tokens import Token, tokenize
+from agent.query_reading.tokens import tokenize
 from agent.text import fold, pattern
 
 SCALES: Final[Mapping[str, Sequence[str]]] = {
@@ -137,19 +136,20 @@ class _MessageReader:
         self.tokens = tokenize(self.text)
         phrases = find_phrases(self.tokens, language)
         self.price, price_indices = read_price(self.tokens, phrases)
-        # In "nothing over 20 euros or Merlot", "nothing" is part of the price and excludes Merlot.
-        self.phrases = [
-            phrase
-            for phrase in phrases
-            if phrase.has_role("not") or price_indices.isdisjoint(phrase.indices)
-        ]
+        self.phrases: list[Phrase] = []
+        for phrase in phrases:
+            # In "nothing over 20 euros or Merlot", "nothing" is part of the price and excludes
+            # Merlot.
+            if phrase.has_role("not") or price_indices.isdisjoint(phrase.indices):
+                self.phrases.append(phrase)
         clauses = split_clauses(self.tokens, self.phrases)
         self.excluded = ExclusionReader(self.tokens, self.phrases, clauses).find_excluded()
         self.allergens = AllergyReader(self.tokens, self.phrases, clauses).find_allergens()
         self.included = [phrase for phrase in self.phrases if phrase not in self.excluded]
-        self.roles = {role for phrase in self.phrases for role in phrase.values("role")}
+        self.roles: set[str] = set()
         self.known_indices = set(price_indices)
         for phrase in self.phrases:
+            self.roles.update(phrase.values("role"))
             if not phrase.has_role("estate"):  # "Château" is a part of a name
                 self.known_indices.update(phrase.indices)
         for number in find_number_words([fold(token.written) for token in self.tokens]):
@@ -197,7 +197,9 @@ class _MessageReader:
 
     def _values(self, field: str) -> list[str]:
         """Return the values of a field in the included phrases, without duplicates."""
-        values = [value for phrase in self.included for value in phrase.values(field)]
+        values: list[str] = []
+        for phrase in self.included:
+            values += phrase.values(field)
         return list(dict.fromkeys(values))
 
     def _cellar_words(self) -> frozenset[str]:
@@ -243,7 +245,7 @@ class _MessageReader:
         """Return whether a word is part of a phrase that names wines."""
         for phrase in self.included:
             if index in phrase.indices:
-                is_wine = phrase.has_role("wine") or not WINE_FIELDS.isdisjoint(phrase.meanings)
+                is_wine = phrase.has_role("wine") or phrase.has_field(WINE_FIELDS)
                 return is_wine or not OF_OWNER.isdisjoint(phrase.values("cellar"))
         return False
 
@@ -354,34 +356,34 @@ class _MessageReader:
         """
         positions = self._values("position")
         is_about_others = "have" in self.roles and "show" not in self.roles
-        return int(positions[0]) if positions and not is_about_others else 0
+        if is_about_others or not positions:
+            return 0
+        return int(positions[0])
 
     def _unknown_indices(self) -> list[int]:
         """Return the indices of the words that no table has, but for common ones."""
         common = common_words(self.language)
         prepositions = load_grammar().dish_prepositions
-        return [
-            index
-            for index, token in enumerate(self.tokens)
-            if index not in self.known_indices
-            and token.is_alphanumeric
-            and token.stem not in prepositions
-            and fold(token.written) not in common
-        ]
+        unknown = []
+        for index, token in enumerate(self.tokens):
+            if index in self.known_indices or not token.is_alphanumeric:
+                continue
+            if token.stem not in prepositions and fold(token.written) not in common:
+                unknown.append(index)
+        return unknown
 
-    def _dishes_or_names(self, unknown: Iterable[int]) -> list[str]:
-        """Return unknown words that may be proper names or, after a preposition, dishes."""
-        return [
-            self.tokens[index].written
-            for index in unknown
-            if self._may_be_name(index) or self._may_be_dish(index)
-        ]
+    def _dishes_or_names(self, unknown: Iterable[int]) -> Iterator[str]:
+        """Yield unknown words that may be proper names or, after a preposition, dishes."""
+        for index in unknown:
+            if self._may_be_name(index) or self._may_be_dish(index):
+                yield self.tokens[index].written
 
     def _may_be_dish(self, index: int) -> bool:
-        """Return whether a word stands behind a preposition: "with okonomiyaki", "to a laksa"."""
+        """Return True if a word stands behind a preposition: "with okonomiyaki", "to a laksa"."""
+        if len(self._stem(index)) < MIN_UNKNOWN_LETTERS:
+            return False
         words_before = (self._stem(index - 1), self._stem(index - 2))
-        is_long_enough = len(self._stem(index)) >= MIN_UNKNOWN_LETTERS
-        return is_long_enough and not load_grammar().dish_prepositions.isdisjoint(words_before)
+        return not load_grammar().dish_prepositions.isdisjoint(words_before)
 
     def _may_be_name(self, index: int) -> bool:
         """Return whether a word has a capital for no other reason than that it is a name."""
@@ -397,22 +399,21 @@ class _MessageReader:
         may_be_name = request.is_about_wine or len(self.tokens) <= MAX_NAME_TOKENS
         if not request.is_empty or not may_be_name:
             return ""
-        longest = max(self._capitalised_runs(), key=len, default=[])
-        words = [token.written for token in longest]
+        words = max(self._capitalised_runs(), key=len)
         # A single word must look like a name: it may just begin the message.
         if len(words) == 1 and words[0] not in request.unknown_words:
             return ""
         return " ".join(words)
 
-    def _capitalised_runs(self) -> list[list[Token]]:
-        """Return the runs of capitalised unknown words."""
-
-        def may_be_part(item: tuple[int, Token]) -> bool:
-            index, token = item
-            return index not in self.known_indices and token.is_capitalised
-
-        runs = groupby(enumerate(self.tokens), may_be_part)
-        return [[token for _, token in run] for is_part, run in runs if is_part]
+    def _capitalised_runs(self) -> list[list[str]]:
+        """Return the runs of capitalised unknown words; some are empty."""
+        runs: list[list[str]] = [[]]
+        for index, token in enumerate(self.tokens):
+            if index not in self.known_indices and token.is_capitalised:
+                runs[-1].append(token.written)
+            else:
+                runs.append([])
+        return runs
 
     def _is_question(self, request: Request) -> bool:
         """Return whether the message asks for knowledge: "What is …", without a dish or a price."""
@@ -439,13 +440,14 @@ def _opposite_steps(excluded: Sequence[Phrase]) -> dict[str, list[str]]:
 
     "Not sweet" means dry, not merely anything but sweet.
     """
-    tastes = [phrase for phrase in excluded if phrase.meanings.keys().isdisjoint(KIND_FIELDS)]
+    tastes = [phrase for phrase in excluded if not phrase.has_field(KIND_FIELDS)]
     opposites: dict[str, list[str]] = {}
     for name, scale in SCALES.items():
-        unwanted = {value for phrase in tastes for value in phrase.values(name)}
-        if not unwanted:
-            continue
+        unwanted: set[str] = set()
+        for phrase in tastes:
+            unwanted.update(phrase.values(name))
         is_not_sweet = name == "sweetness" and "sweet" in unwanted
         steps = STEPS_IF_NOT_SWEET if is_not_sweet else scale
-        opposites[name] = [step for step in steps if step not in unwanted]
+        if unwanted:
+            opposites[name] = [step for step in steps if step not in unwanted]
     return opposites

@@ -77,7 +77,10 @@ def load_profiles() -> Mapping[str, Profile]:
 def find_profile(names: Sequence[str]) -> Profile | None:
     """Return the profile of the first of these grapes and regions that has one, or None."""
     profiles = load_profiles()
-    return next((profiles[name] for name in names if name in profiles), None)
+    for name in names:
+        if name in profiles:
+            return profiles[name]
+    return None
 
 
 @cache
