@@ -11,7 +11,6 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, get_args
@@ -22,10 +21,11 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from agent.engine.parsing import CurrentDraft
+from agent.engine.run import Run
 from agent.i18n import current_language, set_app_language, translate, use_language
 from agent.mcp import Proposal
 from agent.query_reading.phrases import detect_language
-from agent.turn import ReplyFunction, describe_progress
+from agent.turn import Reply, ReplyFunction, describe_progress
 from bot import look_ups
 from bot.core import Core, open_core
 from bot.resources import delete_old_data, open_resources
@@ -60,11 +60,20 @@ def chat(settings: Settings) -> None:
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    language = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG")
+    language = _read_language()
+    set_app_language(language.partition(".")[0])
+    console = Console(highlight=False) if is_terminal() else None
     ignore_exit = contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError, EOFError)
-    set_app_language((language or "").partition(".")[0])
     with use_language(language), ignore_exit:
-        asyncio.run(_run_chat(settings, Console(highlight=False) if is_terminal() else None))
+        asyncio.run(_run_chat(settings, console))
+
+
+def _read_language() -> str:
+    """Return the language of the environment, such as "de_AT.UTF-8"; empty if it has none."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if os.environ.get(name):
+            return os.environ[name]
+    return ""
 
 
 async def _run_chat(settings: Settings, console: Console | None) -> None:
@@ -72,8 +81,8 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
     if console:
         console.print(f"[bold]Sommelier[/] [dim]· {translate('terminal_leave')}[/]")
     if settings.server is None:
-        hint = translate("terminal_no_model")
-        (console or Console(stderr=True)).print(hint, style="dim", soft_wrap=True)
+        shown_on = console or Console(stderr=True)
+        shown_on.print(translate("terminal_no_model"), style="dim", soft_wrap=True)
     async with (
         open_resources(settings) as resources,
         open_core(settings, resources, RunningTurns()) as core,
@@ -166,17 +175,25 @@ class TerminalConversation:
     async def _answer_message(self, message: str) -> None:
         """Print the answer, which lists proposed tool calls, and run those the user agrees to."""
         history = await self.repositories.messages.list_recent(self.id)
-        proposals = await self._run_turn(
-            Question(text=message),
-            lambda run: self.core.answerer.answer(message, run, history=history),
-        )
+
+        async def answer(run: Run) -> Reply:
+            return await self.core.answerer.answer(message, run, history=history)
+
+        proposals = await self._run_turn(Question(text=message), answer)
         if self.console is None:
             return  # nobody can be asked
         for proposal in proposals:
             title = f"▶ {proposal.tool_name}"
             if Confirm.ask(title, console=self.console, default=False):
-                make_reply = partial(look_ups.run_proposal, proposal, servers=self.core.servers)
-                await self._run_turn(Question(text=title), make_reply)
+                await self._run_proposal(title, proposal)
+
+    async def _run_proposal(self, title: str, proposal: Proposal) -> None:
+        """Print what a tool returns that the user agreed to run."""
+
+        async def run_tool(run: Run) -> Reply:
+            return await look_ups.run_proposal(proposal, run, servers=self.core.servers)
+
+        await self._run_turn(Question(text=title), run_tool)
 
     def _open_turn(self) -> Turn:
         name = f"terminal {self.id}"
@@ -190,20 +207,24 @@ class TerminalConversation:
         loop = asyncio.get_running_loop()
         task = asyncio.current_task()
         turn = self._open_turn()
-        stop = turn.stop
         draft = CurrentDraft(describe_progress)
 
         def handle_ctrl_c() -> None:
-            if stop.is_requested and task:
+            if turn.stop.is_requested and task:
                 task.cancel()
-            stop.request()
+            turn.stop.request()
+
+        async def show_draft() -> None:
+            if self.console:
+                await _show_draft(draft, self.console)
+
+        async def reply_with_draft(run: Run) -> Reply:
+            return await make_reply(replace(run, draft=draft))
 
         loop.add_signal_handler(signal.SIGINT, handle_ctrl_c)
         try:
-            async with in_background(partial(_show_draft, draft, self.console)):
-                reply = await self.runner.run_and_commit(
-                    turn, question, lambda run: make_reply(replace(run, draft=draft))
-                )
+            async with in_background(show_draft):
+                reply = await self.runner.run_and_commit(turn, question, reply_with_draft)
         finally:
             loop.remove_signal_handler(signal.SIGINT)
         self._print(reply.full_text)
@@ -224,10 +245,8 @@ class TerminalConversation:
         await self.commits.save(turn.collected())
 
 
-async def _show_draft(draft: CurrentDraft, console: Console | None) -> None:
+async def _show_draft(draft: CurrentDraft, console: Console) -> None:
     """Show the draft of an answer until cancelled; then erase it."""
-    if console is None:
-        return
     thinking = Text(translate("terminal_thinking"), "dim")
     forever = asyncio.get_running_loop().create_future()
     with Live(thinking, console=console, transient=True, auto_refresh=False) as live:
@@ -241,10 +260,11 @@ async def _show_draft(draft: CurrentDraft, console: Console | None) -> None:
 def to_rich_text(markdown: str) -> Text:
     """Return Markdown as styled text for a terminal, with the address of a link in brackets."""
     rendered = Text()
-    # `parse` returns the characters and the marks of each; group characters with equal marks.
-    for marks, pairs in groupby(zip(*parse(markdown), strict=True), key=itemgetter(1)):
+    characters, marks_of_each = parse(markdown)
+    for marks, pairs in groupby(zip(characters, marks_of_each, strict=True), key=itemgetter(1)):
         style = " ".join(STYLES.get(mark.tag, "") for mark in marks)
-        rendered.append("".join(char for char, _ in pairs), style)
+        text = "".join(character for character, _ in pairs)
+        rendered.append(text, style)
         for mark in marks:
             if mark.tag == "a":
                 rendered.append(f" ({mark.value})")

@@ -140,28 +140,31 @@ def without_guesses(text: PictureText) -> PictureText:
 
     Removed lines count as unreadable.
     """
-    wines = [
-        _without_invented_numbers(wine)
-        for wine in text.wines[: size_limits.WINES_PER_LIST]
-        if _is_wine(wine)
-    ]
+    wines = []
+    for wine in text.wines[: size_limits.WINES_PER_LIST]:
+        if _is_wine(wine):
+            wines.append(_without_invented_numbers(wine))
     unreadable = text.unreadable + len(text.wines) - len(wines)
-    seen = text.seen if text.shows == "other" and not find_security_flags(text.seen) else ""
+    seen = ""
+    if text.shows == "other" and not find_security_flags(text.seen):
+        seen = text.seen
     return text.model_copy(update={"wines": wines, "unreadable": unreadable, "seen": seen})
 
 
 def _is_wine(wine: ReadWine) -> bool:
-    """Return whether a line names a wine, without an address or a prompt injection."""
+    """Return True if a line names a wine, without an address or a prompt injection."""
+    name = split_words(wine.name or wine.producer or wine.region)
+    if len(name) > MAX_NAME_WORDS or set(name).isdisjoint(split_words(wine.line)):
+        return False
     facts = f"{wine.producer}; {wine.name}; {wine.region}"
     text = f"{wine.line} {facts}".lower()
-    name = split_words(wine.name or wine.producer or wine.region)
-    is_named = len(name) <= MAX_NAME_WORDS and not {*name}.isdisjoint(split_words(wine.line))
-    links = (facts[link.start : link.end] for link in find_auto_links(facts))
-    # A wine's name may look like a domain; a link with digits is an address or a phone number.
-    has_address = any(marker in text for marker in ADDRESS_MARKERS) or any(
-        any(map(str.isdigit, link)) for link in links
-    )
-    return is_named and not has_address and not find_security_flags(text)
+    if any(marker in text for marker in ADDRESS_MARKERS) or find_security_flags(text):
+        return False
+    for link in find_auto_links(facts):
+        # A wine's name may look like a domain; a link with digits is an address or a phone number.
+        if any(map(str.isdigit, facts[link.start : link.end])):
+            return False
+    return True
 
 
 def _without_invented_numbers(wine: ReadWine) -> ReadWine:
@@ -184,16 +187,22 @@ async def _merge(
     """Return one attachment with the wines of all lists; if there are none, of all labels."""
     successful = [text for text in texts if text]
     contents = {text.shows for text in successful if text.wines or text.unreadable}
-    kinds: tuple[Contents, ...] = ("wine_list", "labels")
-    shows = next((kind for kind in kinds if kind in contents), "other")
+    shows: Contents = "other"
+    if "wine_list" in contents:
+        shows = "wine_list"
+    elif "labels" in contents:
+        shows = "labels"
     selected = [text for text in successful if text.shows == shows]
-    wines = [wine for text in selected for wine in text.wines][: size_limits.WINES_PER_LIST]
+    read: list[ReadWine] = []
+    for text in selected:
+        read += text.wines
     prefix = LIST_ID_PREFIX if shows == "wine_list" else LABEL_ID_PREFIX
-    # Replace what the model may have written in these fields.
-    wines = [
-        wine.model_copy(update={"id": f"{prefix}{number}", "known_id": None, "known": None})
-        for number, wine in enumerate(wines, start=1)
-    ]
+    wines = []
+    for number, wine in enumerate(read[: size_limits.WINES_PER_LIST], start=1):
+        # Replace what the model may have written in these fields.
+        fields = {"id": f"{prefix}{number}", "known_id": None, "known": None}
+        numbered = wine.model_copy(update=fields)
+        wines.append(await with_known_id(numbered, catalogue))
     unread = {
         "lines_unread": sum(text.unreadable for text in selected),
         "pictures_unread": len(texts) - len(successful),
@@ -201,7 +210,7 @@ async def _merge(
     }
     return Attachment(
         shows=shows,
-        wines=tuple([await with_known_id(wine, catalogue) for wine in wines]),
+        wines=tuple(wines),
         seen="; ".join(text.seen for text in successful if text.seen),
         unread={name: number for name, number in unread.items() if number},
     )

@@ -56,17 +56,31 @@ def lane_of(payload: Payload) -> str:
     each other, so that a press sees the effect of the press before. /stop has a third lane.
     """
     chat_id = chat_of(payload)
-    message = message_in(payload)
-    button = str(section(payload, "callback_query").get("data", "")).partition(":")[0]
-    command = str(section(payload, "message").get("text", ""))[:64].partition(" ")[0].lower()
-    command = command.partition("@")[0]
+    command = _command_of(payload)
     if STOPPED in payload or command == STOP:
         return f"{STOP_LANE}{chat_id}"
-    is_press = "data" in section(payload, "callback_query")
-    if (is_press and button != FOLLOW_UP) or command in QUICK_COMMANDS:
+    if command in QUICK_COMMANDS or _is_quick_press(payload):
         return f"{ASIDE_LANE}{chat_id}"
-    topic = as_int(message.get("message_thread_id")) if message.get("is_topic_message") else 0
-    return f"{chat_id}.{topic}" if topic else str(chat_id)
+    message = message_in(payload)
+    topic = as_int(message.get("message_thread_id"))
+    if topic and message.get("is_topic_message"):
+        return f"{chat_id}.{topic}"
+    return str(chat_id)
+
+
+def _command_of(payload: Payload) -> str:
+    """Return the first word of a message, without the name of a bot: "/stop" for "/Stop@bot"."""
+    text = str(section(payload, "message").get("text", ""))[:64]
+    command, _, _ = text.partition(" ")
+    without_bot, _, _ = command.partition("@")
+    return without_bot.lower()
+
+
+def _is_quick_press(payload: Payload) -> bool:
+    """Return True for a pressed button that does not ask a question."""
+    press = section(payload, "callback_query")
+    button, _, _ = str(press.get("data", "")).partition(":")
+    return "data" in press and button != FOLLOW_UP
 
 
 def is_quick(lane: str) -> bool:
@@ -76,9 +90,12 @@ def is_quick(lane: str) -> bool:
 
 def message_in(payload: Payload) -> Payload:
     """Return the message of an update, or of a pressed button; empty if there is none."""
-    content = next((section(payload, kind) for kind in KINDS if kind in payload), {})
-    is_button_press = "data" in content
-    return section(content, "message") if is_button_press else content
+    for kind in KINDS:
+        if kind in payload:
+            content = section(payload, kind)
+            is_press = "data" in content
+            return section(content, "message") if is_press else content
+    return {}
 
 
 def section(payload: Payload, name: str) -> Payload:
@@ -101,21 +118,29 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     """
     edited = section(later, "edited_message")
     if edited:
-        ids = {as_int(message_in(payload).get("message_id")) for payload in payloads}
-        edits_one = as_int(edited.get("message_id")) in ids - {0}
-        return edits_one and is_part_of_burst({"message": edited})
-    if len(payloads) >= MAX_JOINED_UPDATES or not all(map(is_part_of_burst, (payloads[0], later))):
+        edits_one = _id_of(edited) in {_id_of(message_in(payload)) for payload in payloads}
+        return edits_one and _id_of(edited) != 0 and is_part_of_burst({"message": edited})
+    if len(payloads) >= MAX_JOINED_UPDATES:
         return False
-    last, new = message_in(payloads[-1]), message_in(later)
+    if not is_part_of_burst(payloads[0]) or not is_part_of_burst(later):
+        return False
+    last = message_in(payloads[-1])
+    new = message_in(later)
+    is_same_user = last.get("from") == new.get("from")
+    is_same_topic = last.get("message_thread_id") == new.get("message_thread_id")
+    if not is_same_user or not is_same_topic or _replied_id(last) != _replied_id(new):
+        return False
+    is_group = chat_of(later) <= 0
     seconds = as_int(new.get("date")) - as_int(last.get("date"))
-    is_same_user = all(last.get(name) == new.get(name) for name in ("from", "message_thread_id"))
-    if _replied_id(last) != _replied_id(new):
-        return False
-    return is_same_user and (chat_of(later) > 0 or seconds <= GROUP_SECONDS)
+    return seconds <= GROUP_SECONDS or not is_group
+
+
+def _id_of(message: Payload) -> int:
+    return as_int(message.get("message_id"))
 
 
 def _replied_id(message: Payload) -> int:
-    return as_int(section(message, "reply_to_message").get("message_id"))
+    return _id_of(section(message, "reply_to_message"))
 
 
 def is_part_of_burst(payload: Payload) -> bool:
@@ -145,11 +170,12 @@ def join(payloads: Sequence[Payload]) -> Payload:
     """Return one update with the id of the first and the texts of all, cut at the limit."""
     if len(payloads) == 1:
         return payloads[0]
-    messages = dict[int, Payload]()
+    messages: dict[int, Payload] = {}
     for index, message in enumerate(map(message_in, payloads)):
         # An edit has the id of the message that it edits, and so replaces it.
-        messages[as_int(message.get("message_id")) or -index] = message
-    return {"update_id": payloads[0]["update_id"], "message": join_messages([*messages.values()])}
+        messages[_id_of(message) or -index] = message
+    joined = join_messages([*messages.values()])
+    return {"update_id": payloads[0]["update_id"], "message": joined}
 
 
 def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
@@ -158,36 +184,42 @@ def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
     If the user added text of their own, the text of others becomes a quote.
     """
     if not all(map(is_foreign, messages)):
-        messages = [_as_quote(message) if is_foreign(message) else message for message in messages]
+        messages = [_as_own(message) for message in messages]
     joined = dict(messages[-1])
-    text = "\n".join(filter(None, map(_text_of, messages)))[: size_limits.MESSAGE_CHARS]
+    text = "\n".join(filter(None, map(_text_of, messages)))
     if text:
-        joined |= {"text": text, "entities": []}
+        joined["text"] = text[: size_limits.MESSAGE_CHARS]
+        joined["entities"] = []
     files = [*filter(None, map(file_in, messages))]
     if len(files) > 1:
         joined[ALBUM] = files
-    replied_to = [*filter(None, (message.get("reply_to_message") for message in messages))]
-    if replied_to:
-        joined["reply_to_message"] = replied_to[0]
+    for message in messages:
+        if message.get("reply_to_message"):
+            joined["reply_to_message"] = message["reply_to_message"]
+            break
     return joined
 
 
 def file_in(message: Payload) -> Payload:
     """Return the picture (its largest size) or the document of a message; empty if none."""
+    file = message.get("document")
     sizes = message.get("photo")
-    largest = sizes[-1] if isinstance(sizes, list) and sizes else message.get("document")
-    return largest if isinstance(largest, Mapping) else {}
+    if isinstance(sizes, list) and sizes:
+        file = sizes[-1]
+    return file if isinstance(file, Mapping) else {}
 
 
 def _text_of(message: Payload) -> str:
     return str(message.get("text") or message.get("caption") or "")[: size_limits.MESSAGE_CHARS]
 
 
-def _as_quote(message: Payload) -> Payload:
+def _as_own(message: Payload) -> Payload:
     """Return a message by others as a message of the sender that quotes its text."""
-    own_fields = {
-        name: value
-        for name, value in message.items()
-        if name not in REMOVED_FROM_QUOTES and not name.startswith(FORWARD)
-    }
-    return own_fields | {"text": "\n".join(f"> {line}" for line in _text_of(message).splitlines())}
+    if not is_foreign(message):
+        return message
+    own: dict[str, Any] = {}
+    for name, value in message.items():
+        if name not in REMOVED_FROM_QUOTES and not name.startswith(FORWARD):
+            own[name] = value
+    own["text"] = "\n".join(f"> {line}" for line in _text_of(message).splitlines())
+    return own

@@ -75,7 +75,8 @@ class Scheduler:
             self.schedule(str(row.lane))
             self.metrics.count_update("accepted")
         for payload in payloads:
-            if INLINE in payload and self.ready.is_set() and len(self._inline) < MAX_INLINE_QUERIES:
+            may_start = self.ready.is_set() and len(self._inline) < MAX_INLINE_QUERIES
+            if INLINE in payload and may_start:
                 self._start_inline(payload)
 
     def _start_inline(self, payload: Payload) -> None:
@@ -97,9 +98,11 @@ class Scheduler:
 
     async def watch(self) -> None:
         """Take over lanes that no process runs, and act on notices of other processes, forever."""
+        await run_all(self._listen, self._take_over)
+
+    async def _take_over(self) -> None:
         description = "looking for lanes that nobody runs"
-        take_over = partial(run_every, self.locks.poll_seconds, description, self.schedule_unowned)
-        await run_all(self._listen, take_over)
+        await run_every(self.locks.poll_seconds, description, self.schedule_unowned)
 
     async def _listen(self) -> None:
         """Act on notices: that a lane has new updates, or that a user stops turns."""
@@ -139,7 +142,9 @@ class Scheduler:
             return await self._run_first(lane, await self.life.list_unfinished(lane))
         async with self._slots:
             waiting = await self.life.list_unfinished(lane)
-            is_suspect = bool(waiting) and waiting[0].tries > 0
+            if not waiting:
+                return False
+            is_suspect = waiting[0].tries > 0
             if not is_suspect:
                 return await self._run_first(lane, waiting)
         # Suspects run one after the other, outside the slots: so they hold up nobody else.

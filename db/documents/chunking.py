@@ -42,14 +42,21 @@ def outline(blocks: Iterable[Block], title: str = "") -> tuple[str, list[Section
     of the chains. A heading without text below it is kept as text.
     """
     blocks = [block for block in blocks if block.text.strip()]
-    title = title or next((block.text for block in blocks if block.level == 1), "")
-    repeated = next((block for block in blocks if block == Block(title, 1)), None)
+    main_headings = [block for block in blocks if block.level == 1]
+    if not title and main_headings:
+        title = main_headings[0].text
+    repeated = None
+    for heading in main_headings:
+        if heading.text == title:
+            repeated = heading
+            break
     sections: list[Section] = []
     chain: list[Block] = []
     paragraphs: list[str] = []
     for block, next_block in pairwise([*blocks, Block("", 1)]):
         if block.level:
-            chain = [heading for heading in chain if heading.level < block.level] + [block]
+            chain = [heading for heading in chain if heading.level < block.level]
+            chain.append(block)
         is_empty_heading = 0 < next_block.level <= block.level
         if not block.level or is_empty_heading:
             paragraphs.append(block.text)
@@ -65,11 +72,11 @@ def chunk(sections: Sequence[Section], limit: int = MAX_CHUNK_CHARS) -> list[Sec
 
     A chunk ends with a paragraph, or else a sentence, or else a line. No chunk spans two sections.
     """
-    return [
-        Section(section.headings, part)
-        for section in sections
-        for part in _split(section.text.strip(), limit)
-    ]
+    chunks: list[Section] = []
+    for section in sections:
+        for part in _split(section.text.strip(), limit):
+            chunks.append(Section(section.headings, part))
+    return chunks
 
 
 def _split(text: str, limit: int) -> Iterator[str]:
@@ -83,11 +90,17 @@ def _split(text: str, limit: int) -> Iterator[str]:
 
 def _find_cut(window: str, limit: int) -> int:
     """Return where to cut the text that begins with `window`, after a third of `limit` or later."""
-    paragraphs = (match.start() for match in BLANK_LINE.finditer(window))
+    paragraph_end = 0
+    for match in BLANK_LINE.finditer(window):
+        if match.start() <= limit:
+            paragraph_end = match.start()
     cuts = (
-        max((end for end in paragraphs if end <= limit), default=0),
+        paragraph_end,
         find_last_sentence_end(window, limit),
         window.rfind("\n", 0, limit + 1),
         window.rfind(" ", 0, limit + 1),
     )
-    return next((cut for cut in cuts if cut >= limit // 3), limit)
+    for cut in cuts:
+        if cut >= limit // 3:
+            return cut
+    return limit

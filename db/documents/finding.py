@@ -65,9 +65,14 @@ class ChunkIndex:
 
     def __init__(self, sessions: Sessions, model: str) -> None:
         self._sessions = sessions
-        vector = case((ChunkRow.model == model, ChunkRow.vector))
-        chunk = (ChunkRow.number, DocumentRow.title, ChunkRow.headings, ChunkRow.text, vector)
-        rows = select(*chunk).join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
+        rows = select(
+            ChunkRow.number,
+            DocumentRow.title,
+            ChunkRow.headings,
+            ChunkRow.text,
+            case((ChunkRow.model == model, ChunkRow.vector)),
+        )
+        rows = rows.join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
         self._rows = rows.order_by(ChunkRow.number).execution_options(yield_per=ROWS_PER_PARTITION)
         self._updating = asyncio.Lock()
         self._by_words = WordIndex()
@@ -83,7 +88,9 @@ class ChunkIndex:
         """
         async with self._updating:
             await self._update()
-        by_words, by_meaning = self._by_words, self._by_meaning
+        # The next search may replace them while this one is in its thread.
+        by_words = self._by_words
+        by_meaning = self._by_meaning
 
         def rank() -> dict[int, float]:
             rankings = [by_words.search(query, limit) for query in queries]
@@ -94,21 +101,24 @@ class ChunkIndex:
 
     async def _update(self) -> None:
         """Rebuild the indexes if documents have changed."""
-        by_words, vectors = WordIndex(), dict[int, bytes]()
+        by_words = WordIndex()
+        vectors: dict[int, bytes] = {}
 
         def add(rows: Sequence[Any]) -> None:
-            for *chunk, vector in rows:
-                by_words.add(*chunk)
+            for number, title, headings, text, vector in rows:
+                by_words.add(number, title, headings, text)
                 if vector:
-                    vectors[chunk[0]] = vector
+                    vectors[number] = vector
 
         async with self._sessions() as session:
             # The rows may be newer than the counter; the next search then rebuilds once more.
             changes = await session.scalar(select(LibraryRow.changes)) or 0
             if changes == self._changes:
                 return
-            async for rows in (await session.stream(self._rows)).partitions():
+            stream = await session.stream(self._rows)
+            async for rows in stream.partitions():
                 await asyncio.to_thread(add, rows)
         await asyncio.to_thread(by_words.build)
-        self._by_words, self._by_meaning = by_words, VectorIndex(vectors)
+        self._by_words = by_words
+        self._by_meaning = VectorIndex(vectors)
         self._changes = changes

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -108,10 +107,9 @@ def read_document(data: bytes, path: str) -> Document:
         logging.getLogger(parser).setLevel(logging.CRITICAL)  # `Unreadable` reports problems
     try:
         content = read(data)
-        title, sections = outline(
-            (Block(_clean(block.text), block.level) for block in content.blocks),
-            " ".join(_clean(content.title).split()),
-        )
+        blocks = (Block(_clean(block.text), block.level) for block in content.blocks)
+        title = " ".join(_clean(content.title).split())
+        title, sections = outline(blocks, title)
     except Unreadable:
         raise
     except Exception as error:
@@ -121,9 +119,19 @@ def read_document(data: bytes, path: str) -> Document:
         raise Unreadable("holds no text")
     if sum(len(section.text) for section in sections) > size_limits.DOCUMENT_CHARS:
         raise Unreadable(f"holds over {size_limits.DOCUMENT_CHARS:,} characters of text; split it")
-    name = SEPARATORS.sub(" ", Path(path).stem).strip() or path
-    title = " ".join(title.split()) or name[:1].upper() + name[1:]
-    return Document(path, title, kind, content_hash(data), len(data), tuple(sections), content.note)
+    title = " ".join(title.split())
+    if not title:
+        name = SEPARATORS.sub(" ", Path(path).stem).strip() or path
+        title = name[:1].upper() + name[1:]
+    return Document(
+        path=path,
+        title=title,
+        kind=kind,
+        hash=content_hash(data),
+        size=len(data),
+        sections=tuple(sections),
+        note=content.note,
+    )
 
 
 def _clean(text: str) -> str:
@@ -142,28 +150,34 @@ def _decode(data: bytes) -> tuple[str, str]:
     text, encoding = decode(data)
     if count := text.count("\ufffd"):
         return text, f"has {count} damaged places, shown as \ufffd"
+    if encoding.startswith("utf"):
+        return text, ""
     warning = f"is not UTF-8 and was read as {encoding}, which is a guess: check that it reads well"
-    return text, "" if encoding.startswith("utf") else warning
+    return text, warning
 
 
 def read_markdown(data: bytes) -> Content:
     """Read a Markdown file; use only the `title` of its front matter."""
     text, note = _decode(data)
-    front_matter = FRONT_MATTER.match(text)
-    title = TITLE_FIELD.search(front_matter[0]) if front_matter else None
-    blocks = markdown_blocks(text[front_matter.end() :] if front_matter else text)
-    return Content(blocks, title[1].strip().strip("\"'") if title else "", note)
+    title = ""
+    if front_matter := FRONT_MATTER.match(text):
+        text = text[front_matter.end() :]
+        if field := TITLE_FIELD.search(front_matter[0]):
+            title = field[1].strip().strip("\"'")
+    return Content(markdown_blocks(text), title, note)
 
 
 def markdown_blocks(source: str) -> list[Block]:
     """Return headings and paragraphs without markup; lists and tables keep their line breaks."""
-    nodes = SyntaxTreeNode(_parser().parse(source)).children
-    return [
-        Block(" ".join(_markdown_text(node).split()), int(node.tag[1:]))
-        if node.type == "heading"
-        else Block(_markdown_text(node).strip("\n").rstrip())
-        for node in nodes
-    ]
+    blocks: list[Block] = []
+    for node in SyntaxTreeNode(_parser().parse(source)).children:
+        text = _markdown_text(node)
+        if node.type == "heading":
+            level = int(node.tag.removeprefix("h"))
+            blocks.append(Block(" ".join(text.split()), level))
+        else:
+            blocks.append(Block(text.strip("\n").rstrip()))
+    return blocks
 
 
 @cache
@@ -186,24 +200,31 @@ def _markdown_text(node: SyntaxTreeNode) -> str:
 
             return html2txt(f"<html><body>{node.content}")
     parts = [_markdown_text(child) for child in node.children]
-    if node.type.endswith("_list"):
+    if node.type == "bullet_list":
+        parts = [_list_item("- ", part) for part in parts]
+    if node.type == "ordered_list":
         first = int(node.attrs.get("start", 1))
-        markers = [f"{first + n}. " if node.type[0] == "o" else "- " for n in range(len(parts))]
-        parts = [
-            marker + part.replace("\n", "\n" + " " * len(marker))
-            for marker, part in zip(markers, parts, strict=True)
-        ]
-    separator = SEPARATORS_BY_NODE.get(node.type, "\n\n")
-    # Empty cells keep their place in a row.
-    return separator.join(parts if node.type == "tr" else filter(None, parts))
+        parts = [_list_item(f"{number}. ", part) for number, part in enumerate(parts, first)]
+    if node.type != "tr":  # empty cells keep their place in a row
+        parts = [part for part in parts if part]
+    return SEPARATORS_BY_NODE.get(node.type, "\n\n").join(parts)
+
+
+def _list_item(marker: str, text: str) -> str:
+    """Return a text behind the marker of a list, its further lines indented as far."""
+    return marker + text.replace("\n", "\n" + " " * len(marker))
 
 
 def read_html(data: bytes) -> Content:
     """Read the main content of a page, without menus and the like."""
     from trafilatura import load_html
 
-    tree = load_html(data if b"<body" in data else b"<html><body>" + data)
-    return Content(_html_blocks(tree), "" if tree is None else tree.findtext(".//title", ""))
+    if b"<body" not in data:
+        data = b"<html><body>" + data
+    tree = load_html(data)
+    if tree is None:
+        return Content([])
+    return Content(_html_blocks(tree), tree.findtext(".//title", ""))
 
 
 def _html_blocks(tree: Any) -> list[Block]:
@@ -235,7 +256,9 @@ def _html_blocks(tree: Any) -> list[Block]:
         favor_recall=True,
         config=config,
     )
-    return markdown_blocks(markdown) if markdown else [Block(all_text)]
+    if not markdown:
+        return [Block(all_text)]
+    return markdown_blocks(markdown)
 
 
 def read_pdf(data: bytes) -> Content:
@@ -245,9 +268,9 @@ def read_pdf(data: bytes) -> Content:
     try:
         document = PdfDocument(data)
     except PdfiumError as error:
-        is_locked = "password" in str(error).lower()
-        reason = "encrypted; save it without a password" if is_locked else "broken or cut off"
-        raise Unreadable(f"is {reason}") from None
+        if "password" in str(error).lower():
+            raise Unreadable("is encrypted; save it without a password") from None
+        raise Unreadable("is broken or cut off") from None
     with closing(document):
         if len(document) > size_limits.PDF_PAGES:
             raise Unreadable(f"has {len(document):,} pages, the limit is {size_limits.PDF_PAGES:,}")
@@ -256,9 +279,17 @@ def read_pdf(data: bytes) -> Content:
     missing = pages.count("")
     if missing == len(pages):
         raise Unreadable("holds pictures of pages and no text (a scan): run ocrmypdf over it first")
-    note = f"holds no text on {missing} of its pages; if they are scans, run ocrmypdf over it first"
-    page_blocks = [(Block(f"Page {n}", 2), Block(text)) for n, text in enumerate(pages, 1) if text]
-    return Content(chain.from_iterable(page_blocks), title, note if missing else "")
+    note = ""
+    if missing:
+        note = (
+            f"holds no text on {missing} of its pages; if they are scans, "
+            "run ocrmypdf over it first"
+        )
+    blocks: list[Block] = []
+    for number, text in enumerate(pages, 1):
+        if text:
+            blocks += [Block(f"Page {number}", 2), Block(text)]
+    return Content(blocks, title, note)
 
 
 def _page_text(document: Any, number: int) -> str:
@@ -281,12 +312,13 @@ def read_docx(data: bytes) -> Content:
     from docx.text.paragraph import Paragraph
 
     document = Document(io.BytesIO(data))
-    blocks = [
-        _word_block(item)
-        if isinstance(item, Paragraph)
-        else Block("\n".join(_line([cell.text for cell in row.cells]) for row in item.rows))
-        for item in document.iter_inner_content()
-    ]
+    blocks: list[Block] = []
+    for item in document.iter_inner_content():
+        if isinstance(item, Paragraph):
+            blocks.append(_word_block(item))
+        else:
+            lines = [_line([cell.text for cell in row.cells]) for row in item.rows]
+            blocks.append(Block("\n".join(lines)))
     return Content(blocks, document.core_properties.title or "")
 
 
@@ -295,7 +327,9 @@ def _word_block(paragraph: Any) -> Block:
     text = paragraph.text.strip()
     if heading := HEADING_STYLE.match(style):
         return Block(text, int(heading[1] or 1))
-    return Block(f"- {text}" if style.startswith("List") and text else text)
+    if text and style.startswith("List"):
+        return Block(f"- {text}")
+    return Block(text)
 
 
 def read_epub(data: bytes) -> Content:
@@ -337,29 +371,28 @@ def read_csv(data: bytes) -> Content:
 
 def read_xlsx(data: bytes) -> Content:
     """Read the visible sheets of a workbook, with the sheet names as headings."""
-    return Content(
-        [
-            block
-            for name, rows in read_sheets(data).items()
-            for block in (Block(name, 2), *map(Block, _table_parts(rows)))
-        ]
-    )
+    blocks: list[Block] = []
+    for name, rows in read_sheets(data).items():
+        blocks.append(Block(name, 2))
+        blocks += map(Block, _table_parts(rows))
+    return Content(blocks)
 
 
 def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the rows as lines, in parts that each repeat the header row."""
-    header, *lines = [line for row in rows if (line := _line(row))] or [""]
-    part = [header]
-    for line in lines:
+    part: list[str] = []
+    for line in filter(None, map(_line, rows)):
         if len(part) > 1 and sum(map(len, part)) + len(line) > MAX_TABLE_PART_CHARS:
             yield "\n".join(part)
+            header = part[0]
             part = [header]
         part.append(line)
     yield "\n".join(part)
 
 
 def _line(cells: Sequence[str]) -> str:
-    return " | ".join(" ".join(cell.split()) for cell in cells).strip(" |")
+    texts = [" ".join(cell.split()) for cell in cells]
+    return " | ".join(texts).strip(" |")
 
 
 KINDS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from db.documents.finding import ChunkIndex
 
 SaveResult = Literal["added", "updated", "unchanged"]
+AnyRow = Row[*tuple[Any, ...]]
+RankedRow = tuple[AnyRow, float]
+"""The row of a chunk, with its score."""
 
 READ_SECONDS: Final = 60
 """Processor time for reading one document; the longest books need 20."""
@@ -99,25 +102,29 @@ class SqlDocumentStore(SqlRepository):
         return self.embedder.name if self.embedder else ""
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-        unique = list(dict.fromkeys(strip_unstorable(query) for query in queries if query.strip()))
+        storable = [strip_unstorable(query) for query in queries if query.strip()]
+        unique = list(dict.fromkeys(storable))
         if not unique or limit < 1:
             return []
-        if self._index is None:
-            finding = await asyncio.to_thread(import_module, "db.documents.finding")  # slow
-            self._index = finding.ChunkIndex(self.sessions, self._model)
-        vectors = await self._embed(unique, SEARCH_SECONDS)
-        scores = await self._index.search(unique, vectors, CANDIDATES)
-        chunks = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(scores)))
-        rows = {row.number: row for row in chunks}
-        # A chunk may have been deleted since the search.
-        ranked = [(rows[number], score) for number, score in scores.items() if number in rows]
-        found = _diversify(_put_own_first(ranked), limit)
+        found = _diversify(_put_own_first(await self._rank(unique)), limit)
         topics = find_shop_topics(queries)
         if not topics:
             return found
         shop = sort_by_topic(await self._load_shop(), topics)
         others = [each for each in found if not is_shop_document(each.path)]
         return [*shop, *others][:limit]
+
+    async def _rank(self, queries: Sequence[str]) -> list[RankedRow]:
+        """Return the best chunks by words and by meaning with their scores, best first."""
+        if self._index is None:
+            finding = await asyncio.to_thread(import_module, "db.documents.finding")  # slow
+            self._index = finding.ChunkIndex(self.sessions, self._model)
+        vectors = await self._embed(queries, SEARCH_SECONDS)
+        scores = await self._index.search(queries, vectors, CANDIDATES)
+        chunks = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(scores)))
+        rows = {row.number: row for row in chunks}
+        # A chunk may have been deleted since the search.
+        return [(rows[number], score) for number, score in scores.items() if number in rows]
 
     async def _load_shop(self) -> list[Chunk]:
         """Return the chunks of the document about the shop, in order."""
@@ -128,8 +135,8 @@ class SqlDocumentStore(SqlRepository):
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         storable = {path for path in paths if path == strip_unstorable(path)}
-        is_stored = DocumentRow.path.in_(storable)
-        return set(await self._values(select(DocumentRow.path).where(is_stored)))
+        known = select(DocumentRow.path).where(DocumentRow.path.in_(storable))
+        return set(await self._values(known))
 
     async def count(self) -> int:
         return await self._first_value(select(func.count(DocumentRow.id))) or 0
@@ -154,26 +161,27 @@ class SqlDocumentStore(SqlRepository):
 
         Return what was done with each document, in order. Paths must be unique.
         """
-        chunk_lists = await asyncio.to_thread(lambda: [chunk(item.sections) for item in documents])
+
+        def cut() -> list[list[Section]]:
+            return [chunk(document.sections) for document in documents]
+
+        chunk_lists = await asyncio.to_thread(cut)
+        results: list[SaveResult] = []
         async with self.sessions.begin() as session:
-            return [
-                await _save(session, document, chunks, self.now())
-                for document, chunks in zip(documents, chunk_lists, strict=True)
-            ]
+            for document, chunks in zip(documents, chunk_lists, strict=True):
+                results.append(await _save(session, document, chunks, self.now()))
+        return results
 
     async def embed_missing(self) -> int:
         """Embed all chunks that have no vector of this model; return how many succeeded.
 
         A failed batch is skipped until the next call.
         """
-        embedded_count = last_number = failed_batches = 0
-        number = CHUNKS.c.number
-        values = {"model": self._model, "vector": bindparam("bytes")}
-        store_vector = update(CHUNKS).where(number == bindparam("chunk")).values(values)
+        embedded_count = 0
+        last_number = 0
+        failed_batches = 0
         while self.embedder is not None and failed_batches < MAX_FAILED_BATCHES:
-            is_next = ChunkRow.model.is_distinct_from(self._model) & (number > last_number)
-            batch = _WITH_DOCUMENT.where(is_next).order_by(number).limit(BATCH_SIZE)
-            rows = await self._rows(batch)
+            rows = await self._load_unembedded(last_number)
             if not rows:
                 break
             last_number = rows[-1].number
@@ -183,17 +191,27 @@ class SqlDocumentStore(SqlRepository):
                 failed_batches += 1
                 continue
             failed_batches = 0
-            parameters = [
-                {"chunk": row.number, "bytes": array("f", vector).tobytes()}
-                for row, vector in zip(rows, vectors, strict=True)
-            ]
-            async with self.sessions.begin() as session:
-                await session.execute(store_vector, parameters)
-            embedded_count += len(parameters)
+            await self._store_vectors([row.number for row in rows], vectors)
+            embedded_count += len(rows)
         if embedded_count:
             async with self.sessions.begin() as session:
                 await _count_change(session)
         return embedded_count
+
+    async def _load_unembedded(self, last_number: int) -> Sequence[AnyRow]:
+        """Return the next chunks after a number that have no vector of this model."""
+        number = CHUNKS.c.number
+        is_next = ChunkRow.model.is_distinct_from(self._model) & (number > last_number)
+        return await self._rows(_WITH_DOCUMENT.where(is_next).order_by(number).limit(BATCH_SIZE))
+
+    async def _store_vectors(self, numbers: Sequence[int], vectors: list[list[float]]) -> None:
+        values = {"model": self._model, "vector": bindparam("bytes")}
+        store_vector = update(CHUNKS).where(CHUNKS.c.number == bindparam("chunk")).values(values)
+        parameters = []
+        for number, vector in zip(numbers, vectors, strict=True):
+            parameters.append({"chunk": number, "bytes": array("f", vector).tobytes()})
+        async with self.sessions.begin() as session:
+            await session.execute(store_vector, parameters)
 
     async def _embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """Return the vectors of the texts; on failure log the first of a series, return []."""
@@ -210,24 +228,22 @@ class SqlDocumentStore(SqlRepository):
         return vectors
 
 
-def _to_chunk(row: Row[*tuple[Any, ...]], score: float) -> Chunk:
+def _to_chunk(row: AnyRow, score: float) -> Chunk:
     return to_record(Chunk, row, id=f"{row.document_id}-{row.position}", score=score)
 
 
-def _put_own_first(
-    ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]],
-) -> list[tuple[Row[*tuple[Any, ...]], float]]:
+def _put_own_first(ranked: Sequence[RankedRow]) -> list[RankedRow]:
     """Return ranked chunks with those of own documents first that are not far from the best."""
     best = max((score for _, score in ranked), default=0.0)
 
-    def comes_later(item: tuple[Row[*tuple[Any, ...]], float]) -> bool:
+    def comes_later(item: RankedRow) -> bool:
         row, score = item
         return row.path.startswith(STARTER_PREFIX) or score < OWN_SHARE * best
 
     return sorted(ranked, key=comes_later)
 
 
-def _diversify(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int) -> list[Chunk]:
+def _diversify(ranked: Sequence[RankedRow], limit: int) -> list[Chunk]:
     """Return at most `limit` chunks, best first, with few per document if there are others.
 
     Copies of a file count only once: they would displace other answers.
@@ -240,7 +256,10 @@ def _diversify(ranked: Sequence[tuple[Row[*tuple[Any, ...]], float]], limit: int
     surplus: list[Chunk] = []
     for candidate in unique.values():
         counts[candidate.path] += 1
-        (chosen if counts[candidate.path] <= MAX_PER_DOCUMENT else surplus).append(candidate)
+        if counts[candidate.path] <= MAX_PER_DOCUMENT:
+            chosen.append(candidate)
+        else:
+            surplus.append(candidate)
     return [*chosen, *surplus][:limit]
 
 
@@ -277,8 +296,15 @@ async def _save(
     )
     await session.flush()  # the chunks refer to it
     for index, part in enumerate(chunks):
-        keys = {"number": first_number + index, "document_id": document_id, "position": index + 1}
-        session.add(ChunkRow(**keys, headings=list(part.headings), text=part.text))
+        session.add(
+            ChunkRow(
+                number=first_number + index,
+                document_id=document_id,
+                position=index + 1,
+                headings=list(part.headings),
+                text=part.text,
+            )
+        )
     return "updated" if stored else "added"
 
 
@@ -337,7 +363,10 @@ def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
             continue
         for parent, folders, names in os.walk(path, onerror=report):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-            for file in (Path(parent) / name for name in sorted(names) if name[0] != "."):
+            for name in sorted(names):
+                if name.startswith("."):
+                    continue
+                file = Path(parent) / name
                 stored = _stored_path(path.resolve().name / file.relative_to(path))
                 if file.resolve().is_relative_to(path.resolve()):
                     files.setdefault(stored, file)
