@@ -7,7 +7,7 @@ telephone number. So more is found here than Telegram links, never less.
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from agent.text import Pattern, pattern
@@ -82,19 +82,26 @@ def find_auto_links(text: str, limit: int | None = None) -> list[AutoLink]:
     Overlapping and touching parts are one link: which of them a client prefers is its own choice.
     A text with more than `limit` of them is one link as a whole.
     """
-    found = list(islice(_find_without_spaces(text), limit and limit + 1))
-    found += islice(_find_numbers(text), limit and limit + 1)
-    if limit is not None and len(found) > limit:
-        return [AutoLink(0, len(text), "address")]
+    found: list[AutoLink] = []
+    for link in chain(_find_without_spaces(text), _find_numbers(text)):
+        found.append(link)
+        if limit is not None and len(found) > limit:
+            return [AutoLink(0, len(text), "address")]
     merged: list[AutoLink] = []
     for link in sorted(found):
-        last = merged[-1] if merged else None
-        if last is None or link.start > last.end:
+        if merged and link.start <= merged[-1].end:
+            merged[-1] = _merge(merged[-1], link)
+        else:
             merged.append(link)
-            continue
-        kind: LinkKind = "tag" if link.kind == last.kind == "tag" else "address"
-        merged[-1] = AutoLink(last.start, max(last.end, link.end), kind)
     return merged
+
+
+def _merge(first: AutoLink, second: AutoLink) -> AutoLink:
+    """Return two links as one, which is a tag only if both are."""
+    kind: LinkKind = "address"
+    if first.kind == second.kind:
+        kind = first.kind
+    return AutoLink(first.start, max(first.end, second.end), kind)
 
 
 def _find_without_spaces(text: str) -> Iterator[AutoLink]:
@@ -111,10 +118,12 @@ def _find_without_spaces(text: str) -> Iterator[AutoLink]:
 
 def _find_addresses(word: str) -> Iterator[AutoLink]:
     for symbol, form in _ADDRESSES:
-        if symbol in word[:-1]:
-            for match in form.finditer(word):
-                start = _find_start(word, match.start())
-                yield AutoLink(start, _find_end(word, match.start(), match.end()), "address")
+        if symbol not in word[:-1]:
+            continue
+        for match in form.finditer(word):
+            start = _find_start(word, match.start())
+            end = _find_end(word, match.start(), match.end())
+            yield AutoLink(start, end, "address")
 
 
 def _find_marked(word: str) -> Iterator[AutoLink]:
@@ -135,32 +144,42 @@ def _find_marked(word: str) -> Iterator[AutoLink]:
 def _end_of_name(word: str, start: int) -> int:
     """Return the end of the user name whose @ is at `start`; `start` if there is none."""
     end = _skip(word, start + 1, _is_word)
-    return end if end > start + 1 else start
+    if end == start + 1:
+        return start
+    return end
 
 
 def _end_of_command(word: str, start: int) -> int:
     if start and (_is_word(word[start - 1]) or word[start - 1] in "/<>"):
         return start
     end = _skip(word, start + 1, _ASCII_WORD.__contains__)
-    return _with_bot(word, end) if end > start + 1 else start
+    return _end_of_tag(word, start, end)
 
 
 def _end_of_hashtag(word: str, start: int) -> int:
     end = _skip(word, start + 1, _is_hashtag_letter)
-    has_letter = any(map(str.isalpha, word[start + 1 : end]))
-    return _with_bot(word, end) if has_letter else start
+    if not any(map(str.isalpha, word[start + 1 : end])):
+        return start
+    return _end_of_tag(word, start, end)
 
 
 def _end_of_cashtag(word: str, start: int) -> int:
     end = _skip(word, start + 1, _CASHTAG_LETTERS.__contains__)
     if word.startswith(_CASHTAG_WITH_DIGIT, start + 1):
         end = start + 1 + len(_CASHTAG_WITH_DIGIT)
-    return _with_bot(word, end) if end > start + 1 else start
+    return _end_of_tag(word, start, end)
 
 
-def _with_bot(word: str, end: int) -> int:
-    """Return the end of a tag with the name of a bot, if one follows: `/start@name`."""
-    return _end_of_name(word, end) if word[end : end + 1] == "@" else end
+def _end_of_tag(word: str, start: int, end: int) -> int:
+    """Return the end of a tag with the name of a bot, if one follows: `/start@name`.
+
+    Return `start` if there is nothing behind the symbol of the tag.
+    """
+    if end == start + 1:
+        return start
+    if word.startswith("@", end):
+        return _end_of_name(word, end)
+    return end
 
 
 def _skip(word: str, start: int, is_part: Callable[[str], bool]) -> int:
@@ -197,10 +216,9 @@ def _find_start(word: str, start: int) -> int:
 
 def _find_end(word: str, start: int, end: int) -> int:
     """Return where the address in `word[start:end]` ends, without the punctuation around it."""
-    surplus = {
-        closer: word.count(closer, start, end) - word.count(opener, start, end)
-        for closer, opener in _CLOSERS.items()
-    }
+    surplus = {}
+    for closer, opener in _CLOSERS.items():
+        surplus[closer] = word.count(closer, start, end) - word.count(opener, start, end)
     while end > start:
         last = word[end - 1]
         if last in surplus and surplus[last] > 0:

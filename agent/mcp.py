@@ -14,7 +14,6 @@ import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -198,18 +197,20 @@ class Connection:
         """Return an unconnected client; `stack` closes its resources."""
         # The import takes most of a second.
         mcp = await asyncio.to_thread(import_module, "mcp")
-        secrets = self.server.env if self.server.url is None else self.server.headers
-        values = {name: secret.get_secret_value() for name, secret in secrets.items()}
         if self.server.url is None:
-            command = self.server.model_dump(include={"command", "args", "cwd"})
-            parameters = mcp.StdioServerParameters(**command, env=values)
+            parameters = mcp.StdioServerParameters(
+                command=self.server.command,
+                args=list(self.server.args),
+                cwd=self.server.cwd,
+                env=_reveal(self.server.env),
+            )
             transport = mcp.stdio_client(parameters, subprocess.DEVNULL)
         else:
             import httpx2  # noqa: PLC0415 - slow to import
             from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
             http = httpx2.AsyncClient(
-                headers=values,
+                headers=_reveal(self.server.headers),
                 timeout=httpx2.Timeout(30, read=300),
                 event_hooks={"response": [limit_body(FILE_BYTES)]},
             )
@@ -225,25 +226,26 @@ class Connection:
         description = clip(description, MAX_DESCRIPTION_CHARS)
         if needs_confirmation:
             description = f"{description}\n{CONSENT_NOTE}".strip()
+        name = api_name(f"{self.name}__{listing.name}")
+
+        async def propose_or_call(arguments: AnyArguments, run: Run) -> ToolOutput:
+            if needs_confirmation:
+                return _propose(name, arguments)
+            return await self._call(listing.name, arguments, run)
+
+        async def run_confirmed(arguments: AnyArguments, run: Run) -> str:
+            return await self._run_tool(listing.name, arguments, run)
+
         return McpTool(
-            name=api_name(f"{self.name}__{listing.name}"),
+            name=name,
             description=description,
             arguments_model=AnyArguments,
-            function=partial(self._propose if needs_confirmation else self._call, listing.name),
+            function=propose_or_call,
             parameters={"properties": {}, **listing.input_schema, "type": "object"},
             needs_confirmation=needs_confirmation,
             may_write=not _is_declared_read_only(listing),
-            run_confirmed=partial(self._run_tool, listing.name),
+            run_confirmed=run_confirmed,
         )
-
-    async def _propose(self, tool_name: str, arguments: AnyArguments, _: Run) -> ToolOutput:
-        """Propose a call to the user; raise ToolError if its arguments are too long."""
-        name = api_name(f"{self.name}__{tool_name}")
-        arguments_json = strip_invisible(json.dumps(arguments.model_extra, ensure_ascii=False))
-        if len(arguments_json) > MAX_ARGUMENT_CHARS:
-            problem = f"the arguments have more than {MAX_ARGUMENT_CHARS} characters"
-            raise ToolError(f"{problem}; the user, who must consent, could not read them")
-        return ToolOutput(PROPOSED_MESSAGE, effects=(Proposal(name, arguments_json),))
 
     async def _call(self, tool_name: str, arguments: AnyArguments, run: Run) -> ToolOutput:
         """Run a tool for the model, and return its result with the evidence in it."""
@@ -270,13 +272,26 @@ class Connection:
         return text
 
 
+def _propose(name: str, arguments: AnyArguments) -> ToolOutput:
+    """Propose a call to the user; raise ToolError if its arguments are too long."""
+    arguments_json = strip_invisible(json.dumps(arguments.model_extra, ensure_ascii=False))
+    if len(arguments_json) > MAX_ARGUMENT_CHARS:
+        problem = f"the arguments have more than {MAX_ARGUMENT_CHARS} characters"
+        raise ToolError(f"{problem}; the user, who must consent, could not read them")
+    return ToolOutput(PROPOSED_MESSAGE, effects=(Proposal(name, arguments_json),))
+
+
+def _reveal(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
+    return {name: secret.get_secret_value() for name, secret in secrets.items()}
+
+
 def _is_declared_read_only(listing: "ListedTool") -> bool:
-    """Return whether the server says that a tool writes nothing; by default a tool may write."""
+    """Return True if the server says that a tool writes nothing; by default a tool may write."""
     return listing.annotations is not None and listing.annotations.read_only_hint is True
 
 
 def _is_declared_harmless(listing: "ListedTool") -> bool:
-    """Return whether the server says that a tool destroys nothing; by default a tool may."""
+    """Return True if the server says that a tool destroys nothing; by default a tool may."""
     is_destructive = listing.annotations and listing.annotations.destructive_hint
     if is_destructive is None:
         return _is_declared_read_only(listing)
@@ -292,13 +307,18 @@ class McpServers:
     @property
     def tools(self) -> list[McpTool]:
         """Return the tools of all connected servers; the last wins if names clash."""
-        tools = (tool for connection in self.connections for tool in connection.tools)
-        return list({tool.name: tool for tool in tools}.values())
+        tools: dict[str, McpTool] = {}
+        for connection in self.connections:
+            for tool in connection.tools:
+                tools[tool.name] = tool
+        return list(tools.values())
 
     def get_tool_without_confirmation(self, name: str) -> Tool | None:
         """Return a tool that runs without asking the user again; None if its server is down."""
-        tool = next((tool for tool in self.tools if tool.name == name), None)
-        return tool and replace(tool, function=tool.run_confirmed)
+        for tool in self.tools:
+            if tool.name == name:
+                return replace(tool, function=tool.run_confirmed)
+        return None
 
 
 @asynccontextmanager
@@ -341,9 +361,11 @@ def collect_evidence(key: str, text: str, arguments: Mapping[str, Any]) -> dict[
         if isinstance(value, str) and len(value) >= MIN_ECHO_CHARS:
             text = text.replace(value, " ")
     addresses = dict.fromkeys(text[link.start : link.end] for link in find_auto_links(text))
-    urls = [address for address in addresses if get_domain(address)][:MAX_LINKS]
-    links = {f"{key}:{number}": ResultEvidence(url, (url,)) for number, url in enumerate(urls, 1)}
-    return {key: ResultEvidence(text), **links}
+    urls = [address for address in addresses if get_domain(address)]
+    evidence: dict[str, Source] = {key: ResultEvidence(text)}
+    for number, url in enumerate(urls[:MAX_LINKS], 1):
+        evidence[f"{key}:{number}"] = ResultEvidence(url, (url,))
+    return evidence
 
 
 def _unwrap_error(error: BaseException) -> BaseException:

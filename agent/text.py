@@ -46,7 +46,8 @@ class Pattern:
 
         options = re2.Options()
         options.log_errors = False
-        source = "".join(map(_to_re2, _ELEMENT.findall(self.source)))
+        elements = _ELEMENT.findall(self.source)
+        source = "".join(map(_to_re2, elements))
         return cast(re.Pattern[str], re2.compile(source, options))
 
     def finditer(self, text: str) -> Iterator[Match]:
@@ -71,7 +72,10 @@ class Pattern:
 
     def sub(self, replacement: str | Callable[[Match], str], text: str) -> str:
         """Replace every match; unlike in `re`, a backslash in `replacement` is literal."""
-        replace = replacement if callable(replacement) else lambda _: replacement
+
+        def replace(match: Match) -> str:
+            return replacement(match) if callable(replacement) else replacement
+
         return self._compiled.sub(replace, _replace_surrogates(text))
 
     def split(self, text: str) -> list[str]:
@@ -82,8 +86,13 @@ class Pattern:
 pattern: Final = Pattern
 """An alias, so that `pattern(…)` reads like `re.compile(…)`."""
 
-_UNICODE_CLASSES: Final = {"w": r"\p{L}\p{N}_", "d": r"\p{Nd}", "s": r"\t-\r\x1c-\x20\x{85}\p{Z}"}
+_UNICODE_CLASSES: Final = {
+    r"\w": r"\p{L}\p{N}_",
+    r"\d": r"\p{Nd}",
+    r"\s": r"\t-\r\x1c-\x20\x{85}\p{Z}",
+}
 """Character classes that are Unicode in `re` but ASCII in RE2."""
+_NEGATED_CLASSES: Final = (r"\W", r"\D", r"\S")
 _ELEMENT: Final = re.compile(r"(?s)\[\^?\]?(?:\\.|[^\]\\])*\]|\\u[0-9a-fA-F]{4}|\\.|.")
 """An element of a pattern: a class in brackets, an escape or a single character."""
 
@@ -91,24 +100,30 @@ _ELEMENT: Final = re.compile(r"(?s)\[\^?\]?(?:\\.|[^\]\\])*\]|\\u[0-9a-fA-F]{4}|
 def _to_re2(element: str) -> str:
     """Translate an element of the syntax of `re` to RE2."""
     if element[0] == "[":
-        return f"[{''.join(map(_to_re2_in_class, _ELEMENT.findall(element[1:-1])))}]"
-    if element[0] == "\\" and element[1].lower() in _UNICODE_CLASSES:
-        negation = "^" if element[1].isupper() else ""
-        return f"[{negation}{_UNICODE_CLASSES[element[1].lower()]}]"
-    return r"\z" if element == r"\Z" else _to_re2_in_class(element)
+        inner = map(_to_re2_in_class, _ELEMENT.findall(element[1:-1]))
+        return f"[{''.join(inner)}]"
+    if element in (r"\w", r"\d", r"\s"):
+        return f"[{_UNICODE_CLASSES[element]}]"
+    if element in _NEGATED_CLASSES:
+        return f"[^{_UNICODE_CLASSES[element.lower()]}]"
+    if element == r"\Z":
+        return r"\z"
+    return _to_re2_in_class(element)
 
 
 def _to_re2_in_class(element: str) -> str:
-    if element in (r"\W", r"\D", r"\S"):
+    if element in _NEGATED_CLASSES:
         raise ValueError(rf"{element} in a class: list its contents, such as \p{{L}} for letters")
-    if element[:2] == r"\u":
+    if element.startswith(r"\u"):
         return rf"\x{{{element[2:]}}}"
-    return _UNICODE_CLASSES.get(element[1:], element) if element[0] == "\\" else element
+    return _UNICODE_CLASSES.get(element, element)
 
 
 def _replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which RE2 cannot read, by question marks."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode()
 
 
 def strip_unstorable(text: str) -> str:
@@ -164,7 +179,9 @@ def fold(text: str) -> str:
 
     Marks that act as letters (Indic vowels, Japanese voicing), spaces and punctuation are kept.
     """
-    return text.lower() if text.isascii() else text.translate(_FOLDED_CHARS)
+    if text.isascii():
+        return text.lower()
+    return text.translate(_FOLDED_CHARS)
 
 
 class CharacterMap(dict[int, str]):
@@ -193,11 +210,15 @@ def _fold_char(char: str) -> str:
     return unicodedata.normalize("NFC", "".join(kept))  # noqa: TID251 - of one character
 
 
+def _keep_word_char(char: str) -> str:
+    """Return a character that is part of a word; a space for any other."""
+    if char.isalnum() or _WORD_MARKS.match(char):
+        return char
+    return " "
+
+
 _FOLDED_CHARS: Final = CharacterMap(_fold_char)
-_WORD_CHARS: Final = CharacterMap(
-    lambda char: char if char.isalnum() or _WORD_MARKS.match(char) else " "
-)
-"""Replaces every character that is not part of a word by a space."""
+_WORD_CHARS: Final = CharacterMap(_keep_word_char)
 
 
 def split_words(text: str) -> list[str]:
@@ -214,7 +235,9 @@ UNSPACED_SCRIPTS: Final = pattern(
 
 def clip(text: str, limit: int) -> str:
     """Shorten `text` to `limit` characters, with an ellipsis if something was cut off."""
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - 1]}…"
 
 
 def strip_control_chars(text: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypeVar, TypeVarTuple, cast
+from typing import Any, Final, ParamSpec, TypeVar, TypeVarTuple, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -29,6 +29,7 @@ from agent.engine.errors import log_failure
 from agent.servers import Backoff, retry
 from db.models import Base, upsert, utc_now
 
+P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -172,14 +173,16 @@ async def call_or_default(
         return default
 
 
-async def retry_forever(call: Callable[[], Awaitable[R]]) -> R:
-    """Return the result of `call`. Retry until the database is back, so that no turn is lost.
+async def retry_forever(
+    function: Callable[P, Awaitable[R]], *arguments: P.args, **named: P.kwargs
+) -> R:
+    """Return the result of a call. Retry until the database is back, so that no turn is lost.
 
     Raises:
         Exception: an error of the call that a retry cannot fix.
     """
     return await retry(
-        call,
+        lambda: function(*arguments, **named),
         max_tries=None,
         should_retry=is_transient,
         backoff=DATABASE_BACKOFF,

@@ -65,14 +65,10 @@ def doctor(
         typer.echo(f"✗ settings: {error}")
         raise typer.Exit(1) from None
     if print_settings:
-        rows = [
-            (
-                name.upper(),
-                hide_user_info(_format_setting(getattr(settings, name))),
-                field.description or "",
-            )
-            for name, field in Settings.model_fields.items()
-        ]
+        rows = []
+        for name, field in Settings.model_fields.items():
+            value = _format_setting(getattr(settings, name))
+            rows.append((name.upper(), hide_user_info(value), field.description or ""))
         print_table(build_table(("Variable", "Value", "What it does"), rows))
         return
     typer.echo("✓ settings: every value is well-formed")
@@ -82,28 +78,34 @@ def doctor(
 
 def _format_setting(value: object) -> str:
     """Return a value in the format of `.env`. `SecretStr` prints asterisks."""
+    if value is None or value == {}:
+        return ""
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     if isinstance(value, dict):
-        return to_json(value, exclude_none=True).decode() if value else ""
-    return "" if value is None else str(value)
+        return to_json(value, exclude_none=True).decode()
+    return str(value)
 
 
 async def run_checks(settings: Settings) -> bool:
     """Run the checks in order and print their reports. Return True if none failed."""
     is_healthy = True
     for name, check in CHECKS.items():
+        mark = "✗"
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                mark, report = "✓", await check(settings)
+                report = await check(settings)
+            mark = "✓"
         except TimeoutError:
-            mark, report = "✗", f"no answer within {CHECK_SECONDS} seconds"
+            report = f"no answer within {CHECK_SECONDS} seconds"
         except NotConfigured as error:
-            mark, report = "–", f"not configured; {error}"
+            mark = "–"
+            report = f"not configured; {error}"
         except (AgentError, DatabaseUnusable, SettingsError) as error:
-            mark, report = "✗", str(error)
+            report = str(error)
         typer.echo(f"{mark} {name}: {hide_user_info(report)}")
-        is_healthy = is_healthy and mark != "✗"
+        if mark == "✗":
+            is_healthy = False
     return is_healthy
 
 
@@ -161,7 +163,8 @@ async def check_staff(settings: Settings) -> str:
     """Check that the bot may write to the chat of the staff."""
     if settings.staff_chat_id is None or settings.telegram_bot_token is None:
         raise NotConfigured("users cannot ask the people of the shop; set STAFF_CHAT_ID")
-    chat_id, token = settings.staff_chat_id, settings.telegram_bot_token.get_secret_value()
+    chat_id = settings.staff_chat_id
+    token = settings.telegram_bot_token.get_secret_value()
     try:
         async with telegram.Bot(token, base_url=f"{settings.telegram_base_url}/bot") as bot:
             await bot.send_chat_action(chat_id, ChatAction.TYPING)
@@ -187,10 +190,11 @@ async def check_tools(settings: Settings) -> str:
             await connection.first_attempt_ended.wait()
             if connection.problem:
                 problems.append(f"{connection.name} does not run ({connection.problem})")
-        tools = ", ".join(
-            f"{tool.name} (asks the user)" if tool.needs_confirmation else tool.name
-            for tool in servers.tools
-        )
+        names = []
+        for tool in servers.tools:
+            note = " (asks the user)" if tool.needs_confirmation else ""
+            names.append(f"{tool.name}{note}")
+    tools = ", ".join(names)
     if problems:
         raise SettingsError("; ".join([*problems, f"tools: {tools or 'none'}"]))
     return tools
@@ -211,12 +215,14 @@ async def check_tracing(settings: Settings) -> str:
         destination = str(settings.otel_exporter_otlp_endpoint)
     async with open_engine(settings) as engine:
         schema = await find_schema(engine)
-        if schema.state is SchemaState.NEWEST and (
-            problems := await describe_problems(Sessions(engine))
-        ):
-            raise SettingsError(f"traces go to {destination}, but {problems}")
-    has_own_key = "trace_user_key" in settings.model_fields_set
-    return f"traces go to {destination}" + ("" if has_own_key else f"; {KEY_ADVICE}")
+        if schema.state is SchemaState.NEWEST:
+            problems = await describe_problems(Sessions(engine))
+            if problems:
+                raise SettingsError(f"traces go to {destination}, but {problems}")
+    report = f"traces go to {destination}"
+    if "trace_user_key" not in settings.model_fields_set:
+        report += f"; {KEY_ADVICE}"
+    return report
 
 
 async def _check_langfuse(settings: Settings) -> str:

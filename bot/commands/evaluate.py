@@ -113,11 +113,10 @@ def run(
 
     async def answer_all() -> None:
         async with open_bench(settings, starter=name == STARTER_NAME) as bench:
-            variants = [
-                bench.variant(model, source, prompts)
-                for model in model_names
-                for source, prompts in prompts_by_source.items()
-            ]
+            variants = []
+            for model in model_names:
+                for source, prompts in prompts_by_source.items():
+                    variants.append(bench.variant(model, source, prompts))
             answers = evaluate(variants, cases, title=title, concurrency=concurrency)
             count = len(variants) * len(cases)
             with Console(stderr=True).status("Asking") as status:
@@ -160,7 +159,9 @@ def _choose_prompts(
 
 def label_variant(model: str, source: str) -> str:
     """Return the name of a variant in reports: its model, and where its prompt is from."""
-    return f"{model} · {source}" if source else model
+    if not source:
+        return model
+    return f"{model} · {source}"
 
 
 def _sort(results: list[Result], labels: Sequence[str], cases: Sequence[EvalCase]) -> None:

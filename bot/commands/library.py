@@ -32,7 +32,9 @@ def add_documents(
 ) -> None:
     """Index files and folders; unchanged files are left alone, unreadable ones reported."""
     report = _with_documents(lambda documents: index_files(documents, paths))
-    added, updated, unchanged = map(len, (report.added, report.updated, report.unchanged))
+    added = len(report.added)
+    updated = len(report.updated)
+    unchanged = len(report.unchanged)
     typer.echo(f"{added} added, {updated} updated, {unchanged} unchanged.")
     if report.embedded:
         typer.echo(f"{report.embedded} parts can be found by meaning now.")
@@ -48,10 +50,10 @@ def add_documents(
 def list_documents() -> None:
     """Show every document, by path."""
     entries = _with_documents(lambda documents: documents.list_documents())
-    rows = (
-        (entry.path, entry.title, entry.kind, str(entry.parts), f"{entry.added_at:%Y-%m-%d}")
-        for entry in entries
-    )
+    rows = []
+    for entry in entries:
+        added_on = f"{entry.added_at:%Y-%m-%d}"
+        rows.append((entry.path, entry.title, entry.kind, str(entry.parts), added_on))
     parts = Column("Parts", justify="right")
     print_table(build_table(["Path", "Title", "Kind", parts, "Added"], rows))
     typer.echo(f"{len(entries)} documents.")

@@ -41,7 +41,8 @@ class ModelServer(NamedTuple):
 async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
     """Return the servers on these ports of this machine that list chat models."""
     async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
-        servers = await asyncio.gather(*(_find_server(http, port) for port in ports))
+        asking = [_find_server(http, port) for port in ports]
+        servers = await asyncio.gather(*asking)
     return [server for server in servers if server is not None]
 
 
@@ -52,14 +53,16 @@ async def _find_server(http: httpx2.AsyncClient, port: int) -> ModelServer | Non
         names = [str(model["id"]) for model in response.json()["data"][:MAX_MODELS]]
     except (httpx2.HTTPError, ValueError, LookupError, TypeError):
         return None
-    chat_models = tuple(
-        name
-        for name in names
-        if MODEL_NAME.fullmatch(name) and not any(marker in name for marker in NON_CHAT_MARKERS)
-    )
+    chat_models = tuple(filter(_is_chat_model, names))
     if not chat_models:
         return None
     return ModelServer(DEFAULT_PORTS.get(port, "A model server"), base_url, chat_models)
+
+
+def _is_chat_model(name: str) -> bool:
+    if not MODEL_NAME.fullmatch(name):
+        return False
+    return not any(marker in name for marker in NON_CHAT_MARKERS)
 
 
 def offer_local_model(settings: Settings) -> Settings:
@@ -95,7 +98,11 @@ def model(
     ] = None,
 ) -> None:
     """Find a model server on this machine and save one of its models in .env."""
-    ports = (port,) if port else open_settings().llm_local_ports or tuple(DEFAULT_PORTS)
+    ports: Sequence[int] = [*DEFAULT_PORTS]
+    if port:
+        ports = [port]
+    elif configured := open_settings().llm_local_ports:
+        ports = configured
     servers = asyncio.run(find_servers(ports))
     for server in servers:
         typer.echo(f"{server.name} at {server.base_url}: {', '.join(server.models)}")
@@ -110,8 +117,12 @@ def model(
 
 def write_settings(values: Mapping[str, str]) -> None:
     """Set variables in .env, and keep its other lines. Only the owner may read a new file."""
-    lines = ENV_FILE.read_text(encoding="utf-8").splitlines() if ENV_FILE.exists() else []
-    lines = [line for line in lines if line.partition("=")[0].strip() not in values]
-    lines += [f"{name}={value}" for name, value in values.items()]
     ENV_FILE.touch(mode=0o600)
+    lines = []
+    for line in ENV_FILE.read_text(encoding="utf-8").splitlines():
+        name, _, _ = line.partition("=")
+        if name.strip() not in values:
+            lines.append(line)
+    for name, value in values.items():
+        lines.append(f"{name}={value}")
     ENV_FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -111,5 +110,9 @@ async def _serve_page(settings: Settings, port: int) -> None:
         listener = listen("127.0.0.1", port)
         port = listener.getsockname()[1]  # the port that was selected, if it was 0
         typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
-        serve = partial(serve_http, build_app([page.build_router()]), listener)
+        app = build_app([page.build_router()])
+
+        async def serve() -> None:
+            await serve_http(app, listener)
+
         await run_until(stop_on_signals(), serve)

@@ -36,7 +36,9 @@ def open_settings(log_level: str | None = "WARNING") -> "Settings":
     from config import load_settings
 
     settings = load_settings()
-    level = log_level if log_level and settings.log_level != "DEBUG" else settings.log_level
+    level: str = settings.log_level
+    if log_level and level != "DEBUG":
+        level = log_level
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter(settings.secrets))
     logging.basicConfig(level=level, handlers=[handler], force=True)
@@ -78,13 +80,17 @@ def build_table(columns: Iterable[str | Column], rows: Iterable[Iterable[str]]) 
     """Return a table. Its cells appear literally, without markup and control characters."""
     from agent.text import to_one_line
 
-    columns = [
-        Column(column, overflow="fold") if isinstance(column, str) else column for column in columns
-    ]
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    table = Table(*map(_to_column, columns), box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(Text(to_one_line(cell)) for cell in row))
+        cells = [Text(to_one_line(cell)) for cell in row]
+        table.add_row(*cells)
     return table
+
+
+def _to_column(column: str | Column) -> Column:
+    if isinstance(column, Column):
+        return column
+    return Column(column, overflow="fold")
 
 
 def print_table(table: Table, *, error: bool = False) -> None:

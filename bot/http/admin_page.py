@@ -87,15 +87,17 @@ class AdminPage:
         failed = await repositories.traces.list_summaries(MAX_TURNS, since=since, failed=True)
         disliked = await export_turns(self.sessions, self.hide, since, disliked=True)
         backlog = await RowQueue(self.sessions, TraceRow).count_by_state()
+        total = [*chain(*days.values())]
+        newest_first = disliked[::-1]
 
         def render() -> str:
             return load_template().render(
                 trace=None,
                 now=now,
                 days=days,
-                statistics=statistics_rows([*days.values(), [*chain(*days.values())]]),
+                statistics=statistics_rows([*days.values(), total]),
                 failed=failed,
-                disliked=disliked[::-1][:MAX_TURNS],  # the newest first
+                disliked=newest_first[:MAX_TURNS],
                 backlog=backlog,
             )
 

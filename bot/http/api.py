@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, HTTPException, Response
@@ -153,9 +152,12 @@ class Api:
 
         `refine_prompt`: also search for the refined question; null for the server default.
         """
-        make_reply = partial(
-            look_ups.run_ask, question, resources=self.resources, refine=refine_prompt
-        )
+
+        async def make_reply(run: Run) -> Reply:
+            return await look_ups.run_ask(
+                question, run, resources=self.resources, refine=refine_prompt
+            )
+
         reply = await self._run_turn("ask", question, make_reply)
         if reply.outcome == "help":
             return Answer(
@@ -174,26 +176,32 @@ class Api:
         The model's whole answer is verified first. Then server-sent events leave one by one: a
         `result` for each passage, then `done`.
         """
-        make_reply = partial(look_ups.run_quotes, query, resources=self.resources)
+
+        async def make_reply(run: Run) -> Reply:
+            return await look_ups.run_quotes(query, run, resources=self.resources)
+
         reply = await self._run_turn("quotes", query, make_reply)
         quotes: tuple[Quote, ...] = ()
         summary = reply.text
         if reply.outcome != "help":
             result: Quotes = _get_answer(reply)
-            quotes, summary = result.quotes, result.summary
-        fields = set(Snippet.model_fields)
-        events = [("result", quote.model_dump(by_alias=True, include=fields)) for quote in quotes]
+            quotes = result.quotes
+            summary = result.summary
+        events: list[tuple[str, Any]] = []
+        for quote in quotes:
+            fields = quote.model_dump(by_alias=True, include=set(Snippet.model_fields))
+            events.append(("result", fields))
         done = {
             "resultCount": len(quotes),
             "summary": " ".join([summary, *reply.notes]),
             "processingTimeMs": round(reply.seconds * 1000),
         }
-        streamed = stream_events([*events, ("done", done)])
-        return StreamingResponse(streamed, media_type="text/event-stream")
+        events.append(("done", done))
+        return StreamingResponse(stream_events(events), media_type="text/event-stream")
 
     async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
         """Return the result of an external agent's tool call, or the reply of the safety rules."""
-        results = list[ToolResult]()  # stays empty if the safety rules prevent the call
+        results: list[ToolResult] = []  # stays empty if the safety rules prevent the call
 
         async def make_reply(run: Run) -> Reply:
             results.append(await tools.call(call, run))
@@ -201,7 +209,9 @@ class Api:
 
         # The kind "find" gives the turn the safety rules of look-ups.
         reply = await self._run_turn("find", call.arguments, make_reply)
-        return results[0] if results else ToolResult(reply.text, error_type=reply.outcome)
+        if not results:
+            return ToolResult(reply.text, error_type=reply.outcome)
+        return results[0]
 
     async def _run_turn(self, kind: TurnKind, text: str, make_reply: ReplyFunction) -> Reply:
         """Run a turn that belongs to no user and no conversation; only the global budget applies.
@@ -221,6 +231,8 @@ async def stream_events(events: Iterable[tuple[str, Any]]) -> AsyncIterator[byte
 
 def _get_answer(reply: Reply) -> Any:
     """Return the structured answer of a reply, or raise an HTTP error 503 if there is none."""
-    if reply.structured_answer is None:
-        raise HTTPException(503, UNAVAILABLE if reply.outcome == "failed" else reply.text)
-    return reply.structured_answer
+    if reply.structured_answer is not None:
+        return reply.structured_answer
+    if reply.outcome == "failed":
+        raise HTTPException(503, UNAVAILABLE)
+    raise HTTPException(503, reply.text)

@@ -169,14 +169,11 @@ class RequireToken:
 async def handle_invalid_request(request: Request, error: Exception) -> JSONResponse:
     """Answer 422 with what is wrong where, without the input, which may be long or unprintable."""
     problems = error.errors() if isinstance(error, RequestValidationError) else ()
-    shown = [
-        {
-            "type": problem["type"],
-            "loc": [cut(str(key), NAME_CHARS) for key in problem["loc"]],
-            "msg": cut(problem["msg"], MAX_PROBLEM_CHARS),
-        }
-        for problem in problems[:MAX_PROBLEMS]
-    ]
+    shown = []
+    for problem in problems[:MAX_PROBLEMS]:
+        place = [cut(str(key), NAME_CHARS) for key in problem["loc"]]
+        message = cut(problem["msg"], MAX_PROBLEM_CHARS)
+        shown.append({"type": problem["type"], "loc": place, "msg": message})
     return JSONResponse({"detail": shown}, 422)
 
 
@@ -208,20 +205,19 @@ async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: i
     On cancellation the server finishes its current requests; those that take longer than
     `finish_seconds` are aborted with a 500. Signals are left to the caller.
     """
-    server = Server(
-        Config(
-            app,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="critical",  # tracebacks contain users' texts; `handle_error` logs the type
-            access_log=False,
-            limit_concurrency=MAX_CONNECTIONS,
-            server_header=False,
-            timeout_keep_alive=75,  # longer than the usual 60 of a proxy, so that the proxy closes
-            timeout_graceful_shutdown=finish_seconds,
-        )
+    config = Config(
+        app,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",  # tracebacks contain users' texts; `handle_error` logs the type
+        access_log=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        server_header=False,
+        timeout_keep_alive=75,  # longer than the usual 60 of a proxy, so that the proxy closes
+        timeout_graceful_shutdown=finish_seconds,
     )
+    server = Server(config)
     server.capture_signals = nullcontext  # type: ignore[assignment]  # do not handle signals
     log.info("HTTP on %s:%s", *listener.getsockname()[:2])
     serving = asyncio.create_task(server.serve([listener]))

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from traceback import format_tb
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -101,21 +100,23 @@ class UpdateHold(Hold):
     """The hold on the turn of an update. It is lost when another process raises the epoch."""
 
     def __init__(self, inbox: Inbox, row: UpdateRow, *, are_shared: bool) -> None:
-        self._inbox, self._row, self._are_shared = inbox, row, are_shared
+        self._inbox = inbox
+        self._row = row
+        self._are_shared = are_shared
 
     async def is_current(self) -> bool:
         """Return whether no other process has begun the turn."""
         if not self._are_shared:
             return True
-        return await retry_forever(partial(self._inbox.is_current, self._row))
+        return await retry_forever(self._inbox.is_current, self._row)
 
     async def save_placeholder(self, message_id: int) -> None:
         """Store the id of the group message that shows the progress of the turn."""
-        await retry_forever(partial(self._inbox.save_placeholder, self._row, message_id))
+        await retry_forever(self._inbox.save_placeholder, self._row, message_id)
 
     async def save_calls(self, calls: Sequence[str]) -> None:
         """Store the calls of tools that may write, before the last of them is made."""
-        await retry_forever(partial(self._inbox.save_calls, self._row, calls))
+        await retry_forever(self._inbox.save_calls, self._row, calls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +198,8 @@ class UpdateLife(Generic[T]):
         for _ in joining:
             self.metrics.count_update("joined")
         # `begin` also updates `row.tries` and `row.epoch`.
-        begin = partial(self.inbox.begin, row, joining, tries=row.tries + 1)
-        payloads, unsent = await retry_forever(begin)
+        tries = row.tries + 1
+        payloads, unsent = await retry_forever(self.inbox.begin, row, joining, tries=tries)
         turn.restart()
         turn.try_number = row.tries
         # Only the process that has begun a turn may set it aside. If the row has an error, an
@@ -239,7 +240,9 @@ class UpdateLife(Generic[T]):
                 if joining:
                     return joining
 
-        handle = partial(self.handlers.handle, join(payloads), turn)
+        async def handle() -> None:
+            await self.handlers.handle(join(payloads), turn)
+
         joining = await run_unless(wait_for_joining, handle)
         return joining or ()
 
@@ -260,20 +263,19 @@ class UpdateLife(Generic[T]):
 
     async def list_unfinished(self, lane: Lane) -> Sequence[UpdateRow]:
         """Return the updates of a lane whose turns have not ended, in order."""
-        return await retry_forever(partial(self.inbox.list_unfinished, lane.name))
+        return await retry_forever(self.inbox.list_unfinished, lane.name)
 
     async def _commit(self, row: UpdateRow, turn: T, error: str | None = None) -> None:
         """Commit what a turn has collected; `error` is the reason if it is set aside."""
         await turn.render()
-        commit = partial(self.inbox.commit, row, turn.collected(), error=error)
-        await retry_forever(commit)
+        await retry_forever(self.inbox.commit, row, turn.collected(), error=error)
 
     async def _deliver_and_end(
         self, row: UpdateRow, turn: T, messages: Sequence[OutboxRow]
     ) -> None:
         """Send the messages of a committed turn, and end it."""
         turn.on_delivery(await self.deliverer.deliver(messages, turn.hold))
-        await retry_forever(partial(self.inbox.end, row, turn.commit.trace))
+        await retry_forever(self.inbox.end, row, turn.commit.trace)
 
     async def _wait_or_set_aside(self, row: UpdateRow, turn: T, error: Exception) -> Result:
         """Wait before the next try of a failed turn, or set it aside."""
@@ -329,7 +331,8 @@ async def run_unless(
     Raises:
         Exception: the error of the one that ended first.
     """
-    running, waiting = asyncio.create_task(function()), asyncio.create_task(interrupt())
+    running = asyncio.create_task(function())
+    waiting = asyncio.create_task(interrupt())
     try:
         done, _ = await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -16,7 +16,6 @@ import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, LiteralString, NoReturn
 
@@ -131,7 +130,7 @@ class ReplicaLocks(Locks):
         self._address = make_conninfo("", **parameters | POSTGRES_OPTIONS | {"options": options})
         self._connection: psycopg.AsyncConnection | None = None
         self._connection_in_use = asyncio.Lock()
-        self._locked = dict[str, asyncio.Event]()
+        self._locked: dict[str, asyncio.Event] = {}
         """The lanes that this process has locked, each with an event for the loss of its lock."""
         self._pid = 0
         """The server process of the connection; 0 before the first connection."""
@@ -144,9 +143,8 @@ class ReplicaLocks(Locks):
 
         If another process has locked it, yield False and notify that process of the new updates.
         """
-        try_lock = partial(self._execute, LOCK, lane)
         ((acquired,),) = await retry(
-            try_lock,
+            lambda: self._execute(LOCK, lane),
             max_tries=None,
             should_retry=lambda error: isinstance(error, CONNECTION_ERRORS),
             description="Locking a lane",
@@ -175,9 +173,10 @@ class ReplicaLocks(Locks):
 
     async def stop(self, fields: Mapping[str, int]) -> bool:
         """Ask other processes to stop turns; return whether a turn of that chat has begun."""
-        send_stop = partial(self._execute, SEND_STOP, json.dumps(fields), fields.get("chat_id"))
+        notice = json.dumps(fields)
+        chat_id = fields.get("chat_id")
         try:
-            ((_, has_begun),) = await send_stop()
+            ((_, has_begun),) = await self._execute(SEND_STOP, notice, chat_id)
         except CONNECTION_ERRORS as error:
             log.warning("No other process could be asked to stop: %s", type(error).__name__)
             return False
@@ -210,16 +209,20 @@ class ReplicaLocks(Locks):
         Raises:
             OSError, psycopg.Error: Postgres is unavailable.
         """
-        rows = await retry(partial(self._execute, FIND_UNOWNED), max_tries=2, backoff=QUICK_RETRY)
+        rows = await retry(lambda: self._execute(FIND_UNOWNED), max_tries=2, backoff=QUICK_RETRY)
         if any(pid != self._pid for _, pid in rows):
             log.error(POOLER_WARNING)
+        unowned = [lane for lane, _ in rows]
         previous = self._last_unowned
-        self._last_unowned = [lane for lane, _ in rows]
-        return [lane for lane in self._last_unowned if previous is None or lane in previous]
+        self._last_unowned = unowned
+        if previous is None:
+            return unowned
+        return [lane for lane in unowned if lane in previous]
 
     async def close(self) -> None:
         """Close the connection, which releases every lock."""
-        connection, self._connection = self._connection, None
+        connection = self._connection
+        self._connection = None
         if connection is not None:
             with suppress(*CONNECTION_ERRORS):
                 await connection.close()
@@ -231,7 +234,8 @@ class ReplicaLocks(Locks):
             OSError, psycopg.Error: Postgres is unavailable.
         """
         # Not cancelled with the caller: a connection that is cut drops every lock.
-        return await asyncio.shield(asyncio.create_task(self._execute_alone(statement, values)))
+        running = asyncio.create_task(self._execute_alone(statement, values))
+        return await asyncio.shield(running)
 
     async def _execute_alone(
         self, statement: LiteralString, values: Sequence[object]
@@ -248,16 +252,16 @@ class ReplicaLocks(Locks):
 
     async def _connect(self) -> psycopg.AsyncConnection:
         """Open the connection. After a loss, lock our lanes again and wait for others to do so."""
-        connecting = psycopg.AsyncConnection.connect(self._address, autocommit=True)
-        self._connection = connection = await connecting
+        connection = await psycopg.AsyncConnection.connect(self._address, autocommit=True)
+        self._connection = connection
         if self._pid:
             lost = await connection.execute(LOCK_AGAIN, [[*self._locked]])
             for (lane,) in await lost.fetchall():
                 self._locked.pop(lane).set()
             await asyncio.sleep(SETTLE_SECONDS)
         # Ask by SQL: behind a pooler, the protocol reports the id of another process.
-        (row,) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
-        self._pid = row[0]
+        cursor = await connection.execute("SELECT pg_backend_pid()")
+        ((self._pid,),) = await cursor.fetchall()
         return connection
 
 

@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
 from agent.engine.errors import log_failure
@@ -160,7 +159,10 @@ class Scheduler:
         async with self.locks.lock(lane.name) as acquired:
             if not acquired or self._closing.is_set():
                 return False
-            run = partial(self.life.run, lane, waiting)
+
+            async def run() -> None:
+                await self.life.run(lane, waiting)
+
             await run_unless(self.locks.lost(lane.name).wait, run)
         return True
 
