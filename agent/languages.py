@@ -63,7 +63,7 @@ class Claims(StrictModel):
 
 
 class Language(StrictModel):
-    """What is known of a language: the content of its `language.toml`.
+    """Holds what is known of a language: the content of its `language.toml`.
 
     Words are written as the language writes them, in lower case, separated by spaces.
     """

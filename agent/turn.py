@@ -186,7 +186,7 @@ def get_chosen_settings(facts: Iterable[Fact]) -> dict[str, str]:
 
 
 class Lack(StrEnum):
-    """What a user wanted and did not get."""
+    """Names what a user wanted and did not get."""
 
     WINES = "wines"
     """No wine meets the wish whole."""

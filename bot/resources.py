@@ -87,7 +87,7 @@ class Repositories:
 
 
 class Stores:
-    """What writes to a database; handlers of messages have none of these.
+    """Holds what writes to a database; handlers of messages have none of these.
 
     `rows` defines how traces are masked and stored.
     """

@@ -90,7 +90,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked in a turn."""
+    """Holds what is asked in a turn."""
 
     text: str
     kind: TurnKind = "chat"
@@ -121,7 +121,7 @@ def _ignore_delivery(delivery: Delivery) -> None:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Turn:
-    """Who asks, what earlier tries left, and what this try has collected.
+    """Holds who asks, what earlier tries left, and what this try has collected.
 
     An update has several tries, if one fails or if a correction arrives. `id`, `stop` and what was
     spent are the same for all; `restart` empties what was collected.

@@ -32,7 +32,7 @@ class Press:
 
 @dataclass(slots=True, kw_only=True)
 class Commit:
-    """What a turn has collected.
+    """Holds what a turn has collected.
 
     `carry_out` removes from it what is not stored. Afterwards `outgoing` are to be sent.
     """

@@ -22,7 +22,7 @@ MIGRATION_LOCK: Final = 7_303_014
 
 
 class SchemaState(Enum):
-    """How the schema of a database relates to the one that this release needs."""
+    """Says how the schema of a database relates to the one that this release needs."""
 
     EMPTY = "empty"
     OLDER = "older"

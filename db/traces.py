@@ -260,7 +260,7 @@ class SqlTraceStore(TraceStoringRepository):
 
 
 class Problem(NamedTuple):
-    """How many rows of a queue are in a `state` with a reason, and what the reason of one is."""
+    """Counts the rows of a queue that are in a `state` for a reason, and has the reason of one."""
 
     state: str
     rows: int

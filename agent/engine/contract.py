@@ -68,7 +68,7 @@ class Evidence:
 
 
 class Show(Enum):
-    """When the valid part of an answer may be shown."""
+    """Says when the valid part of an answer may be shown."""
 
     AT_ONCE = auto()
     AFTER_A_RETRY = auto()

@@ -22,7 +22,7 @@ Exchange = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a conversation asks for."""
+    """Holds what a conversation asks for."""
 
     request: Request
     """The request of the last message, merged with those of earlier messages."""

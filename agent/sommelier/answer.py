@@ -203,7 +203,7 @@ def _without_unknown_size(item: WineRecommendation, evidence: Evidence) -> WineR
 
 
 class _KeptText(NamedTuple):
-    """What is kept of a text. It `reads_well` if no sentence refers to one that was cut."""
+    """Holds what is kept of a text. It `reads_well` if no sentence refers to one that was cut."""
 
     text: str
     cuts: tuple[str, ...] = ()

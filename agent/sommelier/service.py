@@ -95,7 +95,7 @@ class Answerer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """What is to be answered: a message, the conversation before it, and its pictures."""
+    """Holds what is to be answered: a message, the conversation before it, and its pictures."""
 
     message: str
     history: Sequence[StoredMessage] = ()

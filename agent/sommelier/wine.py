@@ -37,7 +37,7 @@ OFFER_FACTS: Final = ("price", "currency", "in_stock")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WineField:
-    """What the product does with a field of a wine, besides its name and type.
+    """Says what the product does with a field of a wine, besides its name and type.
 
     By default a field is only imported and stored: nobody is told of it, and it grounds nothing.
     """

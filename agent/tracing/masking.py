@@ -154,7 +154,7 @@ def _mask_location(found: Match) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How data of one kind is masked.
+    """Masks data of one kind.
 
     `form` is what looks like it: a group before it, a group of it, a group behind it. `find`
     returns the part of the group that is it, "" if it only looks like it.

@@ -50,7 +50,7 @@ class ScoreRecord:
 
 @dataclass(slots=True)
 class SpanRecord:
-    """What is known of a span; `agent.engine.run.SpanFields` says what the fields mean.
+    """Holds what is known of a span; `agent.engine.run.SpanFields` says what the fields mean.
 
     Ids are 16 hex digits, times nanoseconds since the epoch (UTC).
     """

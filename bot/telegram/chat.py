@@ -81,7 +81,7 @@ class MarkdownMessages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What the turns of all chats have in common.
+    """Holds what the turns of all chats have in common.
 
     `trace_hash(kind, id)` returns the hash that stands for a chat or user in traces;
     `buttons_below` returns the buttons under an answer.

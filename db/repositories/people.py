@@ -178,7 +178,7 @@ class PressRepository(SqlRepository):
 
 
 class MemoryUpkeep(SqlRepository):
-    """What background tasks do with the data of users: remind, let expire, delete elsewhere."""
+    """Serves the background tasks on the data of users: remind, let expire, delete elsewhere."""
 
     async def save_reminder(
         self,

@@ -31,7 +31,7 @@ class ReferralRepository(SqlRepository):
 
 
 class ReferralUpkeep(SqlRepository):
-    """What the leading process does with referrals."""
+    """Does what the leading process does with referrals."""
 
     async def list_undelivered(self) -> Sequence[tuple[OutboxRow, ReferralRow]]:
         """Return the messages that may not have arrived, each with its referral."""

@@ -20,7 +20,7 @@ MIN_LISTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Shrinkage:
-    """What an import would do to a list: the wines in stock, those gone, those with new prices."""
+    """Says what an import would do to a list: the wines in stock, those gone, those with new prices."""
 
     listed: int
     gone: int

@@ -27,7 +27,7 @@ MIN_GRAPE_LETTERS: Final = 4
 
 
 class Place(StrictModel):
-    """What is known of a place in `places.toml`."""
+    """Holds what is known of a place in `places.toml`."""
 
     name: str = ""
     country: str = ""
@@ -39,7 +39,7 @@ class Place(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a name in a text stands for: one of the fields is set."""
+    """Says what a name in a text stands for: one of the fields is set."""
 
     style: str = ""
     sweetness: str = ""

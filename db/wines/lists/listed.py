@@ -52,7 +52,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a profile found in a file.
+    """Holds what a profile found in a file.
 
     `columns` pairs each column name with what it is read as, "" if it is not used.
     """

@@ -37,7 +37,7 @@ NAMES_OF_WINES: Final = frozenset({"demi", "imperial", "imperiale"})
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """What is sold; `size_ml` is None if it is unknown or the usual one of its kind."""
+    """Says what is sold; `size_ml` is None if it is unknown or the usual one of its kind."""
 
     kind: OfferKind
     size_ml: int | None = None

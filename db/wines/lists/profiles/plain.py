@@ -28,7 +28,7 @@ MIN_PRICE_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the columns of a table hold: fields of a wine, or the prices of what is sold."""
+    """Says what the columns of a table hold: fields of a wine, or the prices of what is sold."""
 
     fields: tuple[str, ...]
     offers: Mapping[int, Packing]
