@@ -238,7 +238,10 @@ def _read_brackets(match: Match, paths: Collection[str]) -> CitationBrackets:
 
 
 def _list_unknown_paths(citations: Iterable[CitationBrackets]) -> tuple[str, ...]:
-    return tuple(path for brackets in citations for path in brackets.unknown_paths)
+    paths: list[str] = []
+    for brackets in citations:
+        paths += brackets.unknown_paths
+    return tuple(paths)
 
 
 def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
@@ -275,7 +278,10 @@ def find_wrong_number(text: str, chunks: Sequence[Chunk], other_texts: Iterable[
 
 def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
     """Return a text in which each sentence in the words of an excerpt cites it."""
-    passages = [(chunk.path, words) for chunk in chunks for words in _list_passages(chunk.text)]
+    passages: list[tuple[str, frozenset[str]]] = []
+    for chunk in chunks:
+        for words in _list_passages(chunk.text):
+            passages.append((chunk.path, words))
     lines: list[str] = []
     for line in text.splitlines():
         sentences = [_cite_passage(part, passages) for part in _split_cited_sentences(line)]
@@ -296,7 +302,7 @@ def _cite_passage(sentence: str, passages: Iterable[tuple[str, frozenset[str]]])
 @lru_cache(64)  # the drafts of an answer read the same excerpts
 def _list_passages(text: str) -> tuple[frozenset[str], ...]:
     """Return the stems of the content words of each sentence, and of each two in a row."""
-    sentences = [_content_stems(sentence) for sentence in split_sentences(text)]
+    sentences = [*map(_content_stems, split_sentences(text))]
     pairs = [one | two for one, two in pairwise(sentences)]
     return (*sentences, *pairs)
 
@@ -326,7 +332,10 @@ def looks_like_path(name: str) -> bool:
 
 def split_statements(text: str, paths: Collection[str]) -> list[Statement]:
     """Return the sentences of an answer in order, each with the paths of its citations."""
-    return [statement for line in _parse_lines(text, paths) for statement in line.statements]
+    statements: list[Statement] = []
+    for line in _parse_lines(text, paths):
+        statements += line.statements
+    return statements
 
 
 def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statement], bool]) -> str:

@@ -156,15 +156,11 @@ async def retrieve(documents: DocumentStore, queries: Sequence[str], span: Span)
 
 def describe_chunks(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
     """Return chunks as an admin reads them in a trace: their rank, and how they begin."""
-    return [
-        {
-            "rank": rank,
-            "id": chunk.id,
-            "path": chunk.path,
-            "text": clip(chunk.text, TRACED_CHARS),
-        }
-        for rank, chunk in enumerate(chunks, start=1)
-    ]
+    described = []
+    for rank, chunk in enumerate(chunks, start=1):
+        text = clip(chunk.text, TRACED_CHARS)
+        described.append({"rank": rank, "id": chunk.id, "path": chunk.path, "text": text})
+    return described
 
 
 def keep_near_best(chunks: Sequence[Chunk]) -> list[Chunk]:

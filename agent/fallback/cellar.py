@@ -36,6 +36,13 @@ MAX_OPENED: Final = 10
 MAX_FOODS: Final = 6
 SIZES: Final[Mapping[str, Size]] = {"half": "half", "magnum": "magnum"}
 """The size of a bottle for each offer that a message may name."""
+EXCLUDABLE_FIELDS: Final = {
+    "styles": "styles",
+    "grapes": "grapes",
+    "regions": "regions",
+    "countries": "regions",
+}
+"""The field of a cellar's query for each of a request, of which values may be excluded."""
 PLACE_SEPARATORS: Final = pattern("[,;]")
 
 
@@ -170,13 +177,14 @@ def _search(
 
 def _without_excluded(found: Sequence[FoundItem], request: Request) -> list[FoundItem]:
     """Return the items without those that a request excludes: "of mine, but no Merlot"."""
+    items = [each.item for each in found]
     excluded: set[str] = set()
-    for name in ("styles", "grapes", "regions", "countries"):
-        if values := request.values(f"without_{name}"):
-            field = "regions" if name == "countries" else name
+    for name, field in EXCLUDABLE_FIELDS.items():
+        values = request.values(f"without_{name}")
+        if values:
             query = CellarQuery.model_validate({field: values})
-            items = [each.item for each in found]
-            excluded.update(each.item.key for each in search_cellar(items, query, this_year()))
+            unwanted = search_cellar(items, query, this_year())
+            excluded.update(each.item.key for each in unwanted)
     return [each for each in found if each.item.key not in excluded]
 
 

@@ -49,13 +49,17 @@ async def find_passage(question: str, language: str, documents: DocumentStore) -
     chunks = await documents.search([question, topic_words or question], limit=MAX_CHUNKS)
 
     def relevance(chunk: Chunk) -> tuple[float, float]:
-        headings = f"{chunk.title} {chunk.location}"
-        return _topic_share(all_topics, headings), _topic_share(all_topics, chunk.title)
+        share_of_headings = _topic_share(all_topics, f"{chunk.title} {chunk.location}")
+        return share_of_headings, _topic_share(all_topics, chunk.title)
 
-    # Without a topic in English, the passage must contain every word of the question.
-    min_share = MIN_TOPIC_SHARE if topics else 1
+    required = topics
+    min_share = MIN_TOPIC_SHARE
+    if not topics:
+        # Without a topic in English, the passage must contain every word of the question.
+        required = word_topics
+        min_share = 1
     for chunk in sorted(chunks, key=relevance, reverse=True):
-        if _topic_share(topics or word_topics, chunk.source_text) >= min_share:
+        if _topic_share(required, chunk.source_text) >= min_share:
             text = best_passage(chunk.text, f"{question} {topic_words}", MAX_PASSAGE_CHARS)
             return replace(chunk, text=text)
     return None
@@ -126,5 +130,6 @@ def _load_terms() -> Mapping[str, Synonyms]:
         for english, others in language.topics.items():
             topic = tuple(english.split())
             for word in (*topic, *others.split()):
-                terms[word] = tuple(dict.fromkeys((*terms.get(word, ()), *topic)))
+                known = terms.get(word, ())
+                terms[word] = tuple(dict.fromkeys((*known, *topic)))
     return terms

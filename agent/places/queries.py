@@ -233,7 +233,7 @@ def clean_place_name(place: str) -> str:
         ValueError: it has no letters or digits, or more than 120 characters.
     """
     name = to_plain_words(place)
-    if not any(map(str.isalnum, name)) or len(name) > MAX_PLACE_CHARS:
+    if not _has_words(name) or len(name) > MAX_PLACE_CHARS:
         raise ValueError(f"name a town, a district or a region in {MAX_PLACE_CHARS} characters")
     return name
 
@@ -284,7 +284,7 @@ def stem_words(phrase: str) -> list[str]:
 def find_problem(queries: Sequence[str], place: str) -> str | None:
     """Return feedback on ten queries, or None if they are valid."""
     for position, query in enumerate(queries, 1):
-        if not any(map(str.isalnum, query)):
+        if not _has_words(query):
             return f"query {position} is empty"
         if len(query) > MAX_QUERY_CHARS or NON_QUERY_CHARS.search(query):
             return f"query {position} is no search query: {quoted(query)}"
@@ -369,7 +369,11 @@ def parse_lines(answer: str) -> list[str] | None:
     items = [line for line in lines if LIST_MARKER.match(line)]
     if not items:
         items = [line for line in lines if not COMMENTARY.match(line)]
-    queries = [item for item in strip_list_markers(items) if any(map(str.isalnum, item))]
+    queries = [*filter(_has_words, strip_list_markers(items))]
     if len(queries) < 2:
         return None
     return queries
+
+
+def _has_words(phrase: str) -> bool:
+    return any(map(str.isalnum, phrase))

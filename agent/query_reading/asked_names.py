@@ -218,8 +218,9 @@ class _NameReader:
         """Return these words of each clause that has any; a year belongs to all of them."""
         years = [index for index in indices if self._is_year(index)]
         clauses: list[list[int]] = [[]]
+        or_words = load_grammar().or_words
         for index, token in enumerate(self._tokens):
-            if token.written in CLAUSE_MARKS or token.stem in load_grammar().or_words:
+            if token.written in CLAUSE_MARKS or token.stem in or_words:
                 clauses.append([])
             elif index in indices and index not in years:
                 clauses[-1].append(index)

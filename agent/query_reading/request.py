@@ -159,7 +159,7 @@ class _MessageReader:
         """Return the request of the message."""
         unknown = self._unknown_indices()
         names = dict.fromkeys(self._dishes_or_names(unknown))
-        long_words = [index for index in unknown if len(self._stem(index)) >= MIN_UNKNOWN_LETTERS]
+        long_words = [index for index in unknown if self._is_long(index)]
         request = Request(
             language=self.language,
             filters=self._filters(),
@@ -284,25 +284,28 @@ class _MessageReader:
             included["styles"] = ["alcohol_free"]
         names_style_of_any_colour = not STYLES_OF_ANY_COLOUR.isdisjoint(included["styles"])
         for phrase in self.included:
-            neighbours = (self._stem(phrase.start - 1), self._stem(phrase.end))
-            has_or = not load_grammar().or_words.isdisjoint(neighbours)
-            is_alternative = has_or and not is_alcohol_free
-            is_style = not names_style_of_any_colour or is_alternative
-            name = "styles" if is_style else "colours"
-            included[name] += phrase.values("colour")
+            is_alternative = self._stands_beside_or(phrase) and not is_alcohol_free
+            if is_alternative or not names_style_of_any_colour:
+                included["styles"] += phrase.values("colour")
+            else:
+                included["colours"] += phrase.values("colour")
         return included
+
+    def _stands_beside_or(self, phrase: Phrase) -> bool:
+        neighbours = (self._stem(phrase.start - 1), self._stem(phrase.end))
+        return not load_grammar().or_words.isdisjoint(neighbours)
 
     def _excluded_values(self) -> dict[str, list[str]]:
         """Return the excluded values of each list field; many stay empty."""
         excluded: dict[str, list[str]] = {name: [] for name in LIST_FIELDS}
         for phrase in self.excluded:
-            # "No Chablis" excludes only the region, not its country or colour.
-            is_specific = phrase.values("regions") or phrase.values("grapes")
-            names = ("regions", "grapes") if is_specific else ("styles", "countries", "text")
-            for name in names:
+            fields = {"styles", "countries", "text"}
+            if phrase.has_field({"regions", "grapes"}):
+                # "No Chablis" excludes only the region, not its country or colour.
+                fields = {"regions", "grapes"}
+            for name in fields:
                 excluded[name] += phrase.values(name)
-            says_only_colour = not any(phrase.values(name) for name in names)
-            if says_only_colour:
+            if not phrase.has_field(fields):
                 excluded["styles"] += phrase.values("colour")
         return excluded
 
@@ -315,8 +318,8 @@ class _MessageReader:
                 continue
             dishes[self._dish_name(phrase)] = load_dishes()[int(numbers[0])]
         mains = {name: dish for name, dish in dishes.items() if not dish.is_side}
-        chosen = mains or dishes
-        return dict(list(chosen.items())[:MAX_VALUES])
+        chosen = [*(mains or dishes).items()]
+        return dict(chosen[:MAX_VALUES])
 
     def _dish_name(self, phrase: Phrase) -> str:
         """Return a dish as it is written; the name of its row for an inflected adjective."""
@@ -378,9 +381,12 @@ class _MessageReader:
             if self._may_be_name(index) or self._may_be_dish(index):
                 yield self.tokens[index].written
 
+    def _is_long(self, index: int) -> bool:
+        return len(self._stem(index)) >= MIN_UNKNOWN_LETTERS
+
     def _may_be_dish(self, index: int) -> bool:
         """Return True if a word stands behind a preposition: "with okonomiyaki", "to a laksa"."""
-        if len(self._stem(index)) < MIN_UNKNOWN_LETTERS:
+        if not self._is_long(index):
             return False
         words_before = (self._stem(index - 1), self._stem(index - 2))
         return not load_grammar().dish_prepositions.isdisjoint(words_before)

@@ -61,7 +61,7 @@ class NGrams:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Says how likely each label is, from 0 to 1: in the window of the text where it is most likely."""
+    """Says how likely each label is, from 0 to 1, in the window of the text where it is most so."""
 
     probabilities: dict[str, float]
     windows: dict[str, str]

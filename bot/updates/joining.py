@@ -144,10 +144,12 @@ def _replied_id(message: Payload) -> int:
 
 
 def is_part_of_burst(payload: Payload) -> bool:
-    """Return whether several updates like this may make one turn: texts, or parts of an album."""
+    """Return True if several updates like this may make one turn: texts, or parts of an album."""
     message = section(payload, "message")
+    if "media_group_id" in message:
+        return True
     text = str(message.get("text") or "")
-    return bool(text and not text.startswith("/")) or "media_group_id" in message
+    return text != "" and not text.startswith("/")
 
 
 def comes_in_parts(payload: Payload) -> bool:

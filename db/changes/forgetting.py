@@ -114,7 +114,7 @@ class ForgetUser(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Names what was deleted after a turn had been accepted, so that it must not be stored again."""
+    """Names what was deleted since a turn was accepted, so that it must not be stored again."""
 
     conversation: bool = False
     user: bool = False

@@ -317,6 +317,11 @@ async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddRe
     report = AddReport()
     files = await asyncio.to_thread(_list_files, paths, report.problems)
     hashes = {row.path: row.content_hash for row in await store.list_documents()}
+    paths_by_result: dict[SaveResult, list[str]] = {
+        "added": report.added,
+        "updated": report.updated,
+        "unchanged": report.unchanged,
+    }
     for path, file in files.items():
         try:
             data = await asyncio.to_thread(read_bytes, file)
@@ -328,7 +333,7 @@ async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddRe
             report.problems.append(f"{path} {error}")
             continue
         (result,) = await store.save(document)
-        getattr(report, result).append(path)
+        paths_by_result[result].append(path)
         if document.note:
             report.notes.append(f"{path} {document.note}")
     report.embedded = await store.embed_missing()

@@ -20,7 +20,7 @@ MIN_LISTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Shrinkage:
-    """Says what an import would do to a list: the wines in stock, those gone, those with new prices."""
+    """Tells what an import would do to a list: the wines in stock, those gone, new prices."""
 
     listed: int
     gone: int
