@@ -111,8 +111,11 @@ def _find_locale(language: str, region: str) -> str:
     from babel.localedata import exists  # noqa: PLC0415 - 25 ms
 
     known = load_languages().get(language)
-    candidates = (f"{language}_{region}", known.locale if known else "", language)
-    return next((locale for locale in candidates if exists(locale)), ENGLISH)
+    usual = known.locale if known else ""
+    for locale in (f"{language}_{region}", usual, language):
+        if exists(locale):
+            return locale
+    return ENGLISH
 
 
 def app_language() -> str:
@@ -129,8 +132,9 @@ def set_app_language(code: str | None) -> None:
     """Set the language of the user's app, for this task and the tasks it starts, by its code."""
     _, _, rest = (code or "").replace("_", "-").partition("-")
     region = "".join(takewhile(str.isalpha, rest)).upper()
-    is_region = len(region) == REGION_CHARS and region.isascii()
-    _APP_LANGUAGE.set((_read_code(code), region if is_region else ""))
+    if len(region) != REGION_CHARS or not region.isascii():
+        region = ""
+    _APP_LANGUAGE.set((_read_code(code), region))
 
 
 def is_language_chosen() -> bool:
@@ -153,7 +157,9 @@ def set_language(language: str | None, *, is_chosen: bool = False) -> None:
 def _read_code(text: str | None) -> str:
     """Return the code at the beginning of a language code, a locale or a header, or ""."""
     code = "".join(takewhile(str.isalpha, (text or "").lower()))
-    return code if len(code) <= MAX_CODE_CHARS and code.isascii() else ""
+    if len(code) > MAX_CODE_CHARS or not code.isascii():
+        return ""
+    return code
 
 
 @contextmanager
@@ -170,8 +176,11 @@ def use_language(language: str | None) -> Iterator[None]:
 @cache
 def languages() -> tuple[str, ...]:
     """Return the codes of the languages with a catalogue, English first."""
-    others = (code for code in language_codes() if _catalogue_file(code).exists())
-    return ENGLISH, *(code for code in others if code != ENGLISH)
+    codes = [ENGLISH]
+    for code in language_codes():
+        if code != ENGLISH and _catalogue_file(code).exists():
+            codes.append(code)
+    return tuple(codes)
 
 
 def _catalogue_file(language: str) -> Path:

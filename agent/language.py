@@ -17,7 +17,9 @@ def stem(word: str, language: str = ENGLISH) -> str:
     The words of a language without a stemmer are unchanged too.
     """
     algorithm = load_languages()[language].stemmer
-    return _stem(word, algorithm) if algorithm and len(word) <= MAX_STEMMED_CHARS else word
+    if not algorithm or len(word) > MAX_STEMMED_CHARS:
+        return word
+    return _stem(word, algorithm)
 
 
 @lru_cache(maxsize=CACHE_SIZE)
@@ -43,9 +45,13 @@ _WORD: Final = pattern(r"\p{L}+'?")
 
 def split_sentences(text: str) -> list[str]:
     """Split `text` into sentences; in doubt, two sentences stay together."""
+    sentences: list[str] = []
     boundaries = [0, *_sentence_ends(text, len(text)), len(text)]
-    parts = (text[start:end].strip() for start, end in pairwise(boundaries))
-    return [part for part in parts if part]
+    for start, end in pairwise(boundaries):
+        sentence = text[start:end].strip()
+        if sentence:
+            sentences.append(sentence)
+    return sentences
 
 
 def begins_with_pronoun(sentence: str) -> bool:
@@ -62,13 +68,14 @@ def truncate_at_boundary(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     first = len(text) - len(text.lstrip())  # the index of the first visible character
-    ends = (match.start() for match in _PARAGRAPH_END.finditer(text[: limit + 2]))
-    paragraph_end = max((end for end in ends if first < end <= limit), default=0)
-    cut = max(paragraph_end, find_last_sentence_end(text, limit))
-    if cut <= 0:
+    cut = find_last_sentence_end(text, limit)
+    for paragraph_end in _PARAGRAPH_END.finditer(text[: limit + 2]):
+        if first < paragraph_end.start() <= limit:
+            cut = max(cut, paragraph_end.start())
+    if cut == 0:
         space = _LAST_SPACE.search(text[: limit + 1])
-        cut = space.start() if space and space.start() else limit
-    return text[:cut].rstrip()
+        cut = space.start() if space else 0
+    return text[: cut or limit].rstrip()
 
 
 def find_last_sentence_end(text: str, limit: int) -> int:
@@ -87,13 +94,15 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
     """Return whether `text[start:end]` ends a sentence; not in "Dr. No", "e.g. this", "3. item"."""
     if text[start:end].strip("\"'»”’)]") != ".":
         return True
-    line = text[max(0, start - _CONTEXT_CHARS) : start].rpartition("\n")[2]
+    _, _, line = text[max(0, start - _CONTEXT_CHARS) : start].rpartition("\n")
     *before, last = line.split() or [""]
     word = last.strip("([\"'«„“").lower()
     is_list_number = word.isdigit() and not "".join(before).strip("*#>-")
     is_initial = len(word) == 1 and word.isalpha()
-    continues = text[end : end + _CONTEXT_CHARS].lstrip()[:1].islower()
-    return not (word in _abbreviations() or is_list_number or is_initial or continues)
+    if is_list_number or is_initial or word in _abbreviations():
+        return False
+    following = text[end : end + _CONTEXT_CHARS].lstrip()
+    return not following[:1].islower()
 
 
 def score_common_words(text: str) -> dict[str, float]:
@@ -128,7 +137,9 @@ def stop_words() -> frozenset[str]:
 def common_words(language: str) -> frozenset[str]:
     """Return the folded common words of a language; empty if it has none."""
     known = load_languages().get(language)
-    return frozenset(map(fold, known.common_words)) if known else frozenset()
+    if known is None:
+        return frozenset()
+    return frozenset(map(fold, known.common_words))
 
 
 @cache
@@ -139,14 +150,18 @@ def all_common_words() -> frozenset[str]:
 
 @cache
 def _abbreviations() -> frozenset[str]:
-    languages = load_languages().values()
-    return frozenset[str]().union(*(language.abbreviations for language in languages))
+    abbreviations: set[str] = set()
+    for language in load_languages().values():
+        abbreviations.update(language.abbreviations)
+    return frozenset(abbreviations)
 
 
 @cache
 def _pronouns() -> frozenset[str]:
-    languages = load_languages().values()
-    return frozenset(fold(word) for language in languages for word in language.pronouns)
+    pronouns: set[str] = set()
+    for language in load_languages().values():
+        pronouns.update(map(fold, language.pronouns))
+    return frozenset(pronouns)
 
 
 @cache
@@ -156,7 +171,7 @@ def _weights() -> Mapping[str, Mapping[str, float]]:
     for language in detected_languages():
         for word in load_languages()[language].common_words:
             languages_of.setdefault(word, []).append(language)
-    return {
-        word: dict.fromkeys(languages, 1 / len(languages) ** 2)
-        for word, languages in languages_of.items()
-    }
+    weights: dict[str, dict[str, float]] = {}
+    for word, languages in languages_of.items():
+        weights[word] = dict.fromkeys(languages, 1 / len(languages) ** 2)
+    return weights

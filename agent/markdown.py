@@ -39,8 +39,11 @@ def _mark_invisible(char: str) -> str:
     """Return `char`, or the placeholder of characters that may be invisible."""
     if char in "\n\t":
         return char
-    is_invisible = unicodedata.category(char) in _INVISIBLE_CATEGORIES or char in _BLANK_CHARS
-    return _PLACEHOLDER if is_invisible or char in _PRESENTATION_SELECTORS else char
+    if unicodedata.category(char) in _INVISIBLE_CATEGORIES:
+        return _PLACEHOLDER
+    if char in _BLANK_CHARS or char in _PRESENTATION_SELECTORS:
+        return _PLACEHOLDER
+    return char
 
 
 _PLACEHOLDER: Final = "\x00"
@@ -80,9 +83,11 @@ def escape(text: str) -> str:
     end = 0
     for link in find_auto_links(text):
         if link.kind == "tag":
-            parts += [_escape_markup(text[end : link.start]), f"`{text[link.start : link.end]}`"]
+            tag = text[link.start : link.end]
+            parts += [_escape_markup(text[end : link.start]), f"`{tag}`"]
             end = link.end
-    return "".join([*parts, _escape_markup(text[end:])])
+    parts.append(_escape_markup(text[end:]))
+    return "".join(parts)
 
 
 def _escape_markup(text: str) -> str:
@@ -123,8 +128,11 @@ def get_link_text(url: str) -> str:
 
 def format_link(url: str) -> str:
     """Return a link, of which the renderer shows `get_link_text`; "" if `url` is no web address."""
-    url = _NON_URL_CHAR.sub(lambda match: quote(match[0]), strip_invisible(url).strip())
-    return f"<{url}>" if get_domain(url) else ""
+    visible = strip_invisible(url).strip()
+    quoted = _NON_URL_CHAR.sub(lambda match: quote(match[0]), visible)
+    if not get_domain(quoted):
+        return ""
+    return f"<{quoted}>"
 
 
 def get_domain(url: str) -> str:
@@ -134,4 +142,6 @@ def get_domain(url: str) -> str:
         host = parts.hostname or ""
     except ValueError:
         return ""
-    return host.removeprefix("www.") if parts.scheme in {"http", "https"} else ""
+    if parts.scheme not in {"http", "https"}:
+        return ""
+    return host.removeprefix("www.")

@@ -73,7 +73,7 @@ def find_number_words(words: Sequence[str]) -> list[NumberInWords]:
     return numbers
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Number:
     """A number that is read from `run[start:end]`; its last word is `word`."""
 
@@ -90,26 +90,30 @@ def _read_numbers(run: str) -> list[_Number]:
     for match in numerals.word.finditer(run):
         word = match[0]
         value = numerals.values[word]
-        last = numbers[-1] if numbers else None
-        joint = run[last.end : match.start()] if last else ""
+        number = _Number(value, match.start(), match.end(), word)
+        if not numbers:
+            numbers.append(number)
+            continue
+        last = numbers[-1]
+        joint = run[last.end : match.start()]
         joined = None
-        if last and _may_join(last.word, joint, word):
+        if _may_join(last.word, joint, word):
             joined = _join(last.value, value, word, joint)
-        if last is None or joined is None:
-            numbers.append(_Number(value, *match.span(), word))
+        if joined is None:
+            numbers.append(number)
         else:
-            last.value = joined
-            last.end = match.end()
-            last.word = word
+            numbers[-1] = _Number(joined, last.start, match.end(), word)
     return numbers
 
 
 def _may_join(first: str, joint: str, second: str) -> bool:
-    """Return whether a word may stand between two: Czech has "pětadvacet", 5 "a" 20."""
+    """Return True if a word may stand between two: Czech has "pětadvacet", 5 "a" 20."""
     joint = joint.strip(" -")
+    if not joint:
+        return True
     languages = _numerals().languages
     shared = languages[first] & languages[second]
-    return not joint or any(joint == fold(load_languages()[code].numeral_joint) for code in shared)
+    return any(joint == fold(load_languages()[code].numeral_joint) for code in shared)
 
 
 def _join(last: int, value: int, word: str, joint: str) -> int | None:

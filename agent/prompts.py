@@ -54,28 +54,29 @@ def get_prompt(run: Run[Deps], name: str) -> Prompt:
 def built_in_prompts() -> Mapping[str, Prompt]:
     """Return the built-in prompts by name."""
     file = read_toml(dict[str, Any], Path(__file__).with_suffix(".toml"))
-    return {
-        name: Prompt(row["text"], PromptRef(name, row["version"]))
-        for name, row in file["prompts"].items()
-    }
+    prompts: dict[str, Prompt] = {}
+    for name, row in file["prompts"].items():
+        prompts[name] = Prompt(row["text"], PromptRef(name, row["version"]))
+    return prompts
 
 
 def find_prompt_error(name: str, text: object) -> str | None:
     """Return why `text` cannot replace the prompt `name`, as a clause; None if it can."""
     if not isinstance(text, str):
         return "it is a chat prompt; it must be a text prompt"
+    if not text.strip():
+        return "it is empty"
+    if len(text) > MAX_PROMPT_CHARS:
+        return f"it has {len(text)} characters, at most {MAX_PROMPT_CHARS} are allowed"
+    if text != strip_unstorable(text):
+        return "it holds a character that no model can be sent"
     variables = set(find_variables(text))
     expected = set(find_variables(built_in_prompts()[name].text))
-    missing, unknown = expected - variables, variables - expected
-    too_long = f"it has {len(text)} characters, at most {MAX_PROMPT_CHARS} are allowed"
-    checks = (
-        (not text.strip(), "it is empty"),
-        (len(text) > MAX_PROMPT_CHARS, too_long),
-        (text != strip_unstorable(text), "it holds a character that no model can be sent"),
-        (missing, f"it lacks {_in_braces(missing)}"),
-        (unknown, f"it has {_in_braces(unknown)}; known are {_in_braces(expected)}"),
-    )
-    return next((reason for is_wrong, reason in checks if is_wrong), None)
+    if missing := expected - variables:
+        return f"it lacks {_in_braces(missing)}"
+    if unknown := variables - expected:
+        return f"it has {_in_braces(unknown)}; known are {_in_braces(expected)}"
+    return None
 
 
 def _in_braces(variables: set[str]) -> str:

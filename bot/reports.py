@@ -22,16 +22,17 @@ MAX_VALUE_CHARS: Final = 160
 
 def statistics_rows(columns: Sequence[Sequence[TurnRow]]) -> list[tuple[str, list[str]]]:
     """Return the rows of a table with a column for each group of turns: a name and its values."""
-    groups = [_statistics(turns) for turns in columns]
+    groups = [*map(_statistics, columns)]
     return [(name, [group[name] for group in groups]) for name in groups[0]]
 
 
 def statistics_table(days: Mapping[date, Sequence[TurnRow]]) -> str:
     """Return a table of the last day and of all days together, at most 33 characters wide."""
     *_, today = days.values()
-    rows = statistics_rows([today, [*chain(*days.values())]])
-    rows.insert(0, ("", ["today", f"{len(days)} days"]))
-    return "\n".join(f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows)
+    in_all = [*chain(*days.values())]
+    rows = [("", ["today", f"{len(days)} days"]), *statistics_rows([today, in_all])]
+    lines = [f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows]
+    return "\n".join(lines)
 
 
 def _statistics(turns: Sequence[TurnRow]) -> dict[str, str]:
@@ -39,20 +40,30 @@ def _statistics(turns: Sequence[TurnRow]) -> dict[str, str]:
     outcomes = Counter(turn.outcome for turn in turns)
     verdicts = Counter(turn.verdict for turn in turns)
     seconds = sorted(turn.seconds for turn in turns) or [0.0]
+    # The id 0 stands for the HTTP API, which is not a person.
+    people = {turn.user_id for turn in turns} - {0}
+    retried = sum(turn.retries > 0 for turn in turns)
 
     def with_share(count: int) -> str:
-        return f"{count} {count / len(turns):4.0%}" if turns else "0"
+        if not turns:
+            return "0"
+        return f"{count} {count / len(turns):4.0%}"
 
-    outcome_names = ("failed", "salvaged", "fallback", "refused")
+    def percentile(share: float) -> str:
+        position = ceil(share * len(seconds)) - 1
+        return f"{seconds[position]:.1f} s"
+
     return {
-        # The id 0 stands for the HTTP API, which is not a person.
-        "people": f"{len({turn.user_id for turn in turns} - {0}):,}",
+        "people": f"{len(people):,}",
         "turns": f"{len(turns):,}",
-        "retried": with_share(sum(turn.retries > 0 for turn in turns)),
-        **{name: with_share(outcomes[name]) for name in outcome_names},
+        "retried": with_share(retried),
+        "failed": with_share(outcomes["failed"]),
+        "salvaged": with_share(outcomes["salvaged"]),
+        "fallback": with_share(outcomes["fallback"]),
+        "refused": with_share(outcomes["refused"]),
         "cost": cost_text(sum(turn.cost_usd for turn in turns)),
-        "median": f"{seconds[ceil(0.5 * len(seconds)) - 1]:.1f} s",
-        "95 % within": f"{seconds[ceil(0.95 * len(seconds)) - 1]:.1f} s",
+        "median": percentile(0.5),
+        "95 % within": percentile(0.95),
         "👍 / 👎": f"{verdicts['liked']} / {verdicts['disliked']}",
     }
 
@@ -64,7 +75,7 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
     """
     when = f"{to_datetime(trace.root.started_ns):%Y-%m-%d %H:%M:%S} UTC"
     lines = [f"trace {trace.trace_id} · {when} · session {trace.session} · user {trace.user}"]
-    lines += [_score_line(score) for score in trace.scores.values()]
+    lines += map(_score_line, trace.scores.values())
     children_by_id: dict[str | None, list[SpanRecord]] = defaultdict(list)
     for span in trace.spans:
         children_by_id[span.parent_id].append(span)
@@ -102,16 +113,18 @@ def _score_line(score: ScoreRecord) -> str:
 def _span_lines(span: SpanRecord, *, full: bool) -> Iterator[str]:
     """Yield the facts of a span, its metadata, its input and its output."""
     yield " · ".join(_span_facts(span))
-    metadata = [
-        clip(f"{key}={_to_text(value)}", MAX_VALUE_CHARS)
-        for key, value in span.metadata.items()
-        if value not in EMPTY_VALUES
-    ]
+    metadata = []
+    for key, value in span.metadata.items():
+        if value not in EMPTY_VALUES:
+            metadata.append(clip(f"{key}={_to_text(value)}", MAX_VALUE_CHARS))
     if metadata:
         yield " · ".join(metadata)
     for margin, value in (("in ", span.input), ("out", span.output)):
-        for number, line in enumerate(value_lines(value, full=full)):
-            yield f"{margin if number == 0 else '   '} {line}"
+        lines = value_lines(value, full=full)
+        if lines:
+            yield f"{margin} {lines[0]}"
+        for line in lines[1:]:
+            yield f"    {line}"
 
 
 def _span_facts(span: SpanRecord) -> Iterator[str]:

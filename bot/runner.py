@@ -120,7 +120,7 @@ class TurnRunner:
             return None
 
         async def unused_reply(run: Run) -> Reply:
-            return Reply(text="")  # in a crisis `SafetyService.guard` answers instead
+            return Reply(text="")  # in a crisis the safety rules answer instead
 
         return await self.run(turn, question, unused_reply)
 
@@ -150,8 +150,11 @@ class TurnRunner:
                 allowed = get_chosen_settings(person.facts).get("traces")
                 root.trace.is_hidden = allowed == "numbers"
             run = with_person(run, person)
-            guarded_make_reply = self.safety.guard(turn, question, person, make_reply)
-            reply = await answer_or_apologize(run, guarded_make_reply)
+
+            async def make_safe_reply(run: Run) -> Reply:
+                return await self.safety.make_safe_reply(run, turn, question, person, make_reply)
+
+            reply = await answer_or_apologize(run, make_safe_reply)
             if reply.safety_action is SafetyAction.CRISIS_HELP:  # perhaps only a model heard it
                 self._remember_concerns(turn, person.safety.with_concern("crisis"))
             lacked_budget = self._lacked_budget(run, budget, reply)

@@ -1,9 +1,8 @@
 """Detect the concerns of a user in a message; each is stored for a limited time."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 from agent.engine.run import Run, Span
@@ -55,8 +54,11 @@ class SafetyService:
 
     async def find_state_in_any_chat(self, text: str, user_id: int) -> SafetyState:
         """Return the safety state after a text, with the concerns of all chats; store nothing."""
-        concerns = await self.memory.list_concerns(None, user_id) if self.memory else frozenset()
-        return read_safety_state(text, self.help.drinking_age).with_stored_names(concerns)
+        state = read_safety_state(text, self.help.drinking_age)
+        if self.memory is None:
+            return state
+        concerns = await self.memory.list_concerns(None, user_id)
+        return state.with_stored_names(concerns)
 
     async def read_person(
         self, chat_id: int, user_id: int, state: SafetyState, facts: Sequence[Fact] | None = None
@@ -89,37 +91,37 @@ class SafetyService:
 
         return await call_or_default(read, Person(state), "The memory of a user could not be read")
 
-    def guard(
-        self, turn: Turn, question: Question, person: Person, make_reply: ReplyFunction
-    ) -> ReplyFunction:
-        """Return a function that makes the reply of a turn according to the safety rules.
+    async def make_safe_reply(
+        self,
+        run: Run,
+        turn: Turn,
+        question: Question,
+        person: Person,
+        make_reply: ReplyFunction,
+    ) -> Reply:
+        """Return the reply of a turn according to the safety rules.
 
-        It calls `make_reply`, unless the policy shows help or refuses a look-up instead; then no
-        model is asked. With a new concern, it adds a note to the reply of a look-up. Allergies that
-        the message states are stored with the turn.
+        It is that of `make_reply`, unless the policy shows help or refuses a look-up instead; then
+        no model is asked. With a new concern, it adds a note to the reply of a look-up. Allergies
+        that the message states are stored with the turn.
         """
         state = person.safety
         is_look_up = question.kind in LOOK_UP_KINDS
         asks_for_wine = is_clear_request(question.text, current_language())
         action = decide(state, asks_for_wine=asks_for_wine, is_look_up=is_look_up)
-        stored = {fact.value for fact in person.facts if fact.kind == "allergy"}
-        allergies = sorted(state.own_allergies - stored) if person.user_id else ()
-        facts = tuple(Fact("allergy", name) for name in allergies)
-        change = Change(user_id=person.user_id, added_facts=facts)
-
-        async def make_safe_reply(run: Run) -> Reply:
-            if action is not SafetyAction.ANSWER:
-                return self._in_public(safety_reply(action, state, self.help), turn, state)
-            reply = await make_reply(run)
-            notes = reply.notes
-            if is_look_up and state.new_concern:
-                notes = (self.help.notice_for(state), *notes)
-            changes = (*reply.changes, change) if facts else reply.changes
-            new_concerns = state.turn_concerns - state.earlier_concerns
-            reply = replace(reply, notes=notes, changes=changes, stored_concerns=new_concerns)
-            return self._in_public(self._with_line(reply, turn, state), turn, state)
-
-        return make_safe_reply
+        if action is not SafetyAction.ANSWER:
+            return self._in_public(safety_reply(action, state, self.help), turn, state)
+        reply = await make_reply(run)
+        notes = reply.notes
+        if is_look_up and state.new_concern:
+            notes = (self.help.notice_for(state), *notes)
+        reply = replace(
+            reply,
+            notes=notes,
+            changes=(*reply.changes, *_new_allergies(person)),
+            stored_concerns=state.turn_concerns - state.earlier_concerns,
+        )
+        return self._in_public(self._with_line(reply, turn, state), turn, state)
 
     def _in_public(self, reply: Reply, turn: Turn, state: SafetyState) -> Reply:
         """Return in a group, where others read, a short text instead of help."""
@@ -154,7 +156,9 @@ class SafetyService:
     def remember(self, chat_id: int, user_id: int, concerns: Collection[str]) -> SaveConcerns:
         """Return the change that stores concerns, with the times at which they expire."""
         now = datetime.now(UTC)
-        expiry = {name: now + DURATIONS[name] if name in DURATIONS else None for name in concerns}
+        expiry: dict[str, datetime | None] = dict.fromkeys(concerns)
+        for name in concerns & DURATIONS.keys():
+            expiry[name] = now + DURATIONS[name]
         return SaveConcerns(chat_id, user_id, expiry)
 
     async def retract(
@@ -171,6 +175,19 @@ class SafetyService:
     async def _stored_concerns(self, chat_id: int, user_id: int) -> frozenset[str]:
         if self.memory is None or not chat_id:
             return frozenset()
-        read = partial(self.memory.list_concerns, chat_id, user_id)
+        memory = self.memory
+
+        async def read() -> frozenset[str]:
+            return await memory.list_concerns(chat_id, user_id)
+
         problem = f"The concerns of chat {chat_id} could not be read"
         return await call_or_default(read, frozenset(), problem)
+
+
+def _new_allergies(person: Person) -> Iterator[Change]:
+    """Yield the change that stores the allergies that are known only from the message."""
+    stored = {fact.value for fact in person.facts if fact.kind == "allergy"}
+    new = person.safety.own_allergies - stored
+    if new and person.user_id:
+        facts = tuple(Fact("allergy", name) for name in sorted(new))
+        yield Change(user_id=person.user_id, added_facts=facts)

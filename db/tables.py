@@ -77,19 +77,21 @@ def read_sheets(data: bytes) -> dict[str, list[list[str]]]:
     try:
         _check_unpacked_size(data)
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        return {
-            sheet.title: [
-                ["" if cell is None else str(cell) for cell in row]
-                for row in take_rows(sheet.iter_rows(values_only=True))
-            ]
-            for sheet in book.worksheets
-            if sheet.sheet_state == "visible"
-        }
+        sheets: dict[str, list[list[str]]] = {}
+        for sheet in book.worksheets:
+            if sheet.sheet_state == "visible":
+                rows = take_rows(sheet.iter_rows(values_only=True))
+                sheets[sheet.title] = [_to_texts(row) for row in rows]
     except Unreadable:
         raise
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         reason = f"is damaged, or no workbook ({type(error).__name__})"
         raise Unreadable(reason) from None
+    return sheets
+
+
+def _to_texts(cells: Iterable[Any]) -> list[str]:
+    return ["" if cell is None else str(cell) for cell in cells]
 
 
 def take_rows(rows: Iterable[Row]) -> Iterator[Row]:

@@ -35,7 +35,10 @@ def extract_terms(text: str) -> list[str]:
 
     Scripts without spaces become overlapping pairs of characters.
     """
-    return [term for word in split_words(text) for term in _terms_of_word(word)]
+    terms: list[str] = []
+    for word in split_words(text):
+        terms += _terms_of_word(word)
+    return terms
 
 
 @lru_cache(CACHE_SIZE)
@@ -44,14 +47,19 @@ def _terms_of_word(word: str) -> tuple[str, ...]:
         if word in stop_words():
             return ()
         stemmed = stem(word)
-        return (stemmed[:MAX_STEM_LETTERS] if stemmed.isalpha() else stemmed,)
-    word_terms: list[str] = []
+        if stemmed.isalpha():
+            stemmed = stemmed[:MAX_STEM_LETTERS]
+        return (stemmed,)
+    terms: list[str] = []
     end = 0
     for run in UNSPACED_SCRIPTS.finditer(word):
-        pairs = [run[0][start : start + 2] for start in range(max(len(run[0]) - 1, 1))]
-        word_terms += [word[end : run.start()][:MAX_NON_LATIN_LETTERS], *pairs]
+        terms.append(word[end : run.start()][:MAX_NON_LATIN_LETTERS])
+        last_pair = max(len(run[0]) - 1, 1)
+        for start in range(last_pair):
+            terms.append(run[0][start : start + 2])
         end = run.end()
-    return tuple(filter(None, [*word_terms, word[end:][:MAX_NON_LATIN_LETTERS]]))
+    terms.append(word[end:][:MAX_NON_LATIN_LETTERS])
+    return tuple(filter(None, terms))
 
 
 class WordIndex:

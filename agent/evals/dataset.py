@@ -113,7 +113,7 @@ def read_conversations(path: Path) -> list[EvalCase]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise DatasetError(f"{path} cannot be read: {reason}") from None
-    by_id = dict[str, EvalCase]()
+    by_id: dict[str, EvalCase] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():
             conversation = parse_conversation(line, f"line {number} of {path}")
@@ -136,7 +136,8 @@ def parse_conversation(value: object, location: str) -> EvalCase:
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, problem["loc"]))
-        raise DatasetError(": ".join(filter(None, (location, field, problem["msg"])))) from None
+        words = filter(None, (location, field, problem["msg"]))
+        raise DatasetError(": ".join(words)) from None
 
 
 def to_item(dataset: str, conversation: EvalCase) -> dict[str, Any]:
@@ -157,7 +158,9 @@ def from_item(item: Any, dataset: str) -> EvalCase:
         DatasetError: it is neither, or it has unknown expectations.
     """
     location = f"item {item.id} of {dataset}"
-    conversation = {"messages": [item.input]} if isinstance(item.input, str) else item.input
+    conversation = item.input
+    if isinstance(conversation, str):
+        conversation = {"messages": [conversation]}
     if not isinstance(conversation, dict):
         raise DatasetError(f"{location} has no messages as its input")
     fields = {"id": item.id, **(item.metadata or {}), **conversation, "item_id": item.id}

@@ -7,7 +7,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import chain
 from math import ceil
 from statistics import fmean
 from typing import Any, Final
@@ -34,6 +34,7 @@ FIGURES: Final = {
     "cost_usd": "${:.4f}",
 }
 """The formats of numbers that are reported in addition to marks: percentiles or averages."""
+NEVER: Final = "–"
 PERCENTILES: Final = {"seconds p50": 0.50, "seconds p95": 0.95}
 
 
@@ -58,6 +59,11 @@ class Result:
     def passed(self) -> bool:
         """Return whether every metric that applies has a perfect score."""
         return not self.failure and all(mark.passed for mark in self.marks.values())
+
+    @property
+    def cost_usd(self) -> float:
+        """Return what the conversation cost; 0 if it failed."""
+        return self.figures.get("cost_usd", 0.0)
 
     @property
     def seconds(self) -> list[float]:
@@ -92,26 +98,26 @@ class Variant:
 
     async def _converse(self, result: Result, title: str) -> None:
         case = result.case
-        history, replies = [*case.history], list[Reply]()
+        history = [*case.history]
+        replies: list[Reply] = []
         spent = NOTHING_BILLED
+        turns_by_model = 0
         for message in case.messages:
             reply = await self._answer(result, title, message, history)
             replies.append(reply)
             spent += reply.billed
+            if reply.billed.requests > 0 and reply.outcome in ("answered", "salvaged"):
+                turns_by_model += 1
             history += [
                 StoredMessage("user", message),
                 StoredMessage("assistant", reply.text, reply.wine_ids, answer=reply.stored_answer),
             ]
         observation = await self._observe(case, replies)
-        by_model = [
-            reply.billed.requests > 0 and reply.outcome in ("answered", "salvaged")
-            for reply in replies
-        ]
         result.marks = compute_marks(observation, case)
         result.texts = observation.texts
         result.wine_ids = tuple(wine.id for wine in observation.wines)
         result.figures = {
-            "by_model": fmean(by_model),
+            "by_model": turns_by_model / len(replies),
             "requests": spent.requests,
             "tokens": spent.tokens,
             "cost_usd": spent.cost_usd,
@@ -126,8 +132,11 @@ class Variant:
             span.update(metadata={"case": result.case.id, "variant": self.label})
             result.traces.append(trace)
             turn = replace(self.run.for_turn(), span=span)
-            answer = partial(self.answerer.answer, message, history=history)
-            reply = await answer_turn(turn, answer)
+
+            async def make_reply(run: Run) -> Reply:
+                return await self.answerer.answer(message, run, history=history)
+
+            reply = await answer_turn(turn, make_reply)
         return replace(reply, billed=turn.usage.billed)
 
     async def _observe(self, case: EvalCase, replies: Sequence[Reply]) -> Observation:
@@ -136,26 +145,23 @@ class Variant:
         wines = await self.catalogue.get(last.wine_ids)
         earlier = [message.wine_ids for message in case.history if message.role == "assistant"]
         earlier += [reply.wine_ids for reply in replies[:-1]]
+        previous_ids = earlier[-1] if earlier else ()
         return Observation(
             reply=last,
             texts=tuple(reply.full_text for reply in replies),
             wines=tuple(wines),
             unknown_ids=tuple({*last.wine_ids} - {wine.id for wine in wines}),
-            previous_wines=tuple(await self.catalogue.get(earlier[-1])) if earlier else (),
-            earlier_ids=frozenset(wine_id for wine_ids in earlier for wine_id in wine_ids),
+            previous_wines=tuple(await self.catalogue.get(previous_ids)),
+            earlier_ids=frozenset(chain(*earlier)),
         )
 
 
-def _make_scores(result: Result) -> list[ScoreRecord]:
-    """Return the scores of a case, which are stored in the trace of its last turn."""
-    figures = {"seconds": fmean(result.seconds), "cost_usd": result.figures.get("cost_usd", 0.0)}
-    return [
-        *(
-            ScoreRecord(f"eval_{metric}", mark.score, "NUMERIC", mark.reason)
-            for metric, mark in result.marks.items()
-        ),
-        *(ScoreRecord(f"eval_{name}", value, "NUMERIC") for name, value in figures.items()),
-    ]
+def _make_scores(result: Result) -> Iterator[ScoreRecord]:
+    """Yield the scores of a case, which are stored in the trace of its last turn."""
+    for metric, mark in result.marks.items():
+        yield ScoreRecord(f"eval_{metric}", mark.score, "NUMERIC", mark.reason)
+    yield ScoreRecord("eval_seconds", fmean(result.seconds), "NUMERIC")
+    yield ScoreRecord("eval_cost_usd", result.cost_usd, "NUMERIC")
 
 
 async def evaluate(
@@ -168,7 +174,10 @@ async def evaluate(
         async with semaphore:
             return await variant.attempt(case, title)
 
-    tasks = [asyncio.create_task(attempt(variant, case)) for case in cases for variant in variants]
+    tasks: list[asyncio.Task[Result]] = []
+    for case in cases:
+        for variant in variants:
+            tasks.append(asyncio.create_task(attempt(variant, case)))
     try:
         for task in asyncio.as_completed(tasks):
             yield await task
@@ -191,26 +200,35 @@ def table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
     yield ["Metric", *by_variant]
     for name in (*METRICS, *FIGURES):
         cells = [_format_cell(name, group) for group in groups]
-        if {*cells} != {"–"}:
+        if {*cells} != {NEVER}:
             yield [name, *cells]
-    passed = ((sum(result.passed for result in group), len(group)) for group in groups)
-    failed = (sum(bool(result.failure) for result in group) for group in groups)
-    costs = (sum(result.figures.get("cost_usd", 0.0) for result in group) for group in groups)
-    yield ["all passed", *(f"{count} of {total}" for count, total in passed)]
-    yield ["failed", *map(str, failed)]
-    yield ["cost in all", *(f"${cost:.2f}" for cost in costs)]
+    passed = ["all passed"]
+    failed = ["failed"]
+    costs = ["cost in all"]
+    for group in groups:
+        count = sum(result.passed for result in group)
+        passed.append(f"{count} of {len(group)}")
+        failed.append(str(sum(bool(result.failure) for result in group)))
+        cost = sum(result.cost_usd for result in group)
+        costs.append(f"${cost:.2f}")
+    yield from (passed, failed, costs)
 
 
 def _format_cell(name: str, results: Sequence[Result]) -> str:
     """Return the mean or percentile of a metric or figure as text, a dash if it never applied."""
     if name in METRICS:
         scores = [result.marks[name].score for result in results if name in result.marks]
-        return f"{fmean(scores):.0%} of {len(scores)}" if scores else "–"
+        return f"{fmean(scores):.0%} of {len(scores)}" if scores else NEVER
+    if name in PERCENTILES:
+        seconds = sorted(chain.from_iterable(result.seconds for result in results))
+        if not seconds:
+            return NEVER
+        position = ceil(PERCENTILES[name] * len(seconds)) - 1
+        return FIGURES[name].format(seconds[position])
     numbers = [result.figures[name] for result in results if name in result.figures]
-    seconds = sorted(duration for result in results for duration in result.seconds)
-    if seconds and name in PERCENTILES:
-        numbers = [seconds[ceil(PERCENTILES[name] * len(seconds)) - 1]]
-    return FIGURES[name].format(fmean(numbers)) if numbers else "–"
+    if not numbers:
+        return NEVER
+    return FIGURES[name].format(fmean(numbers))
 
 
 def find_worst(results: Sequence[Result]) -> list[Result]:
@@ -220,7 +238,8 @@ def find_worst(results: Sequence[Result]) -> list[Result]:
         scores = [mark.score for mark in result.marks.values()]
         return not result.failure, fmean(scores) if scores else 0.0
 
-    return sorted((result for result in results if not result.passed), key=rank)[:MAX_WORST_CASES]
+    not_passed = [result for result in results if not result.passed]
+    return sorted(not_passed, key=rank)[:MAX_WORST_CASES]
 
 
 def worst_lines(results: Sequence[Result]) -> Iterator[str]:
@@ -238,13 +257,23 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
 
 def report_data(title: str, results: Sequence[Result]) -> dict[str, Any]:
     """Return the table and all results as data for JSON."""
-    fields = ("variant", "case", "passed", "failure", "marks", "figures", "texts", "wine_ids")
     return {
         "run": title,
         "table": [*table_rows(results)],
-        "results": [
-            {name: getattr(result, name) for name in (*fields, "seconds")}
-            | {"trace_ids": [trace.trace_id for trace in result.traces]}
-            for result in results
-        ],
+        "results": [_result_data(result) for result in results],
+    }
+
+
+def _result_data(result: Result) -> dict[str, Any]:
+    return {
+        "variant": result.variant,
+        "case": result.case,
+        "passed": result.passed,
+        "failure": result.failure,
+        "marks": result.marks,
+        "figures": result.figures,
+        "texts": result.texts,
+        "wine_ids": result.wine_ids,
+        "seconds": result.seconds,
+        "trace_ids": [trace.trace_id for trace in result.traces],
     }
