@@ -175,7 +175,7 @@ async def test_replies_that_come_within_a_moment_go_each_to_its_own_guest(
     assert "what a day" not in str([bot_api.sent(ADA), bot_api.sent(BOB)])
 
 
-async def test_what_is_no_reply_to_a_guest_or_to_one_who_was_forgotten_is_passed_on_to_nobody(
+async def test_a_message_that_replies_to_no_known_guest_is_passed_on_to_nobody(
     bot_api: BotApi, sqlite_sessions: Sessions
 ) -> None:
     async with shop(bot_api, sqlite_sessions) as on:
@@ -236,7 +236,7 @@ async def test_the_staff_hear_of_a_message_that_did_not_arrive_and_so_does_the_g
         ("Posso falar com alguém?", "pt"),
     ],
 )
-async def test_who_wants_to_talk_to_a_person_is_offered_the_shop_without_a_model(
+async def test_a_guest_who_wants_a_person_is_offered_the_shop_without_a_model(
     bot_api: BotApi, sqlite_sessions: Sessions, words: str, language: str
 ) -> None:
     bot_api.app_languages |= {ADA: language}

@@ -59,7 +59,7 @@ async def test_a_phone_is_spoken_to_in_its_language(
         assert await said(bot_api, "/nonsense", GREEK) == seen("en", "unknown_command")
 
 
-async def test_who_writes_another_language_is_answered_in_it_from_then_on(
+async def test_a_user_who_changes_the_language_is_answered_in_it_from_then_on(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     ada = PEOPLE["de"]

@@ -69,7 +69,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "FORGET_PEOPLE_SECONDS", 0.2)
 
 
-async def test_who_asks_to_be_forgotten_is_nowhere_any_more_and_others_are(
+async def test_a_user_who_asks_to_be_forgotten_is_nowhere_and_others_stay(
     bot_api: BotApi,
     otlp_receiver: OtlpReceiver,
     environment: dict[str, str],

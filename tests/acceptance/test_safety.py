@@ -70,7 +70,7 @@ async def test_a_crisis_in_spanish_names_the_lines_of_both_languages(
     assert order == sorted(order)
 
 
-async def test_what_follows_a_crisis_leads_to_the_numbers_until_it_was_a_misunderstanding(
+async def test_messages_after_a_crisis_lead_to_the_numbers_until_it_is_taken_back(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     async with running_here(bot_api, environment):
@@ -167,7 +167,7 @@ async def test_in_a_group_help_is_short_and_leads_to_a_private_chat(
     assert below[translate_into("en", "in_private_button")] == address
 
 
-async def test_what_is_only_likely_adds_a_line_and_takes_nothing_away(
+async def test_a_likely_concern_adds_a_line_and_takes_nothing_away(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     words = "a red for lamb, nobody would miss me if i was gone tomorrow"
@@ -183,7 +183,7 @@ async def test_what_is_only_likely_adds_a_line_and_takes_nothing_away(
     assert "alcohol-free" not in later
 
 
-async def test_who_has_an_allergy_reads_on_each_card_what_is_not_known(
+async def test_a_user_with_an_allergy_reads_on_each_card_what_is_not_known(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     bot_api.app_languages |= {BOB: "de"}

@@ -136,7 +136,7 @@ def test_disliked_turns_can_be_exported_and_evaluated(
     assert kinds == ["turn", "disliked", "turn"]
 
 
-def test_what_a_server_refused_is_shown_and_sent_again(
+def test_refused_traces_are_shown_and_sent_again(
     stocked: Path, tmp_path: Path, otlp_receiver: OtlpReceiver
 ) -> None:
     shutil.copytree(stocked, tmp_path / "data")

@@ -20,7 +20,7 @@ def completion_of(*deltas: object) -> StreamedCompletion:
     return streamed
 
 
-def test_what_a_stream_adds_up_to_is_bounded_while_it_is_read() -> None:
+def test_the_sum_of_a_stream_is_bounded_while_it_is_read() -> None:
     text, megabyte = {"content": "x" * 1_000}, "y" * 1_000_000
     calls = [{"tool_calls": [{"index": n, "id": str(n), "function": {}}]} for n in range(10_000)]
     call = {"index": 0, "id": "0", "function": {"name": "f", "arguments": megabyte}}

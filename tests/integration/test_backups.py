@@ -66,7 +66,7 @@ def test_a_backup_that_was_made_while_the_bot_ran_is_restored(
         (b"", "no database of this program"),
     ],
 )
-def test_what_is_no_backup_replaces_nothing(
+def test_a_file_that_is_no_backup_replaces_nothing(
     empty_environment: Environment, database: Path, content: bytes | None, told: str
 ) -> None:
     write(database, 1)

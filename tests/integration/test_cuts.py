@@ -39,7 +39,7 @@ async def test_a_cut_is_a_grounding_error_that_traces_show(model_server: ModelSe
     ],
     ids=["the first sentence", "a pronoun without its noun", "more than a third", "a wine"],
 )
-async def test_what_does_not_read_well_without_the_cut_is_asked_for_again(
+async def test_an_answer_that_reads_badly_without_the_cut_is_asked_for_again(
     broken: dict[str, Any], model_server: ModelServer
 ) -> None:
     model_server.script(answer_json(broken), valid())

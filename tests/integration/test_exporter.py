@@ -108,7 +108,7 @@ async def test_two_replicas_send_all_that_waits_once_and_it_stays_readable(
     assert await queue.claim(10, CLAIM_TIME) == []
 
 
-async def test_what_a_killed_process_had_claimed_is_sent_when_its_lease_ends(
+async def test_rows_that_a_killed_process_claimed_are_sent_when_its_lease_ends(
     store: SqlTraceStore, sessions: Sessions, clock: Clock, otlp_receiver: OtlpReceiver
 ) -> None:
     await save_traces(store, [trace(1)])
@@ -189,7 +189,7 @@ async def test_a_trace_that_cannot_be_read_costs_itself_alone(
     assert [span.trace_id for span in otlp_receiver.spans] == [trace(2).trace_id]
 
 
-async def test_what_cannot_be_masked_costs_its_trace_and_never_the_turn(
+async def test_a_trace_that_cannot_be_masked_is_lost_and_its_turn_is_not(
     sessions: Sessions, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Odd:

@@ -144,7 +144,7 @@ async def test_a_question_is_answered_by_a_quoted_passage(
     assert not reply.wine_ids
 
 
-async def test_who_wants_to_talk_to_somebody_is_not_told_to_drink_less(
+async def test_a_guest_who_wants_to_talk_to_somebody_is_not_told_to_drink_less(
     fallback: Fallback,
 ) -> None:
     reply = await Conversation(fallback).say("Can I talk to someone?")
@@ -210,7 +210,7 @@ async def test_every_search_respects_the_person(fallback: Fallback) -> None:
         assert all(wine.country != "France" for wine in shown[PATRIOT]), text
 
 
-async def test_who_asks_for_alcohol_free_wine_is_not_taken_to_name_one(fallback: Fallback) -> None:
+async def test_a_wish_for_alcohol_free_wine_is_not_taken_for_a_name(fallback: Fallback) -> None:
     text = "Tengo que conducir luego, ¿hay algo sin alcohol con burbujas o blanco?"
     wines = wines_of(await Conversation(fallback).say(text))
     assert {wine.style for wine in wines} == {Style.ALCOHOL_FREE}

@@ -225,7 +225,7 @@ async def test_places_that_cannot_be_searched_for_are_seen(
     assert {"fallback", "error:search_failed"} <= set(found.tags)
 
 
-async def test_what_was_looked_up_before_the_model_was_asked_and_what_was_checked_is_seen(
+async def test_a_trace_shows_look_ups_before_the_model_and_the_checks(
     model_server: ModelServer, otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
     trace, _ = await ask(model_server, search(), valid(), message="a red for lamb")

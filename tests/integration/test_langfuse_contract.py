@@ -42,7 +42,7 @@ def unknown_fields(model: object) -> set[str]:
     return {*(model.model_extra or {})} | unknown_fields(fields)
 
 
-async def test_what_the_double_answers_has_the_fields_of_the_clients_models(
+async def test_the_double_answers_with_the_fields_of_the_clients_models(
     api: LangfuseAPI, otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
     await deliver(otlp_receiver, sessions, retried_trace())

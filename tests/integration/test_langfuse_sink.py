@@ -110,7 +110,7 @@ async def test_a_trace_of_which_spans_are_refused_keeps_the_words_of_the_server(
     ],
     ids=["html", "malformed", "redirect", "keys", "size"],
 )
-async def test_what_a_server_does_not_accept_says_what_to_do(answer: Response, said: str) -> None:
+async def test_a_refusal_of_the_server_says_what_to_do(answer: Response, said: str) -> None:
     with PickyReceiver(answer) as langfuse, pytest.raises(Unavailable, match=said):
         async with aclosing(api_of(langfuse)) as api:
             await api.export(b"")

@@ -179,7 +179,7 @@ def test_lists_in_the_encodings_of_other_alphabets_are_read(
     assert (file.read_as, file.wines[0].label) == (encoding, f"{expected} NV")
 
 
-def test_what_holds_no_table_is_refused_with_what_to_do() -> None:
+def test_a_file_without_a_table_is_refused_with_what_to_do() -> None:
     with pytest.raises(CatalogueFileError, match=r"is a PDF.*Export the list as CSV"):
         parse_catalogue(b"%PDF-1.7 ...")
     with pytest.raises(CatalogueFileError, match=r"save it as \.xlsx"):

@@ -92,9 +92,7 @@ async def test_a_question_was_in_the_history_again_after_new(
 
 
 @ORDERS
-async def test_what_a_turn_in_a_group_remembered_survived_forget(
-    sessions: Sessions, order: str
-) -> None:
+async def test_facts_of_a_turn_in_a_group_survived_forget(sessions: Sessions, order: str) -> None:
     for _ in range(5 if order == "both at once" else 1):
         remembered = Change(user_id=ADA, added_facts=(HATES_OAK,), bottles=(BAROLO,))
         concerns = SaveConcerns(GROUP, ADA, {"pregnancy": None})

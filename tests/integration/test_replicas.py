@@ -72,7 +72,7 @@ async def test_one_replica_at_a_time_holds_a_lane(start: Start) -> None:
         assert theirs
 
 
-async def test_what_a_replica_held_it_takes_back_when_its_connection_was_cut(
+async def test_a_replica_locks_its_lanes_again_after_its_connection_was_cut(
     start: Start, url: str
 ) -> None:
     one, other = start(), start()
@@ -85,7 +85,7 @@ async def test_what_a_replica_held_it_takes_back_when_its_connection_was_cut(
         assert (seven, eight) == (True, True)
 
 
-async def test_who_lost_the_lock_leads_no_more(start: Start, url: str) -> None:
+async def test_a_replica_that_lost_the_lock_leads_no_more(start: Start, url: str) -> None:
     one, other, leads = start(), start(), list[str]()
 
     async def lead() -> None:

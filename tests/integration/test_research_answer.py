@@ -87,7 +87,7 @@ async def test_not_enough_information_is_a_valid_answer(model_server: ModelServe
         ('{"answer": "Lees."}', "the answer is JSON; write plain text"),
     ],
 )
-async def test_what_breaks_a_rule_is_sent_back_with_the_reason(
+async def test_an_answer_that_breaks_a_rule_is_sent_back_with_the_reason(
     model_server: ModelServer, said: str, problem: str
 ) -> None:
     found = await ask(model_server, answer(said), answer(GOOD))
@@ -97,7 +97,7 @@ async def test_what_breaks_a_rule_is_sent_back_with_the_reason(
     assert feedback_of(model_server).endswith(FEEDBACK.partition("}")[2])
 
 
-async def test_what_stays_wrong_is_left_out(model_server: ModelServer) -> None:
+async def test_a_sentence_that_stays_wrong_is_left_out(model_server: ModelServer) -> None:
     wrong = f"They glow [methods/magic.md]. Muscadet is bottled from 15 March on [{SUR_LIE.path}]."
     found = await ask(model_server, *[answer(f"{GOOD}\n\n{wrong}")] * 3)
     assert (found.text, found.outcome) == (GOOD, "salvaged")

@@ -70,7 +70,7 @@ async def test_ten_queries_in_another_form_are_read(model_server: ModelServer, s
         (answer("I'd love to help with that."), "holds no JSON"),
     ],
 )
-async def test_what_is_invalid_is_repaired_once(
+async def test_an_invalid_answer_is_asked_for_again_once(
     model_server: ModelServer, step: Step, problem: str
 ) -> None:
     found = await generate(model_server, step, answer_json(TEN))

@@ -178,7 +178,7 @@ def test_anything_else_does(said: str) -> None:
         (answer_json({"snippets": [LEES], "summary": "On lees."}), "noResults: Field required"),
     ],
 )
-async def test_what_breaks_a_rule_is_fed_back(
+async def test_feedback_names_the_rule_that_an_answer_breaks(
     model_server: ModelServer, step: Step, problem: str
 ) -> None:
     found = await find(model_server, step, NONE)
@@ -187,7 +187,9 @@ async def test_what_breaks_a_rule_is_fed_back(
     assert problem in feedback_of(model_server)
 
 
-async def test_what_still_fails_is_dropped_and_never_shown(model_server: ModelServer) -> None:
+async def test_a_quote_that_still_fails_is_dropped_and_never_shown(
+    model_server: ModelServer,
+) -> None:
     found = await find(model_server, *[quoted(LEES, LEES, FORGED)] * 3)
     assert contents(found) == ["Lees are mostly dead   yeast cells."]
     assert found.outcome == "salvaged"

@@ -104,7 +104,7 @@ BAROLO = to_cellar_item(guess_wine("Barolo 2016"), 6)
         ("hm", replace(ADA, safety=SafetyState().with_stored_names(["under_age"])), BY_PERSON),
     ],
 )
-async def test_which_tools_are_offered_depends_on_the_person_not_on_their_words(
+async def test_tools_are_offered_by_the_person_and_not_by_their_words(
     message: str, person: Person, names: set[str], model_server: ModelServer
 ) -> None:
     request = await first_request(message, person, model_server)

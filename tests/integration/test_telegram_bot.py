@@ -91,7 +91,7 @@ async def test_a_turn_is_remembered_with_its_wines_until_it_is_forgotten(
     assert first == third == []
 
 
-async def test_what_has_no_words_gets_one_sentence_and_what_nobody_said_none(
+async def test_a_message_without_words_gets_one_sentence_and_a_service_message_none(
     bot_api: BotApi, messages: MessageRepository
 ) -> None:
     kinds = json.loads((Path(__file__).parents[1] / "message_kinds.json").read_text("utf-8"))

@@ -215,7 +215,7 @@ async def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     await world.scheduler.finish()
 
 
-async def test_what_is_sent_in_one_go_is_one_turn_with_its_edits(world: World) -> None:
+async def test_messages_sent_in_one_go_are_one_turn_with_their_edits(world: World) -> None:
     await world.hear(1, "a red")
     await world.hear(1, "a red")  # delivered twice
     await world.hear(2, "for lamb")
@@ -248,7 +248,7 @@ async def test_a_turn_waits_for_the_rest_of_what_is_forwarded(world: World) -> N
         (PHOTO, {**PHOTO, "caption": "these labels"}, True),
     ],
 )
-def test_who_writes_more_before_an_answer_is_sent_gets_one(
+def test_a_user_who_writes_more_before_the_answer_gets_one_answer(
     first: dict[str, Any], later: dict[str, Any], is_one: bool
 ) -> None:
     assert is_same_turn([message(1, **first)], message(2, **later)) == is_one
@@ -262,7 +262,9 @@ async def test_turns_of_a_lane_are_run_by_their_ids_whatever_the_clock_says(worl
     assert world.texts() == ["/1", "/2", "/3", "/4", "/5"]
 
 
-async def test_what_fails_three_times_is_set_aside_until_it_is_retried_whole(world: World) -> None:
+async def test_an_update_that_fails_three_times_is_set_aside_until_it_is_retried(
+    world: World,
+) -> None:
     await world.hear(1, "a red")
     await world.hear(2, "for lamb")
     world.handlers.failing += [ValueError("with private words"), OSError(), TimeoutError()]
@@ -299,7 +301,7 @@ async def test_an_answer_that_the_database_refuses_is_set_aside(world: World) ->
     assert (aside.error, aside.tries, world.sent) == ("IntegrityError", 3, ["Sorry"])
 
 
-async def test_what_kills_the_process_is_set_aside_and_the_others_are_answered(
+async def test_an_update_that_kills_the_process_is_set_aside_and_others_are_answered(
     world: World,
 ) -> None:
     await world.hear(1, "poison")
@@ -473,7 +475,9 @@ async def test_a_failed_commit_does_not_claim_the_ids_of_other_messages(
     assert messages[0].id != others[0].id
 
 
-async def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(world: World) -> None:
+async def test_an_update_that_waits_is_kept_and_one_that_is_done_is_deleted_in_time(
+    world: World,
+) -> None:
     await world.hear(1, "a red")
     await world.run()
     await world.hear(3, "poison")
@@ -596,7 +600,7 @@ async def test_a_stop_at_the_moment_of_a_correction_was_forgotten(world: World) 
     assert stops == [False, True]
 
 
-async def test_what_was_written_after_a_stop_joined_the_turn_that_it_had_stopped(
+async def test_a_message_after_a_stop_joined_the_stopped_turn(
     world: World,
 ) -> None:
     may_end = asyncio.Event()

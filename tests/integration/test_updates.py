@@ -99,7 +99,7 @@ DELETED_PIN = KINDS["pinned_message, deleted"]
 NEWER_POLL = {"poll": {"id": "1", "question": SECRET, "options": []}}
 
 
-async def test_what_cannot_be_read_is_set_aside_alone_and_named_without_its_words(
+async def test_an_unreadable_update_is_set_aside_alone_and_named_without_its_words(
     bot_api: BotApi, sqlite_sessions: Sessions, caplog: pytest.LogCaptureFixture
 ) -> None:
     messages = MessageRepository(sqlite_sessions)

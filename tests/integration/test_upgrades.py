@@ -31,7 +31,7 @@ async def filled(databases: Databases) -> AsyncIterator[AsyncEngine]:
     await engine.dispose()
 
 
-async def test_what_release_0_2_0_stored_is_kept(filled: AsyncEngine) -> None:
+async def test_data_of_release_0_2_0_is_kept(filled: AsyncEngine) -> None:
     assert await find_schema(filled) == ("a001", "")
     await upgrade_schema(filled)
     assert (await find_schema(filled)).state is SchemaState.NEWEST

@@ -189,7 +189,7 @@ async def test_an_empty_result_counts_the_wines_without_each_filter(
     assert result.relax == relax
 
 
-async def test_what_another_process_imports_is_found_at_the_next_search(
+async def test_wines_that_another_process_imports_are_found_at_the_next_search(
     engine: AsyncEngine, cellar: dict[str, Wine]
 ) -> None:
     here, there = SqlCatalogue(Sessions(engine)), Sessions(engine)
@@ -325,7 +325,7 @@ Not Vegan,red,sulphites,Not vegan.
 """
 
 
-async def test_what_a_list_does_not_declare_is_unknown_comes_last_and_is_marked(
+async def test_wines_with_undeclared_allergens_come_last_and_are_marked(
     sessions: Sessions,
 ) -> None:
     catalogue = SqlCatalogue(sessions)

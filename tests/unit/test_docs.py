@@ -41,7 +41,7 @@ NAMES_OF_OTHERS = {"HTTPXRequest", "AIORateLimiter", "num_ctx", "pg_dump", "MyDe
 """Names of other programs, and of what a reader makes."""
 
 
-def test_what_the_docs_name_is_there() -> None:
+def test_files_that_the_docs_name_exist() -> None:
     settings = {name.upper() for name in Settings.model_fields} | OF_OTHERS
     missing: list[tuple[str, str]] = []
     for page in PAGES:

@@ -204,7 +204,9 @@ msgstr ""
 """
 
 
-def test_what_a_catalogue_lacks_is_english_and_every_plural_form_is_chosen(tmp_path: Path) -> None:
+def test_a_sentence_that_a_catalogue_lacks_is_english_and_plurals_are_chosen(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / CATALOGUE_FILE
     file.write_text(POLISH, "utf-8")
     polish = read_translations(file)

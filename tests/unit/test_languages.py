@@ -100,7 +100,7 @@ TASTES = ("smoky", "mineral", "earthy", "floral", "peppery", "juicy", "unsulphur
 
 
 @pytest.mark.parametrize("code", COMPLETE_LANGUAGES)
-def test_what_is_shown_of_a_wine_has_a_name_in_each_language(code: str) -> None:
+def test_values_shown_of_a_wine_have_a_name_in_each_language(code: str) -> None:
     names = load_display_names()
     named_foods = set()
     for index, dish in enumerate(load_dishes()):
@@ -115,7 +115,7 @@ NAMED_FIELDS = ("styles", "colour", "regions", "countries", "grapes")
 
 
 @pytest.mark.parametrize("code", languages())
-def test_what_is_shown_is_read_again(code: str) -> None:
+def test_names_that_are_shown_are_understood_in_messages(code: str) -> None:
     for field in NAMED_FIELDS:
         for values, name in load_display_names().get((field, code), {}).items():
             request = read_request(name, code)
@@ -134,7 +134,7 @@ def test_every_taste_has_a_name_in_each_language(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", languages()[1:])
-def test_what_a_card_says_of_a_wine_is_in_the_language(code: str) -> None:
+def test_a_card_describes_a_wine_in_the_language(code: str) -> None:
     scales = {"sweetness": Sweetness, "bodies": Body, "colour": Colour}
     for field, values in scales.items():
         named = {

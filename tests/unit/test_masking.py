@@ -117,7 +117,7 @@ def test_masking_twice_changes_nothing_more(text: str) -> None:
 
 
 @given(st.text(), PLANTED, st.text(), st.booleans())
-def test_what_was_planted_never_survives(
+def test_planted_secrets_never_survive(
     before: str, planted: str, after: str, as_json: bool
 ) -> None:
     text = f"{before} {planted}, {after}"

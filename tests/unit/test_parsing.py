@@ -60,7 +60,7 @@ def test_any_text_gives_a_result_and_what_is_accepted_keeps_the_whole_contract(r
 ANY: OutputContract[dict[str, str]] = OutputContract(dict[str, str])
 
 
-def test_what_no_messenger_shows_is_left_out_of_the_text_only() -> None:
+def test_invisible_characters_are_left_out_of_the_text_only() -> None:
     result = parsed('{"intro": "a\\u0000\\u001b\\nb"}', ANY, Evidence())
     assert result.text == "a\nb"
     assert result.answer == {"intro": "a\0\x1b\nb"}
@@ -120,7 +120,7 @@ class Note(BaseModel):
         (json.dumps({"title": "x" * 200_000}), "too_long"),
     ],
 )
-def test_what_is_nothing_but_an_artefact_is_no_answer(raw: str, kind: str) -> None:
+def test_a_response_that_is_only_an_artefact_is_no_answer(raw: str, kind: str) -> None:
     result = parsed(raw, OutputContract(Note), Evidence(), ["look"])
     assert (result.error_type, result.ok) == (kind, False)
     told = '{"title": "How models write <tool_call>{...}</tool_call>"}'

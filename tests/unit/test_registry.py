@@ -21,7 +21,7 @@ async def untyped(city) -> str:  # type: ignore[no-untyped-def]
     return str(city)
 
 
-def test_what_is_no_tool_is_named() -> None:
+def test_an_unknown_tool_is_named_in_the_error() -> None:
     with pytest.raises(TypeError, match="tool untyped: annotate the parameter city"):
         tool(untyped)
 

@@ -112,7 +112,7 @@ def test_a_phrase_in_the_first_person_states_a_concern(text: str, concern: str) 
         "ich nehme einen Liter Federweißen",
     ],
 )
-def test_what_is_a_joke_or_of_others_is_never_certain(text: str) -> None:
+def test_a_joke_or_a_concern_of_others_is_never_certain(text: str) -> None:
     assert not read_safety_state(text).turn_concerns
 
 

@@ -63,7 +63,7 @@ def test_a_webhook_needs_https_and_a_port(
         load_settings(None)
 
 
-def test_what_logs_must_not_hold_are_all_secrets_that_are_set() -> None:
+def test_all_secrets_that_are_set_are_kept_out_of_logs() -> None:
     more = {
         "TELEGRAM_BOT_TOKEN": "42:token",
         "SECOND_API_KEY": "key-1",

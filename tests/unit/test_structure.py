@@ -49,7 +49,7 @@ def package_of(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
-def test_what_handlers_read_the_database_with_cannot_write() -> None:
+def test_repositories_of_handlers_cannot_write() -> None:
     writes = ("_write(", "_upsert(", "sessions.begin(", "insert_new(", "upsert(")
     sources = {
         name: inspect.getsource(type(repository))
