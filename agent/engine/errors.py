@@ -18,6 +18,7 @@ The text of a `ModelError` is for the operator's log; it holds no key and no pro
 
 import logging
 import traceback
+from enum import StrEnum, auto
 from typing import ClassVar, Final, Literal
 
 from pydantic import ValidationError
@@ -29,6 +30,27 @@ ResponseOutcome = Literal[
     "limit", "deadline", "model_error", "stopped",
 ]  # fmt: skip
 """The outcome of a turn."""
+
+
+class AnswerError(StrEnum):
+    """Names what is wrong with a final response, as traces show it."""
+
+    REFUSAL = auto()
+    CONTENT_FILTER = auto()
+    NO_CHOICES = auto()
+    EMPTY = auto()
+    TRUNCATED = auto()
+    INTERRUPTED = auto()
+    TOO_LONG = auto()
+    UNPARSED = auto()
+    """The server could not read what the model wrote."""
+    TOOL_CALL = auto()
+    TOOL_CALL_AS_TEXT = auto()
+    INVALID_JSON = auto()
+    SCHEMA = auto()
+    SEMANTIC = auto()
+    GROUNDING = auto()
+
 
 SHOWN_ERROR_CHARS: Final = 800
 CAUSE_CHARS: Final = 200

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract, Source
-from agent.engine.errors import LimitReached, ModelError, ResponseOutcome
+from agent.engine.errors import AnswerError, LimitReached, ModelError, ResponseOutcome
 from agent.engine.messages import (
     Conversation,
     LLMRequest,
@@ -31,8 +31,16 @@ from agent.engine.tools import Tool, Toolbox
 
 T = TypeVar("T")
 
-FORM_ERRORS: Final = frozenset({"invalid_json", "schema", "unparsed", "truncated", "too_long"})
-"""Types of errors in the form of an answer, which a response format helps to mend."""
+FORM_ERRORS: Final = frozenset(
+    {
+        AnswerError.INVALID_JSON,
+        AnswerError.SCHEMA,
+        AnswerError.UNPARSED,
+        AnswerError.TRUNCATED,
+        AnswerError.TOO_LONG,
+    }
+)
+"""The errors in the form of an answer, which a response format helps to mend."""
 CUT: Final = "ungrounded text was cut; guard.output has it"
 """The reason of an attempt whose answer was shown without some of its text."""
 SCHEMA_RULE: Final = (
@@ -339,7 +347,7 @@ class _Turn(Generic[T]):
             draft = parse_written(self.written, contract, evidence)
             if draft.ok:
                 return draft
-        if outcome in TERMINAL:  # after a refusal, an earlier answer is not shown either
+        if outcome in TERMINAL.values():  # after a refusal, an earlier answer is not shown either
             return ParseResult("")
         for result in reversed(self.results):
             part = await find_valid_part(result.answer, contract, evidence)
@@ -358,13 +366,13 @@ def record_verdict(guard: Span, result: ParseResult[T]) -> None:
     """Record on the span of a check what it found: nothing, an error, or texts to cut."""
     if result.cuts:
         guard.update(output={"cut": list(result.cuts)})
-    elif result.error_type == "grounding":
+    elif result.error_type is AnswerError.GROUNDING:
         guard.update(output=result.error)
     elif result.error_type:
         guard.update(output=f"there was no answer to check: {result.error_type}")
     else:
         guard.update(output="grounded")
-    if result.error_type == "grounding":  # other errors are not the guard's
+    if result.error_type is AnswerError.GROUNDING:  # other errors are not the guard's
         guard.update(metadata={"error_type": result.error_type}, level="WARNING")
 
 

@@ -25,6 +25,7 @@ from agent import size_limits
 from agent.engine.contract import Evidence, OutputContract, Show, leaves
 from agent.engine.errors import (
     SHOWN_ERROR_CHARS,
+    AnswerError,
     ResponseOutcome,
     describe_validation_error,
     log_failure,
@@ -37,24 +38,37 @@ from agent.text import MAX_INLINE_CHARS, clip, in_thread_if_long, pattern
 T = TypeVar("T")
 R = TypeVar("R")
 
-TERMINAL: Final[Mapping[str, ResponseOutcome]] = {
-    "refusal": "refusal",
-    "content_filter": "content_filter",
+TERMINAL: Final[Mapping[AnswerError, ResponseOutcome]] = {
+    AnswerError.REFUSAL: "refusal",
+    AnswerError.CONTENT_FILTER: "content_filter",
 }
-"""Types of errors that a retry cannot fix, and the outcome of the turn that ends with them."""
+"""The errors that a retry cannot fix, and the outcome of the turn that ends with them."""
 PLACEHOLDERS: Final = frozenset(
     {"...", "…", "string", "<string>", "text", "<text>", "placeholder", "todo", "tbd"}
 )
-FINISH_PROBLEMS: Final = {
-    "refusal": ("refusal", "the model declined to answer"),
-    "content_filter": ("content_filter", "the answer was stopped by a content filter"),
-    "length": ("truncated", "the response was cut off at the token limit, answer more briefly"),
-    "interrupted": ("interrupted", "the response was interrupted, answer again"),
-    "no_choices": ("no_choices", "there was no response"),
-    "unparsed": ("unparsed", "the response was neither a tool call nor a readable answer"),
+Failure = tuple[AnswerError, str]
+"""What is wrong with a response, and its description for the model."""
+REFUSED: Final[Failure] = (AnswerError.REFUSAL, "the model declined to answer")
+FINISH_PROBLEMS: Final[Mapping[str, Failure]] = {
+    "refusal": REFUSED,
+    "content_filter": (
+        AnswerError.CONTENT_FILTER,
+        "the answer was stopped by a content filter",
+    ),
+    "length": (
+        AnswerError.TRUNCATED,
+        "the response was cut off at the token limit, answer more briefly",
+    ),
+    "interrupted": (AnswerError.INTERRUPTED, "the response was interrupted, answer again"),
+    "no_choices": (AnswerError.NO_CHOICES, "there was no response"),
+    "unparsed": (
+        AnswerError.UNPARSED,
+        "the response was neither a tool call nor a readable answer",
+    ),
 }
-WRITTEN_CALL: Final = (
-    "tool_call_as_text",
+"""What is wrong with a response, by its finish reason."""
+WRITTEN_CALL: Final[Failure] = (
+    AnswerError.TOOL_CALL_AS_TEXT,
     "a tool call was written as text and not executed; call tools through the tool interface, "
     "or answer with what is known",
 )
@@ -82,13 +96,13 @@ class ParseResult(Generic[T]):
     `wine_ids` are the ids that a valid answer names, as its contract's `ids` lists them. `answer`
     is the typed value wherever the schema was satisfied, a broken rule notwithstanding. If it
     `ends_turn`, it is the result by itself, and `text` is empty. `cuts` are the texts that the
-    answer lost as ungrounded; then `error_type` is "grounding" on success, too.
+    answer lost as ungrounded; then `error_type` is GROUNDING on success, too.
     """
 
     text: str
     wine_ids: list[str] = field(default_factory=list)
     error: str | None = None
-    error_type: str | None = None
+    error_type: AnswerError | None = None
     answer: T | None = None
     ends_turn: bool = False
     cuts: tuple[str, ...] = ()
@@ -103,7 +117,9 @@ class ParseResult(Generic[T]):
         """Return the outcome of a turn whose last attempt had this result."""
         if self.ok or self.ends_turn:
             return "answered"
-        return TERMINAL.get(self.error_type or "", "exhausted")
+        if self.error_type is None:
+            return "exhausted"
+        return TERMINAL.get(self.error_type, "exhausted")
 
     @property
     def retryable(self) -> bool:
@@ -128,16 +144,16 @@ async def parse_final_response(
     chars = len(text)
     failure = await in_thread_if_long(chars, _unusable, response, text, contract, tool_names)
     if failure is not None:
-        kind, problem = failure
+        error_type, problem = failure
         answer = None
-        if kind == "truncated":
+        if error_type is AnswerError.TRUNCATED:
             answer = parse_draft(text, contract, evidence).answer
-        return _failed(kind, problem, answer)
+        return _failed(error_type, problem, answer)
     result = await in_thread_if_long(chars, _read, text, contract)
     if result.answer is None:
         return result
     result = await _check(result.answer, contract, evidence)
-    if result.error_type != "grounding":
+    if result.error_type is not AnswerError.GROUNDING:
         return result
     cases = {Show.AT_ONCE}
     if is_retry:
@@ -148,18 +164,19 @@ async def parse_final_response(
 
 def _unusable(
     response: LLMResponse, text: str, contract: OutputContract[T], tool_names: Collection[str]
-) -> tuple[str, str] | None:
-    """Return the kind and description of the defect that makes a response no answer, or None."""
+) -> Failure | None:
+    """Return what makes a response no answer, or None."""
     if response.tool_calls:
-        return "tool_call", "tools can no longer be called, answer with what is known"
+        return AnswerError.TOOL_CALL, "tools can no longer be called, answer with what is known"
     if response.refusal is not None:
-        return FINISH_PROBLEMS["refusal"]
+        return REFUSED
     if response.finish_reason in FINISH_PROBLEMS:
         return FINISH_PROBLEMS[response.finish_reason]
     if len(response.content) > size_limits.ANSWER_CHARS:
-        return "too_long", f"the response has more than {size_limits.ANSWER_CHARS} characters"
+        problem = f"the response has more than {size_limits.ANSWER_CHARS} characters"
+        return AnswerError.TOO_LONG, problem
     if not text:
-        return "empty", "the response holds no answer"
+        return AnswerError.EMPTY, "the response holds no answer"
     if contract.plain_text and CALL_MARK.search(text):
         return WRITTEN_CALL
     if tool_calls_in_text(text, tool_names):
@@ -172,16 +189,18 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
     try:
         value = _value_of(text, contract)
         if found := _placeholder(value):
-            return _failed("semantic", f"the answer holds only placeholders like `{found}`")
+            problem = f"the answer holds only placeholders like `{found}`"
+            return _failed(AnswerError.SEMANTIC, problem)
         answer = contract.adapter.validate_json(json.dumps(value))
         return ParseResult("", answer=answer)
     except ValidationError as error:
-        failure = "schema", describe_validation_error(error)
+        failure = AnswerError.SCHEMA, describe_validation_error(error)
     except ValueError as error:
-        failure = "invalid_json", str(error)
+        failure = AnswerError.INVALID_JSON, str(error)
     except Exception as error:  # of a validator, or of the contract's `read_text`
         name = log_failure("an answer could not be read", error)
-        failure = "schema", f"the answer could not be read ({name}); answer differently"
+        problem = f"the answer could not be read ({name}); answer differently"
+        failure = AnswerError.SCHEMA, problem
     if CALL_MARK.search(text):
         failure = WRITTEN_CALL
     return _failed(*failure)
@@ -297,17 +316,18 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
 
     A rule may raise ValueError instead of returning a problem. No other error accepts the answer.
     """
-    kind, text = "semantic", ""
+    error_type = AnswerError.SEMANTIC
+    text = ""
     if contract.ends_turn(answer):
         return ParseResult("", answer=answer, ends_turn=True)
     try:
         chars = _count_chars(answer, contract, evidence)
         problem = await _apply(contract.semantic, answer, chars=chars)
         if not problem:
-            kind = "grounding"
+            error_type = AnswerError.GROUNDING
             problem = await _apply(contract.grounding, answer, evidence, chars=chars)
         if not problem:
-            kind = "semantic"
+            error_type = AnswerError.SEMANTIC
             text = await _apply(contract.render, answer, evidence, chars=chars)
             text = strip_invisible(text)
     except ValueError as error:
@@ -317,7 +337,7 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
         problem = f"the answer could not be checked ({name}); answer differently"
     if not problem and text.strip():
         return ParseResult(text, contract.ids(answer), answer=answer)
-    return _failed(kind, problem or "the answer has no text", answer)
+    return _failed(error_type, problem or "the answer has no text", answer)
 
 
 async def _apply(rule: Callable[..., R | Awaitable[R]], *arguments: object, chars: int) -> R:
@@ -359,11 +379,11 @@ def _with_cuts(result: ParseResult[T], cuts: tuple[str, ...]) -> ParseResult[T]:
     """Return the result of an answer that lost these texts."""
     if not cuts:
         return result
-    return replace(result, cuts=cuts, error_type="grounding")
+    return replace(result, cuts=cuts, error_type=AnswerError.GROUNDING)
 
 
-def _failed(kind: str, problem: str, answer: T | None = None) -> ParseResult[T]:
-    return ParseResult("", [], problem, kind, answer)
+def _failed(error_type: AnswerError, problem: str, answer: T | None = None) -> ParseResult[T]:
+    return ParseResult("", error=problem, error_type=error_type, answer=answer)
 
 
 class CurrentDraft:
