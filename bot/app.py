@@ -234,7 +234,9 @@ def build_handlers(
         *settings_handlers(privacy),
         *answer_handlers(servers),
         *ask_shop_handlers(),
-        *admin_handlers(admins, trace_link(settings), only_allowed=only_allowed),
+        *admin_handlers(
+            admins, masking_of(settings), trace_link(settings), only_allowed=only_allowed
+        ),
         *rating_handlers(masking_of(settings)),
     ]
     return all_handlers(additional)

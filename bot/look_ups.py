@@ -4,6 +4,7 @@ Text that comes from documents, models or the web is always escaped.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
@@ -26,7 +27,7 @@ from agent.places.queries import (
     get_category_name,
 )
 from agent.text import in_thread_if_long, pattern
-from agent.turn import Reply, ReplyFunction, clean_and_flag
+from agent.turn import Lack, Reply, ReplyFunction, clean_and_flag
 from bot.resources import Resources
 
 MAX_PLACES: Final = 10
@@ -126,21 +127,26 @@ async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool
     answer = await answer_question(question, documents=resources.documents, run=run, refine=refine)
     chars = len(answer.footnoted) + sum(len(cited.passage) for cited in answer.citations)
     rendered = await in_thread_if_long(chars, render_answer, answer)
-    return await _make_reply(answer, [rendered], resources)
+    is_answered = answer.enough_information or answer.outcome == "refused"
+    return await _make_reply(answer, [rendered], resources, is_answered=is_answered)
 
 
 async def run_quotes(query: str, run: Run, resources: Resources) -> Reply:
     """Quote passages of the documents verbatim that answer a query."""
     query = clean_and_flag(query, run.span)
     quotes = await find_quotes(query, documents=resources.documents, run=run, cache=resources.cache)
-    return await _make_reply(quotes, render_quotes(quotes), resources)
+    is_answered = bool(quotes.quotes) or quotes.outcome == "refused"
+    return await _make_reply(quotes, render_quotes(quotes), resources, is_answered=is_answered)
 
 
-async def _make_reply(result: LookUpResult, messages: Sequence[str], resources: Resources) -> Reply:
+async def _make_reply(
+    result: LookUpResult, messages: Sequence[str], resources: Resources, *, is_answered: bool
+) -> Reply:
     """Return a reply with the messages, or with a notice if there are no documents at all."""
     if not result.chunks and not await resources.documents.count():
         return Reply(text=translate("no_documents"))
-    return result.to_reply(*messages)
+    reply = result.to_reply(*messages)
+    return reply if is_answered else replace(reply, lack=Lack.DOCUMENTS)
 
 
 async def run_find(category: str, place: str, run: Run, resources: Resources) -> Reply:

@@ -57,6 +57,7 @@ from db.repositories.people import (
 from db.repositories.referrals import ReferralRepository, ReferralUpkeep
 from db.repositories.retention import Retention
 from db.repositories.turns import TurnRepository
+from db.repositories.unmet import UnmetWishes
 from db.schema import check_schema, find_schema, upgrade_schema
 from db.traces import LOCAL_TRACE_ROWS, RowQueue, SqlTraceStore, TraceRows
 from db.wines.catalogue import SqlCatalogue, load_starter
@@ -79,6 +80,7 @@ class Repositories:
         self.messages = MessageRepository(sessions)
         self.chats = ChatRepository(sessions)
         self.turns = TurnRepository(sessions)
+        self.unmet = UnmetWishes(sessions)
         self.memory = MemoryRepository(sessions)
         self.presses = PressRepository(sessions)
         self.broadcasts = BroadcastRepository(sessions)

@@ -287,6 +287,8 @@ class Turn:
             cost_usd=reply.billed.cost_usd,
             trace_id=trace.trace_id if trace else None,
             root_id=trace.root.span_id if trace else None,
+            lack=reply.lack,
+            hides_words=trace is not None and trace.is_hidden,
         )
         if in_history and self.chat_id:
             self.commit.history = self._history(question, reply)

@@ -332,7 +332,8 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
     """A turn. `turn_id` is the id of the update that began it.
 
     `verdict`, `reason` and `comment` are the user's feedback. `verdict` is None if the user gave
-    none or retracted it. `root_id` is the root span of the trace.
+    none or retracted it. `root_id` is the root span of the trace. `lack` is a `Lack`, what the user
+    wanted and did not get. With `hides_words` admins may read figures only, no words of the user.
     """
 
     __tablename__ = "turns"
@@ -352,6 +353,8 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
     verdict: Mapped[str | None] = mapped_column(default=None)
     reason: Mapped[str | None] = mapped_column(default=None)
     comment: Mapped[str] = mapped_column(default="")
+    lack: Mapped[str | None] = mapped_column(default=None)
+    hides_words: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
 
 
 class FactRow(MappedAsDataclass, Base, kw_only=True):

@@ -78,7 +78,7 @@ def _rows(items: Sequence[CellarItem]) -> Iterator[list[str | int | float]]:
             item.bought,
             item.note,
         ]
-        yield [_harmless(cell) for cell in cells]
+        yield [harmless_cell(cell) for cell in cells]
 
 
 def _to_cell(value: Any) -> Any:
@@ -86,7 +86,7 @@ def _to_cell(value: Any) -> Any:
     return "; ".join(value) if isinstance(value, list | tuple) else value
 
 
-def _harmless(cell: str | int | float) -> str | int | float:
+def harmless_cell(cell: str | int | float) -> str | int | float:
     """Return a cell that no spreadsheet takes for a formula."""
     is_formula = isinstance(cell, str) and cell.startswith(FORMULA_SIGNS)
     return f"'{cell}" if is_formula else cell

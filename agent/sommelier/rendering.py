@@ -39,6 +39,13 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+def cites_documents(response: SommelierResponse, evidence: Evidence) -> bool:
+    """Return whether an answer cites a document, or repeats what one says."""
+    texts = [response.intro, *(wine.description for wine in response.wines), response.closing]
+    _, footnote_lines = _number_citations(texts, evidence)
+    return bool(footnote_lines)
+
+
 def find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
     """Return the wine with this id that a tool has returned, or None."""
     source = evidence.sources.get(wine_id)

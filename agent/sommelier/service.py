@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from agent import size_limits
-from agent.documents.passages import MAX_QUERY_CHARS, SEARCH_DOCUMENTS
+from agent.documents.passages import MAX_QUERY_CHARS, SEARCH_DOCUMENTS, Chunk
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.messages import ToolCall
@@ -38,6 +38,7 @@ from agent.sommelier.queries import (
     is_for_documents,
     parse_unambiguous_query,
 )
+from agent.sommelier.rendering import cites_documents
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.sommelier.small import SMALL_PROMPT, ask_small_model
@@ -46,6 +47,7 @@ from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import (
     Change,
+    Lack,
     Looked,
     Person,
     Reply,
@@ -397,6 +399,7 @@ class Sommelier:
             wines=tuple(wines),
             structured_answer=answer,
             stored_answer=_store_form(answer, wines),
+            lack=_find_unanswered(answer, Evidence(sources=dict(sources))),
         )
 
     async def _reply_without_model(self, inquiry: Inquiry, run: Run) -> Reply:
@@ -461,6 +464,15 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
     if person.safety.prefers_alcohol_free:
         wines.sort(key=lambda wine: not is_without_alcohol(wines_by_id[wine.wine_id]))
     return answer.model_copy(update={"wines": wines})
+
+
+def _find_unanswered(answer: SommelierResponse, evidence: Evidence) -> Lack | None:
+    """Return that no document answers, if an answer without wines cites none of those found."""
+    was_searched = any(isinstance(source, Chunk) for source in evidence.sources.values())
+    is_about_documents = was_searched and answer.response_type == "informational"
+    if not is_about_documents or answer.wines or cites_documents(answer, evidence):
+        return None
+    return Lack.DOCUMENTS
 
 
 def _store_form(answer: SommelierResponse, wines: Iterable[AnyWine]) -> str:

@@ -26,9 +26,11 @@ from bot.commands.output import (
 )
 from bot.reports import cost_text, trace_text
 from bot.tracing import Exporter, masking_of, trace_server
+from bot.wanted import group_wishes, to_csv
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow
 from db.repositories.turns import export_turns
+from db.repositories.unmet import UnmetWish, UnmetWishes
 from db.traces import REFUSED, RowQueue, SqlTraceStore
 
 NO_TRACES: Final = (
@@ -141,6 +143,25 @@ def export(
     write_file(file, "".join(lines))
     written = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
     print_text(f"{written} written to {file}.")
+
+
+@app.command("wanted")
+def export_wanted(
+    file: Annotated[Path, typer.Argument(help="Where to write it: CSV.")],
+    days: Annotated[float, typer.Option(min=0, max=36500, help="Of the last so many days.")] = 7,
+) -> None:
+    """Save what guests wanted and did not get, by week and by the words that wishes share."""
+    settings = open_settings()
+    mask = masking_of(settings).mask_words
+    end = datetime.now(UTC)
+    start = end - timedelta(days=days)
+
+    async def read(sessions: Sessions) -> list[UnmetWish]:
+        return await UnmetWishes(sessions).list_between(start, end, mask)
+
+    wishes = run_with_database(settings, read)
+    write_file(file, to_csv(group_wishes(wishes)).decode())
+    print_text(f"{len(wishes)} wishes written to {file}.")
 
 
 async def describe_problems(sessions: Sessions) -> str:

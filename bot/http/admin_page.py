@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, HTTPException
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from pydantic import SecretStr
 
 from bot.reports import statistics_rows, trace_text
 from bot.resources import Repositories
+from bot.wanted import WishGroup, describe_reason, group_wishes, to_csv
 from db.engine import Sessions
 from db.models import TraceRow
 from db.repositories.turns import export_turns
+from db.repositories.unmet import UnmetWishes
 from db.traces import RowQueue
 
 PATH: Final = "/admin"
@@ -49,6 +51,7 @@ def load_template() -> Template:
     environment = Environment(
         loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.filters["reason"] = describe_reason
     return environment.get_template("admin_page.html")
 
 
@@ -68,6 +71,7 @@ class AdminPage:
         """Return the routes of the page, which require the token."""
         router = APIRouter(include_in_schema=False, dependencies=[Depends(self._require_token)])
         router.get(PATH)(self.show)
+        router.get(f"{PATH}/wanted.csv")(self.download_wanted)
         router.get(f"{PATH}/traces/{{trace_id}}")(self.show_trace)
         return router
 
@@ -89,6 +93,7 @@ class AdminPage:
         backlog = await RowQueue(self.sessions, TraceRow).count_by_state()
         total = [*chain(*days.values())]
         newest_first = disliked[::-1]
+        wanted = await self._group_wishes(since, now)
 
         def render() -> str:
             return load_template().render(
@@ -99,9 +104,21 @@ class AdminPage:
                 failed=failed,
                 disliked=newest_first[:MAX_TURNS],
                 backlog=backlog,
+                wanted=wanted,
             )
 
         return HTMLResponse(await asyncio.to_thread(render), headers=HEADERS)
+
+    async def _group_wishes(self, start: datetime, end: datetime) -> list[WishGroup]:
+        wishes = await UnmetWishes(self.sessions).list_between(start, end, self.hide)
+        return await asyncio.to_thread(group_wishes, wishes)
+
+    async def download_wanted(self) -> Response:
+        """Return what guests wanted and did not get, as a file for spreadsheets."""
+        now = datetime.now(UTC)
+        content = to_csv(await self._group_wishes(now - timedelta(days=DAYS - 1), now))
+        name = {"content-disposition": "attachment; filename=wanted.csv"}
+        return Response(content, headers={**HEADERS, **name}, media_type="text/csv")
 
     async def show_trace(self, trace_id: str) -> HTMLResponse:
         """Return a page with one trace as a tree."""

@@ -16,6 +16,7 @@ from agent.auto_links import find_auto_links
 from agent.i18n import translate, use_language
 from agent.markdown import format_link
 from agent.text import pattern
+from agent.tracing.masking import Masking
 from bot.reports import statistics_table, trace_text
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import AnyHandler, ChatTurn, load_language, on_command, on_press
@@ -23,6 +24,7 @@ from bot.telegram.messages import is_private, message_of, press_of, text_after_c
 from bot.telegram.sender import Button, Sender, build_messages
 from bot.turn import Destination
 from bot.updates.joining import is_forwarded
+from bot.wanted import format_groups, group_wishes
 from db.changes.broadcasts import DraftBroadcast, SendBroadcast
 from db.changes.chats import SetAccess
 from db.changes.memory import ForgetConcerns
@@ -41,6 +43,7 @@ BATCH_SIZE: Final = 20
 
 def admin_handlers(
     admin_ids: Collection[int],
+    masking: Masking,
     trace_link: Callable[[str], str] | None = None,
     *,
     only_allowed: bool = False,
@@ -53,7 +56,7 @@ def admin_handlers(
     is_admin = filters.User(admin_ids)
     commands = ("allow", "block", "clearconcerns")
     return [
-        on_command("stats", _show_stats, is_admin),
+        on_command("stats", partial(_show_stats, masking), is_admin),
         on_command("trace", partial(_show_trace, trace_link), is_admin),
         on_command("broadcast", partial(_draft_broadcast, only_allowed), is_admin),
         *(on_command(name, partial(_manage_user, admin_ids, name), is_admin) for name in commands),
@@ -61,14 +64,26 @@ def admin_handlers(
     ]
 
 
-async def _show_stats(update: Update, turn: ChatTurn) -> None:
+async def _show_stats(masking: Masking, update: Update, turn: ChatTurn) -> None:
     """/stats: show the statistics of today and of the last 7 days, in a private chat only."""
     text = translate("stats_in_private")
     if is_private(update):
         turns = turn.repositories.turns
         days = await turns.list_by_day(turns.now() - timedelta(days=STATS_DAYS - 1))
         text = to_code_block(await asyncio.to_thread(statistics_table, days))
+        text += await _describe_wanted(masking, turn)
     turn.reply(text)
+
+
+async def _describe_wanted(masking: Masking, turn: ChatTurn) -> str:
+    """Return what most guests of the last days wanted in vain; "" if there was nothing."""
+    unmet = turn.repositories.unmet
+    start = unmet.now() - timedelta(days=STATS_DAYS)
+    wishes = await unmet.list_between(start, unmet.now(), masking.mask_words)
+    if not wishes:
+        return ""
+    lines = await asyncio.to_thread(lambda: format_groups(group_wishes(wishes)))
+    return f"\n{translate('stats_wanted')}\n{to_code_block(lines)}"
 
 
 async def _show_trace(link: Callable[[str], str] | None, update: Update, turn: ChatTurn) -> None:

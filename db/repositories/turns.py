@@ -5,19 +5,31 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from agent.engine.run import BilledUsage
+from agent.turn import HIDING_SETTING
 from db.engine import Sessions, SqlRepository
-from db.models import MessageRow, OutboxRow, TurnRow, UpdateRow
+from db.models import FactRow, MessageRow, OutboxRow, TurnRow, UpdateRow
 
 HISTORY_LENGTH: Final = 10
 """The number of previous messages that are exported with a turn."""
 
 Question = aliased(MessageRow)
 Answer = aliased(MessageRow)
+IS_HIDDEN: Final = or_(
+    TurnRow.hides_words,
+    select(FactRow.user_id)
+    .where(
+        FactRow.user_id == TurnRow.user_id,
+        FactRow.kind == "setting",
+        FactRow.value == HIDING_SETTING,
+    )
+    .exists(),
+)
+"""The user of a turn keeps their words out of traces, or did so when they wrote them."""
 
 
 class TurnRepository(SqlRepository):
@@ -79,7 +91,8 @@ async def export_turns(
 ) -> list[dict[str, object]]:
     """Return turns with stored messages as lines of a dataset, the oldest first.
 
-    If `disliked` is set, return only those. The lines contain no user, and `mask` masks all text.
+    If `disliked` is set, return only those. The lines contain no user and no words that a user
+    keeps out of traces; `mask` masks all text.
     """
     exchanges = _select_exchanges(since, disliked=disliked)
     async with sessions() as session:
@@ -114,6 +127,7 @@ def _select_exchanges(
     is_question = (Question.turn_id == TurnRow.turn_id) & (Question.role == "user")
     is_answer = (Answer.turn_id == TurnRow.turn_id) & (Answer.role == "assistant")
     query = select(TurnRow, Question, Answer).join(Question, is_question).join(Answer, is_answer)
+    query = query.where(~IS_HIDDEN)
     if disliked:
         query = query.where(TurnRow.verdict == "disliked")
     if since is not None:
@@ -128,10 +142,12 @@ async def _load_histories(
     questions = exchanges.with_only_columns(
         Question.id, Question.chat_id, Question.thread_id
     ).subquery()
+    of_hidden_turn = select(TurnRow.turn_id).where(TurnRow.turn_id == MessageRow.turn_id, IS_HIDDEN)
     is_earlier = (
         (MessageRow.chat_id == questions.c.chat_id)
         & (MessageRow.thread_id == questions.c.thread_id)
         & (MessageRow.id < questions.c.id)
+        & ~of_hidden_turn.exists()
     )
     # None if there are fewer messages before the question.
     first_id = (

@@ -274,7 +274,7 @@ def _telling_words(words: Iterable[str]) -> list[str]:
     return [
         word
         for word in words
-        if word not in _ignored_words() and (len(word) > 1 or word.isdecimal())
+        if word not in ignored_words() and (len(word) > 1 or word.isdecimal())
     ]
 
 
@@ -286,6 +286,6 @@ def _known_words() -> frozenset[str]:
 
 
 @cache
-def _ignored_words() -> frozenset[str]:
+def ignored_words() -> frozenset[str]:
     """Return the words that do not tell a wine from others, in all languages."""
     return UNNAMED_WORDS | all_common_words() | stop_words()

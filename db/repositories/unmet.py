@@ -1,0 +1,70 @@
+"""Read what guests wanted and did not get: what turns lacked, and answers that were disliked."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Row, case, or_, select
+
+from db.engine import SqlRepository
+from db.models import TurnRow
+from db.repositories.turns import IS_HIDDEN, Question
+
+MAX_WISHES: Final = 2_000
+"""The most wishes that are read at once, the newest ones."""
+DISLIKED: Final = "disliked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnmetWish:
+    """What a guest wanted in a turn and did not get.
+
+    `reasons` are the lack of the turn, and "disliked" or the reason that the guest gave for a 👎.
+    `words` are empty if the guest keeps them out of traces, or has deleted them.
+    """
+
+    at: datetime
+    reasons: tuple[str, ...]
+    words: str
+    comment: str
+    trace_id: str
+
+
+class UnmetWishes(SqlRepository):
+    """The wishes of guests that were not met."""
+
+    async def list_between(
+        self, start: datetime, end: datetime, mask: Callable[[str], str]
+    ) -> list[UnmetWish]:
+        """Return the wishes of this time, the newest first; `mask` masks all text."""
+        is_unmet = or_(TurnRow.lack.is_not(None), TurnRow.verdict == DISLIKED)
+        is_question = (Question.turn_id == TurnRow.turn_id) & (Question.role == "user")
+        # What may not be read does not leave the database.
+        words = case((IS_HIDDEN, ""), else_=Question.content).label("words")
+        comment = case((IS_HIDDEN, ""), else_=TurnRow.comment).label("noted")
+        columns = TurnRow.at, TurnRow.lack, TurnRow.verdict, TurnRow.reason, TurnRow.trace_id
+        query = (
+            select(*columns, words, comment)
+            .outerjoin(Question, is_question)
+            .where(TurnRow.at >= start, TurnRow.at < end, is_unmet)
+            .order_by(TurnRow.at.desc())
+            .limit(MAX_WISHES)
+        )
+        rows = await self._rows(query)
+        # In a thread: masking many texts takes long, and other chats must not wait.
+        return await asyncio.to_thread(lambda: [_to_wish(row, mask) for row in rows])
+
+
+def _to_wish(row: Row[Any], mask: Callable[[str], str]) -> UnmetWish:
+    reasons = [row.lack] if row.lack else []
+    if row.verdict == DISLIKED:
+        reasons.append(row.reason or DISLIKED)
+    return UnmetWish(
+        at=row.at,
+        reasons=tuple(reasons),
+        words=mask(row.words or ""),
+        comment=mask(row.noted),
+        trace_id=row.trace_id or "",
+    )
