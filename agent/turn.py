@@ -32,7 +32,8 @@ TurnOutcome = Literal[
 ]
 
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
-"""The kind of a fact. `rated`: the user rated a wine; `setting`: the user chose a setting."""
+"""The kind of a fact. `rated`: a taste that the user liked by their ratings; `setting`: a setting
+that the user chose."""
 STATED_KINDS: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
 """The kinds of facts that users state in words."""
 ForgettableKind = Literal["hate", "like", "budget", "note"]
@@ -57,7 +58,7 @@ class Fact:
     Like, hate, rated: search filters, as `agent.sommelier.filters` writes them.
     Budget: at most `40 EUR`, `15-30 EUR`, or at least `60- EUR`."""
     original_text: str = ""
-    """The user's words; for a rated wine, "+" if the user liked it, else "-"."""
+    """The user's words."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -87,6 +88,8 @@ class CellarItem:
     """Where the bottles lie, such as "G33"."""
     bought: str = ""
     """When they were bought, as the user's file writes it."""
+    reminded_year: int | None = None
+    """The last year in which the user was reminded of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,10 +91,12 @@ TABLES: Final = {
         "turn_id, update_id, chat_id, follows, kind, html, buttons, file_name, message_id",
         "n, n, chat, false, 'message', '', list, '', n",
     ),
-    "facts": (
+    "facts": (10, "user_id, kind, value, said, at", "chat, 'like', n, '', time"),
+    "concerns": (10, "user_id, chat_id, name, at, until", "chat, chat, n, time, time"),
+    "taste_ratings": (
         10,
-        "user_id, kind, value, turn_id, chat_id, said, at, until",
-        "chat, 'rated', 'grapes=Merlot' || n, n, 0, '+', time, NULL",
+        "user_id, turn_id, taste, is_liked, at",
+        "chat, n, 'grapes=Merlot' || n, true, time",
     ),
     "presses": (10, "chat_id, message_id, action, at", "chat, n, 'rate', time"),
 }
@@ -173,7 +175,7 @@ def calls_of(sessions: Sessions) -> Iterator[Call]:
     yield "old messages", lambda: stores.retention.delete_messages(timedelta(days=3650))
     yield "old turns", lambda: stores.retention.delete_turns(timedelta(days=3650))
     yield "old updates", lambda: stores.retention.delete_updates(timedelta(days=3650))
-    yield "old facts", stores.retention.delete_expired_facts
+    yield "expired memory", stores.retention.delete_expired
     yield "old presses", lambda: stores.retention.delete_presses(timedelta(days=3650))
     yield "old traces", lambda: stores.retention.delete_traces(timedelta(days=3650))
 

@@ -33,7 +33,7 @@ from bot.tasks import in_background, run_shutdown_step
 from bot.telegram.render import parse
 from bot.turn import Delivery, Question, RunningTurns, Turn
 from config import Settings
-from db.changes.memory import ForgetMemory
+from db.changes.forgetting import ForgetMemory
 
 QUIT_COMMANDS: Final = ("/quit", "/exit")
 LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}

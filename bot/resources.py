@@ -343,7 +343,7 @@ async def delete_old_data(settings: Settings, retention: Retention) -> int:
     await retention.delete_turns(STATS_RETENTION)
     await retention.delete_messages(timedelta(days=settings.history_days))
     await retention.delete_presses(STATS_RETENTION)
-    await retention.delete_expired_facts()
+    await retention.delete_expired()
     await retention.delete_referrals(REFERRAL_RETENTION)
     await retention.delete_updates(UPDATE_RETENTION)
     return await retention.delete_traces(timedelta(days=settings.trace_retention_days))

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
 from agent.sommelier.wine import Wine, stored_wine_fields
+from agent.turn import STATED_KINDS
 
 T = TypeVar("T")
 
@@ -81,6 +82,7 @@ class Base(DeclarativeBase):
     metadata = sa.MetaData(
         naming_convention={
             "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
             "uq": "uq_%(table_name)s_%(column_0_N_name)s",
             "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
             "pk": "pk_%(table_name)s",
@@ -358,35 +360,107 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class FactRow(MappedAsDataclass, Base, kw_only=True):
-    """A fact that a user stated, or a taste inferred from their verdict on a turn.
-
-    `turn_id` is the rated turn, 0 for a stated fact. `said` is the user's original text. A fact of
-    kind "safety" applies to one chat, and expires at `until` if set. Kind "undo" is an undoable
-    change: `value` is its id, `said` the change as JSON.
-    """
+    """A fact that a user stated. `said` is the user's original text."""
 
     __tablename__ = "facts"
 
+    user_id: Mapped[Key]
+    kind: Mapped[str] = mapped_column(
+        sa.Enum(*STATED_KINDS, name="kind", native_enum=False, create_constraint=True),
+        primary_key=True,
+    )
+    value: Mapped[TextKey]
+    said: Mapped[str] = mapped_column(default="")
+    at: Mapped[datetime]
+
+
+class SettingRow(MappedAsDataclass, Base, kw_only=True):
+    """A setting that a user chose, such as "language"."""
+
+    __tablename__ = "settings"
+
+    user_id: Mapped[Key]
+    name: Mapped[TextKey]
+    value: Mapped[str]
+    at: Mapped[datetime]
+
+
+class ConcernRow(MappedAsDataclass, Base, kw_only=True):
+    """A safety concern or an allergy of a user in one chat; it expires at `until` if set."""
+
+    __tablename__ = "concerns"
     __table_args__ = (
         sa.Index(None, "chat_id"),
-        sa.Index(None, "turn_id"),
-        _partial_index("ix_facts_expiring", "until", where=EXPIRING),
+        _partial_index("ix_concerns_expiring", "until", where=EXPIRING),
     )
 
     user_id: Mapped[Key]
-    kind: Mapped[TextKey]
-    value: Mapped[TextKey]
-    turn_id: Mapped[Key] = mapped_column(default=0)
-    chat_id: Mapped[Key] = mapped_column(default=0)
-    said: Mapped[str] = mapped_column(default="")
+    chat_id: Mapped[Key]
+    name: Mapped[TextKey]
     at: Mapped[datetime]
     until: Mapped[datetime | None] = mapped_column(default=None)
+
+
+class UndoableChangeRow(MappedAsDataclass, Base, kw_only=True):
+    """A change of a user's memory, as JSON, that they can undo; `undo_id` is its turn."""
+
+    __tablename__ = "undoable_changes"
+    __table_args__ = (sa.Index(None, "until"),)
+
+    user_id: Mapped[Key]
+    undo_id: Mapped[Key]
+    change: Mapped[str]
+    until: Mapped[datetime]
+
+
+class KeptImportRow(MappedAsDataclass, Base, kw_only=True):
+    """The items of a file, as JSON, until a user says whether they go into the cellar.
+
+    A user has one at a time; `import_id` tells buttons of an earlier one apart.
+    """
+
+    __tablename__ = "kept_imports"
+    __table_args__ = (sa.Index(None, "until"),)
+
+    user_id: Mapped[Key]
+    import_id: Mapped[BigInt]
+    items: Mapped[str]
+    until: Mapped[datetime]
+
+
+class TasteRatingRow(MappedAsDataclass, Base, kw_only=True):
+    """A taste that a user was recommended in a turn, and whether they liked the answer.
+
+    It stays when the turn is too old to be kept.
+    """
+
+    __tablename__ = "taste_ratings"
+    __table_args__ = (sa.Index(None, "user_id", "at"),)
+
+    id: Mapped[Counter] = mapped_column(init=False)
+    user_id: Mapped[BigInt]
+    turn_id: Mapped[int | None] = mapped_column(
+        sa.ForeignKey("turns.turn_id", ondelete="SET NULL"), index=True
+    )
+    taste: Mapped[str]
+    is_liked: Mapped[bool]
+    at: Mapped[datetime]
+
+
+class ReminderRow(MappedAsDataclass, Base, kw_only=True):
+    """The last season, such as "2026-spring", in which a user was reminded of their bottles."""
+
+    __tablename__ = "reminders"
+
+    user_id: Mapped[Key]
+    season: Mapped[str]
 
 
 class BottleRow(Base):
     """The bottles of a wine that a user owns or owned, as a `CellarItem` has them.
 
-    `number` is the user's own number of the item, from 1 on.
+    `number` is the user's own number of the item, from 1 on. `reminded_year` is the last year in
+    which the user was reminded of it.
     """
 
     __tablename__ = "bottles"
@@ -408,6 +482,7 @@ class BottleRow(Base):
     size_ml: Mapped[int | None]
     place: Mapped[str] = mapped_column(server_default="")
     bought: Mapped[str] = mapped_column(server_default="")
+    reminded_year: Mapped[int | None]
 
 
 class DrinkRow(Base):

@@ -9,7 +9,7 @@ from agent.sommelier.serving import drinking_years
 from agent.sommelier.vocabulary import Currency, Style, normalize, parse_currency
 from agent.sommelier.wine import CELLAR_PREFIX, Offer, Wine, wine_fields
 from agent.text import pattern
-from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Fact
+from agent.turn import MAX_CELLAR_ITEMS, CellarItem
 
 MAX_BOTTLES: Final = 999
 """The maximum count of one wine in one change."""
@@ -184,9 +184,7 @@ def state_of_window(window: Window | None, year: int) -> DrinkingState:
     return "late" if year > last else "ready"
 
 
-def find_due_items(
-    items: Sequence[CellarItem], facts: Sequence[Fact], year: int
-) -> list[CellarItem]:
+def find_due_items(items: Sequence[CellarItem], year: int) -> list[CellarItem]:
     """Return the items whose drinking windows begin or end in `year`, without earlier reminders.
 
     At most `MAX_DUE_ITEMS`: those whose best years end come first, then the larger stocks.
@@ -194,12 +192,7 @@ def find_due_items(
     due: list[tuple[int, int, CellarItem]] = []
     for item in items_in_stock(items):
         window = find_drinking_window(item)
-        if window and year in window and reminder_fact(item, year) not in facts:
+        if window and year in window and item.reminded_year != year:
             due.append((window[1], -item.count, item))
     due.sort(key=lambda each: each[:2])
     return [item for _, _, item in due[:MAX_DUE_ITEMS]]
-
-
-def reminder_fact(item: CellarItem, year: int) -> Fact:
-    """Return the setting that records that the user was reminded of an item in a year."""
-    return Fact("setting", f"due {item.key}={year}")

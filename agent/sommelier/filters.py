@@ -5,7 +5,6 @@ whatever a model asks for. Wines that they like rank higher, and their usual bud
 searches without a price limit.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
@@ -81,18 +80,9 @@ def parse_taste(value: str) -> Taste:
     return {name: tuple(values.split("|")) for name, _, values in parts if name in names}
 
 
-def get_tastes(kind: Literal["hate", "like"], facts: Iterable[Fact]) -> list[Taste]:
-    """Return the tastes that a person said they hate or like."""
+def get_tastes(kind: Literal["hate", "like", "rated"], facts: Iterable[Fact]) -> list[Taste]:
+    """Return the tastes that a person said they hate or like, or liked by their ratings."""
     return [parse_taste(fact.value) for fact in facts if fact.kind == kind]
-
-
-def get_liked_by_ratings(facts: Iterable[Fact]) -> list[Taste]:
-    """Return the tastes that a person rated up more often than down."""
-    ratings = Counter[str]()
-    for fact in facts:
-        if fact.kind == "rated":
-            ratings[fact.value] += 1 if fact.original_text == "+" else -1  # the sign of the rating
-    return [parse_taste(value) for value, count in ratings.items() if count > 0]
 
 
 def parse_budget(value: str) -> tuple[float | None, float | None, Currency]:
@@ -217,7 +207,7 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
         return filters
     if query.foods or query.colours:
         used.add("styles")  # a liked style could contradict the food or colour
-    likes = [*get_tastes("like", facts), *get_liked_by_ratings(facts)]
+    likes = [*get_tastes("like", facts), *get_tastes("rated", facts)]
     values_by_name = {name: _values_of(name, likes) for name in SOFT_FILTERS if name not in used}
     liked = {name: values for name, values in values_by_name.items() if values}
     return filters | liked | {"soft": (*query.soft, *liked)}
@@ -318,7 +308,7 @@ def guest_rules(person: Person) -> str:
         lines.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
         if person.user_id:
             lines.append(STORED_ALLERGY_RULE)
-    liked = (" ".join(*taste.values()) for taste in get_liked_by_ratings(facts))  # one filter each
+    liked = (" ".join(*taste.values()) for taste in get_tastes("rated", facts))  # one filter each
     known = {
         "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],
         "likes": [*(fact.original_text for fact in facts if fact.kind == "like"), *liked],

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from telegram import Update
 
-from agent.cellar.items import find_due_items, reminder_fact
+from agent.cellar.items import find_due_items
 from agent.cellar.rows import format_items
 from agent.engine.errors import log_failure
 from agent.i18n import translate, use_language
@@ -24,7 +24,6 @@ from agent.memory.taste import (
     parse_facts,
 )
 from agent.memory.tools import format_change
-from agent.sommelier.filters import format_taste, get_liked_by_ratings
 from agent.text import clip
 from agent.turn import (
     STATED_KINDS,
@@ -48,13 +47,13 @@ from bot.telegram.sender import Button, build_messages
 from bot.turn import Destination
 from db.changes.forgetting import Fence
 from db.models import OutboxRow
-from db.repositories.people import MemoryRepository, MemoryUpkeep
+from db.repositories.people import REMINDERS, MemoryRepository, MemoryUpkeep
 
 FORGET_FACT: Final = "t:"
 """The prefix of the data of the buttons of /taste, `t:HASH_OF_FACT`."""
 STOP_REMINDERS: Final = "rm:off"
 """The data of the button below a reminder."""
-REMINDERS_OFF: Final = "reminders=off"
+REMINDERS_OFF: Final = f"{REMINDERS}=off"
 """The setting of a user who wants no reminders."""
 REMINDER_HOURS: Final = range(10, 20)
 """The hours of the day, in the server's time zone, in which reminders are sent."""
@@ -118,7 +117,7 @@ def _listed_facts(facts: Sequence[Fact]) -> list[Fact]:
     """Return the stated facts of a user, by kind, then the tastes they like by their ratings."""
     stated = [fact for fact in facts if fact.kind in STATED_KINDS]
     stated.sort(key=lambda fact: STATED_KINDS.index(fact.kind))
-    return [*stated, *(Fact("rated", format_taste(t)) for t in get_liked_by_ratings(facts))]
+    return [*stated, *(fact for fact in facts if fact.kind == "rated")]
 
 
 def _fact_data(fact: Fact) -> str:
@@ -138,15 +137,14 @@ async def send_reminders(
     now = datetime.now().astimezone()
     if now.hour not in REMINDER_HOURS:
         return
-    season = SEASONS[now.month % 12 // 3]
-    # The record of the season's reminder; winter begins in the December of the year before.
+    # Winter begins in the December of the year before.
     year = now.year + (now.month == DECEMBER)
-    record = Fact("setting", f"reminded={year}-{season}")
-    for user_id in await memory.list_owners(without=(REMINDERS_OFF, record.value)):
+    season = f"{year}-{SEASONS[now.month % 12 // 3]}"
+    for user_id in await memory.list_owners_to_remind(season):
         # Data that the user deletes from now on must not come back with the reminder.
         fence = Fence(accepted_at=datetime.now(UTC), user=trace_hash("user", user_id))
         try:
-            await _remind(user_id, fence, record, memory, upkeep)
+            await _remind(user_id, fence, season, memory, upkeep)
         except Exception as error:  # the other users are still reminded
             log_failure("A user could not be reminded of bottles", error)
 
@@ -154,7 +152,7 @@ async def send_reminders(
 async def _remind(
     user_id: int,
     fence: Fence,
-    record: Fact,
+    season: str,
     memory: MemoryRepository,
     upkeep: MemoryUpkeep,
 ) -> None:
@@ -162,12 +160,12 @@ async def _remind(
     year = datetime.now().astimezone().year
     bottles = await memory.list_bottles(user_id)
     facts = await memory.list_facts(user_id)
-    due_items = await asyncio.to_thread(find_due_items, bottles, facts, year)
+    due_items = await asyncio.to_thread(find_due_items, bottles, year)
     if not due_items:
         return
     messages = await _reminder_messages(user_id, due_items, facts, year)
-    reminded = [reminder_fact(item, year) for item in due_items]
-    await upkeep.save_reminder(user_id, fence, record, reminded, messages)
+    keys = [item.key for item in due_items]
+    await upkeep.save_reminder(user_id, fence, season, keys=keys, year=year, messages=messages)
 
 
 async def _reminder_messages(

@@ -1,20 +1,18 @@
 """Changes of a whole cellar: what a file says is kept, until the user has it stored or dropped."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from pydantic import TypeAdapter
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, select
 
 from agent.cellar.imports import ImportMode, make_plan
 from agent.turn import CellarItem, Change
 from db.changes.base import StoredChange, Transaction
 from db.changes.memory import ChangeMemory
-from db.models import BottleRow, FactRow, to_record, upsert
+from db.models import BottleRow, KeptImportRow, to_record, upsert
 
-IMPORT: Final = "import"
-"""The kind of a fact that stores the items of a file."""
 KEPT_FOR: Final = timedelta(days=1)
 ITEMS_ADAPTER: Final = TypeAdapter(tuple[CellarItem, ...])
 
@@ -29,14 +27,10 @@ class KeepImport(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the items as JSON."""
-        is_theirs = (FactRow.user_id == self.user_id) & (FactRow.kind == IMPORT)
-        await transaction.session.execute(delete(FactRow).where(is_theirs))
-        row = FactRow(
+        row = KeptImportRow(
             user_id=self.user_id,
-            kind=IMPORT,
-            value=str(self.import_id),
-            said=ITEMS_ADAPTER.dump_json(self.items).decode(),
-            at=transaction.now,
+            import_id=self.import_id,
+            items=ITEMS_ADAPTER.dump_json(self.items).decode(),
             until=transaction.now + KEPT_FOR,
         )
         await upsert(transaction.session, row)
@@ -54,9 +48,9 @@ class ImportCellar(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Change the cellar as it is now; do nothing if the items are no longer kept."""
         session = transaction.session
-        is_this = (FactRow.kind == IMPORT) & (FactRow.value == str(self.import_id))
-        is_theirs = is_this & (FactRow.user_id == self.user_id) & (FactRow.until > transaction.now)
-        kept = await session.scalar(delete(FactRow).where(is_theirs).returning(FactRow.said))
+        is_this = is_kept_import(self.user_id, self.import_id, transaction.now)
+        pop = delete(KeptImportRow).where(is_this).returning(KeptImportRow.items)
+        kept = await session.scalar(pop)
         if kept is None or self.mode is None:
             return
         owned = select(BottleRow.__table__).where(BottleRow.user_id == self.user_id)
@@ -65,3 +59,9 @@ class ImportCellar(StoredChange):
         plan = make_plan(ITEMS_ADAPTER.validate_json(kept), stored, self.mode)
         change = Change(user_id=self.user_id, bottles=plan.changes, undo_id=self.undo_id)
         await ChangeMemory(change).apply(transaction)
+
+
+def is_kept_import(user_id: int, import_id: int, now: datetime) -> ColumnElement[bool]:
+    """Return the condition for the items of a file that a user may still have stored."""
+    is_theirs = (KeptImportRow.user_id == user_id) & (KeptImportRow.import_id == import_id)
+    return is_theirs & (KeptImportRow.until > now)

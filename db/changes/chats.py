@@ -8,7 +8,16 @@ from sqlalchemy import delete, select, update
 
 from db.changes.base import StoredChange, Transaction
 from db.engine import count_changed
-from db.models import Access, ChatRow, FactRow, MessageRow, OutboxRow, TurnRow, insert_new, upsert
+from db.models import (
+    Access,
+    ChatRow,
+    ConcernRow,
+    MessageRow,
+    OutboxRow,
+    TurnRow,
+    insert_new,
+    upsert,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ class SetReachable(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class MigrateChat(StoredChange):
-    """Moves the conversation and facts of a group that became a supergroup to its new id."""
+    """Moves the conversation and concerns of a group that became a supergroup to its new id."""
 
     chat_id: int
     new_id: int
@@ -63,9 +72,10 @@ class MigrateChat(StoredChange):
         """Move the rows; turns that still run in the old group are stored under the new id."""
         session, old_id, new_id = transaction.session, self.chat_id, self.new_id
         await upsert(session, ChatRow(chat_id=old_id, migrated_to=new_id))
-        facts = await session.scalars(select(FactRow).where(FactRow.chat_id == old_id))
-        await upsert(session, *(replace(fact, chat_id=new_id) for fact in facts))
-        await session.execute(delete(FactRow).where(FactRow.chat_id == old_id))
+        is_old = ConcernRow.chat_id == old_id
+        concerns = await session.scalars(select(ConcernRow).where(is_old))
+        await upsert(session, *(replace(concern, chat_id=new_id) for concern in concerns))
+        await session.execute(delete(ConcernRow).where(is_old))
         for row in (MessageRow, TurnRow):
             moved = update(row).where(row.chat_id == old_id).values(chat_id=new_id)
             await session.execute(moved)

@@ -19,19 +19,25 @@ from db.models import (
     BottleRow,
     BroadcastRow,
     ChatRow,
+    ConcernRow,
     DeletionRow,
     DrinkRow,
     FactRow,
     ForgottenChatRow,
     ForgottenUserRow,
+    KeptImportRow,
     MessageRow,
     OutboxRow,
     PressRow,
     ReferralRow,
     ReferralState,
+    ReminderRow,
     ScoreRow,
+    SettingRow,
+    TasteRatingRow,
     TraceRow,
     TurnRow,
+    UndoableChangeRow,
     UpdateRow,
     upsert,
 )
@@ -45,6 +51,11 @@ IS_UNFINISHED: Final = UpdateRow.state.in_(
 """With literals in the statement, so that SQLite knows the partial index of these rows."""
 DONE: Final = "done"
 """The state of an update whose turn has ended."""
+MEMORY: Final = (
+    *(FactRow, SettingRow, ConcernRow, TasteRatingRow, ReminderRow),
+    *(BottleRow, DrinkRow, UndoableChangeRow, KeptImportRow),
+)
+"""The tables of what is remembered of a user."""
 NO_PERSONAL_DATA: Final[dict[str, object]] = {
     "chat_id": 0,
     "lane": None,
@@ -110,6 +121,18 @@ class ForgetUser(StoredChange):
             await session.execute(delete(model).where(is_owned))
         now = transaction.now
         await upsert(session, DeletionRow(user=self.user, at=now, due_at=now, tries=0))
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetMemory(StoredChange):
+    """Deletes what is remembered of a user, such as their facts and cellar, and nothing else."""
+
+    user_id: int
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Delete the rows."""
+        for model in MEMORY:
+            await transaction.session.execute(delete(model).where(model.user_id == self.user_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +202,7 @@ def find_owned_rows(user_id: int, user: str) -> dict[type[Base], ColumnElement[b
         ScoreRow: ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(is_trace)),
         TraceRow: is_trace,
         UpdateRow: or_(UpdateRow.chat_id == user_id, is_unanswered),
-        FactRow: FactRow.user_id == user_id,
-        BottleRow: BottleRow.user_id == user_id,
-        DrinkRow: DrinkRow.user_id == user_id,
+        **{model: model.user_id == user_id for model in MEMORY},
         BroadcastRow: BroadcastRow.created_by == user_id,
         PressRow: PressRow.chat_id == user_id,
         ForgottenChatRow: ForgottenChatRow.chat_id == user_id,

@@ -12,15 +12,22 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.text import strip_unstorable
 from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Change, Drink, Fact
 from db.changes.base import StoredChange, Transaction
-from db.models import BottleRow, DrinkRow, FactRow, MessageRow, upsert
+from db.models import (
+    Base,
+    BottleRow,
+    ConcernRow,
+    DrinkRow,
+    FactRow,
+    MessageRow,
+    SettingRow,
+    TasteRatingRow,
+    UndoableChangeRow,
+    upsert,
+)
 
-UNDO: Final = "undo"
-"""The kind of a fact that stores an undoable change."""
 UNDOABLE_FOR: Final = timedelta(days=30)
 """How long a change can be undone."""
 CHANGE_ADAPTER: Final = TypeAdapter(Change)
-SAFETY: Final = "safety"
-"""The kind of a fact that is a safety concern or an allergy in one chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +78,10 @@ class SaveConcerns(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Store the concerns; stored ones get the new expiry."""
         rows = [
-            FactRow(
+            ConcernRow(
                 user_id=self.user_id,
-                kind=SAFETY,
-                value=name,
                 chat_id=self.chat_id,
+                name=name,
                 at=transaction.now,
                 until=until,
             )
@@ -95,31 +101,18 @@ class ForgetConcerns(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Delete the rows."""
-        is_theirs = (FactRow.kind == SAFETY) & (FactRow.user_id == self.user_id)
+        is_theirs = ConcernRow.user_id == self.user_id
         if self.chat_id is not None:
-            is_theirs &= FactRow.chat_id == self.chat_id
-        await transaction.session.execute(
-            delete(FactRow).where(is_theirs, FactRow.value.not_in(self.but))
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetMemory(StoredChange):
-    """Deletes the facts, the concerns and the cellar of a user, and nothing else."""
-
-    user_id: int
-
-    async def apply(self, transaction: Transaction) -> None:
-        """Delete the rows."""
-        for model in (FactRow, BottleRow, DrinkRow):
-            rows = delete(model).where(model.user_id == self.user_id)
-            await transaction.session.execute(rows)
+            is_theirs &= ConcernRow.chat_id == self.chat_id
+        forgotten = delete(ConcernRow).where(is_theirs, ConcernRow.name.not_in(self.but))
+        await transaction.session.execute(forgotten)
 
 
 def is_undo(user_id: int, undo_id: int, now: datetime) -> ColumnElement[bool]:
     """Return the condition for a user's stored change with this undo id that has not expired."""
-    is_undoable = (FactRow.kind == UNDO) & (FactRow.value == str(undo_id))
-    return (FactRow.user_id == user_id) & is_undoable & (FactRow.until > now)
+    is_theirs = UndoableChangeRow.user_id == user_id
+    is_this = UndoableChangeRow.undo_id == undo_id
+    return is_theirs & is_this & (UndoableChangeRow.until > now)
 
 
 def without_added_allergies(change: Change) -> Change:
@@ -153,24 +146,20 @@ async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
     for fact in change.removed_facts:
         await _remove_fact(session, change.user_id, fact)
     for fact in change.added_facts:
-        row = FactRow(
-            user_id=change.user_id,
-            kind=fact.kind,
-            value=fact.value,
-            said=fact.original_text,
-            at=now,
-        )
-        await upsert(session, row)
+        await _add_fact(session, change.user_id, fact, now)
     await _add_bottles(session, change.user_id, change.bottles, now)
     for drink in change.removed_drinks:
         is_drink = (DrinkRow.key == drink.key) & (DrinkRow.at == drink.at)
         await session.execute(delete(DrinkRow).where(DrinkRow.user_id == change.user_id, is_drink))
     session.add_all(_to_row(change.user_id, drink) for drink in change.drinks)
     if change.undo_id:
-        undo = FactRow(user_id=change.user_id, kind=UNDO, value=str(change.undo_id), at=now)
-        undo.said = CHANGE_ADAPTER.dump_json(change).decode()
-        undo.until = now + UNDOABLE_FOR
-        await upsert(session, undo)
+        undoable = UndoableChangeRow(
+            user_id=change.user_id,
+            undo_id=change.undo_id,
+            change=CHANGE_ADAPTER.dump_json(change).decode(),
+            until=now + UNDOABLE_FOR,
+        )
+        await upsert(session, undoable)
 
 
 def _to_row(user_id: int, drink: Drink) -> DrinkRow:
@@ -184,18 +173,48 @@ def _to_row(user_id: int, drink: Drink) -> DrinkRow:
     )
 
 
+async def _add_fact(session: AsyncSession, user_id: int, fact: Fact, now: datetime) -> None:
+    row: Base
+    if fact.kind == "setting":
+        name, _, value = fact.value.partition("=")
+        row = SettingRow(user_id=user_id, name=name, value=value, at=now)
+    else:
+        row = FactRow(
+            user_id=user_id, kind=fact.kind, value=fact.value, said=fact.original_text, at=now
+        )
+    await upsert(session, row)
+
+
 async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
-    kinds: list[str] = [fact.kind]
-    if fact.kind == "allergy":  # also stored as a safety fact of each chat where it was stated
-        kinds.append(SAFETY)
-    is_fact = FactRow.kind.in_(kinds) & (FactRow.value == fact.value)
+    match fact.kind:
+        case "setting":
+            name, _, value = fact.value.partition("=")
+            await session.execute(
+                delete(SettingRow).where(
+                    SettingRow.user_id == user_id,
+                    SettingRow.name == name,
+                    SettingRow.value == value,
+                )
+            )
+            return
+        case "rated":
+            is_theirs = TasteRatingRow.user_id == user_id
+            is_taste = TasteRatingRow.taste == fact.value
+            await session.execute(delete(TasteRatingRow).where(is_theirs, is_taste))
+            return
+        case "allergy":  # also a concern of each chat where it was stated
+            is_allergy = ConcernRow.name == fact.value
+            await session.execute(
+                delete(ConcernRow).where(ConcernRow.user_id == user_id, is_allergy)
+            )
+    is_fact = (FactRow.kind == fact.kind) & (FactRow.value == fact.value)
     await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_fact))
 
 
 async def _pop_undoable(transaction: Transaction, user_id: int, undo_id: int) -> Change | None:
     """Delete a stored change, and return it; None if it was undone before, or expired."""
     is_theirs = is_undo(user_id, undo_id, transaction.now)
-    pop = delete(FactRow).where(is_theirs).returning(FactRow.said)
+    pop = delete(UndoableChangeRow).where(is_theirs).returning(UndoableChangeRow.change)
     stored = await transaction.session.scalar(pop)
     return None if stored is None else CHANGE_ADAPTER.validate_json(stored)
 

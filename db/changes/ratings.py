@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import strip_unstorable
 from db.changes.base import StoredChange, Transaction
-from db.models import FactRow, MessageRow, TurnRow, Verdict, WineRow
+from db.models import MessageRow, TasteRatingRow, TurnRow, Verdict, WineRow
 
-RATED: Final = "rated"
-"""The kind of a fact inferred from a verdict."""
+MAX_TASTE_RATINGS: Final = 500
+"""The ratings of tastes that are kept of a user, the newest: they are read with every message."""
 MAX_COMMENT_CHARS: Final = 1000
 
 
@@ -66,17 +66,30 @@ async def _update_taste_and_scores(transaction: Transaction, turn_id: int) -> No
 
 async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> None:
     """Replace the taste inferred from a turn: the main grapes of the wines it recommended."""
-    is_rating = (FactRow.turn_id == turn.turn_id) & (FactRow.kind == RATED)
-    await session.execute(delete(FactRow).where(is_rating))
+    of_turn = TasteRatingRow.turn_id == turn.turn_id
+    await session.execute(delete(TasteRatingRow).where(of_turn))
     if turn.verdict is None or turn.user_id <= 0:
         return
     id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
     ids = {wine_id for wine_ids in await session.scalars(id_lists) for wine_id in wine_ids}
     blends = await session.scalars(select(WineRow.grapes).where(WineRow.id.in_(ids)))
-    sign = "+" if turn.verdict == "liked" else "-"
     for grape in sorted({grapes[0] for grapes in blends if grapes}):
-        value = f"grapes={grape}"
-        fact = FactRow(
-            user_id=turn.user_id, kind=RATED, turn_id=turn.turn_id, value=value, said=sign, at=now
+        rating = TasteRatingRow(
+            user_id=turn.user_id,
+            turn_id=turn.turn_id,
+            taste=f"grapes={grape}",
+            is_liked=turn.verdict == "liked",
+            at=now,
         )
-        session.add(fact)
+        session.add(rating)
+    await session.flush()
+    await _drop_old_ratings(session, turn.user_id)
+
+
+async def _drop_old_ratings(session: AsyncSession, user_id: int) -> None:
+    """Delete a user's ratings of tastes but for the newest."""
+    is_theirs = TasteRatingRow.user_id == user_id
+    newest_first = TasteRatingRow.at.desc(), TasteRatingRow.id.desc()
+    old = select(TasteRatingRow.id).where(is_theirs).order_by(*newest_first)
+    old = old.offset(MAX_TASTE_RATINGS).limit(MAX_TASTE_RATINGS)
+    await session.execute(delete(TasteRatingRow).where(TasteRatingRow.id.in_(old)))

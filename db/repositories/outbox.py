@@ -65,7 +65,7 @@ class Outbox(SqlRepository):
         await self._upsert(ChatRow(chat_id=chat_id, is_reachable=False))
 
     async def migrate(self, chat_id: int, new_id: int) -> None:
-        """Move the conversation and facts of a group that became a supergroup to its new id."""
+        """Move the conversation and concerns of a group that became a supergroup to its new id."""
         now = self.now()
         async with self.sessions.begin() as session:
             transaction = Transaction(

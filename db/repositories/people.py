@@ -6,32 +6,50 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final, cast
 
-from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy import (
+    ColumnElement,
+    String,
+    case,
+    delete,
+    func,
+    literal,
+    select,
+    type_coerce,
+    union_all,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.turn import CellarItem, Change, Drink, Fact, FactKind, StoredMessage
-from db.changes.base import Transaction
-from db.changes.cellar import IMPORT, ITEMS_ADAPTER
+from db.changes.cellar import ITEMS_ADAPTER, is_kept_import
 from db.changes.forgetting import Fence, find_owned_rows
-from db.changes.memory import CHANGE_ADAPTER, SAFETY, UNDO, ChangeMemory, is_undo
-from db.engine import SqlRepository
+from db.changes.memory import CHANGE_ADAPTER, is_undo
+from db.engine import SqlRepository, count_changed
 from db.models import (
     Access,
     BottleRow,
     ChatRow,
+    ConcernRow,
     DeletionRow,
     DrinkRow,
     FactRow,
+    KeptImportRow,
     MessageRow,
     OutboxRow,
     PressRow,
+    ReminderRow,
+    SettingRow,
+    TasteRatingRow,
     TurnRow,
+    UndoableChangeRow,
     insert_new,
     to_record,
 )
-from db.traces import LOCAL_TRACE_ROWS
 
 MAX_DRINKS: Final = 1_000
 """The most opened bottles that a turn reads."""
+REMINDERS: Final = "reminders"
+"""The setting that is "off" for a user who wants no reminders."""
 
 
 class ChatRepository(SqlRepository):
@@ -104,23 +122,41 @@ class MemoryRepository(SqlRepository):
 
     async def list_concerns(self, chat_id: int | None, user_id: int) -> frozenset[str]:
         """Return a user's unexpired concerns and allergies in a chat, or in all if None."""
-        is_current = FactRow.until.is_(None) | (FactRow.until > self.now())
-        is_theirs = (FactRow.kind == SAFETY) & (FactRow.user_id == user_id)
-        query = select(FactRow.value).where(is_theirs, is_current)
+        is_current = ConcernRow.until.is_(None) | (ConcernRow.until > self.now())
+        query = select(ConcernRow.name).where(ConcernRow.user_id == user_id, is_current)
         if chat_id is not None:
-            query = query.where(FactRow.chat_id == chat_id)
+            query = query.where(ConcernRow.chat_id == chat_id)
         return frozenset(await self._values(query))
 
     async def list_facts(self, user_id: int) -> list[Fact]:
-        """Return a user's facts, including tastes inferred from verdicts, the oldest first."""
-        is_fact = (FactRow.user_id == user_id) & FactRow.kind.not_in([UNDO, SAFETY, IMPORT])
-        rows = await self._values(select(FactRow).where(is_fact).order_by(FactRow.at))
-        return [Fact(cast("FactKind", row.kind), row.value, row.said) for row in rows]
+        """Return a user's facts, settings, and the tastes they liked more often than not.
+
+        The oldest come first.
+        """
+        kind = type_coerce(FactRow.kind, String)  # the other parts have kinds of their own
+        stated = select(kind, FactRow.value, FactRow.said, FactRow.at)
+        setting = SettingRow.name + "=" + SettingRow.value
+        chosen = select(literal("setting"), setting, literal(""), SettingRow.at)
+        liked = select(
+            literal("rated"), TasteRatingRow.taste, literal(""), func.min(TasteRatingRow.at)
+        )
+        balance = func.sum(case((TasteRatingRow.is_liked, 1), else_=-1))
+        # One statement, for this is read with every message.
+        facts = union_all(
+            stated.where(FactRow.user_id == user_id),
+            chosen.where(SettingRow.user_id == user_id),
+            liked.where(TasteRatingRow.user_id == user_id)
+            .group_by(TasteRatingRow.taste)
+            .having(balance > 0),
+        )
+        async with self.sessions() as session:
+            rows = (await session.execute(facts.order_by("at"))).all()
+        return [Fact(cast("FactKind", kind), value, said) for kind, value, said, _ in rows]
 
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it expired or is another user's."""
         is_theirs = is_undo(user_id, undo_id, self.now())
-        change = await self._first_value(select(FactRow.said).where(is_theirs))
+        change = await self._first_value(select(UndoableChangeRow.change).where(is_theirs))
         return None if change is None else CHANGE_ADAPTER.validate_json(change)
 
     async def list_bottles(self, user_id: int) -> list[CellarItem]:
@@ -131,9 +167,8 @@ class MemoryRepository(SqlRepository):
 
     async def find_import(self, user_id: int, import_id: int) -> Sequence[CellarItem] | None:
         """Return the items of a file that a user may still have stored; None if there are none."""
-        is_import = (FactRow.kind == IMPORT) & (FactRow.value == str(import_id))
-        is_theirs = is_import & (FactRow.user_id == user_id) & (FactRow.until > self.now())
-        items = await self._first_value(select(FactRow.said).where(is_theirs))
+        is_this = is_kept_import(user_id, import_id, self.now())
+        items = await self._first_value(select(KeptImportRow.items).where(is_this))
         return None if items is None else ITEMS_ADAPTER.validate_json(items)
 
     async def list_drinks(self, user_id: int) -> list[Drink]:
@@ -142,13 +177,14 @@ class MemoryRepository(SqlRepository):
         rows = await self._rows(drunk.order_by(DrinkRow.at.desc()).limit(MAX_DRINKS))
         return [to_record(Drink, row) for row in rows]
 
-    async def list_owners(self, without: Collection[str]) -> list[int]:
-        """Return the users who own bottles, are not blocked, and have no setting of `without`."""
-        setting = (FactRow.kind == "setting") & FactRow.value.in_(without)
-        excluded = select(FactRow.user_id).where(setting)
+    async def list_owners_to_remind(self, season: str) -> list[int]:
+        """Return who owns bottles and may be reminded of them: not yet in this season."""
+        is_off = (SettingRow.name == REMINDERS) & (SettingRow.value == "off")
+        unwilling = select(SettingRow.user_id).where(is_off)
+        reminded = select(ReminderRow.user_id).where(ReminderRow.season == season)
         blocked = select(ChatRow.chat_id).where(ChatRow.access == "blocked")
-        is_owner = (BottleRow.count > 0) & BottleRow.user_id.not_in(excluded)
-        is_owner &= BottleRow.user_id.not_in(blocked)
+        is_owner = (BottleRow.count > 0) & BottleRow.user_id.not_in(unwilling)
+        is_owner &= BottleRow.user_id.not_in(reminded) & BottleRow.user_id.not_in(blocked)
         return await self._values(select(BottleRow.user_id).where(is_owner).distinct())
 
     async def export(self, user_id: int, user: str) -> dict[str, list[dict[str, object]]]:
@@ -184,31 +220,25 @@ class MemoryUpkeep(SqlRepository):
         self,
         user_id: int,
         fence: Fence,
-        record: Fact,
-        facts: Sequence[Fact],
+        season: str,
+        *,
+        keys: Collection[str],
+        year: int,
         messages: Sequence[OutboxRow],
     ) -> bool:
-        """Queue a user's reminder, with `facts` to store; `record` tells the season.
+        """Queue a user's reminder of the season, of the cellar items with these keys.
 
         Return False if it was queued before, or if the user's data were deleted since the time of
         `fence`, when they were read.
         """
-        now = self.now()
-        row = FactRow(user_id=user_id, kind=record.kind, value=record.value, at=now)
-        change = ChangeMemory(Change(user_id=user_id, added_facts=tuple(facts)))
+        is_reminded = BottleRow.key.in_(keys) & (BottleRow.user_id == user_id)
         async with self.sessions.begin() as session:
             await fence.lock(session)
             forgotten = await fence.check(session)
-            if forgotten.user or not await insert_new(session, row):
+            if forgotten.user or not await _claim_season(session, user_id, season):
                 return False
-            transaction = Transaction(
-                session=session,
-                accepted_at=now,
-                now=now,
-                trace_rows=LOCAL_TRACE_ROWS,
-                messages=[],
-            )
-            await change.apply(transaction)
+            reminded = update(BottleRow).where(is_reminded).values(reminded_year=year)
+            await session.execute(reminded)
             session.add_all(messages)
         return True
 
@@ -228,6 +258,15 @@ class MemoryUpkeep(SqlRepository):
         is_this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
         await self._write(delete(DeletionRow).where(is_this))
         await self.sessions.checkpoint()
+
+
+async def _claim_season(session: AsyncSession, user_id: int, season: str) -> bool:
+    """Store that a user is reminded in a season; return False if they were before."""
+    if await insert_new(session, ReminderRow(user_id=user_id, season=season)):
+        return True
+    is_earlier = (ReminderRow.user_id == user_id) & (ReminderRow.season != season)
+    claim = update(ReminderRow).where(is_earlier).values(season=season)
+    return bool(await count_changed(session, claim))
 
 
 def _readable(value: object) -> object:

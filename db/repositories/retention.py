@@ -7,15 +7,17 @@ from sqlalchemy import delete
 from db.changes.forgetting import IS_UNFINISHED
 from db.engine import SqlRepository, count_changed
 from db.models import (
-    FactRow,
+    ConcernRow,
     ForgottenChatRow,
     ForgottenUserRow,
+    KeptImportRow,
     MessageRow,
     PressRow,
     ReferralRow,
     ScoreRow,
     TraceRow,
     TurnRow,
+    UndoableChangeRow,
     UpdateRow,
 )
 from db.traces import WAITING
@@ -44,9 +46,12 @@ class Retention(SqlRepository):
             delete(ReferralRow).where(ReferralRow.at < self.now() - older_than)
         )
 
-    async def delete_expired_facts(self) -> int:
-        """Delete expired concerns, and changes too old to undo; return their number."""
-        return await self._write(delete(FactRow).where(FactRow.until <= self.now()))
+    async def delete_expired(self) -> None:
+        """Delete expired concerns, changes too old to undo, and files that wait for an answer."""
+        now = self.now()
+        async with self.sessions.begin() as session:
+            for model in (ConcernRow, UndoableChangeRow, KeptImportRow):
+                await session.execute(delete(model).where(model.until <= now))
 
     async def delete_presses(self, older_than: timedelta) -> None:
         """Delete older presses, and the times of older deletions: no such turn still runs."""

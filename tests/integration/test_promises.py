@@ -19,11 +19,11 @@ from bot.updates.scheduler import MAX_TURNS, row_of
 from db.changes.base import StoredChange, Transaction
 from db.changes.broadcasts import DraftBroadcast, SendBroadcast
 from db.changes.chats import AskAdmins
-from db.changes.forgetting import Fence, ForgetConversation, ForgetUser
+from db.changes.forgetting import MEMORY, Fence, ForgetConversation, ForgetUser
 from db.changes.memory import ChangeMemory, SaveConcerns
 from db.commit import Commit
 from db.engine import Sessions
-from db.models import BottleRow, ChatRow, FactRow, MessageRow, OutboxRow, TurnRow, UpdateRow
+from db.models import ChatRow, MessageRow, OutboxRow, TurnRow, UpdateRow
 from db.repositories.commits import Commits
 from db.repositories.inbox import Inbox
 from db.repositories.outbox import SKIPPED, Broadcasts, Outbox
@@ -98,7 +98,8 @@ async def test_facts_of_a_turn_in_a_group_survived_forget(sessions: Sessions, or
         concerns = SaveConcerns(GROUP, ADA, {"pregnancy": None})
         turn = commit_of(GROUP, ChangeMemory(remembered), concerns)
         await save_in_order(sessions, order, turn, forgetting(ADA, ForgetUser(ADA, "ada")))
-        assert await count_rows(sessions, FactRow, BottleRow, TurnRow, MessageRow) == [0] * 4
+        tables = (*MEMORY, TurnRow, MessageRow)
+        assert await count_rows(sessions, *tables) == [0] * len(tables)
 
 
 async def test_presses_and_stop_waited_while_all_slots_were_taken(

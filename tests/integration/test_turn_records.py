@@ -7,12 +7,14 @@ import pytest
 from sqlalchemy import func, select
 
 from agent.engine.run import BilledUsage
+from agent.turn import Change, Fact, StoredMessage
 from db.changes.chats import SetAccess, SetReachable
-from db.changes.ratings import RateTurn
+from db.changes.memory import ChangeMemory
+from db.changes.ratings import MAX_TASTE_RATINGS, RateTurn
 from db.engine import Sessions
-from db.models import OutboxRow, TurnRow
+from db.models import OutboxRow, TasteRatingRow, TurnRow
 from db.repositories.outbox import Outbox
-from db.repositories.people import ChatRepository
+from db.repositories.people import ChatRepository, MemoryRepository
 from db.repositories.retention import Retention
 from db.repositories.turns import TurnRepository
 from tests.stored import make, store_turn
@@ -33,6 +35,9 @@ TURN = TurnRow(
     trace_id="a" * 32,
     root_id="b" * 16,
 )
+
+MORGON, RIOJA = "lapierre-morgon-2021", "muga-rioja-reserva-2018"
+GAMAY, TEMPRANILLO = Fact("rated", "grapes=Gamay"), Fact("rated", "grapes=Tempranillo")
 
 
 @pytest.fixture
@@ -94,6 +99,40 @@ async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
     async with sessions() as session:
         for table in (TurnRow, OutboxRow):
             assert await session.scalar(select(func.count()).select_from(table)) == 1
+
+
+async def test_ratings_make_tastes_of_which_the_newest_count(
+    cellar_sessions: Sessions,
+) -> None:
+    sessions = cellar_sessions
+    memory = MemoryRepository(sessions)
+    for turn_id, wine_id in ((1, MORGON), (2, RIOJA), (3, RIOJA)):
+        said = StoredMessage("assistant", "Try this.", (wine_id,))
+        await store_turn(sessions, turn(turn_id, chat_id=ADA), [said])
+        await make(sessions, RateTurn(turn_id, "liked"))
+    await make(sessions, RateTurn(2, "disliked"))
+    assert await memory.list_facts(ADA) == [GAMAY]
+    await make(sessions, RateTurn(2, None))
+    assert await memory.list_facts(ADA) == [GAMAY, TEMPRANILLO]
+    assert (
+        await Retention(sessions, lambda: NOON + timedelta(days=9)).delete_turns(timedelta(days=1))
+        == 3
+    )
+    assert len(await memory.list_facts(ADA)) == 2, "a taste stays when its turn is too old"
+
+    older = [
+        TasteRatingRow(user_id=ADA, turn_id=None, taste="old", is_liked=True, at=NOON)
+        for _ in range(MAX_TASTE_RATINGS)
+    ]
+    async with sessions.begin() as session:
+        session.add_all(older)
+    await store_turn(sessions, turn(4, chat_id=ADA), [StoredMessage("assistant", "", (MORGON,))])
+    await make(sessions, RateTurn(4, "liked"))
+    async with sessions() as session:
+        kept = [*await session.scalars(select(TasteRatingRow.taste))]
+    assert (len(kept), kept.count("old")) == (MAX_TASTE_RATINGS, MAX_TASTE_RATINGS - 3)
+    await make(sessions, ChangeMemory(Change(user_id=ADA, removed_facts=(GAMAY,))))
+    assert GAMAY not in await memory.list_facts(ADA)
 
 
 async def test_a_broadcast_reaches_reachable_private_chats(sessions: Sessions) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.turn import Fact
 from db.engine import DatabaseUnusable, Sessions, create_engine
-from db.models import FactRow, OutboxRow, TurnRow, UpdateRow
+from db.models import OutboxRow, TurnRow, UndoableChangeRow, UpdateRow
 from db.repositories.people import MemoryRepository, MessageRepository
 from db.schema import SchemaState, find_schema, newest_revision, upgrade_schema
 from db.traces import SqlTraceStore
@@ -54,8 +54,8 @@ async def test_data_of_release_0_2_0_is_kept(filled: AsyncEngine) -> None:
     assert names == [("Barolo", 2016, 6, 1), ("Chablis", 2021, 2, 2)]
 
     async with sessions() as session:
-        undo_ids = await session.scalars(select(FactRow.value).where(FactRow.kind == "undo"))
-        changes = [await memory.find_undoable(OWNER, int(undo_id)) for undo_id in undo_ids]
+        undo_ids = await session.scalars(select(UndoableChangeRow.undo_id))
+        changes = [await memory.find_undoable(OWNER, undo_id) for undo_id in undo_ids]
         verdicts = {*await session.scalars(select(TurnRow.verdict))}
         states = {*await session.scalars(select(UpdateRow.state))}
         unsent = await session.scalars(select(OutboxRow).where(OutboxRow.message_id.is_(None)))
@@ -66,6 +66,43 @@ async def test_data_of_release_0_2_0_is_kept(filled: AsyncEngine) -> None:
     assert len(summaries) == 13
     trace = await SqlTraceStore(sessions).get("last")
     assert trace.root.metadata["outcome"] == "answered"
+
+
+MEMORY = (
+    ("safety", "allergy:egg", 0, -5, "", None),
+    ("rated", "grapes=Merlot", 1, 0, "+", None),
+    ("rated", "grapes=Merlot", 2, 0, "+", None),
+    ("rated", "grapes=Merlot", 3, 0, "-", None),
+    ("rated", "grapes=Syrah", 3, 0, "-", None),
+    ("setting", "reminded=2025-autumn", 0, 0, "", None),
+    ("setting", "reminded=2026-winter", 0, 0, "", None),
+    ("setting", "due barolo 2016=2025", 0, 0, "", None),
+    ("setting", "due barolo 2016=2026", 0, 0, "", None),
+)
+"""Facts as release 0.2.0 stored them: kind, value, turn, chat, words, expiry."""
+
+
+async def test_facts_of_every_kind_find_their_table(filled: AsyncEngine) -> None:
+    insert = text(
+        "INSERT INTO facts (user_id, kind, value, turn_id, chat_id, said, until, at) "
+        "VALUES (:u, :k, :v, :t, :c, :s, :e, :at)"
+    )
+    async with filled.begin() as connection:
+        for kind, value, turn_id, chat_id, said, until in MEMORY:
+            values = {"k": kind, "v": value, "t": turn_id, "c": chat_id, "s": said, "e": until}
+            await connection.execute(insert, {"u": OWNER, "at": f"{FILLED:%F %T.%f}", **values})
+    await upgrade_schema(filled)
+
+    memory = MemoryRepository(Sessions(filled), now=lambda: FILLED)
+    assert await memory.list_concerns(-5, OWNER) == {"allergy:egg"}
+    facts = {fact.value for fact in await memory.list_facts(OWNER)}
+    assert facts == {
+        *("fish", "grapes=Riesling"),
+        *("traces=numbers", "language=de", "grapes=Merlot"),
+    }
+    assert [item.reminded_year for item in await memory.list_bottles(OWNER)] == [2026, None]
+    assert OWNER not in await memory.list_owners_to_remind("2026-winter")
+    assert OWNER in await memory.list_owners_to_remind("2026-spring")
 
 
 async def test_an_interrupted_migration_leaves_what_the_old_release_runs_on(

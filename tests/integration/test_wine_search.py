@@ -384,9 +384,7 @@ async def test_disliked_values_are_excluded_and_liked_ones_come_first(
     found = await find_wines(catalogue, reds, hating)
     assert found.wines
     assert not any("Merlot" in wine.grapes or wine.body == "full" for wine in found.wines)
-    liking = Person(
-        facts=(Fact("like", "grapes=Tempranillo"), Fact("rated", "countries=Spain", "+"))
-    )
+    liking = Person(facts=(Fact("like", "grapes=Tempranillo"), Fact("rated", "countries=Spain")))
     found = await find_wines(catalogue, reds, liking)
     assert [wine.country for wine in found.wines[:2]] == ["Spain", "Spain"]
     assert found.unmet_filters == {}
