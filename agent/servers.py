@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from pydantic import SecretStr
+
 if TYPE_CHECKING:
     from httpx2 import Response
 
@@ -35,6 +37,9 @@ class Backoff:
 
 
 BACKOFF: Final = Backoff()
+OPENAI_URL: Final = "https://api.openai.com/v1"
+TRANSIENT_STATUSES: Final = frozenset({408, 409, 425, 429})
+"""Statuses below 500 after which another try may help."""
 
 
 async def retry(
@@ -65,6 +70,18 @@ async def retry(
                 kind = type(error).__name__
                 log.warning("%s failed (%s), next try in %.1f s", description, kind, wait)
         await sleep(wait)
+
+
+def is_transient_status(status: int) -> bool:
+    """Return True if another try may help after this HTTP status."""
+    return status >= 500 or status in TRANSIENT_STATUSES
+
+
+def bearer_headers(api_key: SecretStr | None) -> dict[str, str]:
+    """Return the headers of a request with a key; none without one, as for a local server."""
+    if api_key is None:
+        return {}
+    return {"Authorization": f"Bearer {api_key.get_secret_value()}"}
 
 
 async def read_body(response: "Response", max_bytes: int) -> bytes | None:

@@ -3,16 +3,13 @@
 import asyncio
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import httpx2
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from agent import size_limits
 from agent.engine.errors import AgentError
-from agent.servers import read_body
-
-OPENAI_URL: Final = "https://api.openai.com/v1"
+from agent.servers import OPENAI_URL, bearer_headers, read_body
 
 
 class EmbeddingError(AgentError):
@@ -45,9 +42,7 @@ class Embedder:
         self.name = model
         self._http = http
         self._url = f"{base_url or OPENAI_URL}/embeddings"
-        self._headers = {}
-        if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key.get_secret_value()}"
+        self._headers = bearer_headers(api_key)
 
     async def embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """Return one vector of length 1 for each text, in order.

@@ -25,7 +25,7 @@ from agent.engine.errors import (
 )
 from agent.engine.messages import LLMRequest, LLMResponse, Message
 from agent.engine.wire import Dialect, ServerError, StreamedCompletion, read_completion
-from agent.servers import limit_body
+from agent.servers import is_transient_status, limit_body
 from agent.size_limits import MODEL_RESPONSE_BYTES
 from agent.text import pattern
 
@@ -40,8 +40,6 @@ FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 NO_CALL: Final = "does not match the expected"  # llama.cpp of JSON that is no call of a tool
 TOO_LONG: Final = pattern("context[ _](?:length|size|window)|prompt is too long|too many tokens")
 """Words about a request's length, as servers write them."""
-TRANSIENT: Final = frozenset({408, 409, 425, 429})
-"""Statuses below 500 after which another try may help."""
 
 
 async def load_client() -> None:
@@ -249,7 +247,7 @@ def _is_final(error: ServerError) -> bool:
     """Return True if the same request would fail again."""
     if "insufficient_quota" in error.kinds:  # a 429 that no wait mends
         return True
-    return error.status < 500 and error.status not in TRANSIENT
+    return not is_transient_status(error.status)
 
 
 async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from agent.i18n import languages, translate_into
 from agent.query_reading.prices import PRICE_FIELDS
@@ -51,12 +51,12 @@ def apply_follow_up(request: Request, follow_up: FollowUp, shown: Sequence[Wine]
         case FollowUp.CHEAPER:
             return _cheaper(request, shown)
         case FollowUp.LIGHTER:
-            return _with_filters(request, bodies=_lower_steps("bodies", _bodies(shown)))
+            return _with_filter(request, "bodies", _lower_steps("bodies", _bodies(shown)))
         case FollowUp.FULLER:
-            return _with_filters(request, bodies=_higher_steps("bodies", _bodies(shown)))
+            return _with_filter(request, "bodies", _higher_steps("bodies", _bodies(shown)))
         case FollowUp.DRIER:
             sweetness = [wine.sweetness for wine in shown if wine.sweetness]
-            return _with_filters(request, sweetness=_lower_steps("sweetness", sweetness))
+            return _with_filter(request, "sweetness", _lower_steps("sweetness", sweetness))
         case FollowUp.LIKE | FollowUp.WHY:
             return request
 
@@ -94,5 +94,5 @@ def _higher_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     return tuple(scale[highest + 1 :] or scale[-1:])
 
 
-def _with_filters(request: Request, **filters: Any) -> Request:
-    return replace(request, filters={**request.filters, **filters})
+def _with_filter(request: Request, name: str, values: Sequence[str]) -> Request:
+    return replace(request, filters={**request.filters, name: values})

@@ -6,10 +6,10 @@ as they may repeat the user's words.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import httpx2
 from pydantic import SecretStr
@@ -20,12 +20,10 @@ from agent.engine.models import is_local, is_worth_a_retry
 from agent.engine.run import Run, Span
 from agent.markdown import strip_invisible
 from agent.senses.sent_files import UnusableFile
-from agent.servers import read_body, retry
+from agent.servers import OPENAI_URL, bearer_headers, is_transient_status, read_body, retry
 
 R = TypeVar("R")
 
-OPENAI: Final = "https://api.openai.com/v1"
-TRANSIENT_STATUSES: Final = frozenset({408, 409, 425, 429})
 MAX_SECONDS: Final = 180
 """The longest recording that is transcribed."""
 USD_PER_SECOND: Final = 0.0001
@@ -56,10 +54,9 @@ class AudioServer:
         Raises:
             ModelError: the server did not return a transcript.
         """
+        form = {"model": self.model, "response_format": "json"}
         body = await self._post(
-            "audio/transcriptions",
-            data={"model": self.model, "response_format": "json"},
-            files={"file": ("voice.ogg", audio)},
+            "audio/transcriptions", form=form, files={"file": ("voice.ogg", audio)}
         )
         text: object = None
         with suppress(ValueError, RecursionError, LookupError, TypeError):
@@ -75,18 +72,30 @@ class AudioServer:
             ModelError: the server did not return an Ogg file.
         """
         body = {"model": self.model, "voice": self.voice, "input": text, "response_format": "opus"}
-        audio = await self._post("audio/speech", json=body)
+        audio = await self._post("audio/speech", content=body)
         if not audio.startswith(b"OggS"):
             raise ModelUnavailable("audio/speech answered without an Ogg file")
         return audio
 
-    async def _post(self, path: str, **body: Any) -> bytes:
-        url = f"{self.base_url or OPENAI}/{path}"
-        headers = {}
-        if self.api_key:
-            headers["Authorization"] = f"Bearer {self.api_key.get_secret_value()}"
+    async def _post(
+        self,
+        path: str,
+        *,
+        content: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
+        files: Mapping[str, tuple[str, bytes]] | None = None,
+    ) -> bytes:
+        """Return the body of the response to a request with JSON, or with a form and files."""
         seconds = self.timeout_seconds
-        request = self.http.stream("POST", url, headers=headers, timeout=seconds, **body)
+        request = self.http.stream(
+            "POST",
+            f"{self.base_url or OPENAI_URL}/{path}",
+            headers=bearer_headers(self.api_key),
+            timeout=seconds,
+            json=content,
+            data=form,
+            files=files,
+        )
         try:
             async with asyncio.timeout(seconds), request as response:
                 if response.status_code != httpx2.codes.OK:
@@ -101,7 +110,7 @@ class AudioServer:
 
 def _error_of_status(path: str, status: int) -> ModelError:
     problem = f"{path} answered {status}"
-    if status >= 500 or status in TRANSIENT_STATUSES:
+    if is_transient_status(status):
         return ModelUnavailable(problem)
     return ModelRejected(problem)
 
