@@ -8,9 +8,11 @@ entry of a file: what a language lacks is said in English, or is not understood 
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from agent.tables import StrictModel, WordSet, read_toml
+
+T = TypeVar("T")
 
 LANGUAGES_FOLDER: Final = Path(__file__).parents[1] / "languages"
 ENGLISH: Final = "en"
@@ -115,8 +117,22 @@ class Language(StrictModel):
 @cache
 def language_codes() -> tuple[str, ...]:
     """Return the codes of all languages, English first."""
-    folders = sorted(folder.name for folder in LANGUAGES_FOLDER.iterdir() if folder.is_dir())
-    return ENGLISH, *(code for code in folders if code != ENGLISH)
+    folders = {folder.name for folder in LANGUAGES_FOLDER.iterdir() if folder.is_dir()}
+    return ENGLISH, *sorted(folders - {ENGLISH})
+
+
+def read_language_files(data_type: type[T], name: str) -> dict[str, T]:
+    """Return the files with a name, such as "words.toml", by language, English first.
+
+    Raises:
+        ValueError: a file is not valid TOML, or not of this type.
+    """
+    contents: dict[str, T] = {}
+    for code in language_codes():
+        file = LANGUAGES_FOLDER / code / name
+        if file.exists():
+            contents[code] = read_toml(data_type, file)
+    return contents
 
 
 @cache
@@ -126,8 +142,5 @@ def load_languages() -> Mapping[str, Language]:
     Raises:
         ValueError: a `language.toml` is not valid.
     """
-    languages: dict[str, Language] = {}
-    for code in language_codes():
-        file = LANGUAGES_FOLDER / code / LANGUAGE_FILE
-        languages[code] = read_toml(Language, file) if file.exists() else Language()
-    return languages
+    known = read_language_files(Language, LANGUAGE_FILE)
+    return {code: known.get(code, Language()) for code in language_codes()}

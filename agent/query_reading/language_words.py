@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Final
 
-from agent.languages import LANGUAGES_FOLDER, language_codes
-from agent.tables import StrictModel, WordSet, read_toml
+from agent.languages import read_language_files
+from agent.tables import StrictModel, WordSet
 from agent.text import fold
 
 WORDS_FILE: Final = "words.toml"
@@ -82,12 +82,7 @@ def load_language_words() -> Mapping[str, LanguageWords]:
     Raises:
         ValueError: a `words.toml` is not valid.
     """
-    words: dict[str, LanguageWords] = {}
-    for code in language_codes():
-        file = LANGUAGES_FOLDER / code / WORDS_FILE
-        if file.exists():
-            words[code] = read_toml(LanguageWords, file)
-    return words
+    return read_language_files(LanguageWords, WORDS_FILE)
 
 
 @cache

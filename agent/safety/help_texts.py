@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from agent.formatting import country_names
 from agent.i18n import app_language, current_language, current_region
-from agent.languages import ENGLISH, LANGUAGES_FOLDER, language_codes
+from agent.languages import ENGLISH, read_language_files
 from agent.safety.concerns import DRINKING_AGE
 from agent.safety.state import SERIOUS_CONCERNS, SafetyState, most_serious_concern
 from agent.tables import StrictModel, read_toml
@@ -129,11 +129,7 @@ def _read_languages() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Return the texts by language ("pt", "pt-BR"), and the sentences of languages without any."""
     texts: dict[str, dict[str, Any]] = {}
     international: dict[str, str] = {}
-    for code in language_codes():
-        file = LANGUAGES_FOLDER / code / TEXTS_FILE
-        if not file.exists():
-            continue
-        own = read_toml(dict[str, Any], file)
+    for code, own in read_language_files(dict[str, Any], TEXTS_FILE).items():
         if INTERNATIONAL in own:
             international[code] = own[INTERNATIONAL]
             continue
@@ -181,10 +177,8 @@ class Help:
     def dependence_question(self, safety: SafetyState) -> str:
         """Return what is said about a dependence, whom to call, and what is wanted instead."""
         texts = self._texts_for(safety)
-        lines = (f"- {line}" for line in self._alcohol_lines(safety))
-        return "\n\n".join(
-            filter(None, (texts.dependence, "\n".join(lines), texts.dependence_question))
-        )
+        lines = "\n".join(f"- {line}" for line in self._alcohol_lines(safety))
+        return "\n\n".join(filter(None, (texts.dependence, lines, texts.dependence_question)))
 
     def likely_line(self, safety: SafetyState) -> str:
         """Return the line below an answer to a message that may state a concern."""
@@ -216,9 +210,8 @@ class Help:
     def _country_codes(self, safety: SafetyState) -> list[str]:
         """Return the countries to show: the admin's, the user's, and those of their languages."""
         own = self._texts_for(SafetyState(language=app_language()))
-        codes = (
-            self.country, current_region(), *self._texts_for(safety).countries, *own.countries
-        )  # fmt: skip
+        codes = [self.country, current_region()]
+        codes += [*self._texts_for(safety).countries, *own.countries]
         return list(dict.fromkeys(code for code in codes if code in self.catalogue.countries))
 
     def _list_lines(self, safety: SafetyState) -> str:

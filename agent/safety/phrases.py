@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from agent.languages import LANGUAGES_FOLDER, language_codes
+from agent.languages import read_language_files
 from agent.safety.state import ALLERGIES, CONCERNS, Allergy, Concern
 from agent.tables import StrictModel, WordSet, read_toml
 from agent.text import Match, Pattern, pattern
@@ -38,7 +38,7 @@ def find_concerns(normalized: str, drinking_age: int) -> list[StatedConcern]:
     phrases = _phrases()
     # "I want to die, this cheese is so good" praises the cheese.
     is_praise = phrases.praise_pattern.search(normalized) is not None
-    found = list[StatedConcern]()
+    found: list[StatedConcern] = []
     for concern, language, phrase in phrases.patterns:
         if concern == "crisis" and is_praise:
             continue
@@ -72,7 +72,9 @@ def goes_on_with_emergency(normalized: str) -> bool:
 def _is_minor(match: Match, drinking_age: int) -> bool:
     """Return whether a matched phrase names an age below the legal one, or no age."""
     ages = [int(word) for word in match[0].split() if word.isdecimal() and len(word) <= 2]
-    ages += [age for word, age in _phrases().ages.items() if f" {word} " in match[0]]
+    for words, age in _phrases().ages.items():
+        if f" {words} " in match[0]:
+            ages.append(age)
     return not ages or any(FIRST_NUMBER_WORD <= age < drinking_age for age in ages)
 
 
@@ -125,11 +127,11 @@ class _Phrases:
     @cached_property
     def ages(self) -> Mapping[str, int]:
         """Return the numbers from eight to twenty, by their words in each language."""
-        return {
-            word.replace("_", " "): number
-            for line in self._unite("ages")
-            for number, word in enumerate(line.split(), start=FIRST_NUMBER_WORD)
-        }
+        ages: dict[str, int] = {}
+        for line in self._unite("ages"):
+            for number, word in enumerate(line.split(), start=FIRST_NUMBER_WORD):
+                ages[word.replace("_", " ")] = number
+        return ages
 
     @cached_property
     def patterns(self) -> Sequence[tuple[Concern, str, Pattern]]:
@@ -210,8 +212,4 @@ def _medicine_stems() -> frozenset[str]:
 
 @cache
 def _phrases() -> _Phrases:
-    files = {code: LANGUAGES_FOLDER / code / PHRASES_FILE for code in language_codes()}
-    languages = {
-        code: read_toml(SafetyPhrases, file) for code, file in files.items() if file.exists()
-    }
-    return _Phrases(languages)
+    return _Phrases(read_language_files(SafetyPhrases, PHRASES_FILE))

@@ -103,4 +103,7 @@ EMPTY_SAFETY_STATE: Final = SafetyState()
 
 def most_serious_concern(concerns: Collection[Concern]) -> Concern | None:
     """Return the most serious of the concerns, or None if there are none."""
-    return next((concern for concern in CONCERNS if concern in concerns), None)
+    for concern in CONCERNS:
+        if concern in concerns:
+            return concern
+    return None
