@@ -29,7 +29,7 @@ from agent.tables import StrictModel, read_toml
 from agent.turn import TurnOutcome, list_error_types
 
 QUERY_COUNT: Final = 10
-MAX_REPAIRS: Final = 1
+MAX_RETRIES: Final = 1
 UNREACHED_OUTCOMES: Final = frozenset({"model_error", "deadline", "limit"})
 MAX_QUERY_CHARS: Final = 160
 MAX_PLACE_CHARS: Final = 120
@@ -188,7 +188,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
         hint=categories()[name].hint,
         schema=contract.output.schema_text,
     )
-    limits = replace(run.limits, structured_output_max_retries=MAX_REPAIRS)
+    limits = replace(run.limits, structured_output_max_retries=MAX_RETRIES)
     message = PROMPT.format(name=name, place=json.dumps(place, ensure_ascii=False))
     if wish:
         message += WISH.format(wish=json.dumps(wish, ensure_ascii=False))

@@ -119,10 +119,10 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     edited = section(later, "edited_message")
     if edited:
         edits_one = _id_of(edited) in {_id_of(message_in(payload)) for payload in payloads}
-        return edits_one and _id_of(edited) != 0 and is_part_of_burst({"message": edited})
+        return edits_one and _id_of(edited) != 0 and may_join({"message": edited})
     if len(payloads) >= MAX_JOINED_UPDATES:
         return False
-    if not is_part_of_burst(payloads[0]) or not is_part_of_burst(later):
+    if not may_join(payloads[0]) or not may_join(later):
         return False
     last = message_in(payloads[-1])
     new = message_in(later)
@@ -143,7 +143,7 @@ def _replied_id(message: Payload) -> int:
     return _id_of(section(message, "reply_to_message"))
 
 
-def is_part_of_burst(payload: Payload) -> bool:
+def may_join(payload: Payload) -> bool:
     """Return True if several updates like this may make one turn: texts, or parts of an album."""
     message = section(payload, "message")
     if "media_group_id" in message:

@@ -125,7 +125,7 @@ class UpdateLife(Generic[T]):
 
     An update whose handler failed `max_tries` times is set aside; failures because of an
     unavailable database do not count. An update in whose turn the process died is set aside one try
-    earlier; after the first time the scheduler runs its turn apart from others that are suspected.
+    earlier; after the first time the scheduler runs its turn apart from all others.
 
     An update that belongs to the running turn (an edit, a correction, a further part) joins it: if
     it arrives before the commit, the turn is restarted with it. A turn with an album or a forwarded

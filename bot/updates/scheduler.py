@@ -143,10 +143,10 @@ class Scheduler:
             waiting = await self.life.list_unfinished(lane)
             if not waiting:
                 return False
-            is_suspect = waiting[0].tries > 0
-            if not is_suspect:
+            if waiting[0].tries == 0:
                 return await self._run_first(lane, waiting)
-        # Suspects run one after the other, outside the slots: so they hold up nobody else.
+        # A process may have died in this turn before. Such turns run one after the other, outside
+        # the slots: so they hold up nobody else.
         async with self._alone:
             return await self._run_first(lane, await self.life.list_unfinished(lane))
 

@@ -1,4 +1,4 @@
-"""From accepted updates to turns: bursts, edits, tries, what is set aside and retried.
+"""From accepted updates to turns: messages that join, edits, tries, what is set aside and retried.
 
 The repository is the real one, on both databases; a lane runs when the test says so.
 """
