@@ -30,7 +30,7 @@ from agent.tracing.masking import Masking
 from bot.tasks import in_background, run_shutdown_step
 from config import Settings
 from db.engine import Sessions
-from db.models import ScoreRow, TraceRow, utc_now
+from db.models import DeletionRow, ScoreRow, TraceRow, utc_now
 from db.repositories.people import MemoryUpkeep
 from db.traces import RowQueue, unpack
 
@@ -243,17 +243,22 @@ async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
         # At each try: SQLite's log may have words of a turn that ended after the last try.
         await upkeep.sessions.checkpoint()
     for deletion in deletions:
-        # Until then the traces of running turns may arrive.
-        is_repeated = datetime.now(UTC) - deletion.at < MAX_TRACE_DELAY
+        # Until then the traces of running turns may arrive, also after the request below.
+        is_recent = datetime.now(UTC) - deletion.at < MAX_TRACE_DELAY
+        may_be_more = False
         if settings.langfuse_keys:
-            try:
-                async with aclosing(await asyncio.to_thread(langfuse_api, settings)) as api:
-                    may_be_more = await api.delete_traces(deletion.user, deletion.at)
-            except Exception as error:
-                log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
-                may_be_more = True
-            is_repeated = is_repeated or may_be_more
-        if is_repeated:
+            may_be_more = await _delete_traces(settings, deletion)
+        if may_be_more or is_recent:
             await upkeep.postpone_deletion(deletion, DELETE_BACKOFF.draw_wait(deletion.tries + 1))
         else:
             await upkeep.finish_deletion(deletion)
+
+
+async def _delete_traces(settings: Settings, deletion: DeletionRow) -> bool:
+    """Delete a user's traces in Langfuse; return True if there were any, or it failed."""
+    try:
+        async with aclosing(await asyncio.to_thread(langfuse_api, settings)) as api:
+            return await api.delete_traces(deletion.user, deletion.at)
+    except Exception as error:
+        log.warning("Traces in Langfuse are still there, and deleted later: %s", error)
+        return True

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from agent.text import Match, Pattern, escape_pattern, pattern, strip_unstorable
-from agent.tracing.records import SpanRecord, TraceRecord
+from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 
 Content = Literal["full", "masked", "none"]
 """Texts in traces: all except secrets, all except personal data and secrets, or none."""
@@ -62,12 +62,15 @@ class Masking:
         if self.content == "full":
             return text
         text = _mask_forms(text)
-        names = _names_rule(self.names)
-        return names.mask_all(text) if names else text
+        if names := _names_rule(self.names):
+            text = names.mask_all(text)
+        return text
 
     def mask_words(self, text: str) -> str:
         """Return the masked text of a user, or "" if the content is "none"."""
-        return "" if self.content == "none" else self.mask_text(text)
+        if self.content == "none":
+            return ""
+        return self.mask_text(text)
 
     def mask_value(self, value: object, depth: int = 0) -> Any:
         """Return JSON-like data with every text masked; other objects become masked strings."""
@@ -76,10 +79,10 @@ class Masking:
         if depth > MAX_DEPTH:
             return "[nested]"
         if isinstance(value, Mapping):
-            return {
-                self.mask_text(str(key)): self.mask_value(item, depth + 1)
-                for key, item in value.items()
-            }
+            masked: dict[str, Any] = {}
+            for key, item in value.items():
+                masked[self.mask_text(str(key))] = self.mask_value(item, depth + 1)
+            return masked
         if isinstance(value, list | tuple):
             return [self.mask_value(item, depth + 1) for item in value]
         return self.mask_text(str(value))
@@ -92,10 +95,9 @@ class Masking:
         masking = replace(self, names=trace.names)
         if trace.is_hidden:
             masking = replace(masking, content="none")
-        scores = {
-            name: replace(score, comment=masking.mask_words(score.comment))
-            for name, score in trace.scores.items()
-        }
+        scores: dict[str, ScoreRecord] = {}
+        for name, score in trace.scores.items():
+            scores[name] = replace(score, comment=masking.mask_words(score.comment))
         return replace(
             trace,
             names=(),
@@ -107,11 +109,14 @@ class Masking:
     def _mask_span(self, span: SpanRecord) -> SpanRecord:
         if self.content == "none":
             span = _without_words(span)
+        model = span.model
+        if model:
+            # A server may name the model as it likes; numbers in it are dates and sizes.
+            model = self._hide_secrets(model)
         return replace(
             span,
             name=self.mask_text(span.name),
-            # A server may name the model as it likes; numbers in it are dates and sizes.
-            model=span.model and self._hide_secrets(span.model),
+            model=model,
             input=self.mask_value(span.input),
             output=self.mask_value(span.output),
             metadata=self.mask_value(span.metadata),
@@ -172,12 +177,17 @@ class Rule:
         """
         judged: dict[str, str] = {}
 
+        def judge(written: str) -> str:
+            """Return the part that is masked of what looks like data of this kind."""
+            if written not in judged:
+                if len(judged) >= MAX_JUDGED:
+                    return written
+                judged[written] = self.find(written)
+            return judged[written]
+
         def mask_one(match: Match) -> str:
             before, written, behind = match.groups()
-            if written not in judged:
-                is_over = len(judged) >= MAX_JUDGED
-                judged[written] = written if is_over else self.find(written)
-            found = judged[written]
+            found = judge(written)
             if not found:
                 return match[0]
             masked = written.replace(found, self.mask, 1)
