@@ -111,3 +111,11 @@ def country_names(locale: str) -> Mapping[str, str]:
     from babel import Locale  # noqa: PLC0415 - 25 ms
 
     return dict(Locale.parse(locale).territories)
+
+
+def format_language(code: str) -> str:
+    """Return the name of a language (ISO 639) as it stands in a sentence, or else its code."""
+    from babel import Locale  # noqa: PLC0415 - 25 ms
+
+    name: str = Locale.parse(current_locale()).languages.get(code, code)
+    return name

@@ -22,6 +22,7 @@ from agent.documents.passages import (
     Chunk,
     DocumentStore,
     LookUpResult,
+    announce_passages,
     ask_cheaper_model_first,
     best_passage,
     build_result_fields,
@@ -137,7 +138,7 @@ def _compose_text(
         if response.text.strip(" .*_") == NOT_ENOUGH_PHRASE:
             return translate("not_enough"), False
         return response.text, not admits_not_enough(response.text)
-    paragraphs = [translate("best_passages")]
+    paragraphs = [announce_passages("best_passages", chunks[0].text)]
     for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]:
         # Brackets within a passage would look like citations.
         text = chunk.text.replace("[", "(").replace("]", ")")

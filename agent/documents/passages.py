@@ -10,9 +10,11 @@ from agent.engine.contract import OutputContract, Source
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Prompt, PromptRef, Run, Span
 from agent.engine.tools import Tool, ToolOutput, tool
-from agent.i18n import translate
+from agent.formatting import format_language
+from agent.i18n import current_language, translate
 from agent.language import truncate_at_boundary
 from agent.markdown import escape
+from agent.query_reading.phrases import detect_language
 from agent.text import clip, pattern, split_words
 from agent.turn import Lack, Looked, Reply, TurnOutcome, get_deps, list_error_types
 
@@ -25,6 +27,8 @@ MAX_CHUNKS: Final = 6
 MAX_PASSAGE_CHARS: Final = 600
 PASSAGES_SHOWN: Final = 3
 TRACED_CHARS: Final = 200
+DETECTION_CHARS: Final = 1000
+"""Maximum characters of a passage from which its language is detected."""
 
 MIN_SCORE_SHARE: Final = 0.6
 """Chunks below this share of the best score are far worse than the best."""
@@ -274,3 +278,11 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
 def index_by_id(chunks: Iterable[Chunk]) -> dict[str, Source]:
     """Return chunks by id, as evidence."""
     return {chunk.id: chunk for chunk in chunks}
+
+
+def announce_passages(name: str, text: str) -> str:
+    """Return the sentence `name` above the text of passages, with its language if it is another."""
+    language = detect_language(text[:DETECTION_CHARS])
+    if language in {"", current_language()}:
+        return translate(name)
+    return translate(f"foreign_{name}", language=format_language(language))

@@ -21,6 +21,7 @@ from agent.documents.passages import (
     DocumentStore,
     LookUpResult,
     QueryText,
+    announce_passages,
     ask_cheaper_model_first,
     best_passage,
     build_result_fields,
@@ -309,7 +310,7 @@ def _build_quotes(
     return replace(
         result,
         quotes=tuple(passages),
-        summary=translate("best_passages"),
+        summary=announce_passages("best_passages", chunks[0].text),
         no_results=False,
     )
 

@@ -13,6 +13,8 @@ SHOP_DOCUMENT: Final = "shop.md"
 """The name of the owner's document about the shop."""
 CONTACT: Final = "contact"
 """The topic of how the shop is reached; a question of this one word asks for it."""
+ONLY_OF_SHOP: Final = frozenset({"hours", "address"})
+"""The topics that no other document answers: "when are you open?" is not about bottles."""
 
 
 def is_shop_document(path: str) -> bool:

@@ -93,7 +93,7 @@ def mark_grounded(observation: Observation, expect: Expectation) -> Mark | None:
     """
     reply = observation.reply
     is_by_model = reply.outcome != "fallback"
-    hidden = [wine.label for wine in observation.wines if wine.label not in observation.text]
+    hidden = [wine.label for wine in observation.wines if wine.title not in observation.text]
     if is_by_model and (observation.unknown_ids or hidden):
         return Mark(0, f"unknown or not shown: {', '.join((*observation.unknown_ids, *hidden))}")
     attempts = reply.retries + 1

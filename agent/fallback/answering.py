@@ -8,7 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
-from agent.documents.passages import Chunk, DocumentStore, describe_chunks, source_line
+from agent.documents.passages import (
+    Chunk,
+    DocumentStore,
+    announce_passages,
+    describe_chunks,
+    source_line,
+)
 from agent.documents.shop import find_shop_topics
 from agent.documents.staff import asks_for_staff
 from agent.engine.run import NO_SPAN, Span
@@ -22,7 +28,7 @@ from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
-from agent.sommelier.cards import render_wine
+from agent.sommelier.cards import get_shown_label, render_wine
 from agent.sommelier.filters import find_wines, get_wines
 from agent.sommelier.queries import (
     Catalogue,
@@ -297,8 +303,7 @@ def _make_reply(kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None
     if kind == "picked" and wish.picked is not None:
         return _wine_reply("", [wish.picked], wish.request)
     if kind == "why":
-        reason = _pairing_reason(wish.request)
-        intro = f"{_interpretation(wish.request)} {reason}".strip()
+        intro = _join(_interpretation(wish.request), _pairing_reason(wish.request))
         return _wine_reply(intro, wish.last_shown, wish.request)
     if passage is not None:
         return _text_reply(_quote(passage))
@@ -313,7 +318,8 @@ def _quote(passage: Chunk) -> str:
     lines = filter(str.strip, passage.text.splitlines())
     quoted = "\n".join(f"> {escape(line)}" for line in lines)
     source = source_line(1, passage.title, passage.location)
-    return "\n\n".join((translate("fallback_passage"), quoted, source))
+    announcement = announce_passages("fallback_passage", passage.text)
+    return "\n\n".join((announcement, quoted, source))
 
 
 def _interpretation(request: Request) -> str:
@@ -359,7 +365,7 @@ def _nothing_found(wish: Wish) -> str:
 def _remarks(found: FoundWines, request: Request) -> Iterator[str]:
     """Yield sentences about the wines found: to which one they are similar, what they lack."""
     if found.similar_to is not None:
-        yield translate("fallback_similar", name=escape(found.similar_to.label))
+        yield translate("fallback_similar", name=escape(get_shown_label(found.similar_to)))
     if found.unmet_fields:
         unmet = ", ".join(escape(describe_field(name, request)) for name in found.unmet_fields)
         yield translate("fallback_relaxed", limits=unmet)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 from agent.documents.passages import Chunk, DocumentStore, best_passage
-from agent.documents.shop import find_shop_topics, is_shop_document
+from agent.documents.shop import ONLY_OF_SHOP, find_shop_topics, is_shop_document
 from agent.language import common_words, stem, stop_words, truncate_at_boundary
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.phrases import Phrase, find_phrases
@@ -37,9 +37,10 @@ async def find_passage(question: str, language: str, documents: DocumentStore) -
 
     The chunk is cut to the part that answers.
     """
-    if find_shop_topics([question]):
+    shop_topics = find_shop_topics([question])
+    if shop_topics:
         passage = await find_shop_passage(question, documents)
-        if passage is not None:
+        if passage is not None or shop_topics & ONLY_OF_SHOP:
             return passage
     topics, word_topics = _find_topics(question, language)
     all_topics = [*topics, *word_topics]
@@ -111,7 +112,8 @@ def _content_words(
     common = common_words(language) | stop_words()
     for index, token in enumerate(tokens):
         word = next(iter(split_words(token.written)), "")
-        if index not in grammar and len(word) >= MIN_TOPIC_LETTERS and word not in common:
+        is_topic = index not in grammar or _find_term(word) is not None  # "which glass"
+        if is_topic and len(word) >= MIN_TOPIC_LETTERS and word not in common:
             yield word
 
 

@@ -17,7 +17,7 @@ from agent.query_reading.request import LIST_FIELDS, Request
 from agent.query_reading.tables import Dish
 from agent.sommelier.cards import translate_country
 from agent.sommelier.vocabulary import Currency, Style
-from agent.sommelier.wine import Wine
+from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 
 MAX_FOODS: Final = 3
 COLOUR_VALUES: Final = frozenset({"red", "white", "rose", "orange"})
@@ -66,10 +66,21 @@ def _describe_kind(request: Request) -> Iterator[str]:
 
 def _describe_exclusions(request: Request) -> Iterator[str]:
     """Yield what is excluded: "no Merlot", and tastes: "not smoky"."""
-    for field in (*LIST_FIELDS, "allergens"):
+    for field in LIST_FIELDS:
         sentence = "fallback_not" if field == TASTES else "fallback_without"
         for value in request.values(f"without_{field}"):
             yield translate(sentence, name=name_value(field, value))
+    allergens = request.values("without_allergens")
+    if is_vegan(allergens):
+        yield translate("vegan_yes")
+        allergens = tuple(value for value in allergens if value not in NON_VEGAN_ALLERGENS)
+    for value in allergens:
+        yield translate("fallback_without", name=name_value("allergens", value))
+
+
+def is_vegan(excluded_allergens: Iterable[str]) -> bool:
+    """Return whether these allergens are excluded because a vegan wine is asked for."""
+    return NON_VEGAN_ALLERGENS.issubset(excluded_allergens)
 
 
 def _names_joined(field: str, values: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from agent.fallback.wording import TASTES, name_value
+from agent.fallback.wording import TASTES, is_vegan, name_value
 from agent.formatting import format_money, format_money_range
 from agent.i18n import current_language, translate
 from agent.markdown import escape
@@ -38,7 +38,8 @@ def parse_facts(text: str) -> tuple[Fact, ...]:
 def find_excluded_facts(text: str) -> Iterator[Fact]:
     """Yield what a text excludes as facts that could be stored.
 
-    What its dishes exclude, such as sweet wines, is not among them.
+    What its dishes exclude, such as sweet wines, is not among them, and who asks for a vegan wine
+    states no allergy.
     """
     request = read_request(text, current_language())
     for field in EXCLUDABLE_FILTERS:
@@ -46,7 +47,10 @@ def find_excluded_facts(text: str) -> Iterator[Fact]:
             yield Fact("hate", format_taste({field: (value,)}), _plain(value))
     if OAKY in request.values("without_text"):
         yield Fact("hate", format_taste({"text": (OAKY,)}), OAKY)
-    for allergen in request.values("without_allergens"):
+    allergens = request.values("without_allergens")
+    if is_vegan(allergens):
+        return
+    for allergen in allergens:
         if allergen in ALLERGIES:
             yield Fact("allergy", str(allergen), _plain(allergen))
 

@@ -17,7 +17,7 @@ from agent.query_reading.phrases import (
     is_foreign,
 )
 from agent.query_reading.prices import read_price
-from agent.query_reading.tokens import tokenize
+from agent.query_reading.tokens import expand_not, tokenize
 from agent.text import fold
 
 MAX_BARE_WORDS: Final = 16
@@ -68,7 +68,7 @@ class AskedName:
 
 def read_asked_name(text: str, default_language: str) -> AskedName | None:
     """Return the wine that a message asks for by its name, or None if it asks for none."""
-    text = text[: size_limits.MESSAGE_CHARS]
+    text = expand_not(text[: size_limits.MESSAGE_CHARS])
     reader = _NameReader(text, detect_language(text, default_language))
     if reader.describes_wish():
         return None

@@ -12,10 +12,11 @@ from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Final
 
-from agent.language import score_common_words
+from agent.language import all_common_words, score_common_words
 from agent.languages import load_languages
 from agent.query_reading.tables import ANY_LANGUAGE, Meanings, PhraseKey, load_lexicon
 from agent.query_reading.tokens import Token, tokenize
+from agent.text import fold
 
 MIN_FOREIGN_LETTERS: Final = 4
 """The minimum length of a phrase that is understood in languages other than its own."""
@@ -126,16 +127,26 @@ def detect_language(text: str, usual: str = "") -> str:
 
 
 def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
-    """Return a score for each language: what its common words and its phrases in a text weigh."""
+    """Return a score for each language: what its common words and its phrases in a text weigh.
+
+    A common word in a phrase is not counted again: "mais" is French for "but", and Portuguese too.
+    """
     scores = score_common_words(text)
     lexicon = load_lexicon()
-    for _, key in _match_phrases(tokens, lexicon):
+    for start, key in _match_phrases(tokens, lexicon):
         if sum(map(len, key)) < MIN_FOREIGN_LETTERS:
             continue
+        weight = _count_uncommon(tokens[start : start + len(key)])
         languages = scores.keys() & lexicon[key].keys()
         for language in languages:
-            scores[language] += len(key) / len(languages)
+            scores[language] += weight / len(languages)
     return scores
+
+
+def _count_uncommon(tokens: Sequence[Token]) -> int:
+    """Return how many of the words are common in no language."""
+    common = all_common_words()
+    return sum(fold(token.written) not in common for token in tokens)
 
 
 def _match_phrases(

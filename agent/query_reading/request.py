@@ -20,8 +20,8 @@ from agent.query_reading.names import get_display_name
 from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.prices import PRICE_FIELDS, read_price
 from agent.query_reading.tables import Dish, load_dishes
-from agent.query_reading.tokens import tokenize
-from agent.text import fold, pattern
+from agent.query_reading.tokens import expand_not, tokenize
+from agent.text import fold
 
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "sweetness": ("bone_dry", "dry", "off_dry", "medium", "sweet", "luscious"),
@@ -51,9 +51,6 @@ MIN_UNKNOWN_LETTERS: Final = 4
 """Shorter unknown words count only if they look like names."""
 MAX_NAME_TOKENS: Final = 4
 """A longer message is not taken for just the name of a wine."""
-CONTRACTED_NOT: Final = pattern(
-    r"(?i)\b(do|does|did|would|could|should|wo|ca|will|is|are|was|has|have)n['’´`]?t\b|\b(can)not\b"
-)
 CACHED_REQUESTS: Final = 256
 
 
@@ -130,8 +127,7 @@ class _MessageReader:
     """Reads a message from its phrases; the field "role" says what a phrase does in a sentence."""
 
     def __init__(self, text: str, language: str) -> None:
-        # "Don't", "DONT" and "cannot" become two words, so that "not" is one of them.
-        self.text = CONTRACTED_NOT.sub(lambda match: f"{match[1] or match[2]} not", text)
+        self.text = expand_not(text)
         self.language = language
         self.tokens = tokenize(self.text)
         phrases = find_phrases(self.tokens, language)

@@ -18,6 +18,9 @@ TOKEN: Final = pattern(
     r"|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
 """A number, a dollar sign with its country ("A$"), a word, or a punctuation mark."""
+CONTRACTED_NOT: Final = pattern(
+    r"(?i)\b(do|does|did|would|could|should|wo|ca|will|is|are|was|has|have)n['’´`]?t\b|\b(can)not\b"
+)
 DASHES: Final = frozenset("-–—")
 AMOUNT_STARTS: Final = frozenset("0123456789€$£")
 
@@ -40,6 +43,11 @@ class Token:
     def is_capitalised(self) -> bool:
         """Return whether this begins with a capital letter."""
         return self.written[0].isupper()
+
+
+def expand_not(text: str) -> str:
+    """Return a text with "don't", "DONT" and "cannot" as two words, of which "not" is one."""
+    return CONTRACTED_NOT.sub(lambda match: f"{match[1] or match[2]} not", text)
 
 
 @lru_cache(CACHED_TEXTS)

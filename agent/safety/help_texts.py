@@ -69,6 +69,10 @@ class HelpTexts(StrictModel):
     countries: Annotated[Sequence[str], BeforeValidator(str.split)]
     """The countries whose lines are shown in this language."""
     emergency: HelpText
+    day_and_night: HelpText
+    """Stands in place of "0-24"."""
+    text_message: HelpText
+    """Stands in place of "SMS"."""
     elsewhere: HelpText
     crisis: TextWithLines
     """Said in a crisis."""
@@ -222,18 +226,24 @@ class Help:
     def _format_country(self, code: str, texts: HelpTexts) -> str:
         """Format the numbers of a country, the emergency number first."""
         country = self.catalogue.countries[code]
-        numbers = [line.line for line in country.crisis]
+        numbers = [_say_hours(line.line, texts) for line in country.crisis]
         listed = "; ".join([f"{texts.emergency} {country.emergency}", *numbers])
         return f"{_country_name(code, self._language_of(texts))}: {listed}"
 
     def _alcohol_lines(self, safety: SafetyState) -> Iterable[str]:
-        language = self._language_of(self._texts_for(safety))
+        texts = self._texts_for(safety)
+        language = self._language_of(texts)
         for code in self._country_codes(safety):
             for line in self.catalogue.countries[code].alcohol:
-                yield f"{_country_name(code, language)}: {line.line}"
+                yield f"{_country_name(code, language)}: {_say_hours(line.line, texts)}"
 
     def _language_of(self, texts: HelpTexts) -> str:
         return next(name for name, known in self.catalogue.texts.items() if known is texts)
+
+
+def _say_hours(line: str, texts: HelpTexts) -> str:
+    """Return a help line with what all lines abbreviate in the words of the language."""
+    return line.replace("0-24", texts.day_and_night).replace("SMS", texts.text_message)
 
 
 def _country_name(code: str, language: str) -> str:

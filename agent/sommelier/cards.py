@@ -32,8 +32,16 @@ def render_wine(
     if isinstance(wine, Wine) and not wine.is_own:
         facts += _format_asked_facts(wine, user_text, line)
     sums = format_line(line) if line else ""
-    lines = [f"**{number}{escape(wine.label)}**", escape(" · ".join(filter(None, facts)))]
-    return "\n".join(filter(None, [*lines, escape(sums), description]))
+    label = f"**{number}{escape(get_shown_label(wine))}**"
+    lines = [label, escape(" · ".join(filter(None, facts))), escape(sums), description]
+    return "\n".join(filter(None, lines))
+
+
+def get_shown_label(wine: AnyWine) -> str:
+    """Return what a wine is called in the current language; only English says "NV"."""
+    if isinstance(wine, Wine) and current_language() != ENGLISH:
+        return wine.title
+    return wine.label
 
 
 def _format_asked_facts(wine: Wine, user_text: str, line: BasketLine | None) -> Iterator[str]:

@@ -24,7 +24,7 @@ from agent.safety.policy import SafetyAction, decide
 from agent.safety.state import SafetyState
 from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
-from agent.sommelier.cards import format_facts
+from agent.sommelier.cards import format_facts, get_shown_label
 from agent.sommelier.filters import (
     get_safety_state,
     guest_rules,
@@ -438,7 +438,8 @@ class Sommelier:
             availability, ours = await find_in_catalogue(wine, self._catalogue, person)
             facts = escape(format_facts(wine))
             lines = [f"**{escape(wine.label)}**", facts, translate(availability)]
-            lines += [f"- **{escape(our.label)}** · {escape(format_facts(our))}" for our in ours]
+            for our in ours:
+                lines.append(f"- **{escape(get_shown_label(our))}** · {escape(format_facts(our))}")
             texts.append("\n".join(lines))
             ids += [our.id for our in ours]
         return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))

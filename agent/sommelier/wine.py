@@ -448,9 +448,14 @@ class Wine(BaseModel):
     @property
     def label(self) -> str:
         """Return producer, name and vintage; `NV` marks non-vintage wines of the catalogue."""
+        is_marked = self.vintage is None and not self.is_own
+        return f"{self.title} NV" if is_marked else self.title
+
+    @property
+    def title(self) -> str:
+        """Return producer, name and vintage, as they are shown in a language without `NV`."""
         title = self.name if self.producer in self.name else f"{self.producer} {self.name}"
-        no_vintage = "" if self.is_own else "NV"
-        return f"{title} {self.vintage or no_vintage}".strip()
+        return f"{title} {self.vintage or ''}".strip()
 
     @property
     def is_own(self) -> bool:

@@ -127,15 +127,18 @@ async def _start(update: Update, turn: ChatTurn) -> None:
         await show_how_to_ask(turn)
         return
     age = turn.services.resources.help.drinking_age
+    paragraphs = [translate("greeting")]
     buttons = ButtonRows()
     stored_age = get_chosen_settings(await turn.load_facts()).get("age")
     if is_private(update) and stored_age != str(age):
         older = Button(translate("start_older", age=age), f"{AGE_PREFIX}yes")
         younger = Button(translate("start_younger", age=age), f"{AGE_PREFIX}no")
         buttons = ((older, younger),)
+        paragraphs.append(translate("start_age", age=age))
     shop_name = turn.services.resources.shop_name
-    heading = f"**{escape(shop_name)}**\n\n" if shop_name else ""
-    turn.reply(heading + translate("greeting"), buttons)
+    if shop_name:
+        paragraphs.insert(0, f"**{escape(shop_name)}**")
+    turn.reply("\n\n".join(paragraphs), buttons)
 
 
 async def _store_age(update: Update, turn: ChatTurn) -> None:

@@ -8,7 +8,7 @@ from telegram import InlineQuery, InlineQueryResultArticle, InputTextMessageCont
 from telegram.ext import InlineQueryHandler
 
 from agent.markdown import escape
-from agent.sommelier.cards import format_facts, render_wine
+from agent.sommelier.cards import format_facts, get_shown_label, render_wine
 from agent.sommelier.filters import find_wines
 from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import Wine
@@ -52,7 +52,7 @@ async def _find_wines(turn: ChatTurn, query: InlineQuery) -> Sequence[Wine]:
 def _article(index: int, wine: Wine) -> InlineQueryResultArticle:
     return InlineQueryResultArticle(
         str(index),
-        wine.label,
+        get_shown_label(wine),
         InputTextMessageContent(split_messages(render_wine(wine, escape(wine.notes)))[0]),
         description=format_facts(wine),
     )

@@ -16,6 +16,8 @@ from bot.updates.joining import is_foreign
 COMMAND: Final = pattern(r"\s*/\S+\s*")
 SHARED_ACCOUNTS: Final = frozenset({777000, 136817688, 1087968824})
 """The accounts by which Telegram shows posts of channels and messages of anonymous admins."""
+QUERY_COMMAND: Final = pattern(r"\s*/(find|quotes|cellar)\b")
+"""A command with words to look for: they are no sentence, and say nothing of a user's language."""
 MAX_DETECTION_CHARS: Final = 1_000
 """Maximum characters from which the language of a message is detected."""
 
@@ -101,9 +103,14 @@ def is_own(message: Message) -> bool:
 
 
 def language_written(update: Update) -> str:
-    """Return the language of a message that the user wrote; "" if it is not clear."""
+    """Return the language of a message that the user wrote; "" if it is not clear.
+
+    The words of a query are none: an Italian may look for a "wine bar in London".
+    """
     message = written_message(update)
     if message is None or not is_own(message):
+        return ""
+    if QUERY_COMMAND.match(message.text or ""):
         return ""
     return detect_language(text_after_command(message)[:MAX_DETECTION_CHARS])
 

@@ -48,7 +48,7 @@ async def test_a_phone_is_spoken_to_in_its_language(
     bot_api.app_languages |= {PEOPLE["pt"]: "pt-pt", PEOPLE["de"]: "de-AT", BRAZILIAN: "pt-br"}
     async with running_here(bot_api, environment):
         for language, ada in PEOPLE.items():
-            assert await said(bot_api, "/start", ada) == seen(language, "greeting")
+            assert (await said(bot_api, "/start", ada)).startswith(seen(language, "greeting"))
             assert (await said(bot_api, "/help", ada)).startswith(seen(language, "help"))
             assert await said(bot_api, "/nonsense", ada) == seen(language, "unknown_command")
             assert await said(bot_api, "/ask", ada) == seen(language, "ask_usage")
@@ -72,6 +72,7 @@ async def test_a_user_who_changes_the_language_is_answered_in_it_from_then_on(
         forwarded = {"type": "hidden_user", "sender_user_name": "Bob", "date": 1}
         await said(bot_api, "I would like a red for the lamb", ada, forward_origin=forwarded)
         await said(bot_api, "Barolo", ada)
+        await said(bot_api, "/find wine bar in London", ada)
         assert await said(bot_api, "/nonsense", ada) == seen("fr", "unknown_command")
     async with running_here(bot_api, environment):
         assert await said(bot_api, "/nonsense", ada) == seen("fr", "unknown_command")
