@@ -20,7 +20,7 @@ from agent.documents.staff import asks_for_staff
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.cellar import OwnBottles, find_own_bottles
 from agent.fallback.follow_ups import FollowUp
-from agent.fallback.merging import Wish, get_exchanges, read_wish
+from agent.fallback.merging import Wish, get_exchanges, read_wish, without_lifted_allergies
 from agent.fallback.passages import find_passage, find_shop_passage
 from agent.fallback.searching import FoundWines, build_wish_query, search_wines
 from agent.fallback.wording import describe_field, describe_request, describe_wine
@@ -168,6 +168,7 @@ class Fallback:
         if shown_ids:
             shown = await get_wines(self._catalogue, shown_ids, person)
         wish = read_wish(exchanges, {wine.id: wine for wine in shown}, current_language())
+        wish = without_lifted_allergies(wish, exchanges, person.safety.allergies)
         if should_offer_alcohol_free(wish, person):
             # Ignore earlier filters, and search even if it is a question: "what should I drink?"
             filters = {"styles": ("alcohol_free",)}

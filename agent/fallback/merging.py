@@ -1,6 +1,6 @@
 """The wish of a conversation: its last message, merged with what earlier messages still say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -8,11 +8,13 @@ from agent.fallback.follow_ups import FollowUp, apply_follow_up, find_follow_up
 from agent.fallback.picking import pick_shown_wine
 from agent.query_reading.prices import PRICE_FIELDS
 from agent.query_reading.request import Request, drop_empty, read_request
+from agent.safety.concerns import read_safety_state
 from agent.sommelier.wine import Wine
 from agent.turn import StoredMessage
 
 MAX_EARLIER_MESSAGES: Final = 6
 EXCLUSION_PREFIX: Final = "without_"
+AVOIDED_ALLERGENS: Final = "without_allergens"
 KIND_FIELDS: Final = frozenset({"styles", "colours", "grapes"})
 PLACE_FIELDS: Final = frozenset({"countries", "regions"})
 
@@ -76,6 +78,28 @@ def read_wish(
         wish = _add_message(wish, text)
         shown_in_reply = wine_ids
     return wish
+
+
+def without_lifted_allergies(
+    wish: Wish, exchanges: Sequence[Exchange], allergies: Collection[str]
+) -> Wish:
+    """Return the wish without allergies that its user stated in a message and lifted since.
+
+    `allergies` are those that hold now. "No egg, please" is a wish, and stays.
+    """
+    avoided = wish.request.values(AVOIDED_ALLERGENS)
+    if not avoided:
+        return wish
+    stated: set[str] = set()
+    for text, _ in exchanges:
+        stated |= read_safety_state(text).own_allergies
+    lifted = stated.difference(allergies)
+    remaining = tuple(name for name in avoided if name not in lifted)
+    filters = dict(wish.request.filters)
+    del filters[AVOIDED_ALLERGENS]
+    if remaining:
+        filters[AVOIDED_ALLERGENS] = remaining
+    return replace(wish, request=replace(wish.request, filters=filters))
 
 
 def _add_shown_wines(wish: Wish, ids: Sequence[str], wines: Mapping[str, Wine]) -> Wish:

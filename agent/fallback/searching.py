@@ -87,7 +87,7 @@ async def _search_relaxed(
 async def _search(catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person) -> FoundWines:
     """Return the wines of a query that a wish may have."""
     result = await find_wines(catalogue, query, person)
-    wines = _select_wines(result.wines, wish.request, query)
+    wines = _select_wines(result.wines, wish.request, query, person)
     if not wines:
         return FoundWines()
     unmet = _unmet_fields(wish.request, wines, result.unmet_filters)
@@ -118,17 +118,20 @@ def _suits_dishes(request: Request, unmet: Sequence[str]) -> bool:
     return bool(pairing) and pairing.keys().isdisjoint(unmet)
 
 
-def _select_wines(found: Sequence[Wine], request: Request, query: WineQuery) -> tuple[Wine, ...]:
+def _select_wines(
+    found: Sequence[Wine], request: Request, query: WineQuery, person: Person
+) -> tuple[Wine, ...]:
     """Return the wines without excluded tastes and with the requested name.
 
-    Alcohol-free wines are only returned if requested, or if there are no others.
+    Alcohol-free wines are only returned if requested, if the person is advised not to drink, or if
+    there are no others.
     """
     unwanted = tuple(taste for taste in request.values("without_text") if taste != OAKY)
     wines = []
     for wine in found:
         if not matches(wine, {"text": unwanted}) and _has_name(wine, request.name):
             wines.append(wine)
-    if Style.ALCOHOL_FREE in query.styles:
+    if Style.ALCOHOL_FREE in query.styles or person.safety.prefers_alcohol_free:
         return tuple(wines)
     with_alcohol = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
     return tuple(with_alcohol or wines)

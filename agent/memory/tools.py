@@ -50,6 +50,7 @@ from agent.memory.taste import (
     format_removed_facts,
 )
 from agent.safety.state import Allergy
+from agent.sommelier.cards import asks_for_vegan
 from agent.sommelier.filters import format_taste, mark_unknown_allergens, may_be_shown
 from agent.sommelier.queries import Canonical, ListOf, NameList, ShortText
 from agent.sommelier.vocabulary import OAKY, Body, Currency, Level, Style, Sweetness
@@ -438,8 +439,7 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
         undo_id=undo_id,
     )
     has_changes = bool(change.added_facts or change.removed_facts or change.bottles)
-    may_suggest = bool(reply.wines) and len(message) <= MAX_PARSED_CHARS
-    facts = find_excluded_facts(message) if may_suggest else ()
+    facts = _suggest_facts(message) if reply.wines else ()
     if not (has_changes or facts):
         return replace(reply, changes=())
     return replace(
@@ -448,6 +448,16 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
         notes=(*reply.notes, *format_change(change, person)),
         suggested_facts=find_new_facts(facts, (*person.facts, *change.added_facts)),
     )
+
+
+def _suggest_facts(message: str) -> tuple[Fact, ...]:
+    """Return the dislikes of a message that could be stored: who asks for vegan has no allergy."""
+    if len(message) > MAX_PARSED_CHARS:
+        return ()
+    facts = tuple(find_excluded_facts(message))
+    if asks_for_vegan(message):
+        return tuple(fact for fact in facts if fact.kind != "allergy")
+    return facts
 
 
 def format_change(change: Change, person: Person) -> list[str]:

@@ -46,7 +46,7 @@ def get_shown_label(wine: AnyWine) -> str:
 
 def _format_asked_facts(wine: Wine, user_text: str, line: BasketLine | None) -> Iterator[str]:
     """Yield the facts that a card has only if the guest asked for them, or counts bottles."""
-    if any(word.startswith(VEGAN_WORD) for word in split_words(user_text)):
+    if asks_for_vegan(user_text):
         yield translate(f"vegan_{wine.vegan}")
     asked = [name for name in find_asked_allergens(user_text) if name not in wine.unknown_allergens]
     yield _format_asked_allergens(wine, asked)
@@ -78,6 +78,11 @@ def _format_stock(wine: Wine, line: BasketLine | None) -> str:
     is_short = line is not None and offer.stock < line.count
     count = max(0, offer.stock)
     return translate("stock_short" if is_short else "stock_count", count=count)
+
+
+def asks_for_vegan(text: str) -> bool:
+    """Return whether a text names vegan wines, in any language."""
+    return any(word.startswith(VEGAN_WORD) for word in split_words(text))
 
 
 def format_facts(wine: AnyWine, currency: Currency | None = None) -> str:

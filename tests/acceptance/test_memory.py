@@ -46,6 +46,10 @@ async def test_a_fact_is_stored_by_command_and_button_and_applies_without_a_mode
         answer = await last(bot_api, 2, ADA)
         assert "Riesling" not in answer["text"].partition("1. ")[2]
         remember = labelled(answer, "Remember: no Chardonnay")
+        bot_api.say("a vegan red, no Merlot", chat_id=BEA)
+        vegan = await last(bot_api, 1, BEA)
+        labels = [label for label, _ in buttons(vegan) if label.startswith("Remember")]
+        assert labels == ["Remember: no Merlot"], "to ask for vegan wine is no allergy"
     async with running_here(bot_api, environment):
         assert "for the person who asked" in await press(bot_api, answer, remember, BEA)
         assert "no Chardonnay" in await press(bot_api, answer, remember, ADA)

@@ -11,7 +11,7 @@ from agent.formatting import format_money
 from agent.i18n import languages, translate, translate_into, use_language
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.phrases import detect_language
-from agent.safety.state import SafetyState
+from agent.safety.state import Concern, SafetyState
 from agent.sommelier.cards import translate_country
 from agent.sommelier.vocabulary import Allergen, Body, Colour, Style
 from agent.sommelier.wine import Wine
@@ -244,3 +244,24 @@ async def test_a_name_that_no_wine_has_is_told_with_the_closest_names(fallback: 
     other_vintage = await Conversation(fallback).say("Do you have Opus One 1900?")
     assert other_vintage.text.startswith("There is no “Opus One 1900”, but this wine in another")
     assert [wine.producer for wine in wines_of(other_vintage)] == ["Opus One"]
+
+
+@pytest.mark.parametrize("concern", ["driving", "medication"])
+async def test_drinks_without_alcohol_come_first_for_who_should_not_drink(
+    fallback: Fallback, concern: Concern
+) -> None:
+    person = Person(SafetyState(turn_concerns=frozenset({concern})))
+    reply = await Conversation(fallback, person).say("something red for lamb, under 25 euros")
+    styles = [wine.style for wine in wines_of(reply)]
+    assert styles[0] == Style.ALCOHOL_FREE
+    assert styles[-1] == Style.RED
+
+
+async def test_an_allergy_that_was_lifted_is_no_wish_any_more(fallback: Fallback) -> None:
+    allergic = Person(SafetyState(allergies=frozenset({"sulphites"})), user_id=1)
+    chat = Conversation(fallback, allergic)
+    assert "sulphites" in (await chat.say("I'm allergic to sulphites")).text
+    chat.person = Person(user_id=1)
+    reply = await chat.say("something red for lamb, no egg please")
+    assert "sulphites" not in reply.text
+    assert "egg" in (await chat.say("up to 20 euros")).text
