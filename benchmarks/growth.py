@@ -26,7 +26,9 @@ from db.engine import Sessions, create_engine
 from db.models import TraceRow
 from db.repositories.outbox import Outbox
 from db.repositories.people import MemoryRepository, MessageRepository
+from db.repositories.statistics import StatisticsRepository, Week
 from db.repositories.turns import TurnRepository, export_turns
+from db.repositories.unmet import UnmetWishes
 from db.schema import upgrade_schema
 from db.traces import RowQueue, SqlTraceStore
 from tests.crash.harness import postgres
@@ -143,6 +145,7 @@ def calls_of(sessions: Sessions) -> Iterator[Call]:
 
     messages = MessageRepository(sessions, now)
     turns = TurnRepository(sessions, now)
+    statistics = StatisticsRepository(sessions, now)
     memory = MemoryRepository(sessions, now)
     traces = SqlTraceStore(sessions, now)
     queue = RowQueue(sessions, TraceRow, now)
@@ -167,7 +170,8 @@ def calls_of(sessions: Sessions) -> Iterator[Call]:
     yield "problems of traces", queue.list_problems
     yield "list of traces", lambda: traces.list_summaries(20, since=week_ago)
     yield "last trace", lambda: _read_last(traces)
-    yield "a week by day", lambda: turns.list_by_day(week_ago)
+    yield "a week by day", lambda: statistics.summarize_week(Week(NOW.date()))
+    yield "unmet wishes", lambda: UnmetWishes(sessions, now).list_between(week_ago, NOW, str)
     yield "disliked of a week", lambda: export_turns(sessions, str, week_ago, disliked=True)
     yield "/export of a user", lambda: memory.export(CHAT, f"user{CHAT}")
     yield "a group that moves", lambda: Outbox(sessions, now).migrate(-1, -2)

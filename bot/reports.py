@@ -1,18 +1,15 @@
 """What admins read in the terminal, in Telegram and in a browser: statistics, and traces."""
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
-from itertools import chain
-from math import ceil
 from typing import Any, Final
 
 from agent.engine.messages import TokenUsage
 from agent.engine.run import PromptRef
 from agent.text import clip, to_one_line
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
-from db.models import TurnRow
+from db.repositories.statistics import TurnStatistics, WeekStatistics
 from db.traces import to_datetime
 
 EMPTY_VALUES: Final[tuple[object, ...]] = (None, "", [], {})
@@ -20,51 +17,39 @@ MAX_VALUE_LINES: Final = 3
 MAX_VALUE_CHARS: Final = 160
 
 
-def statistics_rows(columns: Sequence[Sequence[TurnRow]]) -> list[tuple[str, list[str]]]:
-    """Return the rows of a table with a column for each group of turns: a name and its values."""
-    groups = [*map(_statistics, columns)]
-    return [(name, [group[name] for group in groups]) for name in groups[0]]
+def statistics_rows(columns: Sequence[TurnStatistics]) -> list[tuple[str, list[str]]]:
+    """Return the rows of a table with a column for each time: a name and its values."""
+    described = [_describe(statistics) for statistics in columns]
+    return [(name, [column[name] for column in described]) for name in described[0]]
 
 
-def statistics_table(days: Mapping[date, Sequence[TurnRow]]) -> str:
+def statistics_table(week: WeekStatistics) -> str:
     """Return a table of the last day and of all days together, at most 33 characters wide."""
-    *_, today = days.values()
-    in_all = [*chain(*days.values())]
-    rows = [("", ["today", f"{len(days)} days"]), *statistics_rows([today, in_all])]
-    lines = [f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows]
-    return "\n".join(lines)
+    rows = statistics_rows([week.by_day[-1], week.total])
+    rows.insert(0, ("", ["today", f"{len(week.by_day)} days"]))
+    return "\n".join(f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows)
 
 
-def _statistics(turns: Sequence[TurnRow]) -> dict[str, str]:
-    """Return the statistics of turns by their names."""
-    outcomes = Counter(turn.outcome for turn in turns)
-    verdicts = Counter(turn.verdict for turn in turns)
-    seconds = sorted(turn.seconds for turn in turns) or [0.0]
-    # The id 0 stands for the HTTP API, which is not a person.
-    people = {turn.user_id for turn in turns} - {0}
-    retried = sum(turn.retries > 0 for turn in turns)
+def _describe(statistics: TurnStatistics) -> dict[str, str]:
+    """Return numbers as admins read them, by their names."""
 
     def with_share(count: int) -> str:
-        if not turns:
+        if not statistics.turns:
             return "0"
-        return f"{count} {count / len(turns):4.0%}"
-
-    def percentile(share: float) -> str:
-        position = ceil(share * len(seconds)) - 1
-        return f"{seconds[position]:.1f} s"
+        return f"{count} {count / statistics.turns:4.0%}"
 
     return {
-        "people": f"{len(people):,}",
-        "turns": f"{len(turns):,}",
-        "retried": with_share(retried),
-        "failed": with_share(outcomes["failed"]),
-        "salvaged": with_share(outcomes["salvaged"]),
-        "fallback": with_share(outcomes["fallback"]),
-        "refused": with_share(outcomes["refused"]),
-        "cost": cost_text(sum(turn.cost_usd for turn in turns)),
-        "median": percentile(0.5),
-        "95 % within": percentile(0.95),
-        "👍 / 👎": f"{verdicts['liked']} / {verdicts['disliked']}",
+        "people": f"{statistics.people:,}",
+        "turns": f"{statistics.turns:,}",
+        "retried": with_share(statistics.retried),
+        "failed": with_share(statistics.count("failed")),
+        "salvaged": with_share(statistics.count("salvaged")),
+        "fallback": with_share(statistics.count("fallback")),
+        "refused": with_share(statistics.count("refused")),
+        "cost": cost_text(statistics.cost_usd),
+        "median": f"{statistics.median_seconds:.1f} s",
+        "95 % within": f"{statistics.slow_seconds:.1f} s",
+        "👍 / 👎": f"{statistics.liked} / {statistics.disliked}",
     }
 
 

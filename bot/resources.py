@@ -56,6 +56,7 @@ from db.repositories.people import (
 )
 from db.repositories.referrals import ReferralRepository, ReferralUpkeep
 from db.repositories.retention import Retention
+from db.repositories.statistics import StatisticsRepository
 from db.repositories.turns import TurnRepository
 from db.repositories.unmet import UnmetWishes
 from db.schema import check_schema, find_schema, upgrade_schema
@@ -81,6 +82,7 @@ class Repositories:
         self.chats = ChatRepository(sessions)
         self.turns = TurnRepository(sessions)
         self.unmet = UnmetWishes(sessions)
+        self.statistics = StatisticsRepository(sessions)
         self.memory = MemoryRepository(sessions)
         self.presses = PressRepository(sessions)
         self.broadcasts = BroadcastRepository(sessions)

@@ -54,13 +54,14 @@ def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
     counts = Counter(term for words in words_of for term in words)
     indices_by_term = defaultdict[str, list[int]](list)
     for index, words in enumerate(words_of):
-        most_frequent = max(words, key=counts.__getitem__, default="")
+        # Of words that are as frequent, wishes take the same one.
+        _, most_frequent = max(((counts[term], term) for term in words), default=(0, ""))
         indices_by_term[most_frequent].append(index)
     groups: list[WishGroup] = []
     for indices in indices_by_term.values():
         about = _name_shared([words_of[index] for index in indices])
         groups.append(WishGroup(about, tuple(wishes[index] for index in indices)))
-    return sorted(groups, key=lambda group: len(group.wishes), reverse=True)
+    return sorted(groups, key=lambda group: (group.about == OTHER, -len(group.wishes)))
 
 
 def _name_shared(words_of: Sequence[Mapping[str, str]]) -> str:

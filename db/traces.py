@@ -239,7 +239,12 @@ class SqlTraceStore(TraceStoringRepository):
         return replace(traces[0], scores={row.name: to_record(ScoreRecord, row) for row in rows})
 
     async def list_summaries(
-        self, limit: int, *, since: datetime | None = None, failed: bool = False
+        self,
+        limit: int,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        failed: bool = False,
     ) -> Sequence[TraceRow]:
         """Return at most `limit` traces without their records, failures first, then the newest.
 
@@ -251,6 +256,8 @@ class SqlTraceStore(TraceStoringRepository):
         query = select(TraceRow).options(*columns).order_by(*newest_first)
         if since is not None:
             query = query.where(TraceRow.started_at >= since)
+        if until is not None:
+            query = query.where(TraceRow.started_at < until)
         traces: list[TraceRow] = []
         # One query for each level: an index has the newest of a level.
         for level in levels:

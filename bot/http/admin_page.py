@@ -1,4 +1,4 @@
-"""Serve the admin page: usage, cost, failed and disliked turns, and the traces of turns.
+"""Serve the admin page: a week of usage and cost, what went wrong, and the traces of turns.
 
 A browser sends the token as the password of any user name. Pages are never cached. They contain
 text by users, which the template escapes.
@@ -7,24 +7,25 @@ text by users, which the template escapes.
 import asyncio
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from functools import cache
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Depends, HTTPException
+from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import HTMLResponse, Response
 from fastapi.security import HTTPBasic, HTTPBasicCredentials
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from pydantic import SecretStr
 
+from bot.charts import DARK, LIGHT, WeekPainter
 from bot.reports import statistics_rows, trace_text
 from bot.resources import Repositories
 from bot.wanted import WishGroup, describe_reason, group_wishes, to_csv
 from db.engine import Sessions
 from db.models import TraceRow
+from db.repositories.statistics import Week
 from db.repositories.turns import export_turns
 from db.repositories.unmet import UnmetWishes
 from db.traces import RowQueue
@@ -34,12 +35,15 @@ PASSWORD: Final = HTTPBasic(realm="Sommelier, ADMIN_TOKEN is the password")
 HEADERS: Final = {
     "cache-control": "no-store",
     "content-security-policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
     ),
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
-DAYS: Final = 7
+THEMES: Final = {"light": LIGHT, "dark": DARK}
+LastDay = Annotated[date | None, Query(ge=date(2020, 1, 1), le=date(2100, 1, 1))]
+"""The last day of the week to show; by default today."""
 MAX_TURNS: Final = 10
 """The maximum number of failed turns, and of disliked ones, on the page."""
 
@@ -66,11 +70,13 @@ class AdminPage:
     hide: Callable[[str], str]
     token: SecretStr
     link: Callable[[str], str] | None = None
+    painter: WeekPainter = field(default_factory=WeekPainter)
 
     def build_router(self) -> APIRouter:
         """Return the routes of the page, which require the token."""
         router = APIRouter(include_in_schema=False, dependencies=[Depends(self._require_token)])
         router.get(PATH)(self.show)
+        router.get(f"{PATH}/week.svg")(self.show_charts)
         router.get(f"{PATH}/wanted.csv")(self.download_wanted)
         router.get(f"{PATH}/traces/{{trace_id}}")(self.show_trace)
         return router
@@ -82,43 +88,51 @@ class AdminPage:
         if not hmac.compare_digest(credentials.password.encode(), token):
             raise HTTPException(401, "Not ADMIN_TOKEN", {"WWW-Authenticate": "Basic"})
 
-    async def show(self) -> HTMLResponse:
-        """Return the page."""
-        repositories = Repositories(self.sessions)
-        now = datetime.now(UTC)
-        since = now - timedelta(days=DAYS - 1)
-        days = await repositories.turns.list_by_day(since)
-        failed = await repositories.traces.list_summaries(MAX_TURNS, since=since, failed=True)
-        disliked = await export_turns(self.sessions, self.hide, since, disliked=True)
+    async def show(self, until: LastDay = None) -> HTMLResponse:
+        """Return the page with the week that ends with a day."""
+        repositories, week = Repositories(self.sessions), _week_until(until)
+        statistics = await repositories.statistics.summarize_week(week)
+        wanted = await self._group_wishes(week)
+        failed = await repositories.traces.list_summaries(
+            MAX_TURNS, since=week.start, until=week.end, failed=True
+        )
+        disliked = await export_turns(self.sessions, self.hide, week.start, week.end, disliked=True)
         backlog = await RowQueue(self.sessions, TraceRow).count_by_state()
-        total = [*chain(*days.values())]
-        newest_first = disliked[::-1]
-        wanted = await self._group_wishes(since, now)
 
         def render() -> str:
             return load_template().render(
                 trace=None,
-                now=now,
-                days=days,
-                statistics=statistics_rows([*days.values(), total]),
-                failed=failed,
-                disliked=newest_first[:MAX_TURNS],
-                backlog=backlog,
+                now=datetime.now(UTC),
+                week=week,
+                statistics=statistics_rows([*statistics.by_day, statistics.total]),
                 wanted=wanted,
+                failed=failed,
+                disliked=disliked[::-1][:MAX_TURNS],  # the newest first
+                backlog=backlog,
             )
 
         return HTMLResponse(await asyncio.to_thread(render), headers=HEADERS)
 
-    async def _group_wishes(self, start: datetime, end: datetime) -> list[WishGroup]:
-        wishes = await UnmetWishes(self.sessions).list_between(start, end, self.hide)
-        return await asyncio.to_thread(group_wishes, wishes)
+    async def show_charts(
+        self,
+        until: LastDay = None,
+        theme: Literal["light", "dark"] = "light",
+        columns: Literal["1", "2"] = "2",
+    ) -> Response:
+        """Return the charts of a week as a picture."""
+        statistics = await Repositories(self.sessions).statistics.summarize_week(_week_until(until))
+        picture = await self.painter.paint(statistics, "svg", THEMES[theme], int(columns))
+        return Response(picture, headers=HEADERS, media_type="image/svg+xml")
 
-    async def download_wanted(self) -> Response:
+    async def download_wanted(self, until: LastDay = None) -> Response:
         """Return what guests wanted and did not get, as a file for spreadsheets."""
-        now = datetime.now(UTC)
-        content = to_csv(await self._group_wishes(now - timedelta(days=DAYS - 1), now))
+        content = to_csv(await self._group_wishes(_week_until(until)))
         name = {"content-disposition": "attachment; filename=wanted.csv"}
         return Response(content, headers={**HEADERS, **name}, media_type="text/csv")
+
+    async def _group_wishes(self, week: Week) -> list[WishGroup]:
+        wishes = await UnmetWishes(self.sessions).list_between(week.start, week.end, self.hide)
+        return await asyncio.to_thread(group_wishes, wishes)
 
     async def show_trace(self, trace_id: str) -> HTMLResponse:
         """Return a page with one trace as a tree."""
@@ -129,3 +143,7 @@ class AdminPage:
         link = self.link(trace.trace_id) if self.link else None
         page = load_template().render(trace=trace, tree=trace_text(trace), link=link)
         return HTMLResponse(page, headers=HEADERS)
+
+
+def _week_until(last: date | None) -> Week:
+    return Week(last or datetime.now(UTC).date())

@@ -5,7 +5,6 @@ For other users, the commands are unknown.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -13,10 +12,12 @@ from telegram import Message, Update
 from telegram.ext import filters
 
 from agent.auto_links import find_auto_links
+from agent.engine.errors import log_failure
 from agent.i18n import translate, use_language
 from agent.markdown import format_link
 from agent.text import pattern
 from agent.tracing.masking import Masking
+from bot.charts import WeekPainter
 from bot.reports import statistics_table, trace_text
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import AnyHandler, ChatTurn, load_language, on_command, on_press
@@ -31,8 +32,9 @@ from db.changes.memory import ForgetConcerns
 from db.models import Access, OutboxRow
 from db.repositories.outbox import Broadcasts
 from db.repositories.people import MemoryRepository
+from db.repositories.statistics import Week
 
-STATS_DAYS: Final = 7
+STATS_PICTURE: Final = "week.png"
 USER_ID: Final = pattern(r"\d{1,18}")
 ACCESS_BY_COMMAND: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
 BUTTON_DATA: Final = r"[ab]:\d{1,18}:(?:allow|block|send)$"
@@ -56,7 +58,7 @@ def admin_handlers(
     is_admin = filters.User(admin_ids)
     commands = ("allow", "block", "clearconcerns")
     return [
-        on_command("stats", partial(_show_stats, masking), is_admin),
+        on_command("stats", partial(_show_stats, WeekPainter(), masking), is_admin),
         on_command("trace", partial(_show_trace, trace_link), is_admin),
         on_command("broadcast", partial(_draft_broadcast, only_allowed), is_admin),
         *(on_command(name, partial(_manage_user, admin_ids, name), is_admin) for name in commands),
@@ -64,26 +66,31 @@ def admin_handlers(
     ]
 
 
-async def _show_stats(masking: Masking, update: Update, turn: ChatTurn) -> None:
-    """/stats: show the statistics of today and of the last 7 days, in a private chat only."""
-    text = translate("stats_in_private")
-    if is_private(update):
-        turns = turn.repositories.turns
-        days = await turns.list_by_day(turns.now() - timedelta(days=STATS_DAYS - 1))
-        text = to_code_block(await asyncio.to_thread(statistics_table, days))
-        text += await _describe_wanted(masking, turn)
-    turn.reply(text)
+async def _show_stats(
+    painter: WeekPainter, masking: Masking, update: Update, turn: ChatTurn
+) -> None:
+    """/stats: show the last seven days as a picture and in numbers, in a private chat only."""
+    if not is_private(update):
+        turn.reply(translate("stats_in_private"))
+        return
+    repository = turn.repositories.statistics
+    week = Week(repository.now().date())
+    statistics = await repository.summarize_week(week)
+    try:
+        turn.send_picture(STATS_PICTURE, await painter.paint(statistics, "png"))
+    except Exception as error:  # the numbers are in the text
+        log_failure("The figures of a week could not be drawn", error)
+    text = to_code_block(statistics_table(statistics))
+    turn.reply(text + await _describe_wanted(masking, turn, week))
 
 
-async def _describe_wanted(masking: Masking, turn: ChatTurn) -> str:
-    """Return what most guests of the last days wanted in vain; "" if there was nothing."""
-    unmet = turn.repositories.unmet
-    start = unmet.now() - timedelta(days=STATS_DAYS)
-    wishes = await unmet.list_between(start, unmet.now(), masking.mask_words)
+async def _describe_wanted(masking: Masking, turn: ChatTurn, week: Week) -> str:
+    """Return what most guests of a week wanted in vain; "" if there was nothing."""
+    wishes = await turn.repositories.unmet.list_between(week.start, week.end, masking.mask_words)
     if not wishes:
         return ""
-    lines = await asyncio.to_thread(lambda: format_groups(group_wishes(wishes)))
-    return f"\n{translate('stats_wanted')}\n{to_code_block(lines)}"
+    groups = await asyncio.to_thread(group_wishes, wishes)
+    return f"\n{translate('stats_wanted')}\n{to_code_block(format_groups(groups))}"
 
 
 async def _show_trace(link: Callable[[str], str] | None, update: Update, turn: ChatTurn) -> None:

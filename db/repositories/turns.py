@@ -1,8 +1,8 @@
-"""Turns: their records, usage, statistics, and export as a dataset."""
+"""Turns: their records, usage, and export as a dataset."""
 
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
@@ -71,21 +71,12 @@ class TurnRepository(SqlRepository):
         [(requests, cost)] = await self._rows(totals)
         return BilledUsage(requests=int(requests or 0), cost_usd=float(cost or 0))
 
-    async def list_by_day(self, since: datetime) -> dict[date, list[TurnRow]]:
-        """Return the turns by UTC day, for every day from the day of `since` to today."""
-        first = since.astimezone(UTC).date()
-        day_count = (self.now().astimezone(UTC).date() - first).days + 1
-        since_midnight = TurnRow.at >= datetime.combine(first, time(), UTC)
-        days: dict[date, list[TurnRow]] = {first + timedelta(n): [] for n in range(day_count)}
-        for turn in await self._values(select(TurnRow).where(since_midnight)):
-            days.setdefault(turn.at.date(), []).append(turn)
-        return days
-
 
 async def export_turns(
     sessions: Sessions,
     mask: Callable[[str], str],
     since: datetime | None = None,
+    until: datetime | None = None,
     *,
     disliked: bool = False,
 ) -> list[dict[str, object]]:
@@ -94,7 +85,7 @@ async def export_turns(
     If `disliked` is set, return only those. The lines contain no user and no words that a user
     keeps out of traces; `mask` masks all text.
     """
-    exchanges = _select_exchanges(since, disliked=disliked)
+    exchanges = _select_exchanges(since, until, disliked=disliked)
     async with sessions() as session:
         rows = (await session.execute(exchanges.order_by(TurnRow.at))).all()
         histories = await _load_histories(session, exchanges)
@@ -121,7 +112,7 @@ async def export_turns(
 
 
 def _select_exchanges(
-    since: datetime | None, *, disliked: bool
+    since: datetime | None, until: datetime | None, *, disliked: bool
 ) -> Select[TurnRow, MessageRow, MessageRow]:
     """Return a query for turns, each with its question and its answer."""
     is_question = (Question.turn_id == TurnRow.turn_id) & (Question.role == "user")
@@ -132,6 +123,8 @@ def _select_exchanges(
         query = query.where(TurnRow.verdict == "disliked")
     if since is not None:
         query = query.where(TurnRow.at >= since)
+    if until is not None:
+        query = query.where(TurnRow.at < until)
     return query
 
 

@@ -1,5 +1,6 @@
 """Access to the bot, daily budgets, and the commands of admins."""
 
+import io
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
+from PIL import Image
 
 from agent.engine.llm import LLMService
 from agent.engine.run import BilledUsage, Run
@@ -259,13 +261,15 @@ async def test_admins_and_unreadable_budgets_have_no_limits(
     assert len(model_server.requests) == 4
 
 
-async def test_stats_are_a_table(bot_api: BotApi, admin_bot: AdminBot) -> None:
+async def test_stats_are_a_picture_and_a_table(bot_api: BotApi, admin_bot: AdminBot) -> None:
     await admin_bot.store_turn(1, BilledUsage(3, 1200, 0.25))
     await admin_bot.store_turn(2, BilledUsage(2, 800, 0.25), BEA)
     async with admin_bot.open(bot_api):
         bot_api.say("/stats", ADMIN)
-        await bot_api.wait_for_message(1, ADMIN)
-    (table,) = bot_api.messages(ADMIN)
+        await bot_api.wait_for_message(2, ADMIN)
+    (sent,) = bot_api.calls_of("sendPhoto")
+    assert Image.open(io.BytesIO(sent.files["photo"].data)).format == "PNG"
+    _, table = bot_api.messages(ADMIN)
     assert max(map(len, table["text"].splitlines())) <= 33  # fits on a phone
     lines = [line.split() for line in table["text"].splitlines()]
     assert ["turns", "2", "2"] in lines

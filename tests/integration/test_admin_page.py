@@ -110,6 +110,9 @@ async def test_the_page_shows_numbers_and_links_a_dislike_to_its_trace(
     assert "llm.answer [generation]" in trace.text
     assert f"https://cloud.langfuse.com/trace/{2:032x}" in trace.text
     assert (await served.client.get("/admin/traces/ffff", auth=ADMIN)).status_code == 404
+    for wrong in ("9999-12-31", "0001-01-01", "today"):
+        response = await served.client.get("/admin", params={"until": wrong}, auth=ADMIN)
+        assert response.status_code == 422
 
 
 async def test_without_trace_content_no_messages_are_shown(sqlite_sessions: Sessions) -> None:

@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -278,7 +277,8 @@ async def test_when_the_global_budget_is_used_up_no_model_is_asked_and_the_note_
         first = (await client.post("/api/rag/ask", json=ASKED)).json()
         second = (await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})).json()
         streamed = await client.post("/api/research/query", json={"query": "lees"})
-    (today,) = (await store.list_by_day(datetime.now(UTC))).values()
+    async with sqlite_sessions() as session:
+        today = (await session.scalars(select(TurnRow).order_by(TurnRow.at))).all()
     *results, (_, done) = events(streamed.text)
     assert (first["outcome"], second["outcome"]) == ("answered", "fallback")
     assert second["note"].startswith("Today's budget for everyone is used up. It resets in")

@@ -16,6 +16,7 @@ from db.models import OutboxRow, TasteRatingRow, TurnRow
 from db.repositories.outbox import Outbox
 from db.repositories.people import ChatRepository, MemoryRepository
 from db.repositories.retention import Retention
+from db.repositories.statistics import StatisticsRepository, TurnStatistics, Week
 from db.repositories.turns import TurnRepository
 from tests.stored import make, store_turn
 
@@ -63,25 +64,31 @@ async def test_usage_is_summed_by_user_and_overall_since_a_time(
     )
 
 
-async def test_days_without_turns_are_listed_too(turns: TurnRepository, sessions: Sessions) -> None:
+async def test_a_week_is_summed_up_by_the_database_by_day_and_as_a_whole(
+    sessions: Sessions,
+) -> None:
     early = NOON.replace(hour=0) - timedelta(days=2)
-    await store_turn(sessions, turn(1, at=early))
-    await store_turn(sessions, turn(2, at=early, user_id=BOB, outcome="failed"))
-    await store_turn(sessions, turn(3, at=early - timedelta(seconds=1)))
-    await store_turn(sessions, turn(4, at=NOON))
-    await make(sessions, RateTurn(1, "disliked"))
-    await make(sessions, RateTurn(2, "disliked"))
-    await make(sessions, RateTurn(2, None))
-    days = await turns.list_by_day(NOON - timedelta(days=2))
-    counted = {
-        str(day): {(turn.user_id, turn.outcome, turn.verdict) for turn in of_day}
-        for day, of_day in days.items()
-    }
-    assert counted == {
-        "2026-04-29": {(ADA, "answered", "disliked"), (BOB, "failed", None)},
-        "2026-04-30": set(),
-        "2026-05-01": {(ADA, "answered", None)},
-    }
+    await store_turn(sessions, turn(1, at=early, retries=0))
+    await store_turn(sessions, turn(2, at=early, user_id=BOB, outcome="failed", seconds=9.0))
+    await store_turn(sessions, turn(3, at=early - timedelta(days=5)))
+    for number in range(4, 24):  # 20 turns of 1 to 20 seconds
+        await store_turn(sessions, turn(number, seconds=float(number - 3), cost_usd=0.5))
+    await store_turn(sessions, turn(24, user_id=0, outcome="fallback"))
+    await make(sessions, RateTurn(1, "disliked"), RateTurn(2, "disliked"), RateTurn(2, None))
+    await make(sessions, RateTurn(4, "liked"))
+    week = Week(NOON.date())
+    summary = await StatisticsRepository(sessions).summarize_week(week)
+    assert [day.turns for day in summary.by_day] == [0, 0, 0, 0, 2, 0, 21]
+    assert summary.by_day[0] == TurnStatistics()
+    tuesday, today = summary.by_day[4], summary.by_day[-1]
+    assert (tuesday.people, tuesday.retried, tuesday.disliked, tuesday.liked) == (2, 1, 1, 0)
+    assert [tuesday.count(outcome) for outcome in ("answered", "failed")] == [1, 1]
+    assert (tuesday.median_seconds, tuesday.slow_seconds) == (1.5, 9.0)
+    assert (today.people, today.liked, today.count("fallback")) == (1, 1, 1)
+    assert (today.median_seconds, today.slow_seconds) == (10.0, 19.0)
+    total = summary.total
+    assert (total.turns, total.people) == (23, 2)
+    assert total.cost_usd == pytest.approx(10.375)
 
 
 async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
