@@ -41,8 +41,6 @@ ForgettableKind = Literal["hate", "like", "budget", "note"]
 FORGETTABLE_KINDS: Final[tuple[ForgettableKind, ...]] = get_args(ForgettableKind)
 UNDER_AGE_SETTING: Final = "age=under"
 """The setting of a user who said that they are below the legal age."""
-HIDING_SETTING: Final = "traces=numbers"
-"""The setting of a user who lets admins read figures only, no words of theirs."""
 MAX_CELLAR_ITEMS: Final = 5_000
 """The most wines in a user's cellar, those that they have drunk included."""
 MAX_OVERRIDE_GAP: Final = 38  # characters within "ignore ... instructions"

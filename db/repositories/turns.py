@@ -10,9 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from agent.engine.run import BilledUsage
-from agent.turn import HIDING_SETTING
 from db.engine import Sessions, SqlRepository
-from db.models import FactRow, MessageRow, OutboxRow, TurnRow, UpdateRow
+from db.models import MessageRow, OutboxRow, SettingRow, TurnRow, UpdateRow
 
 HISTORY_LENGTH: Final = 10
 """The number of previous messages that are exported with a turn."""
@@ -21,11 +20,11 @@ Question = aliased(MessageRow)
 Answer = aliased(MessageRow)
 IS_HIDDEN: Final = or_(
     TurnRow.hides_words,
-    select(FactRow.user_id)
+    select(SettingRow.user_id)
     .where(
-        FactRow.user_id == TurnRow.user_id,
-        FactRow.kind == "setting",
-        FactRow.value == HIDING_SETTING,
+        SettingRow.user_id == TurnRow.user_id,
+        SettingRow.name == "traces",
+        SettingRow.value == "numbers",
     )
     .exists(),
 )

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "a017"
-down_revision = "a016"
+revision = "a018"
+down_revision = "a017"
 
 
 def upgrade() -> None:
