@@ -5,12 +5,12 @@ what it would store, in whatever order the two are committed. On Postgres, locks
 commit put the two in order; SQLite has one writer at a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, union, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from db.changes.base import StoredChange, Transaction
@@ -56,6 +56,8 @@ MEMORY: Final = (
     *(BottleRow, DrinkRow, UndoableChangeRow, KeptImportRow),
 )
 """The tables of what is remembered of a user."""
+OwnedRows = Mapping[type[Base], Sequence[ColumnElement[bool]]]
+"""The conditions by which rows of tables are a user's: one that meets any is theirs."""
 NO_PERSONAL_DATA: Final[dict[str, object]] = {
     "chat_id": 0,
     "lane": None,
@@ -104,23 +106,32 @@ class ForgetUser(StoredChange):
         referrals = update(ReferralRow).where(ReferralRow.user_id == self.user_id)
         await session.execute(referrals.values(state=ReferralState.ENDED))
         owned = find_owned_rows(self.user_id, self.user)
-        is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == DONE)
-        await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
+        await self._anonymise(session, owned)
         # A turn that still runs or is being sent keeps its updates and messages until its end.
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
-        owned[UpdateRow] &= begun_by.not_in(unfinished)
-        is_being_sent = OutboxRow.update_id.in_(unfinished)
-        released = update(OutboxRow).where(owned[OutboxRow], is_being_sent)
-        await session.execute(released.values(turn_id=None, referral_id=None))
-        owned[OutboxRow] &= OutboxRow.update_id.is_(None) | ~is_being_sent
-        unknown = {"is_reachable": None, "is_introduced": None}
-        await session.execute(update(ChatRow).where(owned[ChatRow]).values(unknown))
-        owned[ChatRow] &= ChatRow.access.is_(None)
-        for model, is_owned in owned.items():
-            await session.execute(delete(model).where(is_owned))
+        may_delete: dict[type[Base], ColumnElement[bool]] = {
+            UpdateRow: begun_by.not_in(unfinished),
+            OutboxRow: OutboxRow.update_id.is_(None) | OutboxRow.update_id.not_in(unfinished),
+            ChatRow: ChatRow.access.is_(None),
+        }
+        for model, conditions in owned.items():
+            for is_theirs in conditions:
+                await session.execute(delete(model).where(is_theirs, may_delete.get(model, true())))
         now = transaction.now
         await upsert(session, DeletionRow(user=self.user, at=now, due_at=now, tries=0))
+
+    async def _anonymise(self, session: AsyncSession, owned: OwnedRows) -> None:
+        """Empty the rows that stay, or stay for a while: nothing in them tells whose they were."""
+        is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == DONE)
+        await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
+        is_being_sent = OutboxRow.update_id.in_(select(UpdateRow.update_id).where(IS_UNFINISHED))
+        for is_theirs in owned[OutboxRow]:
+            released = update(OutboxRow).where(is_theirs, is_being_sent)
+            await session.execute(released.values(turn_id=None, referral_id=None))
+        unknown = {"is_reachable": None, "is_introduced": None}
+        is_chat = ChatRow.chat_id == self.user_id
+        await session.execute(update(ChatRow).where(is_chat).values(unknown))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,41 +191,33 @@ class Fence:
         await session.execute(select(*(lock(key) for key in keys)))
 
 
-def find_owned_rows(user_id: int, user: str) -> dict[type[Base], ColumnElement[bool]]:
-    """Return each table's condition for a user's rows; referenced tables come last."""
+def find_owned_rows(user_id: int, user: str) -> OwnedRows:
+    """Return the conditions for a user's rows in each table; referenced tables come last.
+
+    Each condition is for a statement of its own, which finds an index: joined by OR, or by UNION,
+    Postgres would read whole tables.
+    """
     is_turn = or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
     turns = select(TurnRow.turn_id).where(is_turn)
     referrals = select(ReferralRow.id).where(ReferralRow.user_id == user_id)
-    traces = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
-    is_trace = _is_any(TraceRow, TraceRow.user == user, TraceRow.trace_id.in_(traces))
+    traces_of_turns = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
+    traces = select(TraceRow.trace_id).where(TraceRow.user == user)
     is_unanswered = (UpdateRow.state != DONE) & (UpdateRow.user_id == user_id)
     return {
-        MessageRow: _is_any(
-            MessageRow, MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)
-        ),
-        OutboxRow: _is_any(
-            OutboxRow,
+        MessageRow: (MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
+        OutboxRow: (
             OutboxRow.chat_id == user_id,
             OutboxRow.turn_id.in_(turns),
             OutboxRow.referral_id.in_(referrals),
         ),
-        ReferralRow: ReferralRow.user_id == user_id,
-        ScoreRow: ScoreRow.trace_id.in_(select(TraceRow.trace_id).where(is_trace)),
-        TraceRow: is_trace,
-        UpdateRow: or_(UpdateRow.chat_id == user_id, is_unanswered),
-        **{model: model.user_id == user_id for model in MEMORY},
-        BroadcastRow: BroadcastRow.created_by == user_id,
-        PressRow: PressRow.chat_id == user_id,
-        ForgottenChatRow: ForgottenChatRow.chat_id == user_id,
-        ChatRow: ChatRow.chat_id == user_id,
-        TurnRow: TurnRow.turn_id.in_(turns),
+        ReferralRow: (ReferralRow.user_id == user_id,),
+        ScoreRow: (ScoreRow.trace_id.in_(traces), ScoreRow.trace_id.in_(traces_of_turns)),
+        TraceRow: (TraceRow.user == user, TraceRow.trace_id.in_(traces_of_turns)),
+        UpdateRow: (UpdateRow.chat_id == user_id, is_unanswered),
+        **{model: (model.user_id == user_id,) for model in MEMORY},
+        BroadcastRow: (BroadcastRow.created_by == user_id,),
+        PressRow: (PressRow.chat_id == user_id,),
+        ForgottenChatRow: (ForgottenChatRow.chat_id == user_id,),
+        ChatRow: (ChatRow.chat_id == user_id,),
+        TurnRow: (is_turn,),
     }
-
-
-def _is_any(model: type[Base], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return the condition that a row meets one of several, for each of which there is an index.
-
-    Joined by OR, Postgres would read the whole table.
-    """
-    key = model.__table__.primary_key.columns[0]
-    return key.in_(union(*(select(key).where(condition) for condition in conditions)))

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from sqlalchemy import (
     ColumnElement,
+    RowMapping,
     String,
     case,
     delete,
@@ -192,14 +193,16 @@ class MemoryRepository(SqlRepository):
 
         From groups, return only their messages, the answers to these, and their feedback.
         """
-        rows_by_table = dict[str, list[dict[str, object]]]()
+        rows_by_table: dict[str, list[dict[str, object]]] = {}
         async with self.sessions() as session:
-            for model, is_owned in find_owned_rows(user_id, user).items():
-                rows = await session.execute(select(model.__table__).where(is_owned))
-                rows_by_table[model.__table__.name] = [
-                    {name: _readable(value) for name, value in row.items()}
-                    for row in rows.mappings()
-                ]
+            for model, conditions in find_owned_rows(user_id, user).items():
+                table = model.__table__
+                rows: dict[object, RowMapping] = {}  # a row may meet several conditions
+                for is_theirs in conditions:
+                    found = await session.execute(select(table).where(is_theirs))
+                    for row in found.mappings():
+                        rows[tuple(row[column] for column in table.primary_key)] = row
+                rows_by_table[table.name] = [_to_readable(row) for row in rows.values()]
         return rows_by_table
 
 
@@ -267,6 +270,10 @@ async def _claim_season(session: AsyncSession, user_id: int, season: str) -> boo
     is_earlier = (ReminderRow.user_id == user_id) & (ReminderRow.season != season)
     claim = update(ReminderRow).where(is_earlier).values(season=season)
     return bool(await count_changed(session, claim))
+
+
+def _to_readable(row: RowMapping) -> dict[str, object]:
+    return {name: _readable(value) for name, value in row.items()}
 
 
 def _readable(value: object) -> object:

@@ -1,7 +1,7 @@
 """Turns: their records, usage, and export as a dataset."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -15,6 +15,8 @@ from db.models import MessageRow, OutboxRow, SettingRow, TurnRow, UpdateRow
 
 HISTORY_LENGTH: Final = 10
 """The number of previous messages that are exported with a turn."""
+HISTORIES_AT_ONCE: Final = 50
+"""The number of turns whose previous messages one statement reads."""
 
 Question = aliased(MessageRow)
 Answer = aliased(MessageRow)
@@ -87,12 +89,16 @@ async def export_turns(
     exchanges = _select_exchanges(since, until, disliked=disliked)
     async with sessions() as session:
         rows = (await session.execute(exchanges.order_by(TurnRow.at))).all()
-        histories = await _load_histories(session, exchanges)
+        questions = [question.id for _, question, _ in rows]
+        histories: dict[int, list[MessageRow]] = {}
+        for start in range(0, len(questions), HISTORIES_AT_ONCE):
+            some = questions[start : start + HISTORIES_AT_ONCE]
+            histories |= await _load_histories(session, some)
     lines: list[dict[str, object]] = []
     for turn, question, answer in rows:
         history = [
             {"role": row.role, "content": mask(row.content), "wine_ids": row.wine_ids}
-            for row in histories[question.id]
+            for row in histories.get(question.id, ())
         ]
         lines.append(
             {
@@ -128,13 +134,12 @@ def _select_exchanges(
 
 
 async def _load_histories(
-    session: AsyncSession, exchanges: Select[TurnRow, MessageRow, MessageRow]
+    session: AsyncSession, question_ids: Sequence[int]
 ) -> dict[int, list[MessageRow]]:
     """Return the messages before each question in its conversation, by the question's id."""
-    questions = exchanges.with_only_columns(
-        Question.id, Question.chat_id, Question.thread_id
-    ).subquery()
     of_hidden_turn = select(TurnRow.turn_id).where(TurnRow.turn_id == MessageRow.turn_id, IS_HIDDEN)
+    columns = Question.id, Question.chat_id, Question.thread_id
+    questions = select(*columns).where(Question.id.in_(question_ids)).subquery()
     is_earlier = (
         (MessageRow.chat_id == questions.c.chat_id)
         & (MessageRow.thread_id == questions.c.thread_id)
