@@ -89,6 +89,45 @@ class CellarItem:
     reminded_year: int | None = None
     """The last year in which the user was reminded of them."""
 
+    def with_bottles(self, new: "CellarItem") -> "CellarItem":
+        """Return this item with the bottles of a new one, and with what that tells of them.
+
+        The count never falls below 0. Bottles without a price keep the known one.
+        """
+        wine = dict(new.wine or self.wine)
+        if "price" not in wine:
+            known = {name: self.wine[name] for name in ("price", "currency") if name in self.wine}
+            wine |= known
+        return replace(
+            self,
+            wine=wine,
+            count=max(0, self.count + new.count),
+            drink_from=new.drink_from or self.drink_from,
+            drink_until=new.drink_until or self.drink_until,
+            note=new.note or self.note,
+            place=new.place or self.place,
+            bought=new.bought or self.bought,
+        )
+
+    def without_bottles(self, taken: "CellarItem", before: "CellarItem | None") -> "CellarItem":
+        """Return this item after `taken`, with a negative count, undid an addition.
+
+        What the addition told is as in `before` again, unless it was changed since.
+        """
+        reverted = replace(self, count=max(0, self.count + taken.count))
+        if before is None:
+            return reverted
+        told = before.with_bottles(taken)
+        facts: dict[str, Any] = {}
+        for name in CELLAR_FACTS:
+            if getattr(self, name) == getattr(told, name):
+                facts[name] = getattr(before, name)
+        return replace(reverted, **facts)
+
+
+CELLAR_FACTS: Final = ("wine", "drink_from", "drink_until", "note", "place", "bought")
+"""The fields of a cellar item that a change may overwrite."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drink:
@@ -112,6 +151,10 @@ class Change:
     removed_facts: tuple[Fact, ...] = ()
     bottles: tuple[CellarItem, ...] = ()
     """Counts to add to those in the cellar; a negative count removes bottles."""
+    overwritten: Mapping[str, CellarItem] = field(default_factory=dict)
+    """The items of which the change has overwritten facts, by key, as they were before."""
+    is_inverse: bool = False
+    """Whether the change reverts another: it restores what that one has overwritten."""
     drinks: tuple[Drink, ...] = ()
     """Bottles to add to those that were opened; the counts in `bottles` do without them."""
     removed_drinks: tuple[Drink, ...] = ()
@@ -129,9 +172,17 @@ class Change:
             added_facts=self.removed_facts,
             removed_facts=self.added_facts,
             bottles=bottles,
+            overwritten=self.overwritten,
+            is_inverse=True,
             drinks=self.removed_drinks,
             removed_drinks=self.drinks,
         )
+
+    def apply_to(self, old: CellarItem, item: CellarItem) -> CellarItem:
+        """Return an item of the cellar after this change, which has `item` among its bottles."""
+        if not self.is_inverse:
+            return old.with_bottles(item)
+        return old.without_bottles(item, self.overwritten.get(item.key))
 
     @property
     def part_for_model(self) -> "Change":
@@ -176,8 +227,7 @@ def apply_change(person: Person, change: Change) -> Person:
         if old is None:  # the database gives it the same number
             last_number += 1
             old = replace(new, count=0, number=last_number)
-        count, note = max(0, old.count + new.count), new.note or old.note
-        cellar[new.key] = replace(old, wine=new.wine, count=count, note=note)
+        cellar[new.key] = change.apply_to(old, new)
     facts = (*remaining, *change.added_facts)
     return replace(person, facts=facts, bottles=tuple(cellar.values()))
 

@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "doctor": ("doctor", "doctor", "Check the settings and everything they name."),
     "db": ("database", "app", "Create, upgrade, back up and restore the database."),
     "wines": ("wines", "wines_app", "Fill the catalogue."),
+    "cellar": ("cellar", "cellar_app", "Fill the cellars of users."),
     "documents": ("library", "documents_app", "Fill the library and search it."),
     "people": ("maintenance", "people_app", "See and delete the data of a user."),
     "updates": ("maintenance", "updates_app", "See messages that could not be answered."),

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from pydantic_core import to_json
 
 from agent.tracing.records import keyed_hash
-from bot.commands.output import fail, open_settings, run_with_database
+from bot.commands.output import UserId, fail, open_settings, run_with_database
 from bot.http.admin_page import PATH, AdminPage
 from bot.http.server import build_app, listen, serve_http
 from bot.resources import Stores, open_engine
@@ -46,10 +46,6 @@ def retry(
 
 
 people_app = typer.Typer(no_args_is_help=True, add_completion=False)
-
-UserId = Annotated[
-    int, typer.Argument(help="The user's id in Telegram, which `/trace` and logs show.")
-]
 
 
 @people_app.command()

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from db.engine import Sessions
 
 T = TypeVar("T")
+UserId = Annotated[
+    int, typer.Argument(help="The user's id in Telegram, which `/trace` and logs show.")
+]
 
 PIPE_WIDTH: Final = 400
 """The width of tables in a pipe, in characters: no cell should be wrapped."""

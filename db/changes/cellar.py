@@ -53,10 +53,25 @@ class ImportCellar(StoredChange):
         kept = await session.scalar(pop)
         if kept is None or self.mode is None:
             return
+        items = ITEMS_ADAPTER.validate_json(kept)
+        await StoreList(self.user_id, items, self.mode, self.undo_id).apply(transaction)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreList(StoredChange):
+    """Stores the items of a list: it replaces the cellar, or is added to it."""
+
+    user_id: int
+    items: tuple[CellarItem, ...]
+    mode: ImportMode
+    undo_id: int = 0
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Change the cellar as it is now."""
         owned = select(BottleRow.__table__).where(BottleRow.user_id == self.user_id)
-        rows = (await session.execute(owned)).all()
+        rows = (await transaction.session.execute(owned)).all()
         stored = [to_record(CellarItem, row) for row in rows]
-        plan = make_plan(ITEMS_ADAPTER.validate_json(kept), stored, self.mode)
+        plan = make_plan(self.items, stored, self.mode)
         change = Change(user_id=self.user_id, bottles=plan.changes, undo_id=self.undo_id)
         await ChangeMemory(change).apply(transaction)
 

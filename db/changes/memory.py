@@ -1,20 +1,20 @@
 """Changes of what is remembered of a user: facts, bottles, concerns."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy import ColumnElement, delete
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import strip_unstorable
-from agent.turn import MAX_CELLAR_ITEMS, CellarItem, Change, Drink, Fact
+from agent.turn import Change, Drink, Fact
 from db.changes.base import StoredChange, Transaction
+from db.changes.bottles import change_bottles
 from db.models import (
     Base,
-    BottleRow,
     ConcernRow,
     DrinkRow,
     FactRow,
@@ -147,7 +147,7 @@ async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
         await _remove_fact(session, change.user_id, fact)
     for fact in change.added_facts:
         await _add_fact(session, change.user_id, fact, now)
-    await _add_bottles(session, change.user_id, change.bottles, now)
+    change = await change_bottles(session, change, now)
     for drink in change.removed_drinks:
         is_drink = (DrinkRow.key == drink.key) & (DrinkRow.at == drink.at)
         await session.execute(delete(DrinkRow).where(DrinkRow.user_id == change.user_id, is_drink))
@@ -217,56 +217,3 @@ async def _pop_undoable(transaction: Transaction, user_id: int, undo_id: int) ->
     pop = delete(UndoableChangeRow).where(is_theirs).returning(UndoableChangeRow.change)
     stored = await transaction.session.scalar(pop)
     return None if stored is None else CHANGE_ADAPTER.validate_json(stored)
-
-
-async def _add_bottles(
-    session: AsyncSession, user_id: int, items: Sequence[CellarItem], now: datetime
-) -> None:
-    """Add the bottles of items, or remove them where the count is negative.
-
-    New wines beyond `MAX_CELLAR_ITEMS` are left out.
-    """
-    if not items:
-        return
-    owned = await session.scalars(select(BottleRow).where(BottleRow.user_id == user_id))
-    rows = {row.key: row for row in owned}
-    last_number = max((row.number for row in rows.values()), default=0)
-    for item in items:
-        if item.key not in rows:
-            if len(rows) >= MAX_CELLAR_ITEMS:
-                continue
-            last_number += 1
-            rows[item.key] = _make_row(user_id, item, last_number)
-            session.add(rows[item.key])
-        _change_bottles(rows[item.key], item, now)
-    await session.flush()
-
-
-def _make_row(user_id: int, item: CellarItem, number: int) -> BottleRow:
-    """Return the row of a new item, without bottles."""
-    return BottleRow(
-        user_id=user_id,
-        key=item.key,
-        number=number,
-        count=0,
-        wine={},
-        note="",
-        size_ml=item.size_ml,
-        place="",
-        bought="",
-    )
-
-
-def _change_bottles(row: BottleRow, item: CellarItem, now: datetime) -> None:
-    """Take what is known of an item, and its count, which is never stored below 0."""
-    wine = {**(item.wine or row.wine)}
-    if "price" not in item.wine:  # bottles without a price keep the stored one
-        wine |= {name: row.wine[name] for name in ("price", "currency") if name in row.wine}
-    row.wine = wine
-    row.drink_from = item.drink_from or row.drink_from
-    row.drink_until = item.drink_until or row.drink_until
-    row.note = item.note or row.note
-    row.place = item.place or row.place
-    row.bought = item.bought or row.bought
-    row.count = max(0, row.count + item.count)
-    row.at = now

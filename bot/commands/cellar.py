@@ -1,0 +1,212 @@
+"""`sommelier cellar import`: show how a list of bottles is understood, and store it for a user."""
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.table import Column, Table
+
+from agent.cellar.imports import ImportMode, ImportPlan, make_plan
+from agent.cellar.items import find_drinking_window, items_in_stock, to_wine
+from agent.cellar.rows import count_bottles, format_size
+from agent.files import Unreadable, parse_in_process, read_regular_file
+from agent.formatting import format_money
+from agent.tracing.records import keyed_hash
+from agent.turn import MAX_CELLAR_ITEMS, CellarItem
+from bot.commands.output import (
+    UserId,
+    build_table,
+    fail,
+    open_settings,
+    print_table,
+    run_with_database,
+)
+from bot.resources import Stores
+from bot.turn import Turn
+from config import Settings
+from db.changes.cellar import StoreList
+from db.engine import Sessions
+from db.repositories.people import MemoryRepository
+from db.wines.lists.cellar import CellarFile, read_cellar
+
+MAX_FILE_BYTES: Final = 20_000_000
+READ_SECONDS: Final = 120
+PREVIEW_ITEMS: Final = 8
+MODES: Final[dict[str, ImportMode]] = {"replace": "replace", "add": "add"}
+MAX_GONE_SHARE: Final = 0.3
+"""The share of the wines of a cellar that may be gone after "replace" in one import."""
+MIN_WINES: Final = 10
+"""A smaller cellar may be replaced by anything."""
+UNCLEAR_STATUS: Final = 2
+"""The exit status if it is not said how a list is to be stored."""
+SHRINKS_STATUS: Final = 3
+"""The exit status if too much of a cellar would be gone, as of `sommelier wines import`."""
+
+cellar_app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+@cellar_app.callback()
+def cellar() -> None:
+    """Fill the cellars of users."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """A file that was read for the cellar of a user."""
+
+    settings: Settings
+    user_id: int
+    file: CellarFile
+    stored: Sequence[CellarItem]
+
+    def plan(self, mode: ImportMode) -> ImportPlan:
+        """Return what storing the file would change."""
+        return make_plan(self.file.items, self.stored, mode)
+
+
+@cellar_app.command("import")
+def import_cellar(
+    user_id: UserId,
+    file: Annotated[
+        Path, typer.Argument(help="A CSV file, workbook or plain list of the user's bottles.")
+    ],
+    *,
+    replace: Annotated[
+        bool | None,
+        typer.Option(
+            "--replace/--add", help="What is not in the file is gone, or its bottles are added."
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Store what can be, without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
+    allow_shrink: Annotated[
+        bool, typer.Option("--allow-shrink", help="Replace a cellar of which much would be gone.")
+    ] = False,
+) -> None:
+    """Store the bottles of a file in the cellar of a user.
+
+    On a terminal you first see how the file was understood, and choose. In a pipe a file with rows
+    that cannot be read is not stored, unless with --yes. Exit status 3: more than 30 % of the
+    user's wines would be gone, and nothing was stored.
+    """
+    is_interactive = sys.stdin.isatty() and not yes
+    read = _read(user_id, file)
+    mode = _get_mode(replace, read.stored)
+    if dry_run or is_interactive:
+        _show(read, mode)
+        if not dry_run:
+            mode = _ask(read, mode)
+        if dry_run or mode is None:
+            typer.echo("Nothing was stored.")
+            return
+    if mode is None:
+        fail("nothing was stored: the user owns bottles; say --replace or --add", UNCLEAR_STATUS)
+    if read.file.unread_count and not (yes or is_interactive):
+        fail(f"nothing was stored from {file}: {_tell_unread(read.file)}; --yes stores the rest")
+    plan = read.plan(mode)
+    if mode == "replace" and not allow_shrink and _shrinks(plan, read.stored):
+        reason = f"nothing was stored from {file}: {plan.gone} of the user's wines would"
+        fail(f"{reason} be gone. If that is right, store it with --allow-shrink.", SHRINKS_STATUS)
+    _store(read, mode)
+    typer.echo(_tell_result(plan))
+
+
+def _read(user_id: int, path: Path) -> _Import:
+    """Return the bottles of a file, and those that the user owns; end the command if it fails."""
+    settings = open_settings()
+    try:
+        data = read_regular_file(path, MAX_FILE_BYTES)
+        file = asyncio.run(parse_in_process(read_cellar, data, seconds=READ_SECONDS))
+    except Unreadable as error:
+        fail(f"nothing was stored from {path}: {error}")
+    if not file.items:
+        fail(f"nothing was stored from {path}: it lists no bottles")
+
+    async def load(sessions: Sessions) -> Sequence[CellarItem]:
+        return await MemoryRepository(sessions).list_bottles(user_id)
+
+    return _Import(settings, user_id, file, run_with_database(settings, load))
+
+
+def _get_mode(replace: bool | None, stored: Sequence[CellarItem]) -> ImportMode | None:
+    """Return how a file is to be stored: as was said, or by adding it to an empty cellar."""
+    if replace is not None:
+        return "replace" if replace else "add"
+    return None if items_in_stock(stored) else "add"
+
+
+def _show(read: _Import, mode: ImportMode | None) -> None:
+    """Show how a file was understood, and what storing it would do."""
+    if read.file.columns:
+        print_table(build_table(["Column", "Is"], read.file.columns))
+    print_table(_item_table(read.file.items))
+    plan = read.plan(mode or "replace")
+    typer.echo(f"{count_bottles(plan.bottles, plan.wines)} were read.")
+    if read.file.unread_count:
+        typer.echo(f"{_tell_unread(read.file)}.")
+    if plan.left_out:
+        typer.echo(f"{plan.left_out} do not fit: a cellar holds {MAX_CELLAR_ITEMS} wines.")
+    if mode != "add":
+        typer.echo(f"Replace: {plan.new} new, {plan.changed} changed, {plan.gone} gone.")
+    if mode != "replace" and items_in_stock(read.stored):
+        added = read.plan("add")
+        typer.echo(f"Add: {added.new} new, {added.changed} with more bottles.")
+
+
+def _item_table(items: Sequence[CellarItem]) -> Table:
+    count = Column("Bottles", justify="right")
+    rows = map(_describe, items[:PREVIEW_ITEMS])
+    return build_table([count, "Wine", "Style", "Size", "Price", "Best years", "Place"], rows)
+
+
+def _describe(item: CellarItem) -> Iterator[str]:
+    """Yield the cells of an item in the table."""
+    wine, window = to_wine(item), find_drinking_window(item)
+    yield str(item.count)
+    yield wine.label
+    yield wine.style or "unknown"
+    yield format_size(item)
+    yield "" if wine.price is None else format_money(wine.price, wine.currency)
+    yield "" if window is None else f"{window[0]}-{window[1]}"
+    yield item.place
+
+
+def _ask(read: _Import, mode: ImportMode | None) -> ImportMode | None:
+    """Ask whether and how to store a file that was shown; return None if it is not to be."""
+    if mode is not None:
+        return mode if typer.confirm(f"Store it ({mode})?") else None
+    chosen = typer.prompt("Store it (replace, add, cancel)?", default="cancel").strip().lower()
+    return MODES.get(chosen)
+
+
+def _tell_unread(file: CellarFile) -> str:
+    rows = "1 row was" if file.unread_count == 1 else f"{file.unread_count} rows were"
+    return f"{rows} not understood"
+
+
+def _shrinks(plan: ImportPlan, stored: Sequence[CellarItem]) -> bool:
+    """Return whether so much of a cellar would be gone that the file is probably wrong."""
+    owned = len(items_in_stock(stored))
+    return owned >= MIN_WINES and plan.gone > MAX_GONE_SHARE * owned
+
+
+def _store(read: _Import, mode: ImportMode) -> None:
+    """Store the bottles in a transaction of their own, unless the user is being forgotten."""
+
+    async def store(sessions: Sessions) -> None:
+        user_hash = keyed_hash("user", read.user_id, read.settings.trace_user_key)
+        turn = Turn(user_id=read.user_id, user=user_hash)
+        turn.change(StoreList(read.user_id, tuple(read.file.items), mode))
+        await Stores(sessions).commits.save(turn.collected())
+
+    run_with_database(read.settings, store)
+
+
+def _tell_result(plan: ImportPlan) -> str:
+    changes = f"{plan.new} new, {plan.changed} changed, {plan.gone} gone"
+    stored = count_bottles(plan.bottles_after, plan.wines_after)
+    return f"{changes}; {stored} are in the cellar now."

@@ -1,0 +1,78 @@
+"""Change the bottles of a user, and tell what was changed, so that it can be undone."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from agent.turn import CELLAR_FACTS, MAX_CELLAR_ITEMS, CellarItem, Change
+from db.models import BottleRow
+
+
+async def change_bottles(session: AsyncSession, change: Change, now: datetime) -> Change:
+    """Change the bottles, and return the change as it was made, with what it has overwritten.
+
+    New wines beyond `MAX_CELLAR_ITEMS` are left out.
+    """
+    if not change.bottles:
+        return change
+    # Locked, as replicas may change one cellar at once: counts are read, then written.
+    owned = select(BottleRow).where(BottleRow.user_id == change.user_id).with_for_update()
+    rows = {row.key: row for row in await session.scalars(owned)}
+    last_number = max((row.number for row in rows.values()), default=0)
+    made: list[CellarItem] = []
+    overwritten: dict[str, CellarItem] = {}
+    for item in change.bottles:
+        row = rows.get(item.key)
+        is_new = row is None
+        if row is None:
+            if len(rows) >= MAX_CELLAR_ITEMS or change.is_inverse:
+                continue
+            last_number += 1
+            row = rows[item.key] = _make_row(change.user_id, item, last_number)
+            session.add(row)
+        before = _to_item(row)
+        after = change.apply_to(before, item)
+        made.append(replace(item, count=after.count - before.count))
+        if not is_new and _facts_of(after) != _facts_of(before):
+            overwritten[item.key] = before
+        _save_item(row, after, now)
+    await session.flush()
+    return replace(change, bottles=tuple(made), overwritten=overwritten)
+
+
+def _make_row(user_id: int, item: CellarItem, number: int) -> BottleRow:
+    """Return the row of a new item, without bottles."""
+    return BottleRow(
+        user_id=user_id,
+        key=item.key,
+        number=number,
+        count=0,
+        wine={},
+        note="",
+        size_ml=item.size_ml,
+        place="",
+        bought="",
+    )
+
+
+def _to_item(row: BottleRow) -> CellarItem:
+    """Return what a row says."""
+    return CellarItem(
+        key=row.key, count=row.count, number=row.number, size_ml=row.size_ml, **_facts_of(row)
+    )
+
+
+def _facts_of(item: BottleRow | CellarItem) -> dict[str, Any]:
+    """Return what a change may overwrite."""
+    return {name: getattr(item, name) for name in CELLAR_FACTS}
+
+
+def _save_item(row: BottleRow, item: CellarItem, now: datetime) -> None:
+    """Write an item that was changed into its row."""
+    for name, fact in _facts_of(item).items():
+        setattr(row, name, fact)
+    row.count = item.count
+    row.at = now
