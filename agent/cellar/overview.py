@@ -4,15 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
-from agent.cellar.items import find_drinking_window, items_in_stock, state_of_window
+from agent.cellar.index import IndexedItem, index_cellar
+from agent.cellar.items import items_in_stock
 from agent.cellar.rows import count_bottles, format_item, format_items
-from agent.cellar.search import (
-    CellarQuery,
-    FoundItem,
-    Readiness,
-    search_cellar,
-    should_be_drunk_soon,
-)
+from agent.cellar.search import CellarQuery, Readiness, search_cellar
 from agent.i18n import format_number, translate
 from agent.markdown import escape
 from agent.sommelier.cards import translate_place
@@ -28,12 +23,10 @@ REGION_SIGN: Final = "="
 def count_states(items: Sequence[CellarItem], year: int) -> Mapping[str, int]:
     """Return the numbers of bottles by state, and of ready ones that should be drunk soon."""
     counts: Counter[str] = Counter()
-    for item in items_in_stock(items):
-        window = find_drinking_window(item)
-        found = FoundItem(item, window, state_of_window(window, year))
-        counts[found.state] += item.count
-        if should_be_drunk_soon(found, year):
-            counts["soon"] += item.count
+    for found in index_cellar(items, year):
+        counts[found.state] += found.item.count
+        if found.is_due_soon:
+            counts["soon"] += found.item.count
     return counts
 
 
@@ -65,8 +58,8 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
     if not in_stock:
         return translate("cellar_none")
     count = sum(item.count for item in in_stock)
-    states = count_states(in_stock, year)
-    readiest = search_cellar(in_stock, CellarQuery(), year)[:PAGE_SIZE]
+    states = count_states(items, year)
+    readiest = index_cellar(items, year)[:PAGE_SIZE]
     listed = format_items([each.item for each in readiest], year, translate("cellar_readiest"))
     parts = [
         translate("cellar_all", count=count),
@@ -105,21 +98,20 @@ def format_regions(items: Sequence[CellarItem]) -> str:
     )
 
 
-def select_view(items: Sequence[CellarItem], name: str, year: int) -> list[FoundItem]:
+def select_view(items: Sequence[CellarItem], name: str, year: int) -> Sequence[IndexedItem]:
     """Return the items of a view: a style, a readiness, `=REGION`, or all by any other name."""
-    query = CellarQuery()
+    indexed = index_cellar(items, year)
     if name in set(Style):
-        found = search_cellar(items, query, year)
-        return [each for each in found if each.item.wine.get("style") == name]
+        return [each for each in indexed if each.item.wine.get("style") == name]
     if name.startswith(REGION_SIGN):
-        found = search_cellar(items, query, year)
-        return [each for each in found if get_region(each.item) == name.removeprefix(REGION_SIGN)]
+        region = name.removeprefix(REGION_SIGN)
+        return [each for each in indexed if get_region(each.item) == region]
     if name in get_args(Readiness):
-        query = query.model_copy(update={"readiness": name})
-    return search_cellar(items, query, year)
+        return search_cellar(indexed, CellarQuery.model_validate({"readiness": name}))
+    return indexed
 
 
-def format_page(found: Sequence[FoundItem], page: int, year: int) -> str:
+def format_page(found: Sequence[IndexedItem], page: int, year: int) -> str:
     """Return a page of a list as Markdown, with the numbers of all its wines above."""
     if not found:
         return translate("cellar_no_match")

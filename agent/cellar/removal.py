@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+from agent.cellar.index import size_word
 from agent.cellar.items import (
     MAX_NAME_CHARS,
     YEARS,
@@ -16,7 +17,6 @@ from agent.cellar.items import (
     items_in_stock,
     to_wine,
 )
-from agent.cellar.search import size_word
 from agent.language import all_common_words
 from agent.query_reading.language_words import load_grammar
 from agent.query_reading.tokens import strip_plural

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from agent.cellar.index import IndexedItem, size_word
 from agent.cellar.items import USUAL_SIZE_ML, find_drinking_window, state_of_window, to_wine
-from agent.cellar.search import FoundItem, should_be_drunk_soon, size_word
 from agent.formatting import format_date, format_money, format_volume
 from agent.i18n import translate
 from agent.markdown import escape
-from agent.sommelier.vocabulary import format_money_for_model
+from agent.sommelier.vocabulary import Currency, format_money_for_model
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.turn import CellarItem, Drink
 
@@ -46,7 +46,7 @@ def fit_rows(rows: Sequence[str], content: dict[str, Any]) -> tuple[dict[str, An
     return content, len(shown)
 
 
-def describe_row(found: FoundItem, year: int, *, is_noted: bool = False) -> str:
+def describe_row(found: IndexedItem, *, is_noted: bool = False) -> str:
     """Return a row of `COLUMNS` for a model, of about 100 characters; empty cells are left out."""
     item, wine = found.item, found.item.wine
     producer = wine.get("producer", "")
@@ -60,8 +60,8 @@ def describe_row(found: FoundItem, year: int, *, is_noted: bool = False) -> str:
         wine.get("appellation") or wine.get("region") or wine.get("country", ""),
     ]
     if wine.get("price") is not None:
-        cells.append(format_money_for_model(wine["price"], to_wine(item).currency))
-    cells.append(_years_for_model(found, year))
+        cells.append(format_money_for_model(wine["price"], Currency(wine.get("currency", "EUR"))))
+    cells.append(_years_for_model(found))
     if item.size_ml:
         cells.append(f"{item.size_ml} ml")
     cells.append(item.place[:MAX_ROW_PLACE_CHARS])
@@ -70,11 +70,11 @@ def describe_row(found: FoundItem, year: int, *, is_noted: bool = False) -> str:
     return " | ".join(filter(None, cells))
 
 
-def _years_for_model(found: FoundItem, year: int) -> str:
+def _years_for_model(found: IndexedItem) -> str:
     """Return the state and the best years: `now 2023-2041`; empty if they are unknown."""
     if found.window is None:
         return ""
-    state = "soon" if should_be_drunk_soon(found, year) else STATES_FOR_MODEL[found.state]
+    state = "soon" if found.is_due_soon else STATES_FOR_MODEL[found.state]
     first, last = found.window
     return f"{state} {first}-{last}"
 

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.cellar.items import YEARS, items_in_stock, to_wine
+from agent.cellar.index import IndexedItem, Size, index_cellar
+from agent.cellar.items import YEARS, to_wine
 from agent.cellar.removal import identifying_words
 from agent.cellar.rows import count_bottles, format_drinks, format_items, this_year
 from agent.cellar.search import (
     CellarQuery,
-    FoundItem,
     Readiness,
-    Size,
     find_drinks,
     search_cellar,
     select_named,
@@ -26,7 +25,7 @@ from agent.sommelier.queries import get_pairing
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.vocabulary import Currency, normalize, to_euros
 from agent.text import pattern
-from agent.turn import CellarItem, Person, Reply
+from agent.turn import Person, Reply
 
 MAX_ROWS: Final = 10
 MAX_TONIGHT: Final = 3
@@ -54,7 +53,7 @@ class OwnBottles:
     """
 
     text: str
-    found: tuple[FoundItem, ...] = ()
+    found: tuple[IndexedItem, ...] = ()
     is_for_tonight: bool = False
 
     @property
@@ -71,7 +70,7 @@ class OwnBottles:
 
 def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
     """Return what the cellar of a person has for a request, or None if it is not about it."""
-    items = items_in_stock(person.bottles)
+    items = index_cellar(person.bottles, this_year())
     said = request.cellar_words
     if "drunk" in said and person.drinks:
         return _find_opened(request, person)
@@ -111,7 +110,7 @@ def _is_for_tonight(request: Request, readiness: Readiness | None, *, is_own: bo
     return readiness == "now" and not is_own and request.describes_wine
 
 
-def _is_owned(words: Sequence[str], items: Sequence[CellarItem]) -> bool:
+def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
     """Return whether words beside "my" or "have I" are on labels of a user's bottles."""
     names = identifying_words(" ".join(words))
     return bool(names and select_named(items, names))
@@ -146,25 +145,25 @@ def _price_in_euros(request: Request, name: str) -> float | None:
 
 
 def _search(
-    request: Request, query: CellarQuery, items: Sequence[CellarItem], person: Person
-) -> tuple[FoundItem, ...]:
+    request: Request, query: CellarQuery, items: Sequence[IndexedItem], person: Person
+) -> tuple[IndexedItem, ...]:
     """Return the items that a person may drink; for tonight, unknown windows if none is ready."""
     names = _names_in(request.unread_words)
     if query.place:
-        items = [each.item for each in search_cellar(items, query, this_year())]
+        items = search_cellar(items, query)
     named = _select_named(items, request, names, is_placed=bool(query.place))
     pairing = None
     if request.dishes:
         pairing = load_pairings().get(get_pairing(request))
-    found = search_cellar(named, query, this_year(), pairing)
+    found = search_cellar(named, query, pairing)
     if not found and named and names:
         # A name may have a word of the tables in it: "Vega Sicilia" is not from Sicily.
         named = select_named(named, identifying_words(request.text))
         query = query.model_copy(update={"regions": (), "grapes": ()})
-        found = search_cellar(named, query, this_year(), pairing)
+        found = search_cellar(named, query, pairing)
     if not found and query.readiness == "now":
         at_any_time = query.model_copy(update={"readiness": None})
-        anything = search_cellar(named, at_any_time, this_year(), pairing)
+        anything = search_cellar(named, at_any_time, pairing)
         found = [each for each in anything if each.state == "unknown"]
     if colours := request.values("colours"):  # of "red sparkling"
         found = [each for each in found if each.item.wine.get("colour") in colours]
@@ -175,15 +174,14 @@ def _search(
     return tuple(found)
 
 
-def _without_excluded(found: Sequence[FoundItem], request: Request) -> list[FoundItem]:
+def _without_excluded(found: Sequence[IndexedItem], request: Request) -> list[IndexedItem]:
     """Return the items without those that a request excludes: "of mine, but no Merlot"."""
-    items = [each.item for each in found]
     excluded: set[str] = set()
     for name, field in EXCLUDABLE_FIELDS.items():
         values = request.values(f"without_{name}")
         if values:
             query = CellarQuery.model_validate({field: values})
-            unwanted = search_cellar(items, query, this_year())
+            unwanted = search_cellar(found, query)
             excluded.update(each.item.key for each in unwanted)
     return [each for each in found if each.item.key not in excluded]
 
@@ -200,14 +198,14 @@ def _years_in(words: Sequence[str]) -> set[int]:
 
 
 def _select_named(
-    items: Sequence[CellarItem], request: Request, names: frozenset[str], *, is_placed: bool
-) -> Sequence[CellarItem]:
+    items: Sequence[IndexedItem], request: Request, names: frozenset[str], *, is_placed: bool
+) -> Sequence[IndexedItem]:
     """Return the items of the years and names of a request; a year must be the vintage.
 
     Words on no label do not count ("please list"), unless they are clearly names: then none fits.
     """
     years = _years_in(request.unread_words)
-    selected = [item for item in items if not years or item.wine.get("vintage") in years]
+    selected = [each for each in items if not years or each.item.wine.get("vintage") in years]
     if not names:
         return selected
     if named := select_named(selected, names):
@@ -228,7 +226,7 @@ def _has_name(request: Request) -> bool:
     return is_counted and bool(request.owned_words)
 
 
-def _find_place(request: Request, items: Sequence[CellarItem]) -> str:
+def _find_place(request: Request, items: Sequence[IndexedItem]) -> str:
     """Return the longest place of bottles that a message names, or an empty string.
 
     A part of a place that has a digit names it too, "G33" of "Rack, G33", and a part that no table
@@ -237,7 +235,7 @@ def _find_place(request: Request, items: Sequence[CellarItem]) -> str:
     said = f" {normalize(request.text)} "
     unread = f" {normalize(' '.join(request.unread_words))} "
     named: set[str] = set()
-    for place in {item.place for item in items}:
+    for place in {each.item.place for each in items}:
         whole = normalize(place)
         numbered = [word for word in whole.split() if any(map(str.isdigit, word))]
         parts = map(normalize, PLACE_SEPARATORS.split(place))
@@ -248,7 +246,7 @@ def _find_place(request: Request, items: Sequence[CellarItem]) -> str:
     return max(named, key=len, default="")
 
 
-def _describe(found: Sequence[FoundItem], *, is_for_tonight: bool) -> str:
+def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
     if not found:
         return translate("cellar_no_match")
     items = [each.item for each in found]

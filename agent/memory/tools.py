@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from agent.cellar.index import IndexedItem, index_cellar
 from agent.cellar.items import (
     MAX_BOTTLES,
     MAX_NAME_CHARS,
@@ -35,7 +36,7 @@ from agent.cellar.rows import (
     format_items,
     this_year,
 )
-from agent.cellar.search import CellarQuery, FoundItem, find_drinks, search_cellar
+from agent.cellar.search import CellarQuery, find_drinks, search_cellar
 from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
@@ -330,7 +331,7 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
         message = "the guest's cellar holds no such bottles that they may drink"
         raise ToolError(f"{message}; search without a filter, or search_wines for wines for sale")
     year, is_noted = this_year(), len(found) <= MAX_NOTED_ROWS
-    rows = [describe_row(each, year, is_noted=is_noted) for each in found[:MAX_ROWS]]
+    rows = [describe_row(each, is_noted=is_noted) for each in found[:MAX_ROWS]]
     rows += [""] * (len(found) - len(rows))
     bottles = sum(each.item.count for each in found)
     total = f"{len(found)} wines, {bottles} bottles, owned by the guest"
@@ -340,9 +341,9 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
     return ToolOutput(content, wines_by_id(wines))
 
 
-def _find_own(query: CellarQuery, person: Person) -> list[FoundItem]:
+def _find_own(query: CellarQuery, person: Person) -> list[IndexedItem]:
     """Return the found items that the user may drink."""
-    found = search_cellar(person.bottles, query, this_year())
+    found = search_cellar(index_cellar(person.bottles, this_year()), query)
     if not (person.safety.allergies or person.safety.forbids_alcohol):
         return found
     # List hated wines, too. Allergens come from the safety state, so they still apply.

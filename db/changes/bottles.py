@@ -1,7 +1,8 @@
 """Change the bottles of a user, and tell what was changed, so that it can be undone."""
 
+from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select
@@ -22,6 +23,7 @@ async def change_bottles(session: AsyncSession, change: Change, now: datetime) -
     owned = select(BottleRow).where(BottleRow.user_id == change.user_id).with_for_update()
     rows = {row.key: row for row in await session.scalars(owned)}
     last_number = max((row.number for row in rows.values()), default=0)
+    at = _time_of_change(rows.values(), now)
     made: list[CellarItem] = []
     overwritten: dict[str, CellarItem] = {}
     for item in change.bottles:
@@ -38,9 +40,18 @@ async def change_bottles(session: AsyncSession, change: Change, now: datetime) -
         made.append(replace(item, count=after.count - before.count))
         if not is_new and _facts_of(after) != _facts_of(before):
             overwritten[item.key] = before
-        _save_item(row, after, now)
+        _save_item(row, after, at)
     await session.flush()
     return replace(change, bottles=tuple(made), overwritten=overwritten)
+
+
+def _time_of_change(rows: Collection[BottleRow], now: datetime) -> datetime:
+    """Return a time later than that of every change before, whatever the clocks of replicas say.
+
+    By it readers know whether they have read the cellar as it is.
+    """
+    newest = max((row.at for row in rows), default=now)
+    return max(now, newest + timedelta(microseconds=1)) if rows else now
 
 
 def _make_row(user_id: int, item: CellarItem, number: int) -> BottleRow:
@@ -70,9 +81,9 @@ def _facts_of(item: BottleRow | CellarItem) -> dict[str, Any]:
     return {name: getattr(item, name) for name in CELLAR_FACTS}
 
 
-def _save_item(row: BottleRow, item: CellarItem, now: datetime) -> None:
+def _save_item(row: BottleRow, item: CellarItem, at: datetime) -> None:
     """Write an item that was changed into its row."""
     for name, fact in _facts_of(item).items():
         setattr(row, name, fact)
     row.count = item.count
-    row.at = now
+    row.at = at

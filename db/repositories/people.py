@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.turn import CellarItem, Change, Drink, Fact, FactKind, StoredMessage
+from agent.turn import CellarItem, Change, Fact, FactKind, StoredMessage
 from db.changes.cellar import ITEMS_ADAPTER, is_kept_import
 from db.changes.forgetting import Fence, find_owned_rows
 from db.changes.memory import CHANGE_ADAPTER, is_undo
@@ -32,7 +32,6 @@ from db.models import (
     ChatRow,
     ConcernRow,
     DeletionRow,
-    DrinkRow,
     FactRow,
     KeptImportRow,
     MessageRow,
@@ -46,9 +45,8 @@ from db.models import (
     insert_new,
     to_record,
 )
+from db.repositories.cellars import CellarRepository
 
-MAX_DRINKS: Final = 1_000
-"""The most opened bottles that a turn reads."""
 REMINDERS: Final = "reminders"
 """The setting that is "off" for a user who wants no reminders."""
 
@@ -118,8 +116,8 @@ def _is_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
     return (MessageRow.chat_id == chat_id) & (MessageRow.thread_id == thread_id)
 
 
-class MemoryRepository(SqlRepository):
-    """The facts, concerns and bottles of users, and the export of all their data."""
+class MemoryRepository(CellarRepository):
+    """The facts and concerns of users beside their cellars, and the export of all their data."""
 
     async def list_concerns(self, chat_id: int | None, user_id: int) -> frozenset[str]:
         """Return a user's unexpired concerns and allergies in a chat, or in all if None."""
@@ -160,23 +158,11 @@ class MemoryRepository(SqlRepository):
         change = await self._first_value(select(UndoableChangeRow.change).where(is_theirs))
         return None if change is None else CHANGE_ADAPTER.validate_json(change)
 
-    async def list_bottles(self, user_id: int) -> list[CellarItem]:
-        """Return the wines that a user owns or owned, sorted by their last change."""
-        owned = select(BottleRow.__table__).where(BottleRow.user_id == user_id)
-        rows = await self._rows(owned.order_by(BottleRow.at, BottleRow.id))
-        return [to_record(CellarItem, row) for row in rows]
-
     async def find_import(self, user_id: int, import_id: int) -> Sequence[CellarItem] | None:
         """Return the items of a file that a user may still have stored; None if there are none."""
         is_this = is_kept_import(user_id, import_id, self.now())
         items = await self._first_value(select(KeptImportRow.items).where(is_this))
         return None if items is None else ITEMS_ADAPTER.validate_json(items)
-
-    async def list_drinks(self, user_id: int) -> list[Drink]:
-        """Return the bottles that a user has opened, the last one first; not more than some."""
-        drunk = select(DrinkRow.__table__).where(DrinkRow.user_id == user_id)
-        rows = await self._rows(drunk.order_by(DrinkRow.at.desc()).limit(MAX_DRINKS))
-        return [to_record(Drink, row) for row in rows]
 
     async def list_owners_to_remind(self, season: str) -> list[int]:
         """Return who owns bottles and may be reminded of them: not yet in this season."""

@@ -1,0 +1,173 @@
+"""The items of a cellar with what searches compare, folded once for each version of the cellar.
+
+A cellar may hold thousands of wines, and a turn may search it several times. It is read as the same
+tuple until it changes, so what was made of that tuple is kept.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from agent.cellar.items import (
+    USUAL_SIZE_ML,
+    DrinkingState,
+    Window,
+    find_drinking_window,
+    items_in_stock,
+    state_of_window,
+)
+from agent.query_reading.tokens import strip_plural
+from agent.sommelier.vocabulary import Currency, canonical_name, normalize, to_euros
+from agent.turn import CellarItem
+
+Size = Literal["half", "bottle", "magnum", "large"]
+
+SOON_YEARS: Final = 1
+"""A wine whose best years end this year or in so many years should be drunk soon."""
+STATE_ORDER: Final[Mapping[DrinkingState, int]] = {"ready": 0, "late": 1, "unknown": 2, "young": 3}
+SIZES_ML: Final[Mapping[Size, range]] = {
+    "half": range(1, 500),
+    "bottle": range(500, 1_001),
+    "magnum": range(1_001, 1_501),
+    "large": range(1_501, 100_001),
+}
+MAX_CACHED_TEXTS: Final = 20_000
+MAX_CACHED_CELLARS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedItem:
+    """An item in stock, with its state in a year and its texts, normalized and padded."""
+
+    item: CellarItem
+    window: Window | None
+    state: DrinkingState
+    is_due_soon: bool
+    """Whether it is ready, and its best years end this year or in `SOON_YEARS`."""
+    style: str
+    """The style of the wine, or its colour if that is unknown."""
+    size_ml: int
+    euros: float | None
+    """The price of a bottle."""
+    words: str
+    """The words by which a user may call it, singular."""
+    key: str
+    place: str
+    grapes: frozenset[str]
+    country: str
+    origin: tuple[str, ...]
+    """The texts that may name its region."""
+
+    @property
+    def state_order(self) -> int:
+        """Return the place of the state among the others."""
+        return STATE_ORDER[self.state]
+
+
+class _Cellar:
+    """A cellar as a key of a cache: the same tuple, not an equal one."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[CellarItem, ...]) -> None:
+        self.items = items
+
+    def __hash__(self) -> int:
+        return id(self.items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Cellar) and self.items is other.items
+
+
+def index_cellar(items: Sequence[CellarItem], year: int) -> Sequence[IndexedItem]:
+    """Return the items in stock with what searches compare in a year, the readiest first."""
+    if isinstance(items, tuple):
+        return _index_kept(_Cellar(items), year)
+    return _index(items, year)
+
+
+@lru_cache(MAX_CACHED_CELLARS)
+def _index_kept(cellar: _Cellar, year: int) -> Sequence[IndexedItem]:
+    return _index(cellar.items, year)
+
+
+def _index(items: Iterable[CellarItem], year: int) -> Sequence[IndexedItem]:
+    indexed = [_index_item(item, year) for item in items_in_stock(items)]
+    indexed.sort(key=_readiness_rank)
+    return tuple(indexed)
+
+
+def _readiness_rank(found: IndexedItem) -> tuple[int, int, int]:
+    """Return the rank of a state, within it the year by which items are sorted, and the number."""
+    window, number = found.window, found.item.number
+    if window is None:
+        return found.state_order, 0, number
+    if found.state == "young":
+        return found.state_order, window[0], number
+    last_year = window[1]
+    return found.state_order, -last_year if found.state == "late" else last_year, number
+
+
+def _index_item(item: CellarItem, year: int) -> IndexedItem:
+    wine, window = item.wine, find_drinking_window(item)
+    state = state_of_window(window, year)
+    ends_soon = window is not None and window[1] <= year + SOON_YEARS
+    region, appellation = wine.get("region", ""), wine.get("appellation", "")
+    key = _pad(item.key)
+    return IndexedItem(
+        item=item,
+        window=window,
+        state=state,
+        is_due_soon=state == "ready" and ends_soon,
+        style=wine.get("style") or wine.get("colour") or "",
+        size_ml=item.size_ml or USUAL_SIZE_ML,
+        euros=_read_euros(wine),
+        words=_fold_words(item),
+        key=key,
+        place=_pad(item.place),
+        grapes=frozenset(map(_canonical_grape, wine.get("grapes", ()))),
+        country=_canonical_country(wine.get("country", "")),
+        origin=(_pad(region), _pad(appellation), key),
+    )
+
+
+def _read_euros(wine: Mapping[str, Any]) -> float | None:
+    price = wine.get("price")
+    if price is None:
+        return None
+    return to_euros(price, Currency(wine.get("currency", Currency.EUR)))
+
+
+def _fold_words(item: CellarItem) -> str:
+    wine = item.wine
+    places = (wine.get("region", ""), wine.get("appellation", ""), wine.get("country", ""))
+    texts = (item.key, *places, *wine.get("grapes", ()), wine.get("style", ""), size_word(item))
+    return "".join(map(_fold, texts))
+
+
+def size_word(item: CellarItem) -> Size | Literal[""]:
+    """Return the kind of a size that is not the usual one, or an empty string."""
+    if item.size_ml is None or item.size_ml in SIZES_ML["bottle"]:
+        return ""
+    return next((name for name, sizes in SIZES_ML.items() if item.size_ml in sizes), "")
+
+
+@lru_cache(MAX_CACHED_TEXTS)
+def _pad(text: str) -> str:
+    return f" {normalize(text)} "
+
+
+@lru_cache(MAX_CACHED_TEXTS)
+def _fold(text: str) -> str:
+    return f" {' '.join(map(strip_plural, normalize(text).split()))} "
+
+
+@lru_cache(MAX_CACHED_TEXTS)
+def _canonical_grape(name: str) -> str:
+    return canonical_name("grapes", name)
+
+
+@lru_cache(MAX_CACHED_TEXTS)
+def _canonical_country(name: str) -> str:
+    return canonical_name("countries", name)
