@@ -23,15 +23,19 @@ DrinkingState = Literal["young", "ready", "late", "unknown"]
 Window = tuple[int, int]
 """The first and last year in which a wine is at its best."""
 _TOKEN: Final = pattern(r"[0-9]+(?:[.,][0-9]{1,2})?|[€$£]|[^\s€$£]+")
+_TIMES: Final = pattern(r"(?is)\A([0-9]{1,3})\s?[x×]\s+(.*)\z")
 _NUMBER: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
 
 
 def parse_cellar_item(text: str) -> CellarItem | None:
     """Parse a line like "6 Barolo 2016 45 EUR": count (default 1), name, and price per bottle.
 
-    Return None if there is no name.
+    The count may be written as in "6 x Barolo" and "6x Barolo". Return None if there is no name.
     """
-    tokens = _TOKEN.findall(text[: 2 * MAX_NAME_CHARS])
+    text = text[: 2 * MAX_NAME_CHARS]
+    if times := _TIMES.search(text):
+        text = f"{times[1]} {times[2]}"
+    tokens = _TOKEN.findall(text)
     currency = next(filter(None, map(parse_currency, tokens)), None)
     tokens = [token for token in tokens if not parse_currency(token)]
     count = 1

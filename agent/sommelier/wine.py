@@ -373,7 +373,8 @@ class Wine(BaseModel):
             in_cellar=True,
             model="notes",
             columns="description, tasting notes, tasting note, note, bottle note, bottlenote, "
-            "private note, pnotes, comment, comments, short description, commentaire, "
+            "personal note, private note, pnotes, comment, comments, short description, "
+            "commentaire, "
             "notes de degustation, beschreibung, verkostungsnotiz, notiz, bemerkung, "
             "kurzbeschreibung, descripcion, nota de cata, notas, descrizione, "
             "note di degustazione, omschrijving kort, beschrijving, proefnotitie, opmerking, "

@@ -14,6 +14,7 @@ from agent.cellar.items import (
 )
 from agent.sommelier.vocabulary import OfferKind
 from agent.sommelier.wine import Wine, wine_fields
+from agent.text import pattern
 from agent.turn import CellarItem
 from db.tables import decode
 from db.wines.lists.cells import read_number
@@ -21,12 +22,13 @@ from db.wines.lists.columns import filled_cells, match_columns
 from db.wines.lists.listed import OfferCells
 from db.wines.lists.packing import USUAL_SIZES, read_packing
 from db.wines.lists.problems import CatalogueFileError, Problem
+from db.wines.lists.recognition import MAX_READ_NAMES, lists_wines
 from db.wines.lists.rows import is_readable, parse_cells, read_offer
 from db.wines.lists.tables import WORKBOOK_SIGNATURE, Row, Table, read_tables
 from db.wines.lists.titles import take_vintage
 
 OWN_FIELDS: Final = (
-    *("count", "drink_from", "drink_until", "size"),
+    *("count", "drink_from", "drink_until", "window", "size"),
     *("location", "bin", "bought", "barcode"),
 )
 """The fields of a user's bottles, in addition to those of a wine."""
@@ -38,6 +40,8 @@ MAX_PLACE_CHARS: Final = 80
 MAX_CACHED_CELLS: Final = 20_000
 MAX_LINES: Final = 5_000
 LINE_EDGES: Final = " \t-*•·"
+WINDOW: Final = pattern(r"\b([0-9]{4})\b[^0-9]+\b([0-9]{4})\b")
+"""A drinking window in one cell: "2022 - 2035"."""
 NO_PLACE: Final = frozenset({"none", "unspecified", "-", "n/a"})
 
 
@@ -67,6 +71,8 @@ def read_cellar(data: bytes) -> CellarFile:
     for table in tables:
         columns = _match(table)
         if "name" not in columns:
+            continue
+        if not lists_wines(_names_in(table, columns), columns, table.titles):
             continue
         pairs = zip(table.titles, columns, strict=True)
         used_columns |= {title: field for title, field in pairs if field}
@@ -103,7 +109,8 @@ def read_lines(data: bytes) -> CellarFile:
             unread_count += 1
         else:
             _add(item, items)
-    if unread_count > len(items):  # a text about something else
+    names = [item.wine["name"] for item in items.values()]
+    if unread_count > len(items) or not lists_wines(names):  # a text about something else
         return CellarFile()
     return CellarFile([*items.values()], unread_count)
 
@@ -112,6 +119,12 @@ def _match(table: Table) -> list[str]:
     kept = [name for name, known in wine_fields().items() if known.in_cellar]
     rows = [row.cells for row in table.rows]
     return match_columns(table.titles, rows, [*kept, *OWN_FIELDS], is_readable)
+
+
+def _names_in(table: Table, columns: Sequence[str]) -> list[str]:
+    """Return the producers and names of the first rows."""
+    rows = (filled_cells(columns, row.cells) for row in table.rows[:MAX_READ_NAMES])
+    return [f"{row.get('producer', '')} {row['name']}" for row in rows if "name" in row]
 
 
 def _distinct(rows: Sequence[Row], columns: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -173,11 +186,12 @@ def _to_bottles(row: Mapping[str, str]) -> CellarItem:
     guessed = {name: getattr(wine, name) or getattr(guess, name) for name in GUESSED_FIELDS}
     originals = {"producer": row.get("producer", ""), "country": row.get("country", "")}
     count = _read_number(row.get("count", ""))
+    first_year, last_year = _read_window(row)
     return to_cellar_item(
         wine.model_copy(update=originals | guessed),
         1 if count is None else count,
-        drink_from=_read_year(row.get("drink_from", "")),
-        drink_until=_read_year(row.get("drink_until", "")),
+        drink_from=first_year,
+        drink_until=last_year,
         note=row.get("notes", "")[:MAX_NOTE_CHARS],
         size_ml=_read_size(row),
         place=_read_place(row),
@@ -221,6 +235,16 @@ def _read_number(cell: str) -> int | None:
     """Return the whole number in a cell, or None."""
     number = cell.partition(".")[0]
     return int(number) if number.isdecimal() and len(number) <= len("9999") else None
+
+
+def _read_window(row: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """Return the years of a drinking window, from two columns or from one: "2022 - 2035"."""
+    first = _read_year(row.get("drink_from", ""))
+    last = _read_year(row.get("drink_until", ""))
+    if first or last:
+        return first, last
+    both = WINDOW.search(row.get("window", "")[:MAX_PLACE_CHARS])
+    return (_read_year(both[1]), _read_year(both[2])) if both else (None, None)
 
 
 def _read_year(cell: str) -> int | None:
