@@ -83,7 +83,7 @@ def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | Non
     """
     evidence = checker.evidence
     ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
-    problems = [_find_citation_problem(text, evidence), _find_address_problem(text, checker)]
+    problems = [_find_citation_problem(text, checker), _find_address_problem(text, checker)]
     problems += [_find_id_problem(named_id, evidence) for named_id in ids]
     if problem := next(filter(None, problems), None):
         return problem
@@ -104,13 +104,18 @@ def _find_claim_problem(text: str, checker: _AnswerChecker, wine: AnyWine | None
     return None
 
 
-def _find_citation_problem(text: str, evidence: Evidence) -> str | None:
-    """Return feedback on the first citation that no document supports, or None."""
+def _find_citation_problem(text: str, checker: _AnswerChecker) -> str | None:
+    """Return feedback on the first citation that no document supports, or None.
+
+    Amounts that follow from prices need no document: "8.50 euros, so 67 in all [shop.md]".
+    """
     if "[" not in text:
         return None
+    evidence = checker.evidence
     chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
     wine_texts = (wine.source_text for wine in evidence.sources.values() if wine not in chunks)
-    other_texts = [*wine_texts, *evidence.user_texts]
+    amounts = checker.find_right_amounts(text)
+    other_texts = [*wine_texts, *evidence.user_texts, *amounts]
     return find_unretrieved_path(text, evidence) or find_wrong_number(text, chunks, other_texts)
 
 

@@ -64,6 +64,13 @@ def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[str]:
     return unfounded + [kind for kind in affirmed if not _is_grounded(kind, sentence, grounds)]
 
 
+def is_affirmed(sentence: str) -> bool:
+    """Return whether a sentence has no word of a negation, a doubt or a question."""
+    words = _pad(sentence)
+    table = _patterns().get(detect_language(sentence, current_language()), {})
+    return not any(table[hedge].search(words) for hedge in ("negations", "unsure") if table)
+
+
 def find_asked_allergens(text: str) -> list[Allergen]:
     """Return the allergens that a text asks for or excludes: "Does it contain egg?"."""
     words = _pad(text)

@@ -128,6 +128,13 @@ class FigureChecker:
             *(f"{strength:g} %" for strength in sorted(strengths)),
         ]
 
+    def find_right_amounts(self, text: str) -> list[str]:
+        """Return the amounts in a text that follow from prices or stand in another source."""
+        statements = split_statements(text)
+        wrong = self._wrong_amounts(statements, find_numbers(text), None)
+        amounts = (amount for each in statements for amount in find_amounts(each))
+        return [amount.text for amount in amounts if amount.text not in wrong]
+
     def _named_in(self, text: str, wine: AnyWine | None) -> list[AnyWine]:
         """Return the described `wine`, if any, and the wines that a text names."""
         ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))

@@ -32,6 +32,7 @@ from agent.sommelier.filters import (
     may_be_shown,
 )
 from agent.sommelier.history import cut_stored, to_history, to_stored
+from agent.sommelier.named_wines import find_named_wines, with_wines
 from agent.sommelier.queries import (
     Catalogue,
     find_asked_query,
@@ -44,7 +45,7 @@ from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.sommelier.small import SMALL_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine import Wine
-from agent.sommelier.wine_tools import wine_tools
+from agent.sommelier.wine_tools import wine_tools, wines_by_id
 from agent.turn import (
     Change,
     Lack,
@@ -370,7 +371,7 @@ class Sommelier:
         """
         answer = _allowed_part(response, get_person(run))
         if answer is not None:
-            reply = self._format_answer(inquiry, run, response, answer)
+            reply = await self._format_answer(inquiry, run, response, answer)
         elif response.outcome == "stopped":
             reply = Reply(text=translate("stopped"), outcome="stopped")
         elif response.outcome in {"refusal", "content_filter"}:
@@ -380,13 +381,17 @@ class Sommelier:
             reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
         return _add_effects(reply, response)
 
-    def _format_answer(
+    async def _format_answer(
         self, inquiry: Inquiry, run: Run, response: Response, answer: SommelierResponse
     ) -> Reply:
-        sources, text = response.sources, response.text
+        sources, text = dict(response.sources), response.text
+        known = [source for source in sources.values() if isinstance(source, AnyWine)]
+        named = await find_named_wines(answer, known, self._catalogue, get_person(run))
+        answer = with_wines(answer, named)
+        sources |= wines_by_id(named)
         if answer != response.answer:
             user_texts = [*inquiry.texts_by("user"), inquiry.message]
-            text = SOMMELIER.render(answer, Evidence(dict(sources), user_texts))
+            text = SOMMELIER.render(answer, Evidence(sources, user_texts))
         notice = self._concern_notice(inquiry, run)  # also of a concern that the model reported
         outcome = response.outcome
         shown = [sources[id] for id in wine_ids(answer)]  # also those read from pictures

@@ -1,6 +1,7 @@
 """Counted bottles: the sums that code writes, and those of a model, which must be true."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from agent.sommelier.vocabulary import Allergen, Currency, OfferKind
 from agent.sommelier.wine import Offer, Wine
 from agent.sommelier.wine_tools import wines_by_id
 from tests.fakes import CHINON, RIOJA, SANCERRE
+from tests.library import SUR_LIE
 
 WINES = (CHINON, RIOJA, SANCERRE)
 
@@ -109,6 +111,14 @@ def test_sums_that_are_true_pass_without_counted_bottles() -> None:
         assert grounding_problem(basket(None, None, None, intro=sentence), library) is None
     for sentence in ("3 + 2 + 1 bottles come to €131.90.", "All three are €59.90."):
         assert grounding_problem(basket(None, None, None, intro=sentence), library), sentence
+
+
+def test_a_sum_needs_no_place_in_the_document_that_its_sentence_cites() -> None:
+    shop = replace(SUR_LIE, path="shop.md", text="Delivery costs 6.50 euros.")
+    known = Evidence({**wines_by_id(WINES), "shop": shop}, ["three of the first, delivered"])
+    cited = "Delivery costs 6.50 euros, so it is €56 in all [shop.md]."
+    assert grounding_problem(basket(3, intro=cited), known) is None
+    assert grounding_problem(basket(3, intro=cited.replace("56", "57")), known)
 
 
 def test_money_in_the_note_of_a_wine_grounds_nothing() -> None:
