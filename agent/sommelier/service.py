@@ -1,29 +1,26 @@
 """Answer a message: safety first, then a model with tools, otherwise the rule-based fallback."""
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from agent import size_limits
-from agent.documents.passages import MAX_QUERY_CHARS, SEARCH_DOCUMENTS, Chunk
+from agent.documents.passages import SEARCH_DOCUMENTS, Chunk
 from agent.engine.contract import Evidence
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
-from agent.engine.messages import ToolCall
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
 from agent.i18n import current_language, is_language_chosen, translate, use_language
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, render
-from agent.query_reading.phrases import detect_language
-from agent.query_reading.request import is_clear_request, read_request
+from agent.query_reading.request import is_clear_request
 from agent.safety.concerns import read_conversation_safety
 from agent.safety.help_texts import Help
 from agent.safety.policy import SafetyAction, decide
 from agent.safety.state import SafetyState
 from agent.sommelier.answer import SOMMELIER, wine_ids
-from agent.sommelier.attachment import READ_PICTURES, AnyWine, Attachment, find_in_catalogue
+from agent.sommelier.attachment import AnyWine, Attachment, find_in_catalogue
 from agent.sommelier.cards import format_facts, get_shown_label
 from agent.sommelier.filters import (
     get_safety_state,
@@ -32,12 +29,10 @@ from agent.sommelier.filters import (
     may_be_shown,
 )
 from agent.sommelier.history import cut_stored, to_history, to_stored
+from agent.sommelier.inquiry import Inquiry, find_language, list_prefetched_calls
 from agent.sommelier.named_wines import find_named_wines, with_wines
 from agent.sommelier.queries import (
     Catalogue,
-    find_asked_query,
-    is_for_documents,
-    parse_unambiguous_query,
 )
 from agent.sommelier.rendering import cites_documents
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
@@ -65,8 +60,6 @@ from agent.turn import (
 )
 from agent.writing_calls import once_a_turn
 
-MAX_PREFETCHED_WINES: Final = 8
-"""Maximum number of wines of the last answer that are looked up before the first request."""
 MAX_LISTED_WINES: Final = 15
 """Maximum number of wines of a wine list that a reply shows."""
 # Lines of the prompt: if the user chose a language, and if a notice is shown.
@@ -94,33 +87,6 @@ class Answerer(Protocol):
         history: Sequence[StoredMessage] = (),
     ) -> Reply:
         """Answer `message` within the limits of `run`; `history` is the conversation before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inquiry:
-    """Holds what is to be answered: a message, the conversation before it, and its pictures."""
-
-    message: str
-    history: Sequence[StoredMessage] = ()
-    attachment: Attachment | None = None
-    """The pictures of the message, or the last pictures of the conversation."""
-
-    @property
-    def new_attachment(self) -> Attachment | None:
-        """Return the pictures if they were sent with this message."""
-        return self.attachment if self.attachment and self.attachment.is_new else None
-
-    @property
-    def last_shown_ids(self) -> tuple[str, ...]:
-        """Return the ids of the wines that the last answer with wines has shown."""
-        for earlier in reversed(self.history):
-            if earlier.wine_ids:
-                return earlier.wine_ids
-        return ()
-
-    def texts_by(self, role: str) -> list[str]:
-        """Return the earlier texts of the user or of the assistant."""
-        return [earlier.content for earlier in self.history if earlier.role == role]
 
 
 class Sommelier:
@@ -195,7 +161,7 @@ class Sommelier:
         inquiry = replace(inquiry, message=clean_and_flag(inquiry.message, run.span))
         if is_language_chosen():
             return await self._reply_in_language(inquiry, run)
-        with use_language(_find_language(inquiry)):
+        with use_language(find_language(inquiry)):
             return await self._reply_in_language(inquiry, run)
 
     async def _reply_in_language(self, inquiry: Inquiry, run: Run) -> Reply:
@@ -287,6 +253,12 @@ class Sommelier:
             schema=SOMMELIER.output.schema_text,
             guest_rules=self._rules_for_guest(inquiry, run),
         )
+        calls = await list_prefetched_calls(
+            inquiry,
+            run,
+            self._catalogue,
+            can_search_documents=self._can_search_documents,
+        )
         return await generate_agentic_response(
             message,
             run=replace(
@@ -296,38 +268,8 @@ class Sommelier:
             ),
             contract=SOMMELIER,
             tools=tools,
-            prefetch=Prefetch(await self._calls_to_prefetch(inquiry, run)),
+            prefetch=Prefetch(calls),
         )
-
-    async def _calls_to_prefetch(self, inquiry: Inquiry, run: Run) -> tuple[ToolCall, ...]:
-        """Return the tool calls to run before the first request, as if the model had made them."""
-        shown_ids = inquiry.last_shown_ids
-        if inquiry.attachment and (inquiry.new_attachment or not shown_ids):
-            return (ToolCall("", READ_PICTURES, "{}"),)
-        if shown_ids and not get_safety_state(run).forbids_alcohol:
-            arguments = json.dumps({"wine_ids": shown_ids[:MAX_PREFETCHED_WINES]})
-            return (ToolCall("", "get_wine", arguments),)
-        if inquiry.attachment or inquiry.history:  # earlier messages may limit the search
-            return ()
-        call = await self._find_certain_call(inquiry.message, run)
-        return (call,) if call else ()
-
-    async def _find_certain_call(self, message: str, run: Run) -> ToolCall | None:
-        """Return the search that a first message certainly needs, or None."""
-        language = current_language()
-        request = read_request(message, language)
-        if get_person(run).bottles and request.cellar_words:
-            return None  # the guest's own cellar is asked for
-        if self._can_search_documents and is_for_documents(request):
-            arguments = json.dumps({"query": message[:MAX_QUERY_CHARS]})
-            return ToolCall("", SEARCH_DOCUMENTS, arguments)
-        query = await find_asked_query(self._catalogue, message, language)
-        if query is None:
-            query = parse_unambiguous_query(message, language)
-        if query is None:
-            return None
-        filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
-        return ToolCall("", "search_wines", filters)
 
     def _rules_for_guest(self, inquiry: Inquiry, run: Run) -> str:
         """Return the lines of the prompt about the guest, the notice that they see, and language.
@@ -513,11 +455,3 @@ def _add_effects(reply: Reply, response: Response) -> Reply:
 
 def _proposal_note(proposal: Proposal) -> str:
     return f"{translate('tool_proposed')}\n```\n{proposal.tool_name} {proposal.arguments}\n```"
-
-
-def _find_language(inquiry: Inquiry) -> str:
-    """Return the language of a message, or of earlier messages if it is unclear."""
-    language = current_language()
-    for text in [*inquiry.texts_by("user"), inquiry.message]:
-        language = detect_language(text, language)  # an unclear text changes nothing
-    return language

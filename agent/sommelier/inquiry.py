@@ -1,0 +1,98 @@
+"""What is to be answered: a message in its conversation, and what is looked up for it at once."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent.documents.passages import MAX_QUERY_CHARS, SEARCH_DOCUMENTS
+from agent.engine.messages import ToolCall
+from agent.engine.run import Run
+from agent.i18n import current_language
+from agent.query_reading.phrases import detect_language
+from agent.query_reading.request import read_request
+from agent.sommelier.attachment import READ_PICTURES, Attachment
+from agent.sommelier.filters import get_safety_state
+from agent.sommelier.queries import (
+    Catalogue,
+    find_asked_query,
+    is_for_documents,
+    parse_unambiguous_query,
+)
+from agent.turn import StoredMessage, get_person
+
+MAX_PREFETCHED_WINES: Final = 8
+"""Maximum number of wines of the last answer that are looked up before the first request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """Holds what is to be answered: a message, the conversation before it, and its pictures."""
+
+    message: str
+    history: Sequence[StoredMessage] = ()
+    attachment: Attachment | None = None
+    """The pictures of the message, or the last pictures of the conversation."""
+
+    @property
+    def new_attachment(self) -> Attachment | None:
+        """Return the pictures if they were sent with this message."""
+        return self.attachment if self.attachment and self.attachment.is_new else None
+
+    @property
+    def last_shown_ids(self) -> tuple[str, ...]:
+        """Return the ids of the wines that the last answer with wines has shown."""
+        for earlier in reversed(self.history):
+            if earlier.wine_ids:
+                return earlier.wine_ids
+        return ()
+
+    def texts_by(self, role: str) -> list[str]:
+        """Return the earlier texts of the user or of the assistant."""
+        return [earlier.content for earlier in self.history if earlier.role == role]
+
+
+def find_language(inquiry: Inquiry) -> str:
+    """Return the language of a message, or of earlier messages if it is unclear."""
+    language = current_language()
+    for text in [*inquiry.texts_by("user"), inquiry.message]:
+        language = detect_language(text, language)  # an unclear text changes nothing
+    return language
+
+
+async def list_prefetched_calls(
+    inquiry: Inquiry, run: Run, catalogue: Catalogue, *, can_search_documents: bool
+) -> tuple[ToolCall, ...]:
+    """Return the tool calls to run before the first request, as if the model had made them."""
+    shown_ids = inquiry.last_shown_ids
+    if inquiry.attachment and (inquiry.new_attachment or not shown_ids):
+        return (ToolCall("", READ_PICTURES, "{}"),)
+    if shown_ids and not get_safety_state(run).forbids_alcohol:
+        arguments = json.dumps({"wine_ids": shown_ids[:MAX_PREFETCHED_WINES]})
+        return (ToolCall("", "get_wine", arguments),)
+    if inquiry.attachment or inquiry.history:  # earlier messages may limit the search
+        return ()
+    call = await _find_certain_call(
+        inquiry.message, run, catalogue, can_search_documents=can_search_documents
+    )
+    return (call,) if call else ()
+
+
+async def _find_certain_call(
+    message: str, run: Run, catalogue: Catalogue, *, can_search_documents: bool
+) -> ToolCall | None:
+    """Return the search that a first message certainly needs, or None."""
+    language = current_language()
+    request = read_request(message, language)
+    if get_person(run).bottles and request.cellar_words:
+        return None  # the guest's own cellar is asked for
+    if can_search_documents and is_for_documents(request):
+        arguments = json.dumps({"query": message[:MAX_QUERY_CHARS]})
+        return ToolCall("", SEARCH_DOCUMENTS, arguments)
+    query = await find_asked_query(catalogue, message, language)
+    if query is None:
+        query = parse_unambiguous_query(message, language)
+    if query is None:
+        return None
+    filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
+    return ToolCall("", "search_wines", filters)
