@@ -114,7 +114,7 @@ def _find_citation_problem(text: str, checker: _AnswerChecker) -> str | None:
     evidence = checker.evidence
     chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
     wine_texts = (wine.source_text for wine in evidence.sources.values() if wine not in chunks)
-    amounts = checker.find_right_amounts(text)
+    amounts = [amount.text for amount in checker.find_right_amounts(text)]
     other_texts = [*wine_texts, *evidence.user_texts, *amounts]
     return find_unretrieved_path(text, evidence) or find_wrong_number(text, chunks, other_texts)
 

@@ -105,7 +105,8 @@ class FigureChecker:
         stocks = {float(offer.stock) for offer in offers if offer.stock is not None}
         wine_numbers = frozenset[float]().union(*map(find_numbers, texts_of(wines)))
         counts = {float(line.count) for line in self.basket}
-        numbers = {1.0, *stocks, *counts, *wine_numbers, *self.text_numbers}
+        amounts = {amount.value for amount in self.find_right_amounts(sentence)}
+        numbers = {1.0, *stocks, *counts, *amounts, *wine_numbers, *self.text_numbers}
         return Grounds(wines, self.texts, self.tool_texts, numbers, is_about_all=bool(named))
 
     def find_wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
@@ -128,12 +129,12 @@ class FigureChecker:
             *(f"{strength:g} %" for strength in sorted(strengths)),
         ]
 
-    def find_right_amounts(self, text: str) -> list[str]:
+    def find_right_amounts(self, text: str) -> list[Amount]:
         """Return the amounts in a text that follow from prices or stand in another source."""
         statements = split_statements(text)
         wrong = self._wrong_amounts(statements, find_numbers(text), None)
         amounts = (amount for each in statements for amount in find_amounts(each))
-        return [amount.text for amount in amounts if amount.text not in wrong]
+        return [amount for amount in amounts if amount.text not in wrong]
 
     def _named_in(self, text: str, wine: AnyWine | None) -> list[AnyWine]:
         """Return the described `wine`, if any, and the wines that a text names."""
