@@ -1,27 +1,31 @@
-"""Count updates, turns and sends in Prometheus' text format.
+"""Count updates, turns and sends for Prometheus.
 
 Label values come from small fixed sets, never from ids or texts of users. Every series exists from
 the start, at zero, so that an alert on a rate notices even the first event.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Final, Literal, get_args
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics
+from prometheus_client import generate_latest as write_metrics
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as MEDIA_TYPE
 
 from agent.turn import TurnOutcome
 from bot.turn import DeliveryError
 from db.repositories.inbox import Backlog
 
+__all__ = ["MEDIA_TYPE", "Metrics", "UpdateResult"]
+
 UpdateResult = Literal["accepted", "joined", "set_aside"]
 """The fate of an update: accepted, joined to a waiting turn, or set aside after failures."""
 
+NAMESPACE: Final = "sommelier"
 SENT: Final = "sent"
-LABELS: Final = {
-    "updates_total": ("result", get_args(UpdateResult)),
-    "turns_total": ("outcome", get_args(TurnOutcome)),
-    "telegram_sends_total": ("result", (SENT, *get_args(DeliveryError))),
-}
-"""The label and the label values of each counter."""
-MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+# They are a second series for each counter, with the time at which it was made.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
@@ -31,42 +35,52 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self._counts = {name: dict.fromkeys(values, 0) for name, (_, values) in LABELS.items()}
-        self._turn_seconds = 0.0
-        self._gauges = {"traces_dropped": 0.0}
+        self._registry = CollectorRegistry()
+        results = get_args(UpdateResult)
+        self._updates = self._count("updates", "Updates by their fate.", "result", results)
+        outcomes = get_args(TurnOutcome)
+        self._turns = self._count("turns", "Turns by their outcome.", "outcome", outcomes)
+        self._turn_seconds = self._count("turn_seconds", "Seconds of all turns.")
+        sends = (SENT, *get_args(DeliveryError))
+        self._sends = self._count("telegram_sends", "Messages to Telegram.", "result", sends)
+        self._traces_dropped = self._gauge("traces_dropped", "Traces dropped instead of sent.")
+        self._queue_depth = self._gauge("queue_depth", "Updates that wait or run.")
+        self._queue_seconds = self._gauge("queue_oldest_seconds", "Age of the oldest of them.")
         self.set_backlog(None)
+
+    def _count(self, name: str, what: str, label: str = "", values: Iterable[str] = ()) -> Counter:
+        """Return a new counter, with all values of its label."""
+        labels = [label] if label else []
+        counter = Counter(name, what, labels, namespace=NAMESPACE, registry=self._registry)
+        for value in values:
+            counter.labels(value)
+        return counter
+
+    def _gauge(self, name: str, what: str) -> Gauge:
+        return Gauge(name, what, namespace=NAMESPACE, registry=self._registry)
 
     def count_update(self, result: UpdateResult) -> None:
         """Count one update."""
-        self._counts["updates_total"][result] += 1
+        self._updates.labels(result).inc()
 
     def count_turn(self, outcome: TurnOutcome, seconds: float) -> None:
         """Count one turn and its time."""
-        self._counts["turns_total"][outcome] += 1
-        self._turn_seconds += seconds
+        self._turns.labels(outcome).inc()
+        self._turn_seconds.inc(seconds)
 
     def count_send(self, error: DeliveryError | None = None) -> None:
         """Count one message, which was sent unless there is an error."""
-        self._counts["telegram_sends_total"][error or SENT] += 1
+        self._sends.labels(error or SENT).inc()
 
     def count_dropped_traces(self, count: int) -> None:
         """Count traces that were dropped instead of sent."""
-        self._gauges["traces_dropped"] += count
+        self._traces_dropped.inc(count)
 
     def set_backlog(self, backlog: Backlog | None) -> None:
         """Set the depth and age of the queue; None if they could not be read."""
-        self._gauges["queue_depth"] = backlog.unfinished if backlog else math.nan
-        self._gauges["queue_oldest_seconds"] = backlog.oldest_seconds if backlog else math.nan
+        self._queue_depth.set(backlog.unfinished if backlog else math.nan)
+        self._queue_seconds.set(backlog.oldest_seconds if backlog else math.nan)
 
     def to_text(self) -> str:
         """Return all metrics in Prometheus' text format."""
-        lines = list[str]()
-        for name, counts in self._counts.items():
-            label, _ = LABELS[name]
-            lines.append(f"# TYPE sommelier_{name} counter")
-            lines += [f'sommelier_{name}{{{label}="{value}"}} {n}' for value, n in counts.items()]
-        for name, value in self._gauges.items():
-            lines += [f"# TYPE sommelier_{name} gauge", f"sommelier_{name} {value}"]
-        name = "sommelier_turn_seconds_total"
-        lines += [f"# TYPE {name} counter", f"{name} {self._turn_seconds}", ""]
-        return "\n".join(lines).replace(" nan\n", " NaN\n")  # as Prometheus reads it
+        return write_metrics(self._registry).decode()

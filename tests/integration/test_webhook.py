@@ -125,14 +125,14 @@ async def test_health_and_metrics_are_served_without_a_database(
     assert "the backlog could not be read (DatabaseGone)" in caplog.text
     assert "password" not in caplog.text
     assert shown.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert "sommelier_queue_depth 3\n" in shown.text
+    assert "sommelier_queue_depth 3.0\n" in shown.text
     assert "sommelier_queue_oldest_seconds 12.5" in shown.text
     assert "sommelier_queue_depth NaN" in later.text
-    assert 'sommelier_turns_total{outcome="answered"} 1\n' in shown.text
-    assert 'sommelier_turns_total{outcome="failed"} 0\n' in shown.text  # is there from the start
+    assert 'sommelier_turns_total{outcome="answered"} 1.0\n' in shown.text
+    assert 'sommelier_turns_total{outcome="failed"} 0.0\n' in shown.text  # is there from the start
     assert "sommelier_turn_seconds_total 1.5\n" in shown.text
-    assert 'sommelier_telegram_sends_total{result="ambiguous"} 1\n' in shown.text
-    assert 'sommelier_updates_total{result="accepted"} 1\n' in later.text
+    assert 'sommelier_telegram_sends_total{result="ambiguous"} 1.0\n' in shown.text
+    assert 'sommelier_updates_total{result="accepted"} 1.0\n' in later.text
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(60, 200), (1, 500)])
