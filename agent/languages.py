@@ -8,7 +8,7 @@ entry of a file: what a language lacks is said in English, or is not understood 
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from agent.tables import StrictModel, WordSet, read_toml
 
@@ -18,6 +18,7 @@ LANGUAGES_FOLDER: Final = Path(__file__).parents[1] / "languages"
 ENGLISH: Final = "en"
 """The language of the project, in which everything can be said."""
 LANGUAGE_FILE: Final = "language.toml"
+ShopTopic = Literal["hours", "address", "delivery", "contact", "staff"]
 
 
 class Injections(StrictModel):
@@ -106,9 +107,10 @@ class Language(StrictModel):
     places: Mapping[str, str] = {}
     """The names of each category of `agent/places/categories.toml`, separated by commas: first as
     they are searched for; all are understood."""
-    ask_for_staff: str = ""
-    """Phrases, separated by commas, that ask for a person of the shop: "talk to someone". A word
-    that ends with * stands for all that begin so."""
+    shop_questions: Mapping[ShopTopic, str] = {}
+    """Phrases, separated by commas, by which a question is about the shop itself, or asks for its
+    people. A word that ends with * stands for all that begin so. "Open" alone is too little:
+    bottles are open too."""
     injections: Injections = Injections()
     claims: Claims | None = None
     """Without it, nothing that an answer affirms in this language is found."""

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agent.documents.embedding import Embedder
 from agent.documents.passages import DocumentStore, search_documents_tool
 from agent.documents.quotes import QuoteCache, quote_documents_tool
-from agent.documents.staff import offer_staff_tool
+from agent.documents.shop import offer_staff_tool
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, ResponseMode, TokenUsage
 from agent.engine.models import assume_price, find_price

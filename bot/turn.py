@@ -20,9 +20,9 @@ from agent.tracing.records import SENDING, TraceRecord
 from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
 from agent.writing_calls import WritingCalls
 from db.changes.base import StoredChange
-from db.changes.forgetting import Fence, ForgetConversation, ForgetUser
+from db.changes.forgetting import ForgetConversation, ForgetUser
 from db.changes.memory import ChangeMemory
-from db.commit import Commit
+from db.commit import Commit, Fence
 from db.models import TurnRow
 
 TurnKind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]

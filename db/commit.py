@@ -5,20 +5,79 @@ It drops what the user asked to forget while the turn ran, and it carries out a 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import strip_unstorable
 from agent.tracing.records import TraceRecord
 from agent.turn import StoredMessage
 from db.changes.base import StoredChange, Transaction
-from db.changes.forgetting import Fence
-from db.models import ChatRow, MessageRow, OutboxRow, PressRow, TurnRow, insert_new, upsert
+from db.models import (
+    ChatRow,
+    ForgottenChatRow,
+    ForgottenUserRow,
+    MessageRow,
+    OutboxRow,
+    PressRow,
+    TurnRow,
+    insert_new,
+    upsert,
+)
 from db.traces import PreparedTrace, TraceRows
 
 AT_ONCE: Final = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Names what was deleted since a turn was accepted, so that it must not be stored again."""
+
+    conversation: bool = False
+    user: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """Whose data a turn would store, and when it was accepted. `user` is a hash in traces.
+
+    What was forgotten since is not stored, in whatever order the two are committed. On Postgres,
+    locks that last until the commit put the two in order; SQLite has one writer at a time.
+    """
+
+    accepted_at: datetime
+    chat_id: int = 0
+    thread_id: int = 0
+    user: str = ""
+
+    async def check(self, session: AsyncSession) -> Forgotten:
+        """Return what was forgotten since; call `lock` in the same transaction before."""
+        chat = select(ForgottenChatRow.at).where(
+            ForgottenChatRow.chat_id == self.chat_id, ForgottenChatRow.thread_id == self.thread_id
+        )
+        user = select(ForgottenUserRow.at).where(ForgottenUserRow.user == self.user)
+        both = select(chat.scalar_subquery(), user.scalar_subquery())
+        chat_at, user_at = (await session.execute(both)).one()
+        return Forgotten(self._is_before(chat_at), self._is_before(user_at))
+
+    def _is_before(self, forgotten_at: datetime | None) -> bool:
+        return forgotten_at is not None and self.accepted_at <= forgotten_at
+
+    async def lock(self, session: AsyncSession, changes: Sequence[StoredChange] = ()) -> None:
+        """Take the locks of this conversation and user until the transaction ends.
+
+        Turns share them. A transaction whose `changes` forget takes them alone: it waits for the
+        others to end, and they wait for it.
+        """
+        if session.get_bind().dialect.name == "sqlite":
+            return
+        forgets = any(change.forgets for change in changes)
+        lock = func.pg_advisory_xact_lock if forgets else func.pg_advisory_xact_lock_shared
+        names = (f"forget {self.chat_id}.{self.thread_id}", f"forget {self.user}")
+        keys = [func.hashtextextended(name, 0) for name in names]
+        await session.execute(select(*(lock(key) for key in keys)))
 
 
 @dataclass(frozen=True, slots=True)

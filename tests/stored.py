@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from agent.tracing.records import TraceRecord
 from agent.turn import StoredMessage
 from db.changes.base import StoredChange
-from db.changes.forgetting import Fence
-from db.commit import Commit
+from db.commit import Commit, Fence
 from db.engine import Sessions
 from db.models import TurnRow, utc_now
 from db.repositories.commits import Commits

@@ -1,13 +1,20 @@
-"""Know questions about the shop itself: opening hours, address, delivery, contact."""
+"""Know questions to the shop itself: opening hours, address, delivery, contact, its people.
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+Who wants to talk to its people is offered a button, by a tool of the model or because the message
+says so. It sends nothing: it lets the user see and send their question.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 from agent.documents.passages import Chunk
-from agent.documents.staff import asks_for_staff, pad_words, read_phrases
-from agent.tables import read_toml
+from agent.engine.run import Run
+from agent.engine.tools import Tool, ToolOutput
+from agent.languages import load_languages
+from agent.tables import StrictModel
+from agent.text import split_words
+from agent.turn import StaffOffer, has_stored_user
 
 SHOP_DOCUMENT: Final = "shop.md"
 """The name of the owner's document about the shop."""
@@ -15,6 +22,39 @@ CONTACT: Final = "contact"
 """The topic of how the shop is reached; a question of this one word asks for it."""
 ONLY_OF_SHOP: Final = frozenset({"hours", "address"})
 """The topics that no other document answers: "when are you open?" is not about bottles."""
+STAFF: Final = "staff"
+"""The topic of questions that ask for a person: "Can I talk to someone?"."""
+ANY_ENDING: Final = "*"
+OFFER_STAFF: Final = (
+    "Show a button under your answer with which the guest can send their question to the people of "
+    "the shop. Use it when they want to talk to a person, order, reserve, complain, or ask what "
+    "neither wines nor documents tell."
+)
+OFFER_STAFF_LINE: Final = (
+    "You cannot send or order anything yourself. When a guest needs the people of the shop, call "
+    "offer_staff beside your search, and say that the button below leads to them."
+)
+OFFERED: Final = "The button is under your answer; nothing was sent."
+
+
+class OfferStaffArguments(StrictModel):
+    """The empty arguments of offer_staff."""
+
+
+def offer_staff_tool() -> Tool:
+    """Return the tool offer_staff, for chats whose users can be answered later."""
+
+    async def offer_staff(arguments: OfferStaffArguments, run: Run) -> ToolOutput:
+        return ToolOutput(OFFERED, effects=(StaffOffer(),))
+
+    return Tool(
+        "offer_staff",
+        OFFER_STAFF,
+        OfferStaffArguments,
+        offer_staff,
+        prompt_line=OFFER_STAFF_LINE,
+        is_offered=has_stored_user,
+    )
 
 
 def is_shop_document(path: str) -> bool:
@@ -23,17 +63,17 @@ def is_shop_document(path: str) -> bool:
     return name.lower() == SHOP_DOCUMENT
 
 
+def asks_for_staff(text: str) -> bool:
+    """Return True if a text asks for a person of the shop, in any language."""
+    return STAFF in _find_topics(text)
+
+
 def find_shop_topics(questions: Iterable[str]) -> frozenset[str]:
     """Return what questions ask about the shop, such as its hours; empty if nothing."""
-    topics: set[str] = set()
-    for question in questions:
-        if asks_for_staff(question):
-            topics.add(CONTACT)
-        words = pad_words(question)
-        for topic, phrases in _phrases().items():
-            if any(phrase in words for phrase in phrases):
-                topics.add(topic)
-    return frozenset(topics)
+    topics = frozenset[str]().union(*map(_find_topics, questions))
+    if STAFF in topics:
+        return topics - {STAFF} | {CONTACT}
+    return topics
 
 
 def sort_by_topic(chunks: Sequence[Chunk], topics: Collection[str]) -> list[Chunk]:
@@ -45,8 +85,25 @@ def sort_by_topic(chunks: Sequence[Chunk], topics: Collection[str]) -> list[Chun
     return sorted(chunks, key=is_on_topic, reverse=True)
 
 
+def _find_topics(text: str) -> Iterator[str]:
+    """Yield the topics that have a phrase in a text."""
+    words = f" {' '.join(split_words(text))} "
+    for topic, phrases in _phrases().items():
+        if any(phrase in words for phrase in phrases):
+            yield topic
+
+
 @cache
-def _phrases() -> Mapping[str, list[str]]:
-    """Return the phrases of all languages by topic."""
-    table = read_toml(dict[str, dict[str, str]], Path(__file__).with_suffix(".toml"))
-    return {topic: read_phrases(",".join(rows.values())) for topic, rows in table.items()}
+def _phrases() -> Mapping[str, Sequence[str]]:
+    """Return the phrases of all languages by topic, with the spaces around their words."""
+    phrases: dict[str, list[str]] = {}
+    for language in load_languages().values():
+        for topic, row in language.shop_questions.items():
+            phrases.setdefault(topic, []).extend(map(_pad, row.split(",")))
+    return phrases
+
+
+def _pad(phrase: str) -> str:
+    phrase = phrase.strip()
+    words = " ".join(split_words(phrase.removesuffix(ANY_ENDING)))
+    return f" {words}" if phrase.endswith(ANY_ENDING) else f" {words} "

@@ -15,8 +15,7 @@ from agent.documents.passages import (
     describe_chunks,
     source_line,
 )
-from agent.documents.shop import find_shop_topics
-from agent.documents.staff import asks_for_staff
+from agent.documents.shop import asks_for_staff, find_shop_topics
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.cellar import OwnBottles, find_own_bottles
 from agent.fallback.follow_ups import FollowUp

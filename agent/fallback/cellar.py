@@ -17,6 +17,7 @@ from agent.cellar.search import (
 )
 from agent.documents.shop import find_shop_topics
 from agent.i18n import translate
+from agent.languages import load_languages
 from agent.markdown import unescape
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
@@ -218,7 +219,7 @@ def _select_named(
 def _has_name(request: Request) -> bool:
     """Return True if unknown words of a request are names of wines, although no bottle has them."""
     may_be_names = list(request.owned_words)
-    if request.language != "de":  # in which every noun has a capital
+    if not load_languages()[request.language].capitalises_nouns:
         may_be_names += request.unknown_words
     if any(word[:1].isupper() for word in may_be_names):
         return True

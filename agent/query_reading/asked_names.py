@@ -9,6 +9,7 @@ from typing import Final
 
 from agent import size_limits
 from agent.language import all_common_words
+from agent.languages import load_languages
 from agent.query_reading.language_words import load_grammar
 from agent.query_reading.phrases import (
     Phrase,
@@ -80,6 +81,7 @@ class _NameReader:
 
     def __init__(self, text: str, language: str) -> None:
         self._language = language
+        self._capitalises_nouns = load_languages()[language].capitalises_nouns
         self._tokens = tokenize(text)
         self._phrases = find_phrases(self._tokens, language)
 
@@ -182,7 +184,7 @@ class _NameReader:
 
         "Bartolo Mascarello Barolo" is a wine, but "Buona Serata" may be anything.
         """
-        if self._language == "de":  # every noun is capitalised
+        if self._capitalises_nouns:
             return False
         if not self._has_field(NAME_FIELDS):
             return False
@@ -197,7 +199,7 @@ class _NameReader:
         if is_foreign([token.stem for token in words], self._language):
             return True
         pair = (self._tokens[beside], *words)
-        return self._language != "de" and all(token.is_capitalised for token in pair)
+        return not self._capitalises_nouns and all(token.is_capitalised for token in pair)
 
     def _is_unknown(self, index: int) -> bool:
         """Return whether no table has a word, and it may be a name; a year is one too."""

@@ -81,7 +81,7 @@ class Guess:
 
 
 def classify(normalized: str, weights: Weights) -> Guess:
-    """Return how likely each label is for a text from `agent.safety.words.normalize`."""
+    """Return how likely each label is for a text from `agent.safety.words.normalize_message`."""
     n_grams = find_n_grams(normalized)
     words = len(n_grams.words)
     window = words if words <= SHORT_WORDS else WINDOW

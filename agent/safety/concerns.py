@@ -23,7 +23,7 @@ from agent.safety.state import (
     SafetyState,
     most_serious_concern,
 )
-from agent.safety.words import normalize
+from agent.safety.words import normalize_message
 
 DRINKING_AGE: Final = 18
 CERTAIN_FROM: Final = 0.9
@@ -55,7 +55,7 @@ FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyState:
     """Return the concerns and allergies that a message states; `drinking_age` is the legal age."""
     own_text = text.replace(FORWARDED_HEADER, "")
-    normalized = normalize(own_text)
+    normalized = normalize_message(own_text)
     stated = find_concerns(normalized, drinking_age)
     by_phrases = frozenset(found.concern for found in stated)
     guess = classify(normalized, load_weights())

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from agent.safety.classifier import BUCKETS, LABELS, WEIGHTS_FILE, Weights, find_n_grams, scale
-from agent.safety.words import normalize
+from agent.safety.words import normalize_message
 
 MESSAGES: Final = Path("tests/evals/concerns")
 """A file of labelled messages for each language, relative to the root of the repository."""
@@ -49,7 +49,7 @@ def build_matrix(messages: list[Labelled]) -> Any:
     values = list[Any]()
     ends = [0]
     for message in messages:
-        n_grams = find_n_grams(normalize(message.text))
+        n_grams = find_n_grams(normalize_message(message.text))
         kinds = (n_grams.chars.ravel(), n_grams.words.ravel())
         for kind in kinds:
             buckets.append(kind)

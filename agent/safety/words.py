@@ -28,7 +28,7 @@ def _keep_char(char: str) -> str:
 _KEPT_CHARS: Final = CharacterMap(_keep_char)
 
 
-def normalize(text: str) -> str:
+def normalize_message(text: str) -> str:
     """Return the text's words and punctuation marks, folded and separated by single spaces.
 
     Of several marks in a row the first is kept: `Ich bin 15J!!` becomes ` . ich bin 15 j ! . `.

@@ -45,7 +45,7 @@ from bot.telegram.chat import (
 from bot.telegram.messages import message_of, press_of, text_after_command
 from bot.telegram.sender import Button, build_messages
 from bot.turn import Destination
-from db.changes.forgetting import Fence
+from db.commit import Fence
 from db.models import OutboxRow
 from db.repositories.people import REMINDERS, MemoryRepository, MemoryUpkeep
 

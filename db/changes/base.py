@@ -32,6 +32,9 @@ class StoredChange(ABC):
     is_personal: ClassVar[bool] = True
     """Whether it is dropped if the user's data were deleted while the turn ran."""
 
+    forgets: ClassVar[bool] = False
+    """Whether it deletes what turns that still run would store; they must not store it again."""
+
     @abstractmethod
     async def apply(self, transaction: Transaction) -> None:
         """Make the change in the session of a transaction, which is committed later."""

@@ -1,14 +1,12 @@
 """Forget conversations and users, for good: turns that still run store nothing afterwards.
 
-A deletion stores when it was asked for. Every commit of a turn that was accepted before that drops
-what it would store, in whatever order the two are committed. On Postgres, locks that last until the
-commit put the two in order; SQLite has one writer at a time.
+A deletion stores when it was asked for. The fence of each commit (`db/commit.py`) drops what a turn
+would store that was accepted before that.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -74,6 +72,8 @@ NO_PERSONAL_DATA: Final[dict[str, object]] = {
 class ForgetConversation(StoredChange):
     """Deletes the messages of a chat, or of a topic of it."""
 
+    forgets: ClassVar[bool] = True
+
     chat_id: int
     thread_id: int = 0
 
@@ -94,6 +94,8 @@ class ForgetUser(StoredChange):
     of done updates stay too, and updates that still wait for their turn stay unchanged. Traces that
     were sent to a server are deleted there by a background task.
     """
+
+    forgets: ClassVar[bool] = True
 
     user_id: int
     user: str
@@ -144,51 +146,6 @@ class ForgetMemory(StoredChange):
         """Delete the rows."""
         for model in MEMORY:
             await transaction.session.execute(delete(model).where(model.user_id == self.user_id))
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """Names what was deleted since a turn was accepted, so that it must not be stored again."""
-
-    conversation: bool = False
-    user: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
-    """Whose data a turn would store, and when it was accepted. `user` is a hash in traces."""
-
-    accepted_at: datetime
-    chat_id: int = 0
-    thread_id: int = 0
-    user: str = ""
-
-    async def check(self, session: AsyncSession) -> Forgotten:
-        """Return what was forgotten since; call `lock` in the same transaction before."""
-        chat = select(ForgottenChatRow.at).where(
-            ForgottenChatRow.chat_id == self.chat_id, ForgottenChatRow.thread_id == self.thread_id
-        )
-        user = select(ForgottenUserRow.at).where(ForgottenUserRow.user == self.user)
-        both = select(chat.scalar_subquery(), user.scalar_subquery())
-        chat_at, user_at = (await session.execute(both)).one()
-        return Forgotten(self._is_before(chat_at), self._is_before(user_at))
-
-    def _is_before(self, forgotten_at: datetime | None) -> bool:
-        return forgotten_at is not None and self.accepted_at <= forgotten_at
-
-    async def lock(self, session: AsyncSession, changes: Sequence[StoredChange] = ()) -> None:
-        """Take the locks of this conversation and user until the transaction ends.
-
-        Turns share them. A transaction whose `changes` forget takes them alone: it waits for the
-        others to end, and they wait for it.
-        """
-        if session.get_bind().dialect.name == "sqlite":
-            return
-        forgets = any(isinstance(change, ForgetConversation | ForgetUser) for change in changes)
-        lock = func.pg_advisory_xact_lock if forgets else func.pg_advisory_xact_lock_shared
-        names = (f"forget {self.chat_id}.{self.thread_id}", f"forget {self.user}")
-        keys = [func.hashtextextended(name, 0) for name in names]
-        await session.execute(select(*(lock(key) for key in keys)))
 
 
 def find_owned_rows(user_id: int, user: str) -> OwnedRows:

@@ -23,8 +23,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.turn import CellarItem, Change, Fact, FactKind, StoredMessage
 from db.changes.cellar import ITEMS_ADAPTER, is_kept_import
-from db.changes.forgetting import Fence, find_owned_rows
+from db.changes.forgetting import find_owned_rows
 from db.changes.memory import CHANGE_ADAPTER, is_undo
+from db.commit import Fence
 from db.engine import SqlRepository, count_changed
 from db.models import (
     Access,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.documents.staff import offer_staff_tool
+from agent.documents.shop import offer_staff_tool
 from agent.engine.run import Run
 from agent.fallback.answering import Fallback
 from agent.i18n import translate, translate_into

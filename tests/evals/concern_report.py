@@ -22,7 +22,7 @@ from agent.safety.classifier import Weights, classify
 from agent.safety.concerns import find_certain_concerns, find_likely_concerns, read_safety_state
 from agent.safety.state import CONCERNS
 from agent.safety.train import Labelled, build_matrix, fit, label_numbers, read_messages
-from agent.safety.words import normalize
+from agent.safety.words import normalize_message
 
 HERE = Path(__file__).parent
 FRESH = (
@@ -79,7 +79,7 @@ def hear_held_out() -> list[Heard]:
 
 
 def hear_with(weights: Weights, message: Labelled) -> Heard:
-    guess = classify(normalize(message.text), weights)
+    guess = classify(normalize_message(message.text), weights)
     certain = find_certain_concerns(guess)
     with use_language(message.language):
         likely = find_likely_concerns(guess, message.text)

@@ -19,9 +19,9 @@ from bot.updates.scheduler import MAX_TURNS, row_of
 from db.changes.base import StoredChange, Transaction
 from db.changes.broadcasts import DraftBroadcast, SendBroadcast
 from db.changes.chats import AskAdmins
-from db.changes.forgetting import MEMORY, Fence, ForgetConversation, ForgetUser
+from db.changes.forgetting import MEMORY, ForgetConversation, ForgetUser
 from db.changes.memory import ChangeMemory, SaveConcerns
-from db.commit import Commit
+from db.commit import Commit, Fence
 from db.engine import Sessions
 from db.models import ChatRow, MessageRow, OutboxRow, TurnRow, UpdateRow
 from db.repositories.commits import Commits

@@ -26,8 +26,7 @@ from bot.updates.joining import chat_of, is_same_turn
 from bot.updates.life import Deliverer, Handlers, Lane, UpdateLife
 from bot.updates.locks import Locks
 from bot.updates.scheduler import Scheduler
-from db.changes.forgetting import Fence
-from db.commit import Commit
+from db.commit import Commit, Fence
 from db.engine import Sessions
 from db.models import OutboxRow, TurnRow, UpdateRow, utc_now
 from db.repositories.inbox import Inbox

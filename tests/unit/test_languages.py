@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from agent.documents.shop import asks_for_staff, find_shop_topics
 from agent.i18n import languages, translate_into, use_language
 from agent.language import split_sentences
 from agent.languages import ENGLISH, LANGUAGES_FOLDER, Language, load_languages
@@ -59,6 +60,14 @@ def test_every_currency_word_makes_an_amount(language: Language) -> None:
 def test_an_abbreviation_ends_no_sentence(language: Language) -> None:
     for word in language.abbreviations:
         assert len(split_sentences(f"See {word}. Barolo.")) == 1, word
+
+
+def test_every_phrase_asks_the_shop(language: Language) -> None:
+    for topic, phrases in language.shop_questions.items():
+        for phrase in phrases.split(","):
+            question = f"{phrase.strip().rstrip('*').capitalize()}?"
+            assert find_shop_topics([question]) >= {"contact" if topic == "staff" else topic}
+            assert asks_for_staff(question) >= (topic == "staff")
 
 
 def test_every_name_of_a_kind_of_place_is_understood(language: Language) -> None:

@@ -18,7 +18,7 @@ from agent.safety.concerns import (
 from agent.safety.help_texts import Help, HelpLine, read_help_texts
 from agent.safety.policy import SafetyAction, decide
 from agent.safety.state import CONCERNS, SafetyState
-from agent.safety.words import MAX_READ_CHARS, normalize
+from agent.safety.words import MAX_READ_CHARS, normalize_message
 
 EVALS = Path(__file__).parent.parent / "evals"
 AFTER_CRISIS = SafetyState().with_stored_names(["crisis"])
@@ -196,12 +196,14 @@ def test_both_ends_of_a_longer_text_are_read() -> None:
     ],
 )
 def test_a_message_is_read_as_words_and_marks(text: str, normalized: str) -> None:
-    assert normalize(text) == normalized
+    assert normalize_message(text) == normalized
 
 
 def test_a_probability_is_given_for_every_concern() -> None:
     assert set(CONCERNS) < set(LABELS)
-    assert sum(classify(normalize(""), load_weights()).probabilities.values()) == pytest.approx(1)
+    assert sum(
+        classify(normalize_message(""), load_weights()).probabilities.values()
+    ) == pytest.approx(1)
 
 
 def test_any_allergy_counts_but_only_the_first_person_makes_it_ones_own() -> None:
