@@ -40,7 +40,7 @@ END = "DELETE FROM outbox"
 
 
 @dataclass
-class Price:
+class TurnPrice:
     """The price of a turn: calls of our functions, statements, transactions that wrote."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -53,6 +53,10 @@ class Price:
     def modules(self) -> Counter[str]:
         """Count the functions of each module that ran."""
         return Counter(module for module, _ in self.calls)
+
+    def copy(self) -> "TurnPrice":
+        """Return what was counted so far."""
+        return TurnPrice(self.calls.copy(), [*self.statements], self.commits)
 
     def clear(self) -> None:
         """Count anew."""
@@ -96,9 +100,9 @@ class Price:
             event.remove(Engine, "commit", self.committed)
 
 
-async def price_of_a_turn(folder: Path) -> Price:
+async def price_of_a_turn(folder: Path) -> TurnPrice:
     """Return the price of a turn in which a tool finds the wine that a user asks for."""
-    price, prices = Price(), list[Price]()
+    price, prices = TurnPrice(), list[TurnPrice]()
     with BotApi() as telegram, ModelServer() as model:
         environment = {
             "TELEGRAM_BOT_TOKEN": TOKEN,
@@ -118,13 +122,13 @@ async def price_of_a_turn(folder: Path) -> Price:
                     price.clear()
                     await turn(number, price, telegram, model)
                     if number > LOADING and ROUND not in price.calls:
-                        prices.append(Price(price.calls.copy(), [*price.statements], price.commits))
+                        prices.append(price.copy())
                     if len(prices) == LOOKED_AT:
                         break
     return min(prices, key=lambda price: price.calls.total())
 
 
-async def turn(number: int, price: Price, telegram: BotApi, model: ModelServer) -> None:
+async def turn(number: int, price: TurnPrice, telegram: BotApi, model: ModelServer) -> None:
     """Ask, and wait until the turn has ended."""
     search = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
     model.script(search, answer_json(INFORMATIONAL))

@@ -338,6 +338,6 @@ async def serve(app: App) -> None:
             routers.append(page.build_router())
         backlog = core.stores.inbox.measure_backlog
         routers.append(server.build_monitoring_router(core.metrics, backlog))
-        application = server.build_app(routers, routes, settings.api_token)
+        application = server.build_http_app(routers, routes, settings.api_token)
         listener = server.listen(settings.http_host, settings.http_port or 0)
         await server.serve_http(application, listener)

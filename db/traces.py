@@ -266,7 +266,7 @@ class SqlTraceStore(TraceStoringRepository):
         return traces
 
 
-class Problem(NamedTuple):
+class RefusedRows(NamedTuple):
     """Counts the rows of a queue that are in a `state` for a reason, and has the reason of one."""
 
     state: str
@@ -336,12 +336,12 @@ class RowQueue(SqlRepository):
         unsent = update(self._table).where(UNSENDABLE)
         return await self._write(unsent.values(state=WAITING, refusal="", due_at=self.now()))
 
-    async def list_problems(self) -> Sequence[Problem]:
+    async def list_problems(self) -> Sequence[RefusedRows]:
         """Return how many rows were refused, how many are set aside, and a reason of each."""
         columns = self._table.c
         query = select(columns.state, func.count(), func.max(columns.refusal))
         query = query.where(UNSENDABLE).group_by(columns.state).order_by(columns.state)
-        return [Problem(*row) for row in await self._rows(query)]
+        return [RefusedRows(*row) for row in await self._rows(query)]
 
     async def release(self, rows: Rows) -> None:
         """Make the unsettled rows among `rows` due again."""

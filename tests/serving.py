@@ -9,7 +9,7 @@ import httpx
 from fastapi import APIRouter
 from pydantic import SecretStr
 
-from bot.http.server import build_app, build_monitoring_router, listen, serve_http
+from bot.http.server import build_http_app, build_monitoring_router, listen, serve_http
 from bot.metrics import Metrics
 from db.repositories.inbox import Backlog
 
@@ -51,7 +51,7 @@ async def serving(
     finish_seconds: int = 4,
 ) -> AsyncIterator[Running]:
     metrics = Metrics()
-    app = build_app([build_monitoring_router(metrics, backlog), *routers], token=token)
+    app = build_http_app([build_monitoring_router(metrics, backlog), *routers], token=token)
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     task = asyncio.create_task(serve_http(app, listener, finish_seconds=finish_seconds))

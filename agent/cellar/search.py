@@ -15,7 +15,6 @@ from agent.tables import StrictModel
 from agent.turn import CellarItem, Drink
 
 Readiness = Literal["now", "soon", "past", "wait"]
-Price = float
 CanonicalNames = Annotated[ListOf[Canonical[ShortText]], Field(max_length=12)]
 Predicate = Callable[[IndexedItem], bool]
 Pairing = Mapping[str, Sequence[str]]
@@ -41,8 +40,8 @@ class CellarQuery(StrictModel):
     regions: NameList = ()
     foods: CanonicalNames = ()
     readiness: Readiness | None = None
-    min_price: Price | None = None
-    max_price: Price | None = None
+    min_price: float | None = None
+    max_price: float | None = None
     size: Size | None = None
     place: ShortText = ""
     drunk: bool = False

@@ -103,7 +103,7 @@ class Fallback:
             asked = await self._find_asked(wish, person, span)
             if asked is not None:
                 return _asked_answer(asked, wish)
-        kind = classify(wish)
+        kind = choose_kind(wish)
         passage = None
         if kind == "question":
             passage = await self._find_passage(wish.own_request, span)
@@ -231,7 +231,7 @@ def should_offer_alcohol_free(wish: Wish, person: Person) -> bool:
     return asks_for_any_wine and safety.prefers_alcohol_free
 
 
-def classify(wish: Wish) -> Kind:
+def choose_kind(wish: Wish) -> Kind:
     """Return what a message is answered with."""
     if wish.follow_up is FollowUp.WHY:
         return "why"

@@ -30,7 +30,7 @@ from agent.places.queries import (
     categories,
     find_category,
     generate_queries,
-    to_one_line,
+    to_visible_line,
 )
 from agent.servers import read_body
 from agent.text import clip, pattern, split_words
@@ -162,7 +162,7 @@ def _clean_text(value: object, max_chars: int) -> str:
     if not isinstance(value, str):
         return ""
     untagged = TAG.sub("", strip_invisible(value))
-    return clip(to_one_line(html.unescape(untagged)), max_chars)
+    return clip(to_visible_line(html.unescape(untagged)), max_chars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ async def find_places(
     Without a search provider, or if it fails or takes over 15 s, there are no results. The errors
     of `generate_queries` are raised.
     """
-    queries = await generate_queries(category, place, run=run, wish=to_one_line(wish))
+    queries = await generate_queries(category, place, run=run, wish=to_visible_line(wish))
     if search is None:
         return Places(queries, note=translate("no_place_search"))
     with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:

@@ -257,7 +257,7 @@ def to_plain_words(raw: str) -> str:
     return " ".join(words)
 
 
-def to_one_line(raw: str) -> str:
+def to_visible_line(raw: str) -> str:
     """Return a text on one line, without invisible characters."""
     return " ".join(strip_invisible(raw).split())
 
@@ -353,7 +353,7 @@ def strip_list_markers(items: Sequence[str]) -> list[str]:
 
     If only some items start with a number, it is part of the text: "7. kerület" is a district.
     """
-    lines = [to_one_line(item).strip(SURROUNDING_CHARS) for item in items]
+    lines = [to_visible_line(item).strip(SURROUNDING_CHARS) for item in items]
     if all(map(LIST_MARKER.match, lines)):
         return [LIST_MARKER.sub("", line).strip(SURROUNDING_CHARS) for line in lines]
     return lines

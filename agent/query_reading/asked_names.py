@@ -15,7 +15,7 @@ from agent.query_reading.phrases import (
     Phrase,
     detect_language,
     find_phrases,
-    is_foreign,
+    is_foreign_phrase,
 )
 from agent.query_reading.prices import read_price
 from agent.query_reading.tokens import expand_not, tokenize
@@ -196,7 +196,7 @@ class _NameReader:
         if self._tokens[beside].written.isdecimal():
             return False
         words = self._tokens[phrase.start : phrase.end]
-        if is_foreign([token.stem for token in words], self._language):
+        if is_foreign_phrase([token.stem for token in words], self._language):
             return True
         pair = (self._tokens[beside], *words)
         return not self._capitalises_nouns and all(token.is_capitalised for token in pair)

@@ -70,7 +70,7 @@ class Phrase:
         return not fields.isdisjoint(self.meanings)
 
 
-def is_foreign(stems: Sequence[str], language: str) -> bool:
+def is_foreign_phrase(stems: Sequence[str], language: str) -> bool:
     """Return whether only other languages than this one have the phrase with these stems."""
     by_language = load_lexicon().get(tuple(stems), {})
     return bool(by_language) and by_language.keys().isdisjoint({language, ANY_LANGUAGE})

@@ -28,7 +28,7 @@ AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
 """
 
 
-class Price(NamedTuple):
+class ReadPrice(NamedTuple):
     """The price filters of a message, and the indices of the tokens that express them.
 
     If the currency cannot be converted, the only filter is `currency: UNKNOWN_CURRENCY`.
@@ -48,7 +48,7 @@ class PricePart(NamedTuple):
     limit: str = ""
 
 
-def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Price:
+def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
     """Return the price of a message. Of several ones, the last counts.
 
     Single amounts are only considered if there is no range.
@@ -65,8 +65,8 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Price:
                 filters |= found
                 used.update(range(matched[0].indices.start, matched[-1].indices.stop))
         if filters:
-            return Price(_consistent(filters), frozenset(used))
-    return Price({}, frozenset())
+            return ReadPrice(_consistent(filters), frozenset(used))
+    return ReadPrice({}, frozenset())
 
 
 def _consistent(filters: dict[str, Any]) -> dict[str, Any]:

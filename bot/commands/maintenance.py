@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from agent.tracing.records import keyed_hash
 from bot.commands.output import UserId, fail, open_settings, run_with_database
 from bot.http.admin_page import PATH, AdminPage
-from bot.http.server import build_app, listen, serve_http
+from bot.http.server import build_http_app, listen, serve_http
 from bot.resources import Stores, open_engine
 from bot.tasks import run_until, stop_on_signals
 from bot.tracing import forget_people, masking_of, trace_link
@@ -106,7 +106,7 @@ async def _serve_page(settings: Settings, port: int) -> None:
         listener = listen("127.0.0.1", port)
         port = listener.getsockname()[1]  # the port that was selected, if it was 0
         typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
-        app = build_app([page.build_router()])
+        app = build_http_app([page.build_router()])
 
         async def serve() -> None:
             await serve_http(app, listener)

@@ -85,7 +85,7 @@ async def set_request_language(accept_language: Annotated[str | None, Header()] 
 class Api:
     """The endpoints below /api. `client_hash`, the hash of the token, identifies clients in traces.
 
-    `bot.http.server.build_app` checks the token before a request reaches them.
+    `bot.http.server.build_http_app` checks the token before a request reaches them.
     """
 
     resources: Resources

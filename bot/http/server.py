@@ -112,7 +112,7 @@ def build_monitoring_router(
     return router
 
 
-def build_app(
+def build_http_app(
     routers: Sequence[APIRouter], routes: Sequence[BaseRoute] = (), token: SecretStr | None = None
 ) -> FastAPI:
     """Return an app with these routes, which answers errors in JSON.

@@ -35,7 +35,7 @@ from bot.telegram.buttons import (
     remove_buttons,
     split_data,
 )
-from bot.telegram.chat import AnyHandler, ChatTurn, answer_question, on_press
+from bot.telegram.chat import AnyHandler, ChatTurn, answer_in_chat, on_press
 from bot.telegram.messages import press_of
 from bot.telegram.rating import rating_buttons
 from bot.telegram.sender import MAX_DATA_BYTES, Button, ButtonRows, in_rows
@@ -89,11 +89,13 @@ def _shop_buttons(reply: Reply) -> ButtonRows:
 
 def _staff_button(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
     """Return the button that asks the shop, where the bot has no answer or cannot act."""
-    if reply.outcome == "help":
+    button = ask_shop_button(turn)
+    if reply.outcome == "help" or not button:
         return ()
+    if reply.offers_staff or reply.lack:
+        return button
     asked_about = find_shop_topics([question.text])
-    is_for_staff = reply.offers_staff or reply.lack or not STAFF_TOPICS.isdisjoint(asked_about)
-    return ask_shop_button(turn) if is_for_staff else ()
+    return () if STAFF_TOPICS.isdisjoint(asked_about) else button
 
 
 def answer_handlers(servers: McpServers) -> list[AnyHandler]:
@@ -151,7 +153,7 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
         return
     await acknowledge(query)
     remove_buttons(query, turn, prefix)
-    await answer_question(turn, turn.ask(translate(f"wish_{name}")), message.message_id)
+    await answer_in_chat(turn, turn.ask(translate(f"wish_{name}")), message.message_id)
 
 
 async def _is_in_history(query: CallbackQuery, turn: ChatTurn) -> bool:

@@ -226,7 +226,7 @@ def picture_of(reply: Reply) -> str:
     return wine.image if isinstance(wine, Wine) else ""
 
 
-async def answer_question(
+async def answer_in_chat(
     turn: ChatTurn, question: Question, replied_answer_id: int | None = None
 ) -> None:
     """Answer a question; `replied_answer_id` is the bot message that the user replied to."""
@@ -286,7 +286,7 @@ async def answer_text(update: Update, turn: ChatTurn) -> None:
     if not text:
         turn.reply(translate("text_only"))
         return
-    await answer_question(turn, turn.ask(text), id_of_replied_answer(message))
+    await answer_in_chat(turn, turn.ask(text), id_of_replied_answer(message))
 
 
 def on_command(

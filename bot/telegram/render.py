@@ -20,7 +20,7 @@ from agent.markdown import get_domain, get_link_text, strip_invisible
 from agent.text import Match, pattern
 
 
-class Mark(NamedTuple):
+class TextMark(NamedTuple):
     """One kind of formatting: an HTML tag."""
 
     tag: str
@@ -35,7 +35,7 @@ class Mark(NamedTuple):
         return f"<{self.tag} {self.value}".rstrip() + ">"
 
 
-Marks = tuple[Mark, ...]
+Marks = tuple[TextMark, ...]
 """The formatting of a character, outermost tag first."""
 
 
@@ -46,9 +46,9 @@ class Styled(NamedTuple):
     marks: Sequence[Marks]
 
 
-QUOTE, EXPANDABLE_QUOTE = Mark("blockquote"), Mark("blockquote", "expandable")
-CODE, PRE = Mark("code"), Mark("pre")
-EMPHASIS: Final = {"strong_open": Mark("b"), "em_open": Mark("i")}
+QUOTE, EXPANDABLE_QUOTE = TextMark("blockquote"), TextMark("blockquote", "expandable")
+CODE, PRE = TextMark("code"), TextMark("pre")
+EMPHASIS: Final = {"strong_open": TextMark("b"), "em_open": TextMark("i")}
 BLOCK_SYMBOLS: Final = frozenset("-*+>`")
 """The first characters of bullets, quotes and fences."""
 INLINE_SYMBOLS: Final = frozenset("\\`*_<")
@@ -172,12 +172,12 @@ def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
         yield line, block
         return
     (inline,) = _parser().parseInline(line)
-    open_marks = list[Mark | None]()  # None for a link that is not rendered as a link
+    open_marks = list[TextMark | None]()  # None for a link that is not rendered as a link
     for token in inline.children or ():
         marks = (*block, *filter(None, open_marks))
         if token.type == "link_open":
             url = str(token.attrs["href"])
-            open_marks.append(Mark("a", url) if get_domain(url) else None)
+            open_marks.append(TextMark("a", url) if get_domain(url) else None)
         elif token.nesting > 0:
             open_marks.append(EMPHASIS[token.type])
         elif token.nesting < 0:

@@ -1,9 +1,10 @@
 """What import-linter cannot see: a module that is no package, and what importing costs."""
 
+import ast
 import inspect
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import cast
@@ -47,6 +48,16 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 def package_of(module: str) -> str:
     """The package of a module in `agent`, `bot` or `db`, or a module that is in none of these."""
     return ".".join(module.split(".")[:2])
+
+
+def test_the_name_of_a_class_stands_for_one_thing() -> None:
+    files = [file for room in ("agent", "bot", "db") for file in (ROOT / room).rglob("*.py")]
+    trees = [ast.parse(file.read_text("utf-8")) for file in files]
+    names = Counter(
+        node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)
+    )
+    shared = {name for name, count in names.items() if count > 1}
+    assert shared <= {"Product"}  # as the exports of two kinds of shops call it
 
 
 def test_repositories_of_handlers_cannot_write() -> None:

@@ -26,7 +26,7 @@ MIN_GRAPE_LETTERS: Final = 4
 """Shorter names of grapes are words of other languages too."""
 
 
-class Place(StrictModel):
+class WinePlace(StrictModel):
     """Holds what is known of a place in `places.toml`."""
 
     name: str = ""
@@ -38,14 +38,14 @@ class Place(StrictModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class NameFact:
     """Says what a name in a text stands for: one of the fields is set."""
 
     style: str = ""
     sweetness: str = ""
     grape: str = ""
     country: str = ""
-    place: Place | None = None
+    place: WinePlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
     return Completed(known | new, tuple(new))
 
 
-def _find_place(facts: Sequence[Fact], country: str) -> Place | None:
+def _find_place(facts: Sequence[NameFact], country: str) -> WinePlace | None:
     """Return the most telling place of the country: an appellation rather than a region."""
     places = [fact.place for fact in facts if fact.place]
     if country:
@@ -86,13 +86,13 @@ def _find_place(facts: Sequence[Fact], country: str) -> Place | None:
     return max(places, key=_telling, default=None)
 
 
-def _telling(place: Place) -> tuple[bool, bool, int]:
+def _telling(place: WinePlace) -> tuple[bool, bool, int]:
     is_within_region = normalize(place.name) != normalize(place.region)
     return bool(place.style or place.grapes), is_within_region, len(place.name)
 
 
 def _derive_place(
-    known: Mapping[str, str], facts: Sequence[Fact], place: Place | None
+    known: Mapping[str, str], facts: Sequence[NameFact], place: WinePlace | None
 ) -> dict[str, str]:
     """Return the country, region and appellation that the facts tell."""
     if place is None:
@@ -105,7 +105,7 @@ def _derive_place(
 
 
 def _find_grapes(
-    known: Mapping[str, str], facts: Sequence[Fact], place: Place | None
+    known: Mapping[str, str], facts: Sequence[NameFact], place: WinePlace | None
 ) -> tuple[str, ...]:
     """Return the grapes that the file or the facts name, or else those of the place."""
     if known.get("grapes"):
@@ -117,7 +117,7 @@ def _find_grapes(
 
 
 def _find_style(
-    clues: Sequence[str], cells: Mapping[str, str], place: Place | None, grapes: Sequence[str]
+    clues: Sequence[str], cells: Mapping[str, str], place: WinePlace | None, grapes: Sequence[str]
 ) -> str:
     """Return the style that a clue or the name says, or else that of the place or the grape."""
     for clue in clues:
@@ -132,13 +132,13 @@ def _find_style(
     return profile.style if profile else ""
 
 
-def _pick_style(facts: Sequence[Fact]) -> str:
+def _pick_style(facts: Sequence[NameFact]) -> str:
     """Return the first style of the table that the facts name: a red port is fortified."""
     named = {fact.style for fact in facts if fact.style}
     return next((style for style in words()["styles"] if style in named), "")
 
 
-def _find_colour(style: str, facts: Sequence[Fact]) -> str:
+def _find_colour(style: str, facts: Sequence[NameFact]) -> str:
     """Return the colour that the facts name for a style that comes in several."""
     if read_style(style) not in STYLES_OF_ANY_COLOUR:
         return ""
@@ -147,10 +147,10 @@ def _find_colour(style: str, facts: Sequence[Fact]) -> str:
 
 
 @lru_cache(CACHED_TEXTS)
-def find_facts(text: str) -> tuple[Fact, ...]:
+def find_facts(text: str) -> tuple[NameFact, ...]:
     """Return what the names in a text stand for, in order; the longest name wins."""
     stems = tuple(strip_plural(word) for word in normalize(text).split())
-    facts: list[Fact] = []
+    facts: list[NameFact] = []
     index = 0
     while index < len(stems):
         length = _match_length(stems, index)
@@ -175,26 +175,26 @@ def _match_length(stems: tuple[str, ...], start: int) -> int:
 
 
 @cache
-def _facts_by_name() -> Mapping[tuple[str, ...], Fact]:
+def _facts_by_name() -> Mapping[tuple[str, ...], NameFact]:
     """Return what names stand for, by their words; places come before grapes before styles."""
-    facts: dict[tuple[str, ...], Fact] = {}
+    facts: dict[tuple[str, ...], NameFact] = {}
     for country in known_names("countries"):
-        facts[_key(country)] = Fact(country=read_country(country))
+        facts[_key(country)] = NameFact(country=read_country(country))
     for sweetness, names in words()["sweetness"].items():
-        facts |= {_key(name): Fact(sweetness=sweetness) for name in names}
+        facts |= {_key(name): NameFact(sweetness=sweetness) for name in names}
     for style, names in words()["styles"].items():
         in_titles = words()["title_styles"].get(style, frozenset())
-        facts |= {_key(name): Fact(style=style) for name in names | in_titles}
+        facts |= {_key(name): NameFact(style=style) for name in names | in_titles}
     for name in known_names("grapes"):
-        facts[_key(name)] = Fact(grape=synonyms("grapes", name)[0].title())
+        facts[_key(name)] = NameFact(grape=synonyms("grapes", name)[0].title())
     facts |= _facts_of_lexicon()
-    facts |= {_key(place.name): Fact(place=place) for place in _places()}
+    facts |= {_key(place.name): NameFact(place=place) for place in _places()}
     for name in words()["title_styles"]["ignored"]:
-        facts[_key(name)] = Fact()
+        facts[_key(name)] = NameFact()
     return facts
 
 
-def _facts_of_lexicon() -> Iterator[tuple[tuple[str, ...], Fact]]:
+def _facts_of_lexicon() -> Iterator[tuple[tuple[str, ...], NameFact]]:
     """Yield the names of grapes, regions and countries in all languages that messages know."""
     places = {normalize(place.region): place for place in _places()}
     places |= {normalize(place.name): place for place in _places()}
@@ -202,13 +202,13 @@ def _facts_of_lexicon() -> Iterator[tuple[tuple[str, ...], Fact]]:
         for meanings in by_language.values():
             if grapes := meanings.get("grapes", ()):
                 if len("".join(key)) >= MIN_GRAPE_LETTERS:
-                    yield key, Fact(grape=grapes[0])
+                    yield key, NameFact(grape=grapes[0])
             elif regions := meanings.get("regions", ()):
                 place = places.get(normalize(regions[0]))
                 if place:
-                    yield key, Fact(place=place)
+                    yield key, NameFact(place=place)
             elif countries := meanings.get("countries", ()):
-                yield key, Fact(country=read_country(countries[0]))
+                yield key, NameFact(country=read_country(countries[0]))
 
 
 def _key(name: str) -> tuple[str, ...]:
@@ -216,15 +216,15 @@ def _key(name: str) -> tuple[str, ...]:
 
 
 @cache
-def _places() -> tuple[Place, ...]:
+def _places() -> tuple[WinePlace, ...]:
     """Return all places, the regions themselves included."""
     file = Path(__file__).with_name("places.toml")
-    table = read_toml(dict[str, dict[str, dict[str, Place]]], file)
-    places: list[Place] = []
+    table = read_toml(dict[str, dict[str, dict[str, WinePlace]]], file)
+    places: list[WinePlace] = []
     for country, regions in table.items():
         for region, names in regions.items():
             if region:
-                places.append(Place(name=region, country=read_country(country), region=region))
+                places.append(WinePlace(name=region, country=read_country(country), region=region))
             for name, place in names.items():
                 own_region = {"name": name, "country": read_country(country), "region": region}
                 places.append(place.model_copy(update=own_region))
