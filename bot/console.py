@@ -52,7 +52,9 @@ DRAFT_MARGIN_LINES: Final = 4
 
 def is_terminal() -> bool:
     """Return whether standard input and output are a terminal."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    if sys.stdin is None:
+        return False
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def chat(settings: Settings) -> None:

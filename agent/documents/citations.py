@@ -111,7 +111,8 @@ class CitationRules:
 
     def find_grounding_error(self, text: str) -> str | None:
         """Return feedback on an answer, or None if it is valid."""
-        if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
+        stripped = text.strip()
+        if stripped.startswith("{") and stripped.endswith("}"):
             return "the answer is JSON; write plain text"
         problems: list[str] = []
         for statement in split_statements(text, self._sources):
@@ -383,7 +384,8 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
         if not is_heading and (match := LIST_MARKER.match(line)):
             marker = match[0]
         statements: list[Statement] = []
-        for sentence in reversed(_split_cited_sentences(line[len(marker) :].strip())):
+        sentences = _split_cited_sentences(line[len(marker) :].strip())
+        for sentence in reversed(sentences):
             covering = find_citations(sentence, paths) or covering
             all_paths = (path for brackets in covering for path in brackets.paths)
             statements.append(

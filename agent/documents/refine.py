@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 TEMPERATURE: Final = 0.1
 SECONDS: Final = 30.0
 MAX_QUERY_CHARS: Final = 300
+MAX_FLAG_CHARS: Final = 40
 PROMPT: Final = "<question>\n{question}\n</question>\n\nRewrite this question for the search."
 NON_WORD_CHARS: Final = pattern(r"\W+")
 
@@ -92,7 +93,8 @@ class Refinement:
     @property
     def queries(self) -> tuple[str, ...]:
         """Return the queries to search for, without duplicates, the original first."""
-        return tuple(dict.fromkeys((self.original, self.refined, *self.variants)))
+        queries = (self.original, self.refined, *self.variants)
+        return tuple(dict.fromkeys(queries))
 
 
 def should_refine(server: bool | None, request: bool | None) -> bool:
@@ -164,7 +166,8 @@ def _apply_response(original: Refinement, response: AgenticResponse[RefinedQuest
     flags = [*original.security_flags]
     for flag in rewritten.security_flags:
         # A short name keeps free text of the model out of the log.
-        name = NON_WORD_CHARS.sub("_", flag.lower()).strip("_")[:40]
+        name = NON_WORD_CHARS.sub("_", flag.lower())
+        name = name.strip("_")[:MAX_FLAG_CHARS]
         if name and name not in flags:
             flags.append(name)
     fields = rewritten.model_dump(exclude={"refined_query", "security_flags"})

@@ -251,8 +251,10 @@ def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
         return node
     node = _without_null(node)
     if enum := enums.get(node.get("$ref", "")):
-        # An enum of mixed values has no type.
-        node = {key: enum[key] for key in ("enum", "type") if key in enum} | node
+        inlined = {"enum": enum["enum"]}
+        if "type" in enum:  # an enum of mixed values has none
+            inlined["type"] = enum["type"]
+        node = inlined | node
         del node["$ref"]
     return {key: _slim(value, enums) for key, value in node.items() if not _is_costly(key, value)}
 

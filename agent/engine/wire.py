@@ -157,9 +157,11 @@ def strict_tool(tool: JsonSchema) -> JsonSchema:
     """Return a tool with a strict schema, if there is one; what is optional may be null."""
     function = tool["function"]
     parameters = function["parameters"]
+    required = parameters.get("required", ())
     properties = dict(parameters.get("properties", {}))
-    for name in properties.keys() - set(parameters.get("required", ())):
-        properties[name] = {"anyOf": [properties[name], {"type": "null"}]}
+    for name, schema_of_value in properties.items():
+        if name not in required:
+            properties[name] = {"anyOf": [schema_of_value, {"type": "null"}]}
     schema = strict_schema({**parameters, "properties": properties})
     if schema is None:
         return tool
@@ -265,7 +267,9 @@ class StreamedCompletion:
         if index is None:
             calls = calls[-1:]
         for call in calls:
-            if index in (None, call.get("index")) and id in (None, call.get("id")):
+            has_index = index is None or index == call.get("index")
+            has_id = id is None or id == call.get("id")
+            if has_index and has_id:
                 return call
         return None
 
@@ -292,7 +296,9 @@ class ServerError:
     def kinds(self) -> frozenset[str]:
         """Return the names that the server gives it."""
         body = _mapping(self.body)
-        return frozenset({str(body.get("code")), str(body.get("type"))})
+        code = str(body.get("code"))
+        kind = str(body.get("type"))
+        return frozenset({code, kind})
 
     @property
     def text(self) -> str:
@@ -300,7 +306,8 @@ class ServerError:
         body = _first(self.body) or self.body
         inner = _mapping(body).get("error", body)
         message = _mapping(inner).get("message", inner)
-        return " ".join(str(_without_input(message) or "").split())[:300]
+        words = str(_without_input(message) or "").split()
+        return " ".join(words)[:300]
 
     @property
     def retry_after(self) -> float | None:

@@ -26,18 +26,22 @@ class VectorIndex:
 
     def __init__(self, vectors: dict[int, bytes]) -> None:
         # A model may change without a new name: vectors of another length are then outdated.
-        size = len(next(reversed(vectors.values()), b""))
-        current = {number: vector for number, vector in vectors.items() if len(vector) == size}
+        newest = next(reversed(vectors.values()), b"")
+        current: dict[int, bytes] = {}
+        for number, vector in vectors.items():
+            if len(vector) == len(newest):
+                current[number] = vector
         matrix = np.frombuffer(b"".join(current.values()), np.float32)
         self._numbers = np.fromiter(current, np.int64, len(current))
-        self._matrix = matrix.reshape(len(current), size // matrix.itemsize)
+        self._matrix = matrix.reshape(len(current), len(newest) // matrix.itemsize)
 
     def search(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the chunks nearest to `vector` with their cosines, the nearest first."""
         if self._matrix.shape[1] != len(vector):
             return {}
         # Not `@`: on matrices this small, the threads of a BLAS library waste time on spinning.
-        cosines = np.einsum("ij,j", self._matrix, np.asarray(vector, np.float32))
+        column = np.asarray(vector, np.float32)
+        cosines = np.einsum("ij,j", self._matrix, column)
         return choose_best(self._numbers, cosines, limit)
 
 

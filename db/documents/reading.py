@@ -36,6 +36,7 @@ INDEX_VERSION: Final = 7
 `documents add` reindexes everything."""
 SUPPORTED: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel (.xlsx)"
 PARSERS: Final = ("trafilatura", "charset_normalizer", "pypdfium2")
+DUBLIN_CORE: Final = "{http://purl.org/dc/elements/1.1/}"
 MAX_TABLE_PART_CHARS: Final = 1200
 """The length of a part of a table; each part repeats the header row."""
 
@@ -142,7 +143,8 @@ def _clean(text: str) -> str:
 def read_text(data: bytes) -> Content:
     """Read the paragraphs of a text file."""
     text, note = _decode(data)
-    return Content(map(Block, BLANK_LINE.split(text.strip())), note=note)
+    paragraphs = BLANK_LINE.split(text.strip())
+    return Content(map(Block, paragraphs), note=note)
 
 
 def _decode(data: bytes) -> tuple[str, str]:
@@ -349,13 +351,18 @@ def read_epub(data: bytes) -> Content:
         folder = posixpath.dirname(path)
         files = {item.get("id"): item.get("href", "") for item in package.iterfind(".//{*}item")}
         for item in package.iterfind(".//{*}itemref"):
-            name = posixpath.join(folder, unquote(files.get(item.get("idref"), "")))
+            address = files.get(item.get("idref"), "")
+            name = posixpath.join(folder, unquote(address))
             try:
-                blocks += _html_blocks(load_html(book.read(posixpath.normpath(name))))
+                page = book.read(posixpath.normpath(name))
+                blocks += _html_blocks(load_html(page))
             except (KeyError, zipfile.BadZipFile):
                 missing += 1
-    note = f"has {missing} chapters that are missing or damaged" if missing else ""
-    return Content(blocks, package.findtext(".//{http://purl.org/dc/elements/1.1/}title", ""), note)
+    title = package.findtext(f".//{DUBLIN_CORE}title", "")
+    note = ""
+    if missing:
+        note = f"has {missing} chapters that are missing or damaged"
+    return Content(blocks, title, note)
 
 
 def read_csv(data: bytes) -> Content:
@@ -366,7 +373,8 @@ def read_csv(data: bytes) -> Content:
     except csv.Error:
         dialect = csv.excel
     rows = csv.reader(io.StringIO(text, newline=""), dialect)
-    return Content(map(Block, _table_parts(take_rows(rows))), note=note)
+    parts = _table_parts(take_rows(rows))
+    return Content(map(Block, parts), note=note)
 
 
 def read_xlsx(data: bytes) -> Content:
@@ -382,7 +390,8 @@ def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the rows as lines, in parts that each repeat the header row."""
     part: list[str] = []
     for line in filter(None, map(_line, rows)):
-        if len(part) > 1 and sum(map(len, part)) + len(line) > MAX_TABLE_PART_CHARS:
+        chars = sum(map(len, part)) + len(line)
+        if len(part) > 1 and chars > MAX_TABLE_PART_CHARS:
             yield "\n".join(part)
             header = part[0]
             part = [header]
