@@ -58,8 +58,13 @@ def strip_invisible(text: str) -> str:
     if _PLACEHOLDER not in text.translate(_WITHOUT_INVISIBLE):  # nearly every text
         return text
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    triples = zip(f" {lines}", lines, f"{lines[1:]} ", strict=False)
-    return "".join(_visible_part(before, char, after) for before, char, after in triples)
+    visible: list[str] = []
+    before = " "
+    for index, char in enumerate(lines):
+        after = lines[index + 1 : index + 2] or " "
+        visible.append(_visible_part(before, char, after))
+        before = char
+    return "".join(visible)
 
 
 def _visible_part(before: str, char: str, after: str) -> str:
