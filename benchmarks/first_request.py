@@ -58,7 +58,7 @@ class Listener:
         self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
         """Keep the request, and have the fallback answer."""
-        self.request = self.request or self._dialect.parameters(messages, request)
+        self.request = self.request or self._dialect.build_parameters(messages, request)
         raise ModelRejected("it only listens")
 
 

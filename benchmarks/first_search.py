@@ -42,7 +42,7 @@ class Ideal:
         self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
         """Search, or recommend two of the wines found."""
-        sent = Dialect("json_object").parameters(messages, request)
+        sent = Dialect("json_object").build_parameters(messages, request)
         self.requests += 1
         self.tokens += tokens(sent)
         wines = [wine for message in messages for wine in wines_in(message)]

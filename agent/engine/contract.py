@@ -137,7 +137,7 @@ class OutputContract(Generic[T]):
             return self.type
         return TypeAdapter(self.type)
 
-    def feedback(self, error: str) -> str:
+    def write_feedback(self, error: str) -> str:
         """Return the message that explains to the model why its answer is invalid."""
         wording = self.feedback_wording
         if wording is None:
@@ -157,7 +157,7 @@ class OutputContract(Generic[T]):
         schema = self.adapter.json_schema()
         title = schema.get("title", "answer")
         name = str(getattr(self.type, "__name__", title))
-        return OutputSchema(api_name(name), schema, strict_schema(schema))
+        return OutputSchema(api_name(name), schema, make_strict_schema(schema))
 
     @property
     def plain_text(self) -> bool:
@@ -185,7 +185,7 @@ class OutputContract(Generic[T]):
         return replace(self.output, strict_schema=self.narrow(strict, evidence))
 
 
-def strict_schema(schema: JsonSchema) -> JsonSchema | None:
+def make_strict_schema(schema: JsonSchema) -> JsonSchema | None:
     """Return `schema` for strict mode: every property required, no others, no defaults.
 
     Return None unless the root is an object, and no object is open.

@@ -91,7 +91,7 @@ class LLMService:
         did not understand.
         """
         dialect = self._dialect
-        parameters = dialect.parameters(messages, request)
+        parameters = dialect.build_parameters(messages, request)
         streamed = StreamedCompletion(self.model, request.written)
         response = await self._complete(parameters, streamed)
         if isinstance(response, ServerError):
@@ -190,7 +190,7 @@ class LLMService:
             return LLMResponse(finish_reason="unparsed", model=self.model)
         if TOO_LONG.search(words):
             raise ContextTooLong(problem, status=status, server_text=text)
-        simpler = dialect.without(words)
+        simpler = dialect.simplify(words)
         if simpler is not None and _declines_parameter(status, words):
             self._learn(dialect, simpler)
             raise ParameterDeclined(problem, status=status, server_text=text)
@@ -258,7 +258,7 @@ async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:
             return _plain_data(stream.response.json())
         async for chunk in stream:
             streamed.add(_plain_data(chunk))
-    return streamed.completion()
+    return streamed.build_completion()
 
 
 def _plain_data(answer: object) -> Mapping[str, Any]:

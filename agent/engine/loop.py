@@ -305,7 +305,7 @@ class _Turn(Generic[T]):
         Its thoughts are left out: servers drop those of earlier messages, or refuse them.
         """
         invalid_answer = strip_thoughts(model_response.content)
-        feedback = self.contract.feedback(str(result.error))
+        feedback = self.contract.write_feedback(str(result.error))
         self.chat.add_feedback(model_response, invalid_answer, feedback)
 
     async def build_response(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent import size_limits
-from agent.engine.contract import strict_schema
+from agent.engine.contract import make_strict_schema
 from agent.engine.errors import ModelUnavailable
 from agent.engine.messages import (
     ECHOED,
@@ -80,17 +80,17 @@ class Dialect:
             return cls.of_openai(mode)
         return cls(mode)
 
-    def without(self, complaint: str) -> "Dialect | None":
+    def simplify(self, complaint: str) -> "Dialect | None":
         """Return the dialect without the parameter in a complaint; None if it names none."""
         text = complaint.lower()
         if TOO_MUCH.search(text):
             return None
-        simpler = self._without_named_in(text)
+        simpler = self._leave_out_named(text)
         if simpler == self:
             return None
         return simpler
 
-    def _without_named_in(self, text: str) -> "Dialect":
+    def _leave_out_named(self, text: str) -> "Dialect":
         """Return the dialect without the parameter in a text; the same if it names none."""
         names_format = FORMAT_WORDS.search(text)
         if self.limit_names[0] in text and len(self.limit_names) > 1:
@@ -107,12 +107,12 @@ class Dialect:
             return replace(self, mode=LOOSER_MODES[self.mode])
         return self
 
-    def parameters(self, messages: Sequence[Message], request: LLMRequest) -> dict[str, Any]:
+    def build_parameters(self, messages: Sequence[Message], request: LLMRequest) -> dict[str, Any]:
         """Return the parameters of a request as this server understands them."""
         tools, output = self._sendable(messages, request)
         parameters: dict[str, Any] = {"messages": messages}
         if self.strict_tools:
-            tools = [*map(strict_tool, tools)]
+            tools = [*map(make_strict_tool, tools)]
         if tools:
             parameters["tools"] = tools
         if request.max_tokens is not None:
@@ -120,7 +120,7 @@ class Dialect:
         if self.temperature and request.temperature is not None:
             parameters["temperature"] = request.temperature
         if output and self.mode != "prompt":
-            format = response_format(output, self.mode)
+            format = build_response_format(output, self.mode)
             parameters["response_format"] = format
             if "json_schema" in format:
                 parameters["messages"] = [_without_schema(message, output) for message in messages]
@@ -145,7 +145,7 @@ class Dialect:
         return request.tools, None
 
 
-def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
+def build_response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
     """Return the `response_format` of modes B (json_object) and C (json_schema)."""
     if mode == "json_object" or output.strict_schema is None:
         return {"type": "json_object"}
@@ -153,7 +153,7 @@ def response_format(output: OutputSchema, mode: ResponseMode) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": named}
 
 
-def strict_tool(tool: JsonSchema) -> JsonSchema:
+def make_strict_tool(tool: JsonSchema) -> JsonSchema:
     """Return a tool with a strict schema, if there is one; what is optional may be null."""
     function = tool["function"]
     parameters = function["parameters"]
@@ -162,7 +162,7 @@ def strict_tool(tool: JsonSchema) -> JsonSchema:
     for name, schema_of_value in properties.items():
         if name not in required:
             properties[name] = {"anyOf": [schema_of_value, {"type": "null"}]}
-    schema = strict_schema({**parameters, "properties": properties})
+    schema = make_strict_schema({**parameters, "properties": properties})
     if schema is None:
         return tool
     strict_function = {**function, "parameters": schema, "strict": True}
@@ -273,7 +273,7 @@ class StreamedCompletion:
                 return call
         return None
 
-    def completion(self) -> dict[str, Any]:
+    def build_completion(self) -> dict[str, Any]:
         """Return the whole completion; raise ModelUnavailable if the stream ended in the middle."""
         if self._finish is None and "usage" not in self.known:
             raise ModelUnavailable(f"{self._model} broke its answer off")

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pydantic import ConfigDict
 
-from agent.engine.contract import Evidence, OutputContract, strict_schema
+from agent.engine.contract import Evidence, OutputContract, make_strict_schema
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.messages import JsonSchema
 from agent.engine.run import Run
@@ -69,7 +69,7 @@ def _shorten(schema: dict[str, Any]) -> None:
 def _narrow_schema(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
     """Return a schema that only allows the ids of found wines."""
     ids = [id for id, source in evidence.sources.items() if isinstance(source, Wine)]
-    return strict_schema(_schema_for(ids)) or schema
+    return make_strict_schema(_schema_for(ids)) or schema
 
 
 class SmallSommelierResponse(SommelierResponse):

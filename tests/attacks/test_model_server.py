@@ -27,7 +27,7 @@ def test_the_sum_of_a_stream_is_bounded_while_it_is_read() -> None:
     more = [{"tool_calls": [call]}] * 40
     said = [{"refusal": megabyte, "reasoning_content": megabyte}] * 40
     parts = [{"reasoning_details": [{"text": "z"}] * 100}] * 1_000
-    completion = completion_of(*[text] * 1_000, *calls, *more, *said, *parts).completion()
+    completion = completion_of(*[text] * 1_000, *calls, *more, *said, *parts).build_completion()
     assert len(json.dumps(completion)) < 1_000_000
     response = read_completion(completion, "m")
     assert len(response.content) == size_limits.ANSWER_CHARS + 1

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent.engine.contract import Evidence, OutputContract
 from agent.engine.loop import system_prompt
-from agent.engine.wire import response_format
+from agent.engine.wire import build_response_format
 from tests.doubles.openai_rules import schema_errors
 from tests.parsing import parsed
 
@@ -67,7 +67,7 @@ def test_an_answer_without_a_word_is_none() -> None:
 )
 def test_a_format_is_asked_for_as_strictly_as_it_can_be(kind: Any, mode: str | None) -> None:
     requested = OutputContract(kind).output_format(Evidence())
-    asked = response_format(requested, "json_schema") if requested else {}
+    asked = build_response_format(requested, "json_schema") if requested else {}
     assert asked.get("type") == mode
     if mode == "json_schema":
         assert list(schema_errors(asked["json_schema"]["schema"], ())) == []

@@ -66,12 +66,12 @@ SCHEMA = {
 
 
 def test_strict_schemas_are_sent_once_the_server_has_asked_for_them() -> None:
-    dialect = Dialect("json_object").without(
+    dialect = Dialect("json_object").simplify(
         "Invalid schema for function 'fair': 'additionalProperties' is required to be false"
     )
     assert dialect == replace(Dialect("json_object"), strict_tools=True)
     tool = {"type": "function", "function": {"name": "fair", "parameters": SCHEMA}}
-    asked = dialect.parameters([], LLMRequest([tool]))
+    asked = dialect.build_parameters([], LLMRequest([tool]))
     function = asked["tools"][0]["function"]
     assert function["strict"] is True
     assert function["parameters"] == {
@@ -85,7 +85,7 @@ def test_strict_schemas_are_sent_once_the_server_has_asked_for_them() -> None:
     }
     nested = {"type": "object", "properties": {"anything": {"type": "object"}}}
     open_tool = {"type": "function", "function": {"name": "any", "parameters": nested}}
-    assert dialect.parameters([], LLMRequest([open_tool]))["tools"] == [open_tool]
+    assert dialect.build_parameters([], LLMRequest([open_tool]))["tools"] == [open_tool]
 
 
 async def test_null_arguments_fall_back_to_their_defaults() -> None:

@@ -38,7 +38,7 @@ def test_tokens_are_counted_as_the_server_gives_them(usage: Any, counted: TokenU
     ],
 )
 def test_a_dialect_is_learned_from_complaints(complaint: str, learned: Dialect | None) -> None:
-    assert OPENAI.without(complaint) == learned
+    assert OPENAI.simplify(complaint) == learned
 
 
 def test_a_server_says_how_long_to_wait() -> None:
