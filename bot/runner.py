@@ -146,9 +146,6 @@ class TurnRunner:
             run = self._run_within(budget, turn, root, draft)
             question = await _transcribe(question, run)
             person = await self._read_person(turn, question, root)
-            if root.trace is not None and turn.facts is None:  # outside Telegram, only known now
-                allowed = get_chosen_settings(person.facts).get("traces")
-                root.trace.is_hidden = allowed == "numbers"
             run = with_person(run, person)
 
             async def make_safe_reply(run: Run) -> Reply:
@@ -157,20 +154,36 @@ class TurnRunner:
             reply = await answer_or_apologize(run, make_safe_reply)
             if reply.safety_action is SafetyAction.CRISIS_HELP:  # perhaps only a model heard it
                 self._remember_concerns(turn, person.safety.with_concern("crisis"))
-            lacked_budget = self._lacked_budget(run, budget, reply)
-            if lacked_budget:
-                errors = ("budget", *reply.error_types)
-                # The note about the budget replaces the notes of the rule-based answer.
-                reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
-            undo_id = turn.id if turn.to is not None else 0  # only a chat can show the button
-            reply = with_change_notes(reply, person, question.text, undo_id)
-            if self.budgets is not None:
-                spent = run.usage.billed
-                notes = self.budgets.build_notes(budget, spent, lacked_budget=lacked_budget)
-                reply = replace(reply, notes=(*reply.notes, *notes))
+            reply = self._with_notes(
+                reply, turn=turn, question=question, person=person, run=run, budget=budget
+            )
             reply = replace(reply, billed=run.usage.billed, seconds=turn.seconds)
             record_turn(run.span, reply)
             return question, reply
+
+    def _with_notes(
+        self,
+        reply: Reply,
+        *,
+        turn: Turn,
+        question: Question,
+        person: Person,
+        run: Run,
+        budget: RemainingBudget,
+    ) -> Reply:
+        """Return a reply with notes on what the turn remembers, and on a budget that is used up."""
+        lacked_budget = self._lacked_budget(run, budget, reply)
+        if lacked_budget:
+            errors = ("budget", *reply.error_types)
+            # The note about the budget replaces the notes of the rule-based answer.
+            reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
+        undo_id = turn.id if turn.to is not None else 0  # only a chat can show the button
+        reply = with_change_notes(reply, person, question.text, undo_id)
+        if self.budgets is None:
+            return reply
+        spent = run.usage.billed
+        notes = self.budgets.build_notes(budget, spent, lacked_budget=lacked_budget)
+        return replace(reply, notes=(*reply.notes, *notes))
 
     def _run_within(
         self, budget: RemainingBudget, turn: Turn, root: Span, draft: CurrentDraft | None
@@ -197,6 +210,9 @@ class TurnRunner:
         person = await self.safety.read_person(turn.chat_id, owner_id, state, turn.facts)
         if turn.taken_back is not None:
             person = apply_change(person, turn.taken_back.inverse)
+        if root.trace is not None and turn.facts is None:  # outside Telegram, only known now
+            allowed = get_chosen_settings(person.facts).get("traces")
+            root.trace.is_hidden = allowed == "numbers"
         return person
 
     def _remember_concerns(self, turn: Turn, state: SafetyState) -> None:

@@ -387,19 +387,22 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
         sentences = _split_cited_sentences(line[len(marker) :].strip())
         for sentence in reversed(sentences):
             covering = find_citations(sentence, paths) or covering
-            all_paths = (path for brackets in covering for path in brackets.paths)
-            statements.append(
-                Statement(
-                    sentence,
-                    needs_citation=not is_heading and _needs_citation(sentence),
-                    cited_paths=tuple(dict.fromkeys(all_paths)),
-                    unknown_paths=_list_unknown_paths(covering),
-                )
-            )
+            needs_citation = not is_heading and _needs_citation(sentence)
+            statements.append(_make_statement(sentence, covering, needs_citation))
         if marker or is_heading:
             covering = []
         lines.append(Line(marker, statements[::-1], is_heading))
     return lines[::-1]
+
+
+def _make_statement(
+    sentence: str, covering: Sequence[CitationBrackets], needs_citation: bool
+) -> Statement:
+    """Return a sentence with the citations that cover it."""
+    cited_paths: dict[str, None] = {}
+    for brackets in covering:
+        cited_paths |= dict.fromkeys(brackets.paths)
+    return Statement(sentence, needs_citation, tuple(cited_paths), _list_unknown_paths(covering))
 
 
 def _split_cited_sentences(text: str) -> list[str]:

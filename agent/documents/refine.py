@@ -126,6 +126,22 @@ async def refine_question(
         return replace(original, fallback_reason="no_model")
     if run.requests_left <= reserved_requests:
         return replace(original, fallback_reason="budget")
+    with run.span.child("refine", "span", input=question) as step:
+        response = await _ask_once(question, replace(run, span=step))
+        refinement = _apply_response(original, response)
+        step.update(output=list(refinement.queries[1:]))
+        if refinement.fallback_reason:
+            metadata = {"fallback_reason": refinement.fallback_reason}
+            step.update(metadata=metadata, level="WARNING")
+    if refinement.security_flags:
+        flags = ",".join(refinement.security_flags)
+        log.warning("a question looks like prompt injection: %s", flags)
+        run.span.update(metadata={"security_flags": flags})
+    return refinement
+
+
+async def _ask_once(question: str, run: Run) -> AgenticResponse[RefinedQuestion]:
+    """Return the response of the first model, which is asked once."""
     limits = replace(
         run.limits,
         structured_output_max_retries=0,
@@ -138,23 +154,12 @@ async def refine_question(
         temperature=TEMPERATURE,
     )
     prompt = get_prompt(run, "refinement")
-    refine_run = with_instructions(run, prompt, schema=contract.output.schema_text)
-    with run.span.child("refine", "span", input=question) as step:
-        response = await generate_agentic_response(
-            PROMPT.format(question=escape_tags(question)),
-            run=replace(refine_run, models=run.models[:1], limits=limits, span=step),
-            contract=contract,
-        )
-        refinement = _apply_response(original, response)
-        step.update(output=list(refinement.queries[1:]))
-        if refinement.fallback_reason:
-            metadata = {"fallback_reason": refinement.fallback_reason}
-            step.update(metadata=metadata, level="WARNING")
-    if refinement.security_flags:
-        flags = ",".join(refinement.security_flags)
-        log.warning("a question looks like prompt injection: %s", flags)
-        run.span.update(metadata={"security_flags": flags})
-    return refinement
+    run = with_instructions(run, prompt, schema=contract.output.schema_text)
+    return await generate_agentic_response(
+        PROMPT.format(question=escape_tags(question)),
+        run=replace(run, models=run.models[:1], limits=limits),
+        contract=contract,
+    )
 
 
 def _apply_response(original: Refinement, response: AgenticResponse[RefinedQuestion]) -> Refinement:

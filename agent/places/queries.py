@@ -18,8 +18,8 @@ from pydantic import Field, RootModel, model_validator
 from agent import text
 from agent.engine.contract import FEEDBACK_INTRO, OutputContract
 from agent.engine.errors import AgentError, quoted
-from agent.engine.loop import generate_agentic_response
-from agent.engine.run import PromptRef, Run
+from agent.engine.loop import AgenticResponse, generate_agentic_response
+from agent.engine.run import Prompt, PromptRef, Run
 from agent.i18n import current_language
 from agent.language import all_common_words
 from agent.languages import load_languages
@@ -174,27 +174,7 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
     if not run.models:
         return rule_based
     prompt = get_prompt(run, "place-queries")
-    contract = OutputContract(
-        SearchQueries,
-        semantic=lambda answer: find_problem(answer.root, place),
-        read_text=parse_lines,
-        feedback_wording=FEEDBACK,
-    )
-    query_run = with_instructions(
-        run,
-        prompt,
-        category=name,
-        label=categories()[name].label,
-        hint=categories()[name].hint,
-        schema=contract.output.schema_text,
-    )
-    limits = replace(run.limits, structured_output_max_retries=MAX_RETRIES)
-    message = PROMPT.format(name=name, place=json.dumps(place, ensure_ascii=False))
-    if wish:
-        message += WISH.format(wish=json.dumps(wish, ensure_ascii=False))
-    response = await generate_agentic_response(
-        message, run=replace(query_run, limits=limits), contract=contract
-    )
+    response = await _ask_model(name, place, wish, run, prompt)
     tried = replace(
         rule_based,
         retry_count=response.retry_count,
@@ -210,6 +190,32 @@ async def generate_queries(category: str, place: str, *, run: Run, wish: str = "
         "ask again, or name the place more precisely",
         retry_count=tried.retry_count,
         error_types=tried.error_types,
+    )
+
+
+async def _ask_model(
+    category: str, place: str, wish: str, run: Run, prompt: Prompt
+) -> AgenticResponse[SearchQueries]:
+    contract = OutputContract(
+        SearchQueries,
+        semantic=lambda answer: find_problem(answer.root, place),
+        read_text=parse_lines,
+        feedback_wording=FEEDBACK,
+    )
+    run = with_instructions(
+        run,
+        prompt,
+        category=category,
+        label=categories()[category].label,
+        hint=categories()[category].hint,
+        schema=contract.output.schema_text,
+    )
+    limits = replace(run.limits, structured_output_max_retries=MAX_RETRIES)
+    message = PROMPT.format(name=category, place=json.dumps(place, ensure_ascii=False))
+    if wish:
+        message += WISH.format(wish=json.dumps(wish, ensure_ascii=False))
+    return await generate_agentic_response(
+        message, run=replace(run, limits=limits), contract=contract
     )
 
 

@@ -275,8 +275,12 @@ def _record(settings: Settings, name: str, title: str, results: Sequence[Result]
     except Exception as error:
         log.warning("This run is not recorded: %s", to_unavailable(error))
         return
+    _report_recorded(recorded, lost=len(results) - recorded.items)
+
+
+def _report_recorded(recorded: Recorded, lost: int) -> None:
+    """Say how many results a server has taken, and why not all."""
     counts = f"{recorded.items} recorded"
-    lost = len(results) - recorded.items
     if lost:
         counts += f", {lost} lost"
     counts += f", with {recorded.scores} scores"

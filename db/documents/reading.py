@@ -120,19 +120,21 @@ def read_document(data: bytes, path: str) -> Document:
         raise Unreadable("holds no text")
     if sum(len(section.text) for section in sections) > size_limits.DOCUMENT_CHARS:
         raise Unreadable(f"holds over {size_limits.DOCUMENT_CHARS:,} characters of text; split it")
-    title = " ".join(title.split())
-    if not title:
-        name = SEPARATORS.sub(" ", Path(path).stem).strip() or path
-        title = name[:1].upper() + name[1:]
     return Document(
         path=path,
-        title=title,
+        title=" ".join(title.split()) or _title_of(path),
         kind=kind,
         hash=content_hash(data),
         size=len(data),
         sections=tuple(sections),
         note=content.note,
     )
+
+
+def _title_of(path: str) -> str:
+    """Return the name of a file as a title: "Wine list" for `wine_list.pdf`."""
+    name = SEPARATORS.sub(" ", Path(path).stem).strip() or path
+    return name[:1].upper() + name[1:]
 
 
 def _clean(text: str) -> str:
