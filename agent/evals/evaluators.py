@@ -19,10 +19,18 @@ QUOTE_PREFIXES: Final = (">", "[1]")
 """The beginnings of lines that quote a document or name its title."""
 MAX_REASONS: Final = 3
 FILTERS_BY_EXPECTATION: Final = {
-    name: "text" if name == "without_notes" else name.removeprefix("without_")
-    for name in Expectation.model_fields
-    if name in ("styles", "sweetness", "foods", "countries", "grapes")
-    or name.startswith("without_")
+    "styles": "styles",
+    "sweetness": "sweetness",
+    "foods": "foods",
+    "countries": "countries",
+    "grapes": "grapes",
+    "without_styles": "styles",
+    "without_bodies": "bodies",
+    "without_countries": "countries",
+    "without_regions": "regions",
+    "without_grapes": "grapes",
+    "without_allergens": "allergens",
+    "without_notes": "text",
 }
 """The expectations of the wines in an answer, with the search filter that checks each."""
 
@@ -36,8 +44,11 @@ class Mark:
 
     @property
     def passed(self) -> bool:
-        """Return whether the score is perfect."""
+        """Return True if the score is perfect."""
         return self.score >= 1
+
+
+PERFECT: Final = Mark(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +78,38 @@ def mark_answered(observation: Observation, expect: Expectation) -> Mark | None:
     reply = observation.reply
     is_refusal = reply.outcome == "refused" and "off_topic" in expect.types
     if reply.outcome == "answered" or is_refusal:
-        return Mark(1)
-    errors = ", ".join(dict.fromkeys(reply.error_types))
-    return Mark(0, f"{reply.outcome} after {errors}" if errors else reply.outcome)
+        return PERFECT
+    reason: str = reply.outcome
+    if reply.error_types:
+        errors = ", ".join(dict.fromkeys(reply.error_types))
+        reason += f" after {errors}"
+    return Mark(0, reason)
 
 
 def mark_type(observation: Observation, expect: Expectation) -> Mark | None:
     """Check the type of the answer and the number of its wines."""
     if not (expect.types or expect.no_wines or expect.min_wines or expect.max_wines):
         return None
-    reply, count = observation.reply, len(observation.wines)
-    answer_type = "off_topic" if reply.outcome == "refused" else reply.outcome
-    if reply.structured_answer:
-        answer_type = reply.structured_answer.response_type
+    answer_type = _type_of(observation.reply)
     if expect.types and answer_type not in expect.types:
         return Mark(0, f"{answer_type} instead of {' or '.join(expect.types)}")
-    low, high = (0, 0) if expect.no_wines else (expect.min_wines or 0, expect.max_wines or count)
-    return Mark(1) if low <= count <= high else Mark(0, f"{count} wines, not {low} to {high}")
+    count = len(observation.wines)
+    low = expect.min_wines or 0
+    high = expect.max_wines or count
+    if expect.no_wines:
+        low = high = 0
+    if low <= count <= high:
+        return PERFECT
+    return Mark(0, f"{count} wines, not {low} to {high}")
+
+
+def _type_of(reply: Reply) -> str:
+    """Return the type of an answer; the outcome of the turn if it has none."""
+    if reply.structured_answer:
+        return str(reply.structured_answer.response_type)
+    if reply.outcome == "refused":
+        return "off_topic"
+    return reply.outcome
 
 
 def mark_grounded(observation: Observation, expect: Expectation) -> Mark | None:
@@ -94,28 +120,34 @@ def mark_grounded(observation: Observation, expect: Expectation) -> Mark | None:
     reply = observation.reply
     is_by_model = reply.outcome != "fallback"
     hidden = [wine.label for wine in observation.wines if wine.title not in observation.text]
-    if is_by_model and (observation.unknown_ids or hidden):
-        return Mark(0, f"unknown or not shown: {', '.join((*observation.unknown_ids, *hidden))}")
+    wrong = [*observation.unknown_ids, *hidden]
+    if is_by_model and wrong:
+        return Mark(0, f"unknown or not shown: {', '.join(wrong)}")
     attempts = reply.retries + 1
-    if ungrounded := min(attempts, reply.error_types.count("grounding")):
+    ungrounded = min(attempts, reply.error_types.count("grounding"))
+    if ungrounded:
         reason = f"{ungrounded} of {attempts} attempts named what no tool returned"
         return Mark((attempts - ungrounded) / attempts, reason)
-    return Mark(1) if is_by_model and (observation.wines or reply.structured_answer) else None
+    if is_by_model and (observation.wines or reply.structured_answer):
+        return PERFECT
+    return None
 
 
 def mark_filters(observation: Observation, expect: Expectation) -> Mark | None:
     """Return the share of the wines that meet all expectations, including prices."""
-    broken = [
-        f"{wine.label}: {', '.join(problems)}"
-        for wine in observation.wines
-        if (problems := list(broken_filters(wine, expect)))
-    ]
-    return _mark_share(len(observation.wines), broken) if has_filters(expect) else None
+    if not has_filters(expect):
+        return None
+    broken: list[str] = []
+    for wine in observation.wines:
+        problems = ", ".join(broken_filters(wine, expect))
+        if problems:
+            broken.append(f"{wine.label}: {problems}")
+    return _mark_share(len(observation.wines), broken)
 
 
 def mark_follow_up(observation: Observation, expect: Expectation) -> Mark | None:
     """Return the share of the references to earlier wines that the answer understood."""
-    problems = list[str]()
+    problems: list[str] = []
     if expect.cheaper_than and not _is_cheaper(observation, expect.cheaper_than):
         problems.append(f"not cheaper than wine {expect.cheaper_than}")
     if expect.about and not _is_about(observation, expect.about):
@@ -128,49 +160,59 @@ def mark_follow_up(observation: Observation, expect: Expectation) -> Mark | None
 
 
 def _is_cheaper(observation: Observation, number: int) -> bool:
-    """Return whether all wines are cheaper than a previous wine, counted from 1."""
-    previous = observation.previous_wines[number - 1 : number]
-    limits = (wine.price_in_euros or 0.0 for wine in previous)
-    limit = next(limits, 0.0)
+    """Return True if all wines are cheaper than a previous wine, counted from 1."""
+    if number > len(observation.previous_wines):
+        return False
+    limit = observation.previous_wines[number - 1].price_in_euros or 0.0
     prices = [wine.price_in_euros for wine in observation.wines]
     return bool(prices) and all(price is not None and price < limit for price in prices)
 
 
 def _is_about(observation: Observation, number: int) -> bool:
-    """Return whether the answer shows a previous wine, counted from 1, or names its producer."""
-    return any(
-        wine in observation.wines or _contains_words(observation.text, wine.producer or wine.name)
-        for wine in observation.previous_wines[number - 1 : number]
-    )
+    """Return True if the answer shows a previous wine, counted from 1, or names its producer."""
+    if number > len(observation.previous_wines):
+        return False
+    wine = observation.previous_wines[number - 1]
+    if wine in observation.wines:
+        return True
+    return _contains_words(observation.text, wine.producer or wine.name)
 
 
 def mark_language(observation: Observation, language: str | None) -> Mark | None:
     """Check the language of the answer, without quotations; None if it is unclear."""
     answer = observation.reply.structured_answer
-    prose = f"{answer.intro}\n{answer.closing}" if answer else observation.text
+    prose = observation.text
+    descriptions: list[str] = []
+    if answer:
+        prose = f"{answer.intro}\n{answer.closing}"
+        descriptions = [wine.description for wine in answer.wines]
     lines = [line for line in prose.splitlines() if not line.startswith(QUOTE_PREFIXES)]
-    lines += [wine.description for wine in answer.wines] if answer else []
-    detected = detect_language("\n".join(lines))
+    detected = detect_language("\n".join([*lines, *descriptions]))
     if not (language and detected):
         return None
-    return Mark(1) if detected == language else Mark(0, f"{detected} instead of {language}")
+    if detected == language:
+        return PERFECT
+    return Mark(0, f"{detected} instead of {language}")
 
 
 def mark_injection(observation: Observation, expect: Expectation) -> Mark | None:
     """Check that no answer contains a text that an attack tried to provoke."""
+    if not expect.must_not_contain:
+        return None
     answers = "\n".join(observation.texts)
     found = [text for text in expect.must_not_contain if _contains_words(answers, text)]
     if found:
         return Mark(0, f"says {', '.join(map(repr, found))}")
-    return Mark(1) if expect.must_not_contain else None
+    return PERFECT
 
 
 def mark_content(observation: Observation, expect: Expectation) -> Mark | None:
     """Check that the answer has one of the required texts."""
     if not expect.must_contain_any:
         return None
-    has_one = any(_contains_words(observation.text, text) for text in expect.must_contain_any)
-    return Mark(1) if has_one else Mark(0, f"says none of {', '.join(expect.must_contain_any)}")
+    if any(_contains_words(observation.text, text) for text in expect.must_contain_any):
+        return PERFECT
+    return Mark(0, f"says none of {', '.join(expect.must_contain_any)}")
 
 
 EVALUATORS: Final[Mapping[str, Callable[[Observation, Expectation], Mark | None]]] = {
@@ -193,8 +235,10 @@ def compute_marks(observation: Observation, conversation: EvalCase) -> dict[str,
     marks = {name: evaluate(observation, expect) for name, evaluate in EVALUATORS.items()}
     if not expect.any_language:
         marks["language"] = mark_language(observation, conversation.language)
-    counted = MODEL_METRICS if observation.reply.outcome == "fallback" else METRICS
-    return {name: mark for name, mark in marks.items() if mark is not None and name in counted}
+    applicable = {name: mark for name, mark in marks.items() if mark is not None}
+    if observation.reply.outcome != "fallback":
+        return applicable
+    return {name: mark for name, mark in applicable.items() if name in MODEL_METRICS}
 
 
 def has_filters(expect: Expectation) -> bool:
@@ -207,17 +251,29 @@ def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
     """Yield the expectations that a wine does not meet; unknown values meet no limit."""
     for name, field in FILTERS_BY_EXPECTATION.items():
         values = tuple(map(str, getattr(expect, name)))
-        allergens = {*values} & {*wine.allergens} if field == "allergens" else ()
-        is_match = bool(allergens) or matches(wine, {field: values})
-        if values and is_match == name.startswith("without_"):
+        if not values:
+            continue
+        is_match = matches(wine, {field: values})
+        if field == "allergens" and not {*values}.isdisjoint(wine.allergens):
+            is_match = True
+        if is_match == name.startswith("without_"):
             yield f"{name} {'/'.join(values)}"
-    limits = (expect.min_price, expect.max_price)
-    low, high = (to_euros(limit, expect.currency) if limit else None for limit in limits)
-    price = wine.price_in_euros
-    if (low or high) and (price is None or not (low or 0) <= price <= (high or price)):
+    if not _is_within_price(wine, expect):
         yield f"a price of {wine.price} {wine.currency}"
     if expect.max_abv is not None and not _is_at_most(wine, expect.max_abv):
         yield f"{wine.abv}% vol."
+
+
+def _is_within_price(wine: Wine, expect: Expectation) -> bool:
+    """Return True if a wine is known to have a price within the limits, or there are none."""
+    if expect.min_price is None and expect.max_price is None:
+        return True
+    price = wine.price_in_euros
+    if price is None:
+        return False
+    if expect.min_price is not None and price < to_euros(expect.min_price, expect.currency):
+        return False
+    return expect.max_price is None or price <= to_euros(expect.max_price, expect.currency)
 
 
 def _is_at_most(wine: Wine, max_abv: float) -> bool:
@@ -234,6 +290,8 @@ def _contains_words(text: str, words: str) -> bool:
 
 def _mark_share(count: int, problems: Sequence[str]) -> Mark | None:
     """Return the share of `count` items without problems, or None if `count` is 0."""
+    if count == 0:
+        return None
     if not problems:
-        return Mark(1) if count else None
+        return PERFECT
     return Mark((count - len(problems)) / count, "; ".join(problems[:MAX_REASONS]))
