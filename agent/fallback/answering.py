@@ -244,7 +244,13 @@ def choose_kind(wish: Wish) -> Kind:
         return "question"
     if request.describes_wine or (request.wants_others and wish.last_shown):
         return "wines"
-    return "help"
+    return "wines" if wants_any_wine(request) else "help"
+
+
+def wants_any_wine(request: Request) -> bool:
+    """Return whether a message asks for wine and says nothing else: "recommend something"."""
+    is_read = all(word.isdecimal() for word in request.unread_words)  # "for 20 people"
+    return request.is_empty and request.is_about_wine and is_read and not request.is_question
 
 
 def _describe(wines: Iterable[Wine], request: Request) -> tuple[DescribedWine, ...]:
@@ -311,7 +317,16 @@ def _make_reply(kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None
     if kind == "question":
         reply = _text_reply(translate("fallback_only"), is_on_topic=is_on_topic)
         return replace(reply, lack=Lack.DOCUMENTS)
-    return _text_reply(translate("fallback_help"), is_on_topic=is_on_topic)
+    return _text_reply(_say_what_can_be_asked(wish.own_request), is_on_topic=is_on_topic)
+
+
+def _say_what_can_be_asked(request: Request) -> str:
+    """Return what can be asked, to who greets, thanks or writes what is not understood."""
+    if request.is_thanks:
+        return translate("fallback_thanks")
+    if request.is_greeting:
+        return f"{translate('fallback_hello')} {translate('fallback_help')}"
+    return translate("fallback_help")
 
 
 def _quote(passage: Chunk) -> str:

@@ -2,7 +2,7 @@
 
 A button sends its sentence as if the user had written it, which is what a model answers. Without a
 model the sentence stands for filters. It is found again in the stored conversation, so that later
-messages build on it; any other wording of it is not understood.
+messages build on it; beside it only the label of the button is understood.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,11 @@ from agent.i18n import languages, translate_into
 from agent.query_reading.prices import PRICE_FIELDS
 from agent.query_reading.request import SCALES, Request
 from agent.sommelier.wine import Wine
+from agent.text import split_words
 
 CENT: Final = 0.01
+MAX_SENTENCE_CHARS: Final = 60
+"""More than the longest of these sentences has."""
 
 
 class FollowUp(StrEnum):
@@ -31,8 +34,8 @@ class FollowUp(StrEnum):
 
 
 def find_follow_up(text: str) -> FollowUp | None:
-    """Return the follow-up whose sentence, in any language, is the text."""
-    return _follow_ups_by_sentence().get(text.strip())
+    """Return the follow-up whose sentence, or whose label of a button, the text is."""
+    return _follow_ups_by_sentence().get(_simplify(text))
 
 
 @cache
@@ -40,9 +43,14 @@ def _follow_ups_by_sentence() -> Mapping[str, FollowUp]:
     by_sentence = {}
     for language in languages():
         for follow_up in FollowUp:
-            sentence = translate_into(language, f"wish_{follow_up}")
-            by_sentence[sentence] = follow_up
+            for name in (f"wish_{follow_up}", f"next_{follow_up}"):
+                by_sentence[_simplify(translate_into(language, name))] = follow_up
     return by_sentence
+
+
+def _simplify(text: str) -> str:
+    """Return the words of a text: who types "why ?" means the button."""
+    return " ".join(split_words(text[:MAX_SENTENCE_CHARS]))
 
 
 def apply_follow_up(request: Request, follow_up: FollowUp, shown: Sequence[Wine]) -> Request:

@@ -27,6 +27,8 @@ RELAXATION_STEPS: Final = (
     ("styles",),
 )
 """The filters that become soft, step by step, while no wine matches."""
+UNUSUAL_STYLES: Final = (Style.FORTIFIED, Style.SWEET, Style.ORANGE, Style.ALCOHOL_FREE)
+"""The styles that somebody who asks for any wine hardly means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ def build_wish_query(wish: Wish) -> WineQuery:
     if wish.follow_up in (FollowUp.LIGHTER, FollowUp.FULLER):
         hard_fields = ("bodies",)
     query = build_query(wish.request, excluded_ids=wish.excluded_ids, hard_fields=hard_fields)
+    if wish.request.is_empty:
+        query = query.model_copy(update={"without_styles": UNUSUAL_STYLES})
     if wish.follow_up is FollowUp.LIKE:
         return query.model_copy(update={"like": wish.last_shown[0].id})
     return query

@@ -30,7 +30,7 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
     "acidities": ("none", "low", "medium", "high"),
 }
 """The steps of each scale, from the lowest to the highest."""
-STEPS_IF_NOT_SWEET: Final = ("bone_dry", "dry", "off_dry")
+STEPS_IF_NOT_SWEET: Final = ("bone_dry", "dry")
 LIST_FIELDS: Final = ("styles", "colours", *SCALES, "grapes", "countries", "regions", "text")
 """The filters that are lists of values, in the order in which they are described to the user."""
 STYLES_OF_ANY_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
@@ -83,6 +83,8 @@ class Request:
     """Words beside "my", "do I have" or "how many" that no table has; they may be names."""
     position: int = 0
     """Which of the wines shown last it refers to: 2 for "the second", -1 for the last, or 0."""
+    is_greeting: bool = False
+    is_thanks: bool = False
     asks_to_show: bool = False
     """Whether it asks to be shown a wine, or told more of it: "show me the Barolo"."""
 
@@ -168,6 +170,8 @@ class _MessageReader:
             cellar_words=self._cellar_words(),
             owned_words=tuple(self._owned_words(unknown)),
             position=self._position(),
+            is_greeting="hello" in self.roles,
+            is_thanks="thanks" in self.roles,
             asks_to_show="show" in self.roles,
         )
         # The name depends on the filters, the question on both.

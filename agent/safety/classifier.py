@@ -21,8 +21,8 @@ LABELS: Final = (
     "health", "none", "other",
 )  # fmt: skip
 """The concerns, and what is none of them: another illness, nothing, a concern of someone else."""
-CHAR_SIZES: Final = (4, 5, 6)
-WORD_SIZES: Final = (1, 2, 3)
+CHAR_SIZES: Final = (3, 4, 5)
+WORD_SIZES: Final = (1, 2)
 BITS: Final = 15
 BUCKETS: Final = 1 << BITS
 """The number of buckets for character n-grams, and as many for word n-grams."""

@@ -103,13 +103,22 @@ async def test_every_follow_up_button_is_understood(language: str, fallback: Fal
 
 
 NO_WISHES = {
-    "en": ("Good Evening", "thank you, that was lovely", "you are useless", "asdf qwer zxcv"),
-    "de": ("Guten Abend", "Danke schön", "Du bist echt dumm", "der zweite"),
-    "fr": ("Bonne Nuit", "merci beaucoup", "tu es nul", "moins cher"),
-    "es": ("buenas tardes", "gracias", "eres tonto", "cuéntame más del primero"),
-    "it": ("Buona Serata", "grazie mille", "sei inutile", "bla bla gnè gnè 99"),
-    "nl": ("Goede Avond", "dank je wel", "wat een onzin", "en de tweede?"),
-    "pt": ("Boa Tarde", "obrigado", "que disparate", "mais caro"),
+    "en": ("Good Evening", "you are useless", "asdf qwer zxcv"),
+    "de": ("Guten Abend", "Du bist echt dumm", "der zweite"),
+    "fr": ("Bonne Nuit", "tu es nul", "moins cher"),
+    "es": ("buenas tardes", "eres tonto", "cuéntame más del primero"),
+    "it": ("Buona Serata", "sei inutile", "bla bla gnè gnè 99"),
+    "nl": ("Goede Avond", "wat een onzin", "en de tweede?"),
+    "pt": ("Boa Tarde", "que disparate", "mais caro"),
+}
+THANKS = {
+    "en": "thank you, that was lovely",
+    "de": "Danke schön",
+    "fr": "merci beaucoup",
+    "es": "gracias",
+    "it": "grazie mille",
+    "nl": "dank je wel",
+    "pt": "obrigado",
 }
 
 
@@ -120,7 +129,27 @@ async def test_a_message_without_a_wish_is_told_what_can_be_asked(
     for text in NO_WISHES[language]:
         with use_language(language):
             answer = await fallback.answer([StoredMessage("user", text)])
-        assert answer.reply.text == translate_into(language, "fallback_help"), text
+        assert answer.reply.text.endswith(translate_into(language, "fallback_help")), text
+
+
+@pytest.mark.parametrize("language", THANKS)
+async def test_thanks_are_answered_in_kind(language: str, fallback: Fallback) -> None:
+    with use_language(language):
+        answer = await fallback.answer([StoredMessage("user", THANKS[language])])
+    assert answer.reply.text == translate_into(language, "fallback_thanks")
+
+
+async def test_a_label_of_a_button_that_is_typed_is_that_button(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    first = await conversation.say(REQUESTS["en"])
+    cheaper = await conversation.say("cheaper!")
+    cheapest = min(wine.price or 0 for wine in wines_of(first))
+    assert all((wine.price or 0) < cheapest for wine in wines_of(cheaper))
+
+
+async def test_who_asks_for_any_wine_is_shown_several_kinds(fallback: Fallback) -> None:
+    answer = await fallback.answer([StoredMessage("user", "recommend something")])
+    assert len({wine.style for wine in wines_of(answer.reply)}) > 1
 
 
 @pytest.mark.parametrize(
