@@ -6,7 +6,7 @@ from functools import partial
 from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Run, Span
 from agent.i18n import is_language_chosen, set_language, translate
-from agent.memory.tools import with_change_notes
+from agent.memory.changes import with_change_notes
 from agent.query_reading.phrases import detect_language
 from agent.safety.concerns import read_safety_state
 from agent.safety.policy import SafetyAction

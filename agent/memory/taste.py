@@ -70,11 +70,19 @@ def find_contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]
             yield old
 
 
+def split_taste(taste: Taste) -> list[str]:
+    """Return a taste as facts have it: "Merlot, Syrah" are two, "full-bodied red" is one."""
+    if len(taste) != 1:
+        return [format_taste(taste)] if taste else []
+    ((name, values),) = taste.items()
+    return [format_taste({name: (value,)}) for value in values]
+
+
 def _likes(text: str) -> Iterator[Fact]:
     inclusions = read_request(text, current_language()).inclusions
     taste = {name: values for name, values in inclusions.items() if name in SOFT_FILTERS}
-    if taste:
-        yield Fact("like", format_taste(taste), text)
+    for value in split_taste(taste):
+        yield Fact("like", value, text)
 
 
 def _budget(query: WineQuery) -> Iterator[Fact]:

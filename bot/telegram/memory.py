@@ -16,6 +16,7 @@ from agent.cellar.items import find_due_items
 from agent.cellar.rows import format_items
 from agent.engine.errors import log_failure
 from agent.i18n import translate, use_language
+from agent.memory.changes import format_change
 from agent.memory.taste import (
     describe_fact,
     find_contradicted_facts,
@@ -23,7 +24,6 @@ from agent.memory.taste import (
     format_removed_facts,
     parse_facts,
 )
-from agent.memory.tools import format_change
 from agent.text import clip
 from agent.turn import (
     STATED_KINDS,

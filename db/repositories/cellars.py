@@ -17,9 +17,10 @@ MIN_KEPT_ITEMS: Final = 200
 """A smaller cellar is read anew each time."""
 MAX_KEPT_CELLARS: Final = 16
 
-Version = tuple[int, datetime | None]
-"""The number of items of a cellar, and the time of its last change, which grows with each."""
-NO_BOTTLES: Final[Version] = (0, None)
+Version = tuple[int, datetime | None, int | None]
+"""The number of items of a cellar, the time of its last change, which grows with each, and the sum
+of the years in which the user was reminded of items."""
+NO_BOTTLES: Final[Version] = (0, None, None)
 
 
 @dataclass(eq=False)
@@ -56,9 +57,11 @@ class CellarRepository(SqlRepository):
         return [to_record(Drink, row) for row in rows]
 
     async def _find_version(self, user_id: int) -> Version:
-        newest = select(func.count(), func.max(BottleRow.at)).where(BottleRow.user_id == user_id)
-        ((count, changed_at),) = await self._rows(newest)
-        return count, changed_at
+        parts = func.count(), func.max(BottleRow.at), func.sum(BottleRow.reminded_year)
+        ((count, changed_at, reminded),) = await self._rows(
+            select(*parts).where(BottleRow.user_id == user_id)
+        )
+        return count, changed_at, reminded
 
     async def _read_bottles(self, user_id: int) -> tuple[CellarItem, ...]:
         owned = select(BottleRow.__table__).where(BottleRow.user_id == user_id)

@@ -8,6 +8,7 @@ import pytest
 
 from agent.cellar.items import (
     find_drinking_window,
+    find_due_items,
     get_drinking_state,
     guess_wine,
     parse_cellar_item,
@@ -174,3 +175,65 @@ async def test_an_invalid_change_is_an_error(name: str, arguments: dict[str, Any
     result = await called(name, **arguments)
     assert result.error_type
     assert not result.effects
+
+
+MERLOT = Fact("hate", "grapes=Merlot", "neither Merlot nor Syrah")
+SYRAH = Fact("hate", "grapes=Syrah", "neither Merlot nor Syrah")
+SEAFOOD = Fact("note", "the wife of Tom likes seafood", "the wife of Tom likes seafood")
+DOG = Fact("note", "the dog is called Barolo", "the dog is called Barolo")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "forgotten"),
+    [
+        ("hate", "Syrah", [SYRAH]),
+        ("hate", "I do not mind Merlot any more", [MERLOT]),
+        ("hate", "the wine with the thing", []),
+        ("hate", "Riesling", []),
+        ("note", "the thing about the garden", []),
+        ("note", "Tom's wife likes seafood", [SEAFOOD]),
+        ("note", "my wife and her sister", []),
+        ("note", "the dog", [DOG]),
+    ],
+)
+async def test_a_filler_word_forgot_what_was_not_meant(
+    kind: str, said: str, forgotten: list[Fact]
+) -> None:
+    guest = replace(ADA, facts=(MERLOT, SYRAH, SEAFOOD, DOG))
+    result = await called("forget", guest, kind=kind, value=said)
+    changes = [effect for effect in result.effects if isinstance(effect, Change)]
+    assert [fact for change in changes for fact in change.removed_facts] == forgotten
+
+
+async def test_who_likes_what_they_hated_hates_it_no_more_and_keeps_the_rest() -> None:
+    guest = replace(ADA, facts=(MERLOT, SYRAH))
+    result = await called("remember", guest, kind="like", value="Merlot", grapes=["Merlot"])
+    (change,) = result.effects
+    assert isinstance(change, Change)
+    assert [fact.key for fact in change.added_facts] == [("like", "grapes=Merlot")]
+    assert change.removed_facts == (MERLOT,)
+    liked = Fact("like", "grapes=Merlot", "Merlot")
+    both = replace(ADA, facts=(liked, SYRAH))
+    (change,) = (await called("forget", both, kind="hate", value="no Merlot, no Syrah")).effects
+    assert isinstance(change, Change)
+    assert change.removed_facts == (SYRAH,)
+
+
+def test_a_wish_of_two_grapes_is_two_facts_so_that_one_can_change() -> None:
+    assert [fact.value for fact in parse_facts("Merlot and Syrah")] == [
+        "grapes=Merlot",
+        "grapes=Syrah",
+    ]
+
+
+def test_a_reminder_has_the_five_most_urgent_wines() -> None:
+    wines = [
+        replace(BAROLO, key=f"wine {last}", drink_from=2020, drink_until=last, count=last - 2020)
+        for last in range(2024, 2034)
+    ]
+    begins = [
+        replace(BAROLO, key=f"young {count}", drink_from=2026, drink_until=2040, count=count)
+        for count in range(1, 9)
+    ]
+    due = find_due_items([*begins, *wines], 2026)
+    assert [item.key for item in due] == ["wine 2026", "young 8", "young 7", "young 6", "young 5"]
