@@ -32,6 +32,7 @@ SIZES_ML: Final[Mapping[Size, range]] = {
     "magnum": range(1_001, 1_501),
     "large": range(1_501, 100_001),
 }
+BLEND: Final = "Blend"
 MAX_CACHED_TEXTS: Final = 20_000
 MAX_CACHED_CELLARS: Final = 16
 
@@ -126,10 +127,16 @@ def _index_item(item: CellarItem, year: int) -> IndexedItem:
         words=_fold_words(item),
         key=key,
         place=_pad(item.place),
-        grapes=frozenset(map(_canonical_grape, wine.get("grapes", ()))),
+        grapes=_read_grapes(wine),
         country=_canonical_country(wine.get("country", "")),
         origin=(_pad(region), _pad(appellation), key),
     )
+
+
+def _read_grapes(wine: Mapping[str, Any]) -> frozenset[str]:
+    """Return the known grapes; programs write "Red Blend" for those that they do not list."""
+    names = wine.get("grapes", ())
+    return frozenset(_canonical_grape(name) for name in names if not name.endswith(BLEND))
 
 
 def _read_euros(wine: Mapping[str, Any]) -> float | None:

@@ -112,7 +112,10 @@ def _is_for_tonight(request: Request, readiness: Readiness | None, *, is_own: bo
 
 
 def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
-    """Return whether words beside "my" or "have I" are on labels of a user's bottles."""
+    """Return whether words beside "my" or "have I" are on labels, or vintages, of their bottles."""
+    years = _years_in(words)
+    if any(each.item.wine.get("vintage") in years for each in items):
+        return True
     names = identifying_words(" ".join(words))
     return bool(names and select_named(items, names))
 
@@ -161,6 +164,10 @@ def _search(
         # A name may have a word of the tables in it: "Vega Sicilia" is not from Sicily.
         named = select_named(named, identifying_words(request.text))
         query = query.model_copy(update={"regions": (), "grapes": ()})
+        found = search_cellar(named, query, pairing)
+    if not found and names and request.dishes and not _has_name(request):
+        # "Pick something for lamb": a word of it is on a label by chance.
+        named = items
         found = search_cellar(named, query, pairing)
     if not found and query.readiness == "now":
         at_any_time = query.model_copy(update={"readiness": None})

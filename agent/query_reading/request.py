@@ -236,10 +236,15 @@ class _MessageReader:
         """Return the index of the next word that is not common, or of no word at all."""
         common = common_words(self.language)
         while self._stem(index):
-            if fold(self.tokens[index].written) not in common or self._is_of_wine(index):
+            is_common = fold(self.tokens[index].written) in common or self._is_of_order(index)
+            if not is_common or self._is_of_wine(index):
                 break
             index += step
         return index
+
+    def _is_of_order(self, index: int) -> bool:
+        """Return whether a word says how to sort: "my most expensive reds"."""
+        return any(index in phrase.indices and phrase.values("order") for phrase in self.included)
 
     def _is_of_wine(self, index: int) -> bool:
         """Return whether a word is part of a phrase that names wines."""
