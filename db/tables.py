@@ -60,7 +60,7 @@ def _detect_encoding(data: bytes) -> str:
         return DEFAULT_ENCODING
     best = matches[0]
     for match in matches:
-        is_as_likely = (match.chaos, match.coherence) == (best.chaos, best.coherence)
+        is_as_likely = match.chaos <= best.chaos and match.coherence >= best.coherence
         if is_as_likely and DEFAULT_ENCODING in match.could_be_from_charset:
             return DEFAULT_ENCODING
     return best.encoding

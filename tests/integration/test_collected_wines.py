@@ -37,6 +37,10 @@ def is_late(wine: Listed) -> bool:
     return wine.state == "late"
 
 
+def is_young(wine: Listed, kind: str) -> bool:
+    return (wine.kind, wine.state) == (kind, "young")
+
+
 LISTED: list[tuple[str, str, IsRight]] = [
     ("en", "what is past?", is_late),
     ("en", "anything in bin G33?", lambda wine: wine.place[1] == "G33"),
@@ -58,6 +62,14 @@ LISTED: list[tuple[str, str, IsRight]] = [
     ),
     ("en", "which of my bottles are too young?", lambda wine: wine.state == "young"),
     ("en", "do I have any Pétrus?", lambda _: False),
+    ("en", "which of my whites are still too young?", lambda wine: is_young(wine, "White")),
+    ("en", f"what do I have from {YEAR - 10}?", lambda wine: wine.vintage == YEAR - 10),
+    (
+        "en",
+        "my most expensive reds over 200 euros",
+        lambda wine: is_red(wine) and wine.price >= 200,
+    ),
+    ("de", "Welche Rieslinge habe ich?", lambda wine: wine.varietal == "Riesling"),
     ("de", "Welche meiner Weine sind zu alt?", is_late),
     ("de", "Wie viele Flaschen aus dem Burgund habe ich?", lambda wine: wine.region == "Burgundy"),
 ]
