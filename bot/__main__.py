@@ -27,7 +27,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "wines": ("wines", "wines_app", "Fill the catalogue."),
     "cellar": ("cellar", "cellar_app", "Fill the cellars of users."),
     "documents": ("library", "documents_app", "Fill the library and search it."),
-    "people": ("maintenance", "people_app", "See and delete the data of a user."),
+    "people": ("people", "people_app", "See, delete and import the data of a user."),
     "updates": ("maintenance", "updates_app", "See messages that could not be answered."),
     "eval": ("evaluate", "eval_app", "Measure how well a model works here."),
     "prompts": ("evaluate", "prompts_app", "Manage prompts in Langfuse."),

@@ -1,4 +1,4 @@
-"""`sommelier updates`, `people` and `admin`: maintenance by an operator."""
+"""`sommelier updates` and `admin`: maintenance by an operator."""
 
 import asyncio
 import secrets
@@ -6,20 +6,16 @@ from typing import Annotated
 
 import typer
 from pydantic import SecretStr
-from pydantic_core import to_json
 
-from agent.tracing.records import keyed_hash
-from bot.commands.output import UserId, fail, open_settings, run_with_database
+from bot.commands.output import fail, open_settings, run_with_database
 from bot.http.admin_page import PATH, AdminPage
 from bot.http.server import build_http_app, listen, serve_http
-from bot.resources import Stores, open_engine
+from bot.resources import open_engine
 from bot.tasks import run_until, stop_on_signals
-from bot.tracing import forget_people, masking_of, trace_link
-from bot.turn import Turn
+from bot.tracing import masking_of, trace_link
 from config import Settings
 from db.engine import Sessions
 from db.repositories.inbox import Inbox
-from db.repositories.people import MemoryRepository
 from db.schema import check_schema, find_schema
 
 updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -43,46 +39,6 @@ def retry(
     if not run_with_database(settings, lambda sessions: Inbox(sessions).schedule_retry(update_id)):
         fail(f"there is no failed update {update_id}; see `sommelier updates list`")
     typer.echo(f"The running bot will try update {update_id} again.")
-
-
-people_app = typer.Typer(no_args_is_help=True, add_completion=False)
-
-
-@people_app.command()
-def export(user_id: UserId) -> None:
-    """Print all data of a user in the database, as JSON."""
-    settings = open_settings()
-    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
-    data = run_with_database(
-        settings, lambda sessions: MemoryRepository(sessions).export(user_id, user_hash)
-    )
-    typer.echo(to_json(data, indent=2).decode())
-
-
-@people_app.command()
-def forget(
-    user_id: UserId,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-) -> None:
-    """Delete all data of a user in the database and in Langfuse. This cannot be undone.
-
-    An earlier decision to allow or block the user remains. Messages in Telegram itself are not
-    deleted.
-    """
-    settings = open_settings()
-    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
-    if not yes:
-        typer.confirm(f"Delete all data of {user_id}?", abort=True)
-
-    async def delete(sessions: Sessions) -> None:
-        turn = Turn(user_id=user_id, user=user_hash)
-        turn.forget_user()
-        stores = Stores(sessions)
-        await stores.commits.save(turn.collected())
-        await forget_people(settings, stores.upkeep)
-
-    run_with_database(settings, delete)
-    typer.echo("Deleted. The running bot also looks for traces that Langfuse stores later.")
 
 
 def admin(

@@ -1,5 +1,6 @@
 """Changes of the feedback on answers, and of the taste and scores that follow from it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
@@ -7,6 +8,7 @@ from typing import Final, Literal
 from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from agent.memory.exports import TasteRating
 from agent.text import strip_unstorable
 from db.changes.base import StoredChange, Transaction
 from db.models import MessageRow, TasteRatingRow, TurnRow, Verdict, WineRow
@@ -52,6 +54,30 @@ class ExplainRating(StoredChange):
         explained = update(TurnRow).where(is_disliked).values({self.field: text})
         await transaction.session.execute(explained)
         await _update_taste_and_scores(transaction, self.turn_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRatings(StoredChange):
+    """Stores the ratings of tastes of an export, if the user has rated nothing here."""
+
+    user_id: int
+    ratings: Sequence[TasteRating]
+
+    async def apply(self, transaction: Transaction) -> None:
+        """Store the rows; their turns are not known here."""
+        session = transaction.session
+        stored = select(TasteRatingRow.id).where(TasteRatingRow.user_id == self.user_id)
+        if await session.scalar(stored.limit(1)) is not None:
+            return
+        for rating in self.ratings[-MAX_TASTE_RATINGS:]:
+            row = TasteRatingRow(
+                user_id=self.user_id,
+                turn_id=None,
+                taste=rating.taste,
+                is_liked=rating.is_liked,
+                at=transaction.now,
+            )
+            session.add(row)
 
 
 async def _update_taste_and_scores(transaction: Transaction, turn_id: int) -> None:

@@ -1,0 +1,233 @@
+"""Read what `/export` has written of a user's memory, so that another bot can store it.
+
+The exports of all releases are read: until 0.2.0 settings and ratings were rows of `facts`.
+Conversations are not read, nor concerns: they expire, and only a press of the user lifts one.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from agent.cellar.items import YEARS, to_cellar_item, to_wine
+from agent.i18n import languages
+from agent.memory.taste import MAX_NOTE_CHARS
+from agent.safety.state import ALLERGIES
+from agent.sommelier.filters import parse_budget, parse_taste
+from agent.sommelier.wine import Wine
+from agent.turn import STATED_KINDS, UNDER_AGE_SETTING, CellarItem, Drink, Fact
+
+MAX_EXPORT_BYTES: Final = 50_000_000
+MAX_TEXT_CHARS: Final = 2_000
+MAX_WINE_CHARS: Final = 4_000
+"""The longest wine, as JSON."""
+MAX_COUNT: Final = 100_000
+MAX_PRICE: Final = 1_000_000
+CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "traces": ("words", "numbers"),
+    "aloud": ("on", "off"),
+    "reminders": ("off",),
+}
+"""The values of settings, but for languages and the age."""
+LANGUAGES: Final = ("language", "written")
+"""The settings whose value is a language."""
+
+Row = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class NotAnExport(ValueError):
+    """A file is not the export of one user."""
+
+
+class TasteRating(NamedTuple):
+    """A taste that was recommended to a user, and whether they liked the answer."""
+
+    taste: str
+    is_liked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What an export has of a user's memory; `unread` counts rows that cannot be read."""
+
+    user_id: int
+    facts: tuple[Fact, ...]
+    """The settings are among them."""
+    items: tuple[CellarItem, ...]
+    drinks: tuple[Drink, ...]
+    ratings: tuple[TasteRating, ...]
+    unread: int
+
+
+class _Fact(BaseModel):
+    kind: str
+    value: str = Field(max_length=MAX_NOTE_CHARS)
+    said: str = Field(default="", max_length=MAX_NOTE_CHARS)
+
+
+class _Setting(BaseModel):
+    name: str
+    value: str
+
+
+class _Rating(BaseModel):
+    taste: str = Field(max_length=MAX_NOTE_CHARS)
+    is_liked: bool
+
+
+class _Bottle(BaseModel):
+    wine: dict[str, Any]
+    count: int = Field(ge=0, le=MAX_COUNT)
+    drink_from: int | None = Field(default=None, ge=YEARS[0], le=YEARS[-1])
+    drink_until: int | None = Field(default=None, ge=YEARS[0], le=YEARS[-1])
+    note: str = Field(default="", max_length=MAX_TEXT_CHARS)
+    size_ml: int | None = Field(default=None, gt=0, le=MAX_COUNT)
+    place: str = Field(default="", max_length=MAX_TEXT_CHARS)
+    bought: str = Field(default="", max_length=MAX_TEXT_CHARS)
+
+
+class _Drink(BaseModel):
+    wine: dict[str, Any]
+    at: datetime
+    rating: str = Field(default="", max_length=MAX_TEXT_CHARS)
+    note: str = Field(default="", max_length=MAX_TEXT_CHARS)
+
+
+def read_export(data: bytes) -> Exported:
+    """Return what an export has of a user's memory.
+
+    Raises:
+        NotAnExport: it is not JSON, not an export, or not one of a single user.
+    """
+    reader = _Reader(_read_tables(data))
+    user_id = reader.find_user()
+    settings = (*reader.read("facts", _to_old_setting), *reader.read("settings", _to_setting))
+    ratings = (*reader.read("facts", _to_old_rating), *reader.read("taste_ratings", _to_rating))
+    return Exported(
+        user_id=user_id,
+        facts=(*reader.read("facts", _to_fact), *settings),
+        items=tuple(reader.read("bottles", _to_item)),
+        drinks=tuple(reader.read("drinks", _to_drink)),
+        ratings=ratings,
+        unread=reader.unread,
+    )
+
+
+def _read_tables(data: bytes) -> Mapping[str, Sequence[Row]]:
+    try:
+        tables = json.loads(data)
+    except (ValueError, RecursionError):
+        raise NotAnExport("it is not JSON") from None
+    if not isinstance(tables, dict):
+        raise NotAnExport("it is not what /export writes")
+    for rows in tables.values():
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise NotAnExport("it is not what /export writes")
+    return tables
+
+
+class _Reader:
+    """Reads the rows of tables, and counts those that it cannot read."""
+
+    def __init__(self, tables: Mapping[str, Sequence[Row]]) -> None:
+        self.tables = tables
+        self.unread = 0
+
+    def find_user(self) -> int:
+        """Return the id of the user whose memory this is."""
+        user_ids: set[object] = set()
+        for table in ("facts", "settings", "taste_ratings", "bottles", "drinks"):
+            user_ids |= {row.get("user_id") for row in self.tables.get(table, ())}
+        match [*user_ids]:
+            case [int(user_id)] if user_id > 0:
+                return user_id
+            case []:
+                raise NotAnExport("it has no taste, cellar or settings")
+        raise NotAnExport("it is not that of one user")
+
+    def read(self, table: str, convert: Callable[[Row], T | None]) -> Iterator[T]:
+        """Yield what is made of the rows of a table, but for those that are for another reader."""
+        for row in self.tables.get(table, ()):
+            try:
+                converted = convert(row)
+            except (ValidationError, ValueError, KeyError):
+                self.unread += 1
+                continue
+            if converted is not None:
+                yield converted
+
+
+def _to_fact(row: Row) -> Fact | None:
+    if row.get("kind") not in STATED_KINDS:
+        return None
+    fact = _Fact.model_validate(row)
+    match fact.kind:
+        case "allergy" if fact.value in ALLERGIES:
+            return Fact("allergy", fact.value, fact.said)
+        case "hate" | "like" if parse_taste(fact.value):
+            return Fact(fact.kind, fact.value, fact.said)
+        case "budget" if _is_budget(fact.value):
+            return Fact("budget", fact.value, fact.said)
+        case "note":
+            return Fact("note", fact.value, fact.said)
+    raise ValueError(fact.kind)
+
+
+def _is_budget(value: str) -> bool:
+    low, high, _ = parse_budget(value)  # raises ValueError
+    return all(limit is None or 0 <= limit <= MAX_PRICE for limit in (low, high))
+
+
+def _to_setting(row: Row) -> Fact | None:
+    """Return a setting; None for one that is only known here, or that a press must confirm."""
+    setting = _Setting.model_validate(row)
+    stored = f"{setting.name}={setting.value}"
+    if setting.name in LANGUAGES:
+        is_known = setting.value == "auto" or setting.value in languages()
+    else:
+        is_known = setting.value in CHOICES.get(setting.name, ()) or stored == UNDER_AGE_SETTING
+    return Fact("setting", stored) if is_known else None
+
+
+def _to_old_setting(row: Row) -> Fact | None:
+    if row.get("kind") != "setting":
+        return None
+    name, _, value = str(row.get("value")).partition("=")
+    return _to_setting({"name": name, "value": value})
+
+
+def _to_rating(row: Row) -> TasteRating | None:
+    rating = _Rating.model_validate(row)
+    if not parse_taste(rating.taste):
+        raise ValueError(rating.taste)
+    return TasteRating(rating.taste, rating.is_liked)
+
+
+def _to_old_rating(row: Row) -> TasteRating | None:
+    if row.get("kind") != "rated":
+        return None
+    return _to_rating({"taste": row.get("value"), "is_liked": row.get("said") == "+"})
+
+
+def _to_item(row: Row) -> CellarItem:
+    bottle = _Bottle.model_validate(row)
+    # The key is made anew: earlier releases made others of some labels.
+    facts = bottle.model_dump(exclude={"wine", "count"})
+    return to_cellar_item(_to_wine(bottle.wine), bottle.count, **facts)
+
+
+def _to_drink(row: Row) -> Drink:
+    drink = _Drink.model_validate(row)
+    item = to_cellar_item(_to_wine(drink.wine), 0)
+    at = drink.at if drink.at.tzinfo else drink.at.replace(tzinfo=UTC)
+    return Drink(key=item.key, wine=item.wine, at=at, rating=drink.rating, note=drink.note)
+
+
+def _to_wine(fields: Mapping[str, Any]) -> Wine:
+    if len(json.dumps(fields)) > MAX_WINE_CHARS:
+        raise ValueError("the wine is too long")
+    return to_wine(CellarItem(key="", wine=fields, count=0))

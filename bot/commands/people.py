@@ -1,0 +1,149 @@
+"""`sommelier people`: show, delete and import the data of a user."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic_core import to_json
+
+from agent.cellar.items import find_items_with_room
+from agent.memory.exports import MAX_EXPORT_BYTES, Exported, NotAnExport, read_export
+from agent.memory.taste import describe_fact, find_new_facts
+from agent.tracing.records import keyed_hash
+from agent.turn import Change, Fact
+from bot.commands.output import UserId, fail, open_settings, run_with_database
+from bot.resources import Stores
+from bot.tracing import forget_people
+from bot.turn import Turn
+from db.changes.memory import ChangeMemory
+from db.changes.ratings import RestoreRatings
+from db.engine import Sessions
+from db.repositories.people import MemoryRepository
+
+people_app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+@people_app.command()
+def export(user_id: UserId) -> None:
+    """Print all data of a user in the database, as JSON."""
+    settings = open_settings()
+    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
+    data = run_with_database(
+        settings, lambda sessions: MemoryRepository(sessions).export(user_id, user_hash)
+    )
+    typer.echo(to_json(data, indent=2).decode())
+
+
+@people_app.command()
+def forget(
+    user_id: UserId,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete all data of a user in the database and in Langfuse. This cannot be undone.
+
+    An earlier decision to allow or block the user remains. Messages in Telegram itself are not
+    deleted.
+    """
+    settings = open_settings()
+    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
+    if not yes:
+        typer.confirm(f"Delete all data of {user_id}?", abort=True)
+
+    async def delete(sessions: Sessions) -> None:
+        turn = Turn(user_id=user_id, user=user_hash)
+        turn.forget_user()
+        stores = Stores(sessions)
+        await stores.commits.save(turn.collected())
+        await forget_people(settings, stores.upkeep)
+
+    run_with_database(settings, delete)
+    typer.echo("Deleted. The running bot also looks for traces that Langfuse stores later.")
+
+
+@people_app.command("import")
+def import_export(
+    file: Annotated[Path, typer.Argument(help="What /export or `sommelier people export` wrote.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Store the taste, the cellar and the settings of an export, of any release or bot.
+
+    It only adds: what the user has here stays as it is. Concerns and conversations are left out.
+    """
+    settings = open_settings()
+    exported = _read_file(file)
+    change = run_with_database(settings, lambda sessions: _plan_import(sessions, exported))
+    typer.echo(_describe_import(exported, change))
+    if change == Change(user_id=exported.user_id) and not exported.ratings:
+        typer.echo("There is nothing to store.")
+        return
+    if not yes:
+        typer.confirm(f"Store this for user {exported.user_id}?", abort=True)
+    user_hash = keyed_hash("user", exported.user_id, settings.trace_user_key)
+
+    async def store(sessions: Sessions) -> None:
+        turn = Turn(user_id=exported.user_id, user=user_hash)
+        turn.change(ChangeMemory(change), RestoreRatings(exported.user_id, exported.ratings))
+        await Stores(sessions).commits.save(turn.collected())
+
+    run_with_database(settings, store)
+    typer.echo("Stored.")
+
+
+def _read_file(file: Path) -> Exported:
+    try:
+        if file.stat().st_size > MAX_EXPORT_BYTES:
+            fail(f"{file} is larger than {MAX_EXPORT_BYTES:,} bytes")
+        return read_export(file.read_bytes())
+    except OSError as error:
+        fail(f"{file} cannot be read: {error.strerror}")
+    except NotAnExport as error:
+        fail(f"{file} cannot be imported: {error}")
+
+
+async def _plan_import(sessions: Sessions, exported: Exported) -> Change:
+    """Return what an export adds to the stored memory of its user."""
+    memory = MemoryRepository(sessions)
+    user_id = exported.user_id
+    known = await memory.list_facts(user_id)
+    stored = await memory.list_bottles(user_id)
+    owned = {item.key for item in stored}
+    opened = {(drink.key, drink.at) for drink in await memory.list_drinks(user_id)}
+    items = [item for item in exported.items if item.key not in owned]
+    return Change(
+        user_id=user_id,
+        added_facts=_without_chosen(find_new_facts(exported.facts, known), known),
+        bottles=tuple(find_items_with_room(items, stored)),
+        drinks=tuple(drink for drink in exported.drinks if (drink.key, drink.at) not in opened),
+    )
+
+
+def _without_chosen(facts: Sequence[Fact], known: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return facts without the settings that the user has chosen here."""
+    chosen = {_setting_name(fact) for fact in known if fact.kind == "setting"}
+    return tuple(
+        fact for fact in facts if fact.kind != "setting" or _setting_name(fact) not in chosen
+    )
+
+
+def _setting_name(fact: Fact) -> str:
+    return fact.value.partition("=")[0]
+
+
+def _describe_import(exported: Exported, change: Change) -> str:
+    """Return what is added, and what is left out, in lines."""
+    bottles = sum(item.count for item in change.bottles)
+    kept = len(exported.items) - len(change.bottles)
+    taste = [describe_fact(fact) for fact in change.added_facts if fact.kind != "setting"]
+    settings = [fact.value for fact in change.added_facts if fact.kind == "setting"]
+    lines = [
+        f"User {exported.user_id}",
+        f"Cellar: {len(change.bottles)} wines with {bottles} bottles; {kept} stay as they are here",
+        f"Opened bottles: {len(change.drinks)}",
+        f"Taste: {'; '.join(taste) or 'nothing new'}",
+        f"Settings: {', '.join(settings) or 'nothing new'}",
+        f"Ratings: {len(exported.ratings)}, if the user has rated nothing here",
+    ]
+    if exported.unread:
+        lines.append(f"Left out: {exported.unread} rows that cannot be read")
+    return "\n".join(lines)
