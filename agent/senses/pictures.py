@@ -93,11 +93,11 @@ async def read_pictures(
     """
     requests = max(1, run.requests_left - ANSWER_REQUESTS)
     selected = downloads[: min(size_limits.IMAGES, requests)]
-    texts = await asyncio.gather(*(_read(run, download) for download in selected))
+    texts = await asyncio.gather(*(read_picture(run, download) for download in selected))
     return await _merge(texts, catalogue, left_out + len(downloads) - len(selected))
 
 
-async def _read(run: Run, download: Download) -> PictureText | None:
+async def read_picture(run: Run, download: Download) -> PictureText | None:
     """Return the text of a picture, recorded on a new span; None if an error occurs."""
     with run.span.child("read.picture", "span") as span:
         try:

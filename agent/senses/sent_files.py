@@ -53,19 +53,24 @@ async def read_sent_file(
 
 def render_pages(data: bytes) -> tuple[list[str], int]:
     """Return the first pages of a PDF file as data URLs, and the number of further pages."""
+    return render_pages_from(data, "0")
+
+
+def render_pages_from(data: bytes, first: str) -> tuple[list[str], int]:
+    """Return some pages from a number on (0 is the first), and the number of further pages."""
     from pypdfium2 import PdfDocument  # noqa: PLC0415 - slow to import
 
     document = PdfDocument(data)
-    count = min(len(document), size_limits.IMAGES)
+    end = min(len(document), int(first) + size_limits.IMAGES)
     pages = []
-    for number in range(count):
+    for number in range(int(first), end):
         page = document[number]
         scale = min(MAX_SIDE_PIXELS / max(*page.get_size(), 1), 4)
         bitmap = page.render(scale=scale)
         pages.append(_encode(bitmap.to_pil()))
         bitmap.close()
         page.close()
-    return pages, len(document) - count
+    return pages, len(document) - end
 
 
 def to_data_url(data: bytes) -> str:

@@ -5,7 +5,7 @@ import csv
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
@@ -24,12 +24,15 @@ from bot.commands.output import (
     run_with_database,
     write_file,
 )
+from bot.commands.reading_lists import read_list
+from config import Settings
 from db.engine import Sessions
 from db.wines.catalogue import ImportReport, count_samples
 from db.wines.catalogue import import_wines as add_wines
-from db.wines.lists.importing import CatalogueFile, read_catalogue_safely
+from db.wines.lists.importing import CatalogueFile
 from db.wines.lists.listed import LeftOut
 from db.wines.lists.problems import CatalogueFileError, Problem
+from db.wines.lists.profiles.pages import READ_BY_MODEL
 from db.wines.shrinkage import ListShrinks
 
 PREVIEW_WINES: Final = 8
@@ -37,6 +40,7 @@ EXAMPLES: Final = 3
 """The number of rows that are shown of each kind of problem."""
 SHRINKS_STATUS: Final = 3
 """The exit status if too much of a list would change."""
+ImportFunction = Callable[[Sessions], Awaitable[ImportReport]]
 
 wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -66,19 +70,20 @@ def import_wines(
     currency: Annotated[
         Currency | None, typer.Option("--currency", help="The currency of prices without one.")
     ] = None,
+    ask_model: Annotated[
+        bool, typer.Option("--ask-model", help="Let the model tell styles, grapes and origins.")
+    ] = False,
 ) -> None:
     """Add or update the wines of a file; wines that left the file are out of stock.
 
     On a terminal you first see how the file was understood. In a pipe a file with bad rows is not
-    imported, unless with --yes. Exit status 3: more than 30 % of the list would be out of stock or
-    change its price by more than half, and nothing was imported.
+    imported, unless with --yes. A PDF or a photo is read by VISION_MODEL. What a model says is
+    always shown before it is written. Exit status 3: more than 30 % of the list would be out of
+    stock or change its price by more than half, and nothing was imported.
     """
     settings = open_settings()
     is_interactive = sys.stdin.isatty() and not yes
-    try:
-        catalogue = asyncio.run(read_catalogue_safely(file, currency or ""))
-    except CatalogueFileError as error:
-        _refuse(file, error.problems)
+    catalogue = _read_or_refuse(file, currency, settings, asks_model=ask_model)
     if report:
         write_file(report, _format_csv(catalogue))
     if catalogue.problems and not (yes or dry_run or is_interactive):
@@ -92,21 +97,39 @@ def import_wines(
     async def plan(sessions: Sessions) -> ImportReport:
         return await add_wines(sessions, catalogue, without_samples=without_samples, dry_run=True)
 
-    if dry_run or is_interactive:
+    is_shown = dry_run or is_interactive or catalogue.is_by_model
+    if is_shown:
         _show(catalogue)
+    if dry_run or is_interactive:
         typer.echo(f"Would be: {_format_report(run_with_database(settings, plan))}")
         if dry_run or not _confirm(catalogue):
             typer.echo("Nothing was imported.")
             return
-    try:
-        typer.echo(_format_report(run_with_database(settings, add)))
-    except ListShrinks as error:
-        reason = f"nothing was imported from {file}: {error}. Is the file whole?"
-        fail(f"{reason} If it is right, import it with --allow-shrink.", SHRINKS_STATUS)
-    _show_rest(catalogue)
+    typer.echo(_import_or_refuse(file, settings, add))
+    if not is_shown:
+        _show_rest(catalogue)
     samples = run_with_database(settings, count_samples)
     if samples and not without_samples:
         typer.echo(f"{samples} starter wines are offered too; --without-samples takes them away.")
+
+
+def _read_or_refuse(
+    file: Path, currency: Currency | None, settings: Settings, *, asks_model: bool
+) -> CatalogueFile:
+    """Return the wines of a file; end the command if it cannot be read."""
+    try:
+        return asyncio.run(read_list(file, currency, settings, asks_model=asks_model))
+    except CatalogueFileError as error:
+        _refuse(file, error.problems)
+
+
+def _import_or_refuse(file: Path, settings: Settings, add: ImportFunction) -> str:
+    """Import a list, and return what was done; end the command if too much of it would change."""
+    try:
+        return _format_report(run_with_database(settings, add))
+    except ListShrinks as error:
+        reason = f"nothing was imported from {file}: {error}. Is the file whole?"
+        fail(f"{reason} If it is right, import it with --allow-shrink.", SHRINKS_STATUS)
 
 
 def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
@@ -129,15 +152,31 @@ def _show(catalogue: CatalogueFile) -> None:
     print_table(build_table(["Column", "Is"], _describe_columns(catalogue)))
     if catalogue.headings:
         print_text(f"Headings and sheets: {', '.join(catalogue.headings)}")
-    if "allergens" not in dict(catalogue.columns).values():
+    if not catalogue.has_allergens:
         typer.echo(
             "No column tells allergens: sulphites are assumed, egg, milk and fish are not known."
         )
     if not catalogue.has_currency:
         typer.echo("No column tells the currency: prices are in EUR; --currency names another.")
-    print_table(_wine_table(catalogue))
+    is_transcribed = catalogue.profile == READ_BY_MODEL
+    shown = catalogue.wines if is_transcribed else catalogue.wines[:PREVIEW_WINES]
+    print_table(_wine_table(catalogue, shown))
     _show_derived(catalogue)
+    _show_told(catalogue)
     _show_rest(catalogue)
+
+
+def _show_told(catalogue: CatalogueFile) -> None:
+    """Show each fact that the model told."""
+    if not catalogue.told:
+        return
+    rows: list[tuple[str, str]] = []
+    for wine in catalogue.wines:
+        fields = catalogue.told.get(wine.id, ())
+        facts = [f"{field}: {wine.field_text(field)}" for field in fields]
+        if facts:
+            rows.append((wine.label, "; ".join(facts)))
+    print_table(build_table(["Wine", "The model says"], rows))
 
 
 def _describe_columns(catalogue: CatalogueFile) -> Iterable[tuple[str, str]]:
@@ -230,21 +269,27 @@ def _format_csv(catalogue: CatalogueFile) -> str:
     return output.getvalue()
 
 
-def _wine_table(catalogue: CatalogueFile) -> Table:
-    """Return the first wines, with what was derived of each."""
+def _wine_table(catalogue: CatalogueFile, wines: Sequence[Wine]) -> Table:
+    """Return some wines of a list, with what was derived of each, or told by the model."""
     rows = (
         (
             wine.label,
             wine.style or "unknown",
             f"{wine.region} {wine.country}",
             _format_offers(wine),
-            ", ".join(catalogue.derived.get(wine.id, ())),
+            ", ".join(_name_derived(catalogue, wine)),
             wine.id,
         )
-        for wine in catalogue.wines[:PREVIEW_WINES]
+        for wine in wines
     )
     id_column = Column("Id", overflow="fold", style="dim")
     return build_table(["Wine", "Style", "From", "Offers", "Derived", id_column], rows)
+
+
+def _name_derived(catalogue: CatalogueFile, wine: Wine) -> list[str]:
+    """Return the fields of a wine that its file does not tell."""
+    told = [f"{field} (model)" for field in catalogue.told.get(wine.id, ())]
+    return [*catalogue.derived.get(wine.id, ()), *told]
 
 
 def _format_offers(wine: Wine) -> str:

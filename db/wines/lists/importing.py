@@ -1,8 +1,8 @@
 """Read a file as a list of wines for the catalogue."""
 
 import asyncio
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +12,11 @@ from agent.files import Unreadable, parse_in_process, read_regular_file
 from agent.query_reading.phrases import detect_language
 from agent.sommelier.vocabulary import Currency, normalize
 from agent.sommelier.wine import Wine
-from db.wines.lists.cells import find_currency
+from db.wines.lists.cells import find_currency, read_cell
 from db.wines.lists.derive import complete
 from db.wines.lists.listed import LeftOut, Reading
 from db.wines.lists.problems import CatalogueFileError, Problem
+from db.wines.lists.profiles.pages import READ_BY_MODEL
 from db.wines.lists.profiles.plain import read_plain
 from db.wines.lists.profiles.shopify import read_shopify
 from db.wines.lists.profiles.shops import is_export_of, shop_profiles
@@ -41,8 +42,9 @@ class CatalogueFile:
 
     `profile` is the program that made it, `read_as` the encoding or "a workbook". `columns` pairs
     each column name with what it was read as, "" if it is unused. `derived` names the fields of
-    each wine, by its id, that the file does not tell. `suggestions` are the fields that unused
-    columns look like. `source` identifies later versions of the list.
+    each wine, by its id, that the file does not tell; `told` names those that a model filled in.
+    `suggestions` are the fields that unused columns look like. `source` identifies later versions
+    of the list.
     """
 
     wines: tuple[Wine, ...]
@@ -54,8 +56,29 @@ class CatalogueFile:
     left_out: tuple[LeftOut, ...] = ()
     headings: tuple[str, ...] = ()
     derived: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    told: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suggestions: dict[str, str] = field(default_factory=dict)
     has_currency: bool = True
+
+    @property
+    def is_by_model(self) -> bool:
+        """Return whether a model read the file, or told something of its wines."""
+        return self.profile == READ_BY_MODEL or bool(self.told)
+
+    @property
+    def has_allergens(self) -> bool:
+        """Return whether a column of the file tells allergens."""
+        return any(field == "allergens" for _, field in self.columns)
+
+    def with_told(self, cells_by_id: Mapping[str, Mapping[str, str]]) -> "CatalogueFile":
+        """Return the file with the facts that a model told of wines, given as cells of a list."""
+        wines: list[Wine] = []
+        for wine in self.wines:
+            cells = cells_by_id.get(wine.id, {})
+            facts = {name: read_cell(name, cell) for name, cell in cells.items()}
+            wines.append(Wine.model_validate(wine.model_dump() | facts))
+        told = {wine_id: tuple(cells) for wine_id, cells in cells_by_id.items()}
+        return replace(self, wines=tuple(wines), told=told)
 
 
 def read_catalogue(path: Path) -> CatalogueFile:
@@ -64,7 +87,7 @@ def read_catalogue(path: Path) -> CatalogueFile:
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
     """
-    return parse_catalogue(_read_bytes(path), _source_of(path))
+    return parse_catalogue(read_list_bytes(path), source_of(path))
 
 
 async def read_catalogue_safely(path: Path, currency: str = "") -> CatalogueFile:
@@ -75,10 +98,10 @@ async def read_catalogue_safely(path: Path, currency: str = "") -> CatalogueFile
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
     """
-    data = await asyncio.to_thread(_read_bytes, path)
+    data = await asyncio.to_thread(read_list_bytes, path)
     try:
         read = await parse_in_process(
-            parse_or_list_problems, data, _source_of(path), currency, seconds=READ_SECONDS
+            parse_or_list_problems, data, source_of(path), currency, seconds=READ_SECONDS
         )
     except Unreadable as error:
         raise CatalogueFileError(Problem(str(error))) from None
@@ -98,14 +121,19 @@ def parse_or_list_problems(
         return list(error.problems)
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_list_bytes(path: Path) -> bytes:
+    """Return the content of a list.
+
+    Raises:
+        CatalogueFileError: it is no regular file, too large, or cannot be read.
+    """
     try:
         return read_regular_file(path, MAX_LIST_BYTES)
     except Unreadable as error:
         raise CatalogueFileError(Problem(str(error))) from None
 
 
-def _source_of(path: Path) -> str:
+def source_of(path: Path) -> str:
     """Return the name that versions of a list share: that of "List 2026-10.csv" is "list"."""
     words: list[str] = []
     for word in normalize(path.stem).split():
@@ -125,18 +153,23 @@ def parse_catalogue(
     """
     tables, read_as = read_tables(data)
     reading = _read_profile(tables)
+    file = check_reading(reading, source, currency)
+    suggestions = suggest_fields(tables, reading.columns)
+    return replace(file, read_as=read_as, suggestions=suggestions)
+
+
+def check_reading(reading: Reading, source: str, currency: Currency | None) -> CatalogueFile:
+    """Return the completed and checked wines of what was read of a file."""
     checked = _check_wines(reading, currency)
     return CatalogueFile(
         wines=_set_notes_language(checked.wines.values()),
         problems=(*reading.problems, *checked.problems),
         columns=reading.columns,
-        read_as=read_as,
         source=source,
         profile=reading.profile,
         left_out=reading.left_out,
         headings=reading.headings,
         derived=checked.derived,
-        suggestions=suggest_fields(tables, reading.columns),
         has_currency=currency is not None or _tells_currency(reading),
     )
 

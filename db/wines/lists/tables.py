@@ -24,11 +24,15 @@ MAX_CELL_CHARS: Final = 20_000
 MIN_SECTION_COLUMNS: Final = 3
 """In a table with fewer columns, a row with a single cell is no heading."""
 WORKBOOK_SIGNATURE: Final = b"PK\x03\x04"
+PAGES_REASON: Final = (
+    "which holds the look of a page and no table. Export the list as CSV or as a workbook from the "
+    "program that made it, or set VISION_MODEL, which reads it"
+)
 REFUSED_SIGNATURES: Final = {
-    b"%PDF": (
-        "is a PDF, which holds the look of a page and no table. Export the list as CSV or as a "
-        "workbook from the program that made it; `sommelier documents add` makes its text known"
-    ),
+    b"%PDF": f"is a PDF, {PAGES_REASON}",
+    b"\xff\xd8\xff": f"is a picture, {PAGES_REASON}",
+    b"\x89PNG": f"is a picture, {PAGES_REASON}",
+    b"RIFF": f"is a picture, {PAGES_REASON}",
     b"\xd0\xcf\x11\xe0": "is a workbook of the old kind (.xls); save it as .xlsx or CSV",
 }
 OLD_SHEETS: Final = frozenset(

@@ -1,0 +1,104 @@
+"""Read a wine list with the help of models: pages and photos of lists, and what a list lacks."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+from agent.engine.run import Run
+from agent.files import Unreadable, parse_in_process
+from agent.senses.pictures import VISION, read_picture
+from agent.senses.sent_files import render_pages_from, to_data_url
+from agent.sommelier.gaps import ask_for_gaps
+from agent.sommelier.vocabulary import Currency
+from agent.turn import get_deps
+from bot.commands.output import fail, print_text
+from bot.resources import open_resources
+from config import Settings
+from db.wines.lists.importing import (
+    CatalogueFile,
+    check_reading,
+    read_catalogue_safely,
+    read_list_bytes,
+    source_of,
+)
+from db.wines.lists.problems import CatalogueFileError, Problem
+from db.wines.lists.profiles.pages import ListPage, read_pages
+
+PDF_SIGNATURE: Final = b"%PDF"
+PICTURE_SIGNATURES: Final = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF")
+MAX_PAGES: Final = 40
+PAGE_SECONDS: Final = 60
+"""Processor time to draw some pages."""
+
+
+async def read_list(
+    file: Path, currency: Currency | None, settings: Settings, *, asks_model: bool
+) -> CatalogueFile:
+    """Return the wines of a file; a PDF or a photo is read by the model for pictures, if any.
+
+    With `asks_model` the language model fills in what the file lacks.
+
+    Raises:
+        CatalogueFileError: the file cannot be read, or is not a wine list.
+    """
+    data = await asyncio.to_thread(read_list_bytes, file)
+    has_pages = data.startswith((PDF_SIGNATURE, *PICTURE_SIGNATURES))
+    if not asks_model and not (has_pages and settings.vision_model):
+        return await read_catalogue_safely(file, currency or "")
+    async with open_resources(settings) as resources:
+        run = resources.run
+        if has_pages and VISION in get_deps(run).models:
+            pages = await _draw_pages(data)
+            reading = read_pages([await _read_page(page, run) for page in pages])
+            catalogue = check_reading(reading, source_of(file), currency)
+        else:
+            catalogue = await read_catalogue_safely(file, currency or "")
+        if asks_model:
+            catalogue = await _fill_gaps(catalogue, run)
+    return catalogue
+
+
+async def _draw_pages(data: bytes) -> Sequence[str]:
+    """Return the pages of a PDF file, or a photo, as data URLs."""
+    try:
+        if not data.startswith(PDF_SIGNATURE):
+            return [await parse_in_process(to_data_url, data)]
+        pages: list[str] = []
+        left = 1
+        while left:
+            some, left = await parse_in_process(
+                render_pages_from, data, str(len(pages)), seconds=PAGE_SECONDS
+            )
+            pages += some
+            if len(pages) + left > MAX_PAGES:
+                _refuse(f"has more than {MAX_PAGES} pages; split it")
+    except Unreadable as error:
+        raise CatalogueFileError(Problem(f"cannot be drawn: {error}")) from None
+    return pages
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise CatalogueFileError(Problem(reason)) from None
+
+
+async def _read_page(page: str, run: Run) -> ListPage:
+    """Return what the model for pictures reads of a page, within the limits of a turn."""
+
+    async def download() -> str:
+        return page
+
+    text = await read_picture(run.for_turn(), download)
+    if text is None:
+        return ListPage(is_read=False)
+    return ListPage(text.wines, text.unreadable)
+
+
+async def _fill_gaps(catalogue: CatalogueFile, run: Run) -> CatalogueFile:
+    """Return the list with what the model tells of its gaps."""
+    if not run.models:
+        fail("--ask-model needs a model: set OPENAI_API_KEY or OPENAI_BASE_URL", 2)
+    told, unanswered = await ask_for_gaps(catalogue.wines, run)
+    if unanswered:
+        print_text(f"The model gave no answer about {unanswered} wines.", error=True)
+    return catalogue.with_told(told)
