@@ -34,12 +34,13 @@ format: $(VENV)/.dev  ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, streaming, retrieval, attacks, cellars
+bench: $(VENV)/.dev  ## measure turns beside other libraries, durability, streaming, searches, attacks, cellars
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.first_request
 	@$(BIN)/python -m benchmarks.durability
 	@$(BIN)/python -m benchmarks.streaming
 	@$(BIN)/python -m benchmarks.retrieval
+	@$(BIN)/python -m benchmarks.search
 	@$(BIN)/python -m benchmarks.attacks
 	@$(BIN)/python -m benchmarks.cellar
 

@@ -3,22 +3,25 @@
 Every word of a name must be one of a wine's words: its producer, name, place, grape or vintage. A
 word that no wine has may differ in a few letters. Names without spaces, and with spaces elsewhere,
 are found as well: "chateau neuf du pape".
+
+Comparing a name with each of 20,000 others takes too long: only those are compared that share
+enough of its letters (`db.wines.name_parts`).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final
 
 from rapidfuzz import fuzz, process
-from rapidfuzz.distance import OSA
 
 from agent.language import all_common_words, stop_words
 from agent.query_reading.tables import load_profiles
 from agent.sommelier.vocabulary import known_names, synonyms
 from agent.text import split_words
 from db.wines.entries import Entry
+from db.wines.name_parts import MentionIndex, SimilarTexts, SpellingIndex
 
 YEARS: Final = range(1900, 2101)
 SHORT_YEAR_DIGITS: Final = 2
@@ -38,8 +41,12 @@ MIN_COMMON_LETTERS: Final = 4
 MIN_SQUEEZED_LETTERS: Final = 7
 MIN_SQUEEZED_SCORE: Final = 92
 """How much of a name without spaces must be in a wine's, of 100."""
+MIN_SQUEEZED_SHARE: Final = 0.6
+"""The share of its letter groups that such a name must have in common with another."""
 MIN_CLOSE_SCORE: Final = 72
 """How alike the closest names must be, of 100."""
+MIN_CLOSE_SHARE: Final = 0.25
+"""The share of its letter groups that a name must have in common with a close one."""
 MIN_TELLING_LETTERS: Final = 5
 MAX_SHARING: Final = 3
 """A word with as many letters, in the names of as few wines, makes a name close to theirs."""
@@ -61,7 +68,7 @@ class NameIndex:
         self._names: list[str] = []
         self._squeezed: list[str] = []
         self._producers: list[frozenset[str]] = []
-        self._own_parts: list[list[frozenset[str]]] = []
+        self._own_parts = MentionIndex()
         for entry in entries:
             own_words, place_words, grape_words = _words_of(entry)
             words = list(dict.fromkeys((*own_words, *place_words, *grape_words)))
@@ -74,7 +81,10 @@ class NameIndex:
             self._squeezed.append("".join(telling))
             producer = _own_words(entry.wine.producer)
             self._producers.append(producer)
-            self._own_parts.append([producer, _own_words(entry.wine.name)])
+            self._own_parts.add(entry.number, producer)
+            self._own_parts.add(entry.number, _own_words(entry.wine.name))
+        self._spellings = SpellingIndex(self._by_any)
+        self._similar = SimilarTexts(self._squeezed)
 
     def find(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name.
@@ -100,12 +110,9 @@ class NameIndex:
         "A bottle called Deseado that I had in Chile" mentions "Deseado". Only those with the most
         words are meant.
         """
-        words = {*split_words(name)}
-        counts: dict[int, int] = {}
-        for number, parts in enumerate(self._own_parts):
-            counts[number] = sum(len(part) for part in parts if part <= words)
+        counts = self._own_parts.count_words({*split_words(name)})
         most = max(counts.values(), default=0)
-        return [number for number, count in counts.items() if count == most] if most else []
+        return sorted(number for number, count in counts.items() if count == most)
 
     def find_closest(self, name: str) -> list[int]:
         """Return the numbers of the wines with similar names, the closest first.
@@ -118,9 +125,10 @@ class NameIndex:
             numbers = self._by_name.get(word, set())
             if len(word) >= MIN_TELLING_LETTERS and len(numbers) <= MAX_SHARING:
                 sharing += sorted(numbers)
+        candidates = self._similar.find("".join(words), MIN_CLOSE_SHARE)
         matches = process.extract(
             " ".join(words),
-            self._names,
+            {number: self._names[number] for number in candidates},
             scorer=fuzz.token_set_ratio,
             score_cutoff=MIN_CLOSE_SCORE,
             limit=MAX_SIMILAR,
@@ -190,14 +198,20 @@ class NameIndex:
         if len(words) > 1:
             indexes.insert(0, self._by_name)
         for index in indexes:
-            if found := _intersect([index.get(word, set()) for word in words]):
+            if found := _find_exact(words, index):
                 return found
-        if found := _intersect([self._find_word(word) for word in words]):
+        if found := _find_all(words, self._find_word):
             return found
         if len(words) < 2:
             return set()
-        # "Comte Lafon" is "Comtes Lafon", though another wine has "Comte".
-        return _intersect([self._find_word(word) | self._find_alike(word, 1) for word in words])
+        return _find_all(words, self._find_word_or_alike)
+
+    def _find_word_or_alike(self, word: str) -> set[int]:
+        """Return the wines that have a word or one like it.
+
+        "Comte Lafon" is "Comtes Lafon", though another wine has "Comte".
+        """
+        return self._find_word(word) | self._find_alike(word, 1)
 
     def _find_word(self, word: str) -> set[int]:
         """Return the wines that have a word; if none has, those with the nearest ones."""
@@ -213,10 +227,7 @@ class NameIndex:
         """
         if len(word) < MIN_EDITED_LETTERS or not word.isalpha() or word in _known_words():
             return set()
-        near = process.extract(
-            word, self._by_any.keys(), scorer=OSA.distance, score_cutoff=edits, limit=None
-        )
-        others = {other: distance for other, distance, _ in near if other != word}
+        others = self._spellings.find(word, edits)
         nearest = min(others.values(), default=0)
         words = [other for other, distance in others.items() if distance == nearest]
         return set().union(*(self._by_any[other] for other in words))
@@ -226,12 +237,16 @@ class NameIndex:
         squeezed = "".join(words)
         if len(squeezed) < MIN_SQUEEZED_LETTERS:
             return set()
-        exact = {number for number, text in enumerate(self._squeezed) if squeezed in text}
+        exact: set[int] = set()
+        for number in self._similar.find(squeezed, 1.0):
+            if squeezed in self._squeezed[number]:
+                exact.add(number)
         if exact or not squeezed.isalpha():  # "Bin 28" is not like "Bin 389"
             return exact
+        candidates = self._similar.find(squeezed, MIN_SQUEEZED_SHARE)
         matches = process.extract(
             squeezed,
-            self._squeezed,
+            {number: self._squeezed[number] for number in candidates},
             scorer=fuzz.partial_ratio,
             score_cutoff=MIN_SQUEEZED_SCORE,
             limit=None,
@@ -245,9 +260,24 @@ def _add(index: NumbersByWord, words: Iterable[str], number: int) -> None:
         index[word].add(number)
 
 
-def _intersect(sets: Sequence[set[int]]) -> set[int]:
-    """Return what is in all sets; empty without any."""
-    return sets[0].intersection(*sets[1:]) if sets else set()
+def _find_exact(words: Sequence[str], index: NumbersByWord) -> set[int]:
+    """Return the wines that have each of the words."""
+
+    def find(word: str) -> set[int]:
+        return index.get(word, set())
+
+    return _find_all(words, find)
+
+
+def _find_all(words: Sequence[str], find: Callable[[str], set[int]]) -> set[int]:
+    """Return the wines that are found by each of the words; empty without any word."""
+    found: set[int] | None = None
+    for word in words:
+        with_word = find(word)
+        found = with_word if found is None else found & with_word
+        if not found:  # a look for the other words would be in vain
+            return set()
+    return found or set()
 
 
 def _words_of(entry: Entry) -> tuple[list[str], list[str], list[str]]:

@@ -136,33 +136,42 @@ def find_best(
 
     Their values say how well.
     """
-    has_text = bool(extract_words(query.text))
-    first_keys = [*_first_keys(query, matches if has_text else None)]
+    text_matches = matches if extract_words(query.text) else None
+    first_keys = [*_first_keys(query, text_matches)]
     counts = [*_points(query, soft)]
-    other_keys = [*_other_keys(query, matches if has_text else None, like)]
+    other_keys = [*_other_keys(query, text_matches, like)]
     seed = query.model_dump_json(exclude=UNSHUFFLED)
     factor = (zlib.crc32(seed.encode()) >> 2) | 1  # at most 30 bits, and never 0
-    candidates = (
-        Candidate(
-            first=tuple([key(entry) for key in first_keys]),
-            points=-sum([count(entry) for count in counts]),
-            others=tuple([key(entry) for key in other_keys]),
-            shuffle=(entry.shuffle * factor) % SHUFFLE_PRIME,
-            entry=entry,
-        )
-        for entry in entries
-    )
-    return heapq.nsmallest(
-        CANDIDATES,
-        candidates,
-        key=lambda found: (
-            found.first,
-            found.points,
-            found.others,
-            found.shuffle,
-            found.entry.wine.id,
-        ),
-    )
+    candidates: list[Candidate] = []
+    for first, points, entry in _find_front(entries, first_keys, counts):
+        others = tuple([key(entry) for key in other_keys])
+        shuffle = (entry.shuffle * factor) % SHUFFLE_PRIME
+        candidates.append(Candidate(first, points, others, shuffle, entry))
+    return heapq.nsmallest(CANDIDATES, candidates, key=_order)
+
+
+def _find_front(
+    entries: Sequence[Entry], first_keys: Sequence[Key], counts: Sequence[Key]
+) -> list[tuple[Ranks, float, Entry]]:
+    """Return the wines that may be among the best, by what comes first and by their points.
+
+    The other ranks, which take longer, are found for these only.
+    """
+    ranked: list[tuple[Ranks, float, Entry]] = []
+    for entry in entries:
+        first = tuple([key(entry) for key in first_keys])
+        points = -sum([count(entry) for count in counts])
+        ranked.append((first, points, entry))
+    if len(ranked) <= CANDIDATES:
+        return ranked
+    best = heapq.nsmallest(CANDIDATES, [(first, points) for first, points, _ in ranked])
+    return [each for each in ranked if each[:2] <= best[-1]]
+
+
+def _order(candidate: Candidate) -> tuple[Ranks, float, Ranks, int, str]:
+    """Return by what a candidate is ordered; the id is the last, so that the order is certain."""
+    ranks = (candidate.first, candidate.points, candidate.others)
+    return (*ranks, candidate.shuffle, candidate.entry.wine.id)
 
 
 def _first_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Key]:
@@ -338,14 +347,19 @@ def _distance_from(wine: Wine) -> Key:
     region = f" {normalize(wine.region)} "
     price = wine.price_in_euros
 
+    sweetness = _scale_distances("sweetness", wine.sweetness)
+    bodies = _scale_distances("bodies", wine.body)
+    tannins = _scale_distances("tannins", wine.tannin)
+    acidities = _scale_distances("acidities", wine.acidity)
+
     def distance(entry: Entry) -> float:
         other = entry.wine
         total = 4.0 * _value_distance(wine.style, other.style)  # a port never resembles a Chablis
         total += 3.0 * _value_distance(wine.colour, other.colour)
-        total += 2.0 * _scale_distance("sweetness", wine.sweetness, other.sweetness)
-        total += 2.0 * _scale_distance("bodies", wine.body, other.body)
-        total += 1.0 * _scale_distance("tannins", wine.tannin, other.tannin)
-        total += 1.0 * _scale_distance("acidities", wine.acidity, other.acidity)
+        total += 2.0 * sweetness[other.sweetness]
+        total += 2.0 * bodies[other.body]
+        total += 1.0 * tannins[other.tannin]
+        total += 1.0 * acidities[other.acidity]
         total += 0.5 * _value_distance(country, entry.country)
         if grapes:  # the Jaccard distance
             total += 3.0 * (
@@ -366,12 +380,14 @@ def _value_distance(value: str | None, other: str | None) -> float:
     return float(value != other)
 
 
-def _scale_distance(name: str, value: str | None, other: str | None) -> float:
-    """Return the distance on an ordered scale whose ends are 1 apart."""
-    if value is None or other is None:
-        return UNKNOWN_DISTANCE
+def _scale_distances(name: str, value: str | None) -> Mapping[str | None, float]:
+    """Return the distance of each value of an ordered scale, whose ends are 1 apart."""
     scale = SCALES[name]
-    return abs(scale.index(value) - scale.index(other)) / (len(scale) - 1)
+    distances: dict[str | None, float] = dict.fromkeys((None, *scale), UNKNOWN_DISTANCE)
+    if value is not None:
+        for index, other in enumerate(scale):
+            distances[other] = abs(scale.index(value) - index) / (len(scale) - 1)
+    return distances
 
 
 def _price_distance(price: float, other: float | None) -> float:

@@ -4,7 +4,7 @@ Hard filters exclude wines and soft filters rank them. A short result says which
 """
 
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from agent.sommelier.queries import WineQuery, WineSearchResult
@@ -48,7 +48,7 @@ class WineIndex:
         matches = self._match_text(query.text)
         named = self._names.find(query.name) if query.name else None
         narrowing = _Narrowing(query, matches, named)
-        entries = self._select_entries(query)
+        entries = self._select_entries(query, named)
         found = narrowing.find(entries)
         chosen: list[Entry] = []
         for entries_alike in _split_by_allergens(found, query, narrowing.soft):
@@ -74,9 +74,14 @@ class WineIndex:
             return None
         return self._words.search(" ".join(terms), len(self._entries))
 
-    def _select_entries(self, query: WineQuery) -> list[Entry]:
-        """Return the wines to search, each with the offer that the query asks for first."""
+    def _select_entries(self, query: WineQuery, named: Collection[int] | None) -> list[Entry]:
+        """Return the wines to search, each with the offer that the query asks for first.
+
+        These are the `named` ones only, if the query asks for a name.
+        """
         entries = self._entries
+        if named is not None:
+            entries = [self._entries[number] for number in sorted(named)]
         if query.like:
             entries = [entry for entry in entries if entry.wine.id != query.like]
         if query.offer is None:
@@ -155,7 +160,7 @@ class _Narrowing:
     """
 
     def __init__(
-        self, query: WineQuery, matches: Matches | None, named: Container[int] | None
+        self, query: WineQuery, matches: Matches | None, named: Collection[int] | None
     ) -> None:
         filters = build_filters(query)
         if named is not None:
@@ -185,7 +190,7 @@ class _Narrowing:
         passing: list[Entry] = []
         failing_one: defaultdict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
-            unmet = [name for name, is_met in self._hard.items() if not is_met(entry)]
+            unmet = self._find_unmet(entry)
             if not unmet:
                 passing.append(entry)
             elif len(unmet) == 1:
@@ -196,6 +201,16 @@ class _Narrowing:
                 without = [*passing, *failing_one[name]]
                 counts[name] = len(self._select_matching(without, {*self._hard} - {name}))
         return counts
+
+    def _find_unmet(self, entry: Entry) -> list[str]:
+        """Return the hard filters that a wine does not meet: none, one, or the first two."""
+        unmet: list[str] = []
+        for name, is_met in self._hard.items():
+            if not is_met(entry):
+                unmet.append(name)
+                if len(unmet) == 2:  # no single filter is in its way
+                    break
+        return unmet
 
     def list_unmet(self, entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:
         """Return the soft filters that wines do not meet, and the offer, by ids of the wines."""

@@ -21,6 +21,7 @@ VARIABLES = {
     "documents-quotes": {"max_snippets", "schema"},
     "place-queries": {"category", "label", "hint", "schema"},
     "refinement": {"schema"},
+    "wine-gaps": {"schema"},
 }
 GOOD = "{{tool_rules}} {{schema}} {{guest_rules}}"
 NAMES = st.from_regex(r"[a-z][a-z_]{0,9}", fullmatch=True)
