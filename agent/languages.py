@@ -111,6 +111,8 @@ class Language(StrictModel):
     """Phrases, separated by commas, by which a question is about the shop itself, or asks for its
     people. A word that ends with * stands for all that begin so. "Open" alone is too little:
     bottles are open too."""
+    shop_greetings: str = ""
+    """Headings, separated by commas, above the words with which a shop greets its guests."""
     injections: Injections = Injections()
     claims: Claims | None = None
     """Without it, nothing that an answer affirms in this language is found."""

@@ -115,6 +115,9 @@ class FakeLibrary:
         best = sorted(scored, key=lambda pair: -pair[0])
         return [chunk for score, chunk in best if score][:limit]
 
+    async def load_shop(self) -> list[Chunk]:
+        return []
+
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         return {chunk.path for chunk in self.chunks} & set(paths) - self.forgotten
 

@@ -84,6 +84,9 @@ class DocumentStore(Protocol):
         At most 3 chunks come from one document, unless nothing else matches.
         """
 
+    async def load_shop(self) -> list[Chunk]:
+        """Return all chunks of the owner's document about the shop, in order."""
+
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
         """Return those of `paths` that belong to stored documents."""
 

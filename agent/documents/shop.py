@@ -76,6 +76,20 @@ def find_shop_topics(questions: Iterable[str]) -> frozenset[str]:
     return topics
 
 
+def find_greeting(chunks: Sequence[Chunk], language: str) -> str:
+    """Return what the owner says in a language to greet guests, or "".
+
+    It stands in the document about the shop, below a heading such as "Welcome" or "Willkommen".
+    """
+    headings = load_languages()[language].shop_greetings.split(",")
+    names = [split_words(heading) for heading in headings]
+    parts: list[str] = []
+    for chunk in chunks:
+        if chunk.headings and split_words(chunk.headings[-1]) in names:
+            parts.append(chunk.text)
+    return "\n\n".join(parts)
+
+
 def sort_by_topic(chunks: Sequence[Chunk], topics: Collection[str]) -> list[Chunk]:
     """Return the chunks of the document about the shop, those on the topics first."""
 

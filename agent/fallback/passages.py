@@ -24,7 +24,7 @@ MIN_TOPIC_SHARE: Final = 0.5
 """The minimum share of a question's topics that a passage must mention."""
 MIN_STEM_LETTERS: Final = 3
 """The minimum length of a word's beginning that a topic may have: "reif*"."""
-CONTENT_ROLES: Final = frozenset({"estate", "name", "small_talk"})
+CONTENT_ROLES: Final = frozenset({"estate", "kind", "name", "small_talk"})
 """The roles of phrases that may be what a question is about: "what is a domaine?"."""
 PROPER_NAME_FIELDS: Final = ("regions", "grapes", "countries")
 

@@ -54,7 +54,9 @@ class AskedName:
 
     `asks_for_stock` is False for a message that only seems to be a name. `is_certain` means that it
     is a name whatever the catalogue has: "Cheval Blanc", "Château Lafite". `has_dish` means that it
-    may be a wish instead: "mouton". `offer` is what is asked for instead of a bottle, or empty.
+    may be a wish instead: "mouton". `is_kind` means that it is a kind of wine by which some are
+    called, and so a wish if none is: "Vin Santo". `offer` is what is asked for instead of a bottle,
+    or empty.
     """
 
     name: str
@@ -64,6 +66,7 @@ class AskedName:
     asks_for_stock: bool
     is_certain: bool
     has_dish: bool
+    is_kind: bool
     offer: str
 
 
@@ -109,8 +112,9 @@ class _NameReader:
         core = [index for index in named if index not in small_talk]
         joined = self._find_joined(core)
         unknown = [index for index in core if index in joined or self._is_unknown(index)]
-        has_known_name = asks_for_stock and self._has_field(NAME_FIELDS)
-        if not unknown and not has_known_name:
+        has_kind = self._has_role("kind")
+        is_known = asks_for_stock and (has_kind or self._has_field(NAME_FIELDS))
+        if not unknown and not is_known:
             return None
         has_estate = bool(unknown) and self._has_role("estate")
         return AskedName(
@@ -121,6 +125,7 @@ class _NameReader:
             asks_for_stock=asks_for_stock,
             is_certain=bool(joined) or has_estate or self._has_full_name(unknown),
             has_dish=self._has_dish(),
+            is_kind=has_kind and not unknown,
             offer=self._find_offer(),
         )
 
@@ -165,19 +170,26 @@ class _NameReader:
     def _find_joined(self, core: Sequence[int]) -> set[int]:
         """Return the indices of known words that are names here, and of the words beside them.
 
-        These are names of the tables ("Miraval"), and words of another language, or with a capital
-        as the word beside them, beside an unknown word: "cheval blanc", "Pichon Baron".
+        These are names of the tables ("Miraval"), places after the word for an estate ("château
+        margaux"), and words of another language, or with a capital as the word beside them, beside
+        an unknown word: "cheval blanc", "Pichon Baron".
         """
         joined: set[int] = set()
         for phrase in self._phrases:
             if phrase.has_role("name"):
                 joined.update(phrase.indices)
+            if phrase.has_role("estate") and self._names_place(phrase.end):
+                joined.update({*phrase.indices, phrase.end})
             if not phrase.has_field(AMBIGUOUS_FIELDS):
                 continue
             for beside in (phrase.start - 1, phrase.end):
                 if beside in core and self._is_unknown(beside) and self._is_name(phrase, beside):
                     joined.update({beside, *phrase.indices})
         return joined
+
+    def _names_place(self, index: int) -> bool:
+        """Return True if a place is named by the word at this index, and maybe by more."""
+        return any(phrase.start == index and phrase.values("regions") for phrase in self._phrases)
 
     def _has_full_name(self, unknown: Sequence[int]) -> bool:
         """Return True if two unknown words with capitals stand beside a known name.

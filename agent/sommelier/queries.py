@@ -338,7 +338,8 @@ async def _find_near_query(
     near = result.other_vintages or (() if is_other_wish else result.mentioned)
     if near and _is_meant(asked, near[0]):
         return by_core
-    if not asked.asks_for_stock and not asked.is_certain:
+    is_only_a_wish = not asked.asks_for_stock and not asked.is_certain
+    if is_only_a_wish or asked.is_kind:
         return None
     by_filters = build_query(request).model_copy(
         update={"name": asked.unknown[:MAX_NAME_CHARS], "text": "", "in_stock_only": False}

@@ -215,8 +215,8 @@ class Wine(BaseModel):
             is_searched=True,
             in_cellar=True,
             model="name",
-            columns="year, millesime, annee, jahrgang, jahr, anada, cosecha, ano, annata, anno, "
-            "jaar, oogstjaar, wijnjaar, colheita, safra",
+            columns="year, millesime, annee, jahrgang, jahrg, jhg, jg, jahr, anada, cosecha, ano, "
+            "annata, anno, jaar, oogstjaar, wijnjaar, colheita, safra",
         ),
     ] = None
     country: Annotated[

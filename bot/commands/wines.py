@@ -31,7 +31,7 @@ from db.wines.catalogue import ImportReport, count_samples
 from db.wines.catalogue import import_wines as add_wines
 from db.wines.lists.importing import CatalogueFile
 from db.wines.lists.listed import LeftOut
-from db.wines.lists.problems import CatalogueFileError, Problem
+from db.wines.lists.problems import CUT_OFF, CatalogueFileError, Problem
 from db.wines.lists.profiles.pages import READ_BY_MODEL
 from db.wines.shrinkage import ListShrinks
 
@@ -39,7 +39,7 @@ PREVIEW_WINES: Final = 8
 EXAMPLES: Final = 3
 """The number of rows that are shown of each kind of problem."""
 SHRINKS_STATUS: Final = 3
-"""The exit status if too much of a list would change."""
+"""The exit status if a file was cut off, or too much of a list would change."""
 ImportFunction = Callable[[Sessions], Awaitable[ImportReport]]
 
 wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -78,8 +78,8 @@ def import_wines(
 
     On a terminal you first see how the file was understood. In a pipe a file with bad rows is not
     imported, unless with --yes. A PDF or a photo is read by VISION_MODEL. What a model says is
-    always shown before it is written. Exit status 3: more than 30 % of the list would be out of
-    stock or change its price by more than half, and nothing was imported.
+    always shown before it is written. Exit status 3: the file was cut off, or more than 30 % of
+    the list would be out of stock or change its price by more than half; nothing was imported.
     """
     settings = open_settings()
     is_interactive = sys.stdin.isatty() and not yes
@@ -135,7 +135,8 @@ def _import_or_refuse(file: Path, settings: Settings, add: ImportFunction) -> st
 def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
     print_text(f"sommelier: nothing was imported from {file}", error=True)
     print_table(_problem_table(problems), error=True)
-    raise typer.Exit(1)
+    is_cut_off = any(problem.kind == CUT_OFF for problem in problems)
+    raise typer.Exit(SHRINKS_STATUS if is_cut_off else 1)
 
 
 def _confirm(catalogue: CatalogueFile) -> bool:

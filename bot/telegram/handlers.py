@@ -7,7 +7,8 @@ from typing import Final, get_args
 from telegram import BotCommand, Update
 from telegram.ext import filters
 
-from agent.i18n import languages, translate, use_language
+from agent.documents.shop import find_greeting
+from agent.i18n import current_language, languages, translate, use_language
 from agent.languages import ENGLISH
 from agent.markdown import escape
 from agent.safety.state import SafetyState
@@ -44,6 +45,8 @@ SERVICE_MESSAGES: Final = (
     | filters.SUCCESSFUL_PAYMENT
 )
 """Messages that Telegram itself adds to a chat."""
+MAX_GREETING_CHARS: Final = 2_000
+"""The length of an owner's greeting; Telegram takes twice as much."""
 AGE_PREFIX: Final = "ob:"
 """The prefix of the data of the age buttons: `ob:yes` or `ob:no`, in private chats only."""
 
@@ -127,7 +130,7 @@ async def _start(update: Update, turn: ChatTurn) -> None:
         await show_how_to_ask(turn)
         return
     age = turn.services.resources.help.drinking_age
-    paragraphs = [translate("greeting")]
+    paragraphs = await _greet(turn)
     buttons = ButtonRows()
     stored_age = get_chosen_settings(await turn.load_facts()).get("age")
     if is_private(update) and stored_age != str(age):
@@ -135,10 +138,17 @@ async def _start(update: Update, turn: ChatTurn) -> None:
         younger = Button(translate("start_younger", age=age), f"{AGE_PREFIX}no")
         buttons = ((older, younger),)
         paragraphs.append(translate("start_age", age=age))
-    shop_name = turn.services.resources.shop_name
-    if shop_name:
-        paragraphs.insert(0, f"**{escape(shop_name)}**")
     turn.reply("\n\n".join(paragraphs), buttons)
+
+
+async def _greet(turn: ChatTurn) -> list[str]:
+    """Return the name of the shop and a greeting: the owner's own words if the user reads them."""
+    resources = turn.services.resources
+    own = find_greeting(await resources.documents.load_shop(), current_language())
+    greeting = escape(own[:MAX_GREETING_CHARS]) if own else translate("greeting")
+    if not resources.shop_name:
+        return [greeting]
+    return [f"**{escape(resources.shop_name)}**", greeting]
 
 
 async def _store_age(update: Update, turn: ChatTurn) -> None:

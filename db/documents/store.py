@@ -110,7 +110,7 @@ class SqlDocumentStore(SqlRepository):
         topics = find_shop_topics(queries)
         if not topics:
             return found
-        shop = sort_by_topic(await self._load_shop(), topics)
+        shop = sort_by_topic(await self.load_shop(), topics)
         others = [each for each in found if not is_shop_document(each.path)]
         return [*shop, *others][:limit]
 
@@ -126,8 +126,8 @@ class SqlDocumentStore(SqlRepository):
         # A chunk may have been deleted since the search.
         return [(rows[number], score) for number, score in scores.items() if number in rows]
 
-    async def _load_shop(self) -> list[Chunk]:
-        """Return the chunks of the document about the shop, in order."""
+    async def load_shop(self) -> list[Chunk]:
+        """Return all chunks of the owner's document about the shop, in order."""
         is_shop = DocumentRow.path.ilike(f"%{SHOP_DOCUMENT}")
         first = _WITH_DOCUMENT.where(is_shop).order_by(ChunkRow.number).limit(CANDIDATES)
         rows = await self._rows(first)

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 from rapidfuzz import fuzz, process
@@ -33,6 +34,10 @@ UNNAMED_WORDS: Final = frozenset(
     "millesime annata anada jaar colheita".split()
 )
 """Words that say nothing of which wine is meant, in addition to common ones."""
+ESTATE_WORDS: Final = frozenset(
+    "chateau domaine weingut tenuta castello schloss quinta bodega bodegas cantina".split()
+)
+"""Words that the name of an estate follows."""
 MAX_EDITS: Final = ((12, 3), (8, 2), (4, 1))
 """How many letters of a word may differ, by its least number of letters."""
 MIN_EDITED_LETTERS: Final = 4
@@ -68,6 +73,7 @@ class NameIndex:
         self._names: list[str] = []
         self._squeezed: list[str] = []
         self._producers: list[frozenset[str]] = []
+        self._producer_words: list[frozenset[str]] = []
         self._own_parts = MentionIndex()
         for entry in entries:
             own_words, place_words, grape_words = _words_of(entry)
@@ -81,6 +87,7 @@ class NameIndex:
             self._squeezed.append("".join(telling))
             producer = _own_words(entry.wine.producer)
             self._producers.append(producer)
+            self._producer_words.append(frozenset(split_words(entry.wine.producer)))
             self._own_parts.add(entry.number, producer)
             self._own_parts.add(entry.number, _own_words(entry.wine.name))
         self._spellings = SpellingIndex(self._by_any)
@@ -161,10 +168,29 @@ class NameIndex:
         telling = _telling_words(words)
         found = self._find_words(telling) or self._find_squeezed(telling)
         found = found or self._find_at_end(telling)
+        found = self._without_other_estates(telling, found)
         for word in words:
-            is_telling = word in telling or len(word) < MIN_COMMON_LETTERS
-            if not is_telling:
+            is_article = len(word) < MIN_COMMON_LETTERS and word not in UNNAMED_WORDS
+            if word not in telling and not is_article:
                 found = found & self._by_name.get(word, set()) or found
+        return found
+
+    def _without_other_estates(self, words: Sequence[str], found: set[int]) -> set[int]:
+        """Return the wines found, but for those of an estate with another name.
+
+        "Château Margaux" is no Margaux of Château Palmer.
+        """
+        for estate, name in pairwise(words):
+            if estate not in ESTATE_WORDS:
+                continue
+            with_name = self._by_any.get(name, set())
+            kept: set[int] = set()
+            for number in found:
+                producer = self._producer_words[number]
+                is_other = estate in producer and name not in producer and number in with_name
+                if not is_other:
+                    kept.add(number)
+            found = kept
         return found
 
     def _find_at_end(self, words: Sequence[str]) -> set[int]:

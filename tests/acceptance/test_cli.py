@@ -141,7 +141,10 @@ def test_a_list_that_was_cut_off_changes_nothing_and_says_so(
 
     file.write_text(header + "".join(rows))
     assert run()[0] == 0
-    file.write_text(header + "".join(rows[:7]) + rows[7][:9])  # in the middle of a line
+    file.write_text(header + "".join(rows[:11]) + rows[11][:9])  # in the middle of a line
+    status, said = run()
+    assert (status, "was probably cut off" in said) == (3, True)
+    file.write_text(header + "".join(rows[:7]))
     status, said = run()
     assert status == 3
     assert "of 12 wines of this list, 5 would be out of stock and 0 would" in said

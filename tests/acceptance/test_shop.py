@@ -14,6 +14,10 @@ from tests.files import xlsx
 
 SHOP = """# Zum Löwen
 
+## Willkommen
+
+Grüß Gott im Löwen! Fragen Sie mich nach *unseren* Weinen.
+
 ## Öffnungszeiten
 
 Wir sind Dienstag bis Samstag von 17 bis 23 Uhr für Sie da.
@@ -69,8 +73,37 @@ async def test_a_restaurant_speaks_of_itself_and_of_its_own_list(
         riesling = await ask("ein Riesling")
         assert "39" in riesling
         assert "≈" not in riesling
+        assert await ask("/start") == (
+            "Zum Löwen\n\nGrüß Gott im Löwen! Fragen Sie mich nach unseren Weinen."
+        )
         assert "17 bis 23 Uhr" in await ask("Wann haben Sie geöffnet?")
         assert "ab 60 Euro" in await ask("Liefern Sie auch nach Hause?")
+        bot_api.app_languages |= {CHAT: "nl"}
+        assert "Löwen!" not in await ask("/start")
+
+
+async def test_a_model_reads_the_list_by_the_glass_and_the_shop_before_it_answers(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], tmp_path: Path
+) -> None:
+    card, shop = tmp_path / "karte.xlsx", tmp_path / "shop.md"
+    card.write_bytes(xlsx(CARD))
+    shop.write_text(SHOP, "utf-8")
+    for arguments in (("wines", "import", str(card), "--yes"), ("documents", "add", str(shop))):
+        done = await asyncio.to_thread(sommelier, *arguments, environment=environment)
+        assert done.returncode == 0, done.stderr
+    talk = {"response_type": "informational", "intro": "Gern.", "wines": []}
+    model_server.script(*[answer_json(talk)] * 2)
+    bot_api.app_languages |= {CHAT: "de"}
+    async with running_here(bot_api, environment, **known_to(model_server)):
+        bot_api.say("Was kostet der Chablis im Glas?", chat_id=CHAT)
+        await answered(bot_api, 1)
+        bot_api.say("/new", chat_id=CHAT)
+        await answered(bot_api, 2)
+        bot_api.say("Wann haben Sie geöffnet?", chat_id=CHAT)
+        await answered(bot_api, 3)
+    by_the_glass, hours = (str(request.json["messages"]) for request in model_server.requests)
+    assert "glass, 100 ml, €9.50, in stock" in by_the_glass
+    assert "17 bis 23 Uhr" in hours
 
 
 def shop_buttons(message: JsonObject) -> list[tuple[str, str]]:

@@ -28,6 +28,8 @@ WINES = (
     wine("sancerre", "Mellot", "Sancerre", "white", region="Sancerre"),
     wine("rose", "Tempier", "Bandol", "rose", region="Bandol"),
     wine("mouton", "Mouton Rothschild", "Pauillac", "red", Offer(price=600)),
+    wine("palmer", "Château Palmer", "Margaux", "red", region="Margaux"),
+    wine("vinsanto", "San Felice", "Belcaro Vin Santo", "sweet"),
     wine("tignanello", "Antinori", "Tignanello", "red", allergens=["egg"]),
 )
 
@@ -62,6 +64,9 @@ async def say(fallback: Fallback, *texts: str, person: Person = NOBODY) -> Reply
         ("do you have mouton rothschild?", "Yes, in stock", "mouton"),
         ("Miraval?", "I cannot find “Miraval”", ""),
         ("got cheval blanc?", "I cannot find “cheval blanc”", ""),
+        ("avez vous du cheval blanc", "Je ne trouve pas", ""),
+        ("do you have chateau margaux", "I cannot find", ""),
+        ("haben sie vin santo", "Ja, vorrätig", "vinsanto"),
         ("do you have Chablis as a magnum?", "In stock, but not as you asked for it", "chablis"),
         ("Was kostet der Chablis im Glas?", "*Chablis", "chablis"),
         ("What is the Chablis by the glass?", "*Chablis", "chablis"),

@@ -133,6 +133,49 @@ def test_a_workbook_of_a_restaurant_has_sheets_headings_and_prices_by_the_glass(
     assert [wine.region for wine in file.wines] == ["Burgundy", "Mosel", "Tuscany", "Provence"]
 
 
+def test_a_sheet_of_open_wines_without_a_title_above_the_names_is_read_too() -> None:
+    opened: list[Sequence[object]] = [
+        ("Gasthof Post",),
+        ("Weiß",),
+        (None, None, "0,1 l", "0,75"),
+        ("Hausmarke", "Weingut Moric, 2022", "6,90", "46,00"),
+    ]
+    bottled: list[Sequence[object]] = [
+        ("Wein", "Weingut", "Jg.", "Glas 0,1", "Flasche"),
+        ("Barolo", "Conterno", 2018, "", "auf Anfrage"),
+        ("Sancerre", "Cotat", 2019, 9, 70),
+    ]
+    suppliers: list[Sequence[object]] = [("Lieferant", "Telefon"), ("Moric", "123")]
+    book: dict[str, Iterable[Sequence[object]]] = {
+        "Offene Weine": opened,
+        "Flaschen": bottled,
+        "Lieferanten": suppliers,
+    }
+    file = parse_catalogue(xlsx(book))
+    assert file.problems == ()
+    assert lines(file.wines) == (
+        "weingut-moric-hausmarke-2022 | Weingut Moric, Hausmarke, 2022 | white"
+        " | bottle 46.0 EUR None True | glass 100 ml 6.9 EUR None True\n"
+        "conterno-barolo-2018 | Conterno, Barolo, 2018 | red | bottle None True\n"
+        "cotat-sancerre-2019 | Cotat, Sancerre, 2019 | white | bottle 70.0 EUR None True"
+        " | glass 100 ml 9.0 EUR None True"
+    )
+    assert left_out(file) == {"Lieferanten": "a sheet without a list of wines"}
+
+
+@pytest.mark.parametrize("end", ['y,"Chab', "y,Chablis,Defau"])
+def test_a_file_that_ends_within_a_row_is_refused(end: str) -> None:
+    rows = "Handle,Title,Option1 Value,Variant Price\nx,Barolo,Default Title,9\n"
+    assert len(read(rows.rstrip()).wines) == 1
+    with pytest.raises(CatalogueFileError, match="was probably cut off"):
+        parse_catalogue(f"{rows}{end}".encode())
+
+
+def test_a_producer_within_the_name_of_a_wine_stays_there() -> None:
+    file = read("producer,name\nDiel,Rosé de Diel trocken\nKeller,Riesling Keller trocken\n")
+    assert [wine.name for wine in file.wines] == ["Rosé de Diel trocken", "Riesling trocken"]
+
+
 def test_the_sizes_of_a_flat_list_and_of_cellar_programs_are_offers_of_one_wine() -> None:
     flat = read(
         "Wine;Producer;Size;Price\nBarolo 2019;Ceretto;75 cl;45\nBarolo 2019;Ceretto;Magnum;95\n"

@@ -64,7 +64,7 @@ def read_cellar(data: bytes) -> CellarFile:
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
     """
-    tables, _ = read_tables(data)
+    tables = read_tables(data).tables
     items: dict[str, CellarItem] = {}
     used_columns: dict[str, str] = {}
     unread_count = 0

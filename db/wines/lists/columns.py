@@ -46,9 +46,18 @@ def count_known_titles(titles: Iterable[str]) -> int:
         fields = possible_fields(title)
         if fields:
             known.add(fields[0])
-        elif len(title) <= MAX_OFFER_CHARS and read_packing(title, is_served=True):
+        elif _names_offer(title):
             known.add(title)
     return len(known)
+
+
+def count_offers(titles: Iterable[str]) -> int:
+    """Return how many column names of a header stand for something that is sold."""
+    return sum(map(_names_offer, titles))
+
+
+def _names_offer(title: str) -> bool:
+    return len(title) <= MAX_OFFER_CHARS and read_packing(title, is_served=True) is not None
 
 
 def match_columns(

@@ -14,8 +14,8 @@ from agent.sommelier.vocabulary import Currency, normalize
 from agent.sommelier.wine import Wine
 from db.wines.lists.cells import find_currency, read_cell
 from db.wines.lists.derive import complete
-from db.wines.lists.listed import LeftOut, Reading
-from db.wines.lists.problems import CatalogueFileError, Problem
+from db.wines.lists.listed import NO_LIST, LeftOut, Reading
+from db.wines.lists.problems import CUT_OFF, CatalogueFileError, Problem
 from db.wines.lists.profiles.pages import READ_BY_MODEL
 from db.wines.lists.profiles.plain import read_plain
 from db.wines.lists.profiles.shopify import read_shopify
@@ -33,6 +33,8 @@ DEFAULT_ALLERGENS: Final = "sulphites"
 DEFAULT_LANGUAGE: Final = "en"
 MAX_DETECTED_CHARS: Final = 20_000
 """The part of all notes of a list by which their language is detected."""
+LINE_ENDS: Final = (b"\n", b"\r", b"\n\x00", b"\r\x00")
+"""How a text that was written whole mostly ends, in UTF-16 too."""
 SHOP_READERS: Final = {"shopify": read_shopify, "woocommerce": read_woocommerce}
 
 
@@ -151,11 +153,28 @@ def parse_catalogue(
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
     """
-    tables, read_as = read_tables(data)
-    reading = _read_profile(tables)
+    read = read_tables(data)
+    if not data.endswith(LINE_ENDS) and _ends_within_row(read.tables):
+        raise CatalogueFileError(Problem(CUT_OFF))
+    reading = _read_profile(read.tables)
     file = check_reading(reading, source, currency)
-    suggestions = suggest_fields(tables, reading.columns)
-    return replace(file, read_as=read_as, suggestions=suggestions)
+    other_sheets = [LeftOut(0, name, NO_LIST) for name in read.other_sheets]
+    return replace(
+        file,
+        read_as=read.read_as,
+        suggestions=suggest_fields(read.tables, reading.columns),
+        left_out=(*file.left_out, *other_sheets),
+    )
+
+
+def _ends_within_row(tables: Sequence[Table]) -> bool:
+    """Return whether only the last row of a text has fewer cells than the header."""
+    (table, *others) = tables or [Table((), ())]
+    if others or table.name or len(table.rows) < 2:
+        return False
+    *rows, last = table.rows
+    has_whole_rows = all(len(row.cells) >= len(table.titles) for row in rows)
+    return has_whole_rows and 1 < len(last.cells) < len(table.titles)
 
 
 def check_reading(reading: Reading, source: str, currency: Currency | None) -> CatalogueFile:

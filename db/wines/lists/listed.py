@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from agent.sommelier.vocabulary import OfferKind
 from db.wines.lists.problems import Problem
+
+NO_LIST: Final = "a sheet without a list of wines"
+"""Why a sheet of a workbook is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ SIZE: Final = pattern(
     r"(ml|cl|dl|l|lt|ltr|liters?|litres?|litros?|litri)\b\.?"
 )
 """A size, after the number of bottles in a case: "6 x 0,75 l", "75cl", "1.5L"."""
+LITRES: Final = pattern(r"(?:\A|\s)(0[.,]\d{1,3})(?:\s|\z)")
+"""A size without its unit, in the names of columns of restaurants: "Glas 0,1", "0,75"."""
 COUNT: Final = pattern(
     r"(?i)\b(?:([2-9]|[1-9]\d)er\b|(?:case|box|pack|carton|caisse|caja|cassa|cartone|doos|caixa|karton|kiste)"
     r"\s(?:of|de|da|di|van|mit|à|a)?\s?(\d{1,2})\b|(\d{1,2})[\s-]?(?:bottles?|pack|flaschen|bouteilles|"
@@ -48,6 +50,9 @@ def read_packing(text: str, *, is_served: bool = False) -> Packing | None:
     kind = _read_kind(text)
     size = SIZE.search(text)
     size_ml = _to_millilitres(size) if size else None
+    litres = LITRES.search(text) if is_served and size is None else None
+    if litres:
+        size_ml = round(1000 * float(litres[1].replace(",", ".")))
     bottles = _count_bottles(text, size)
     if bottles > 1:
         return Packing(OfferKind.CASE, bottles * (size_ml or USUAL_SIZES[OfferKind.BOTTLE]))

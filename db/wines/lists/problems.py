@@ -5,6 +5,8 @@ from typing import Final
 
 from agent.files import Unreadable
 
+CUT_OFF: Final = "ends within a row: it was probably cut off; if not, end it with a line break"
+"""What is wrong with a file that was not written to its end."""
 MAX_NAMED_PROBLEMS: Final = 20
 """The most problems that the message of an error names."""
 

@@ -12,8 +12,8 @@ from agent.markdown import strip_invisible
 from agent.sommelier.vocabulary import normalize
 from agent.text import cut
 from db.tables import decode, read_sheets, take_rows
-from db.wines.lists.columns import count_known_titles
-from db.wines.lists.problems import CatalogueFileError, Problem
+from db.wines.lists.columns import count_known_titles, count_offers
+from db.wines.lists.problems import CUT_OFF, CatalogueFileError, Problem
 
 DELIMITERS: Final = ",;\t|"
 HEADER_SEARCH_ROWS: Final = 20
@@ -62,8 +62,17 @@ class Table:
     name: str = ""
 
 
-def read_tables(data: bytes) -> tuple[list[Table], str]:
-    """Return the tables of a CSV file or workbook, and how it was read.
+@dataclass(frozen=True, slots=True)
+class ReadTables:
+    """The tables of a file, how it was read, and the names of sheets without a table."""
+
+    tables: Sequence[Table]
+    read_as: str
+    other_sheets: Sequence[str] = ()
+
+
+def read_tables(data: bytes) -> ReadTables:
+    """Return the tables of a CSV file or workbook.
 
     A table begins at the row with the most known column names. A sheet without any is left out.
 
@@ -75,28 +84,38 @@ def read_tables(data: bytes) -> tuple[list[Table], str]:
             raise CatalogueFileError(Problem(reason))
     try:
         if data.startswith(WORKBOOK_SIGNATURE):
-            return _read_workbook(data), "a workbook"
+            return _read_workbook(data)
         text, encoding = decode(data)
         rows = _parse_csv(text, _find_delimiter(text))
     except Unreadable as error:
         raise CatalogueFileError(Problem(str(error))) from None
-    return [_make_table("", rows)], encoding
+    return ReadTables([_make_table("", rows)], encoding)
 
 
-def _read_workbook(data: bytes) -> list[Table]:
-    """Return the tables of the current sheets that have as many known columns as half the best."""
-    sheets = {
-        name: list(enumerate(rows, start=1))
-        for name, rows in read_sheets(data).items()
-        if OLD_SHEETS.isdisjoint(normalize(name).split())
-    }
-    counts = {name: _find_header(rows)[0] for name, rows in sheets.items()}
-    best = max(counts.values(), default=0)
-    return [
-        _make_table(name, rows)
-        for name, rows in sheets.items()
-        if counts[name] > 1 and 2 * counts[name] >= best
-    ]
+def _read_workbook(data: bytes) -> ReadTables:
+    """Return the tables of the current sheets.
+
+    They have as many known columns as half the best, or two for the prices of what is sold.
+    """
+    sheets = {name: list(enumerate(rows, start=1)) for name, rows in read_sheets(data).items()}
+    headers = {name: _find_header(rows) for name, rows in sheets.items()}
+    best = max((count for count, _ in headers.values()), default=0)
+    tables: list[Table] = []
+    other_sheets: list[str] = []
+    for name, rows in sheets.items():
+        count, header = headers[name]
+        is_current = OLD_SHEETS.isdisjoint(normalize(name).split())
+        is_like_best = count > 1 and 2 * count >= best
+        if is_current and (is_like_best or _has_offers(rows, header)):
+            tables.append(_make_table(name, rows))
+        elif any(any(cells) for _, cells in rows):
+            other_sheets.append(name)
+    return ReadTables(tables, "a workbook", other_sheets)
+
+
+def _has_offers(rows: NumberedRows, header: int) -> bool:
+    """Return whether a header names at least two things that are sold."""
+    return bool(rows) and count_offers(rows[header][1]) > 1
 
 
 def _find_delimiter(text: str) -> str:
@@ -116,6 +135,8 @@ def _parse_csv(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     try:
         return [(reader.line_num, row) for row in take_rows(reader)]
     except csv.Error as error:
+        if "unexpected end of data" in str(error):  # within quotation marks
+            raise CatalogueFileError(Problem(CUT_OFF)) from None
         raise CatalogueFileError(Problem(f"is not CSV: {error}", reader.line_num)) from None
 
 
@@ -131,8 +152,8 @@ def _make_table(name: str, rows: NumberedRows) -> Table:
         return Table((), (), name)
     _, header = _find_header(rows)
     titles = tuple(_clean(title) for title in rows[header][1])
-    headings: tuple[str, ...] = ()
-    is_after_heading = False
+    headings = _find_heading_above(rows, header)
+    is_after_heading = bool(headings)
     table_rows: list[Row] = []
     for line, cells in rows[header + 1 :]:
         cleaned = tuple(_clean(cell) for cell in cells)
@@ -145,6 +166,15 @@ def _make_table(name: str, rows: NumberedRows) -> Table:
             table_rows.append(Row(line, cleaned, headings))
         is_after_heading = bool(heading)
     return Table(titles, tuple(table_rows), name)
+
+
+def _find_heading_above(rows: NumberedRows, header: int) -> tuple[str, ...]:
+    """Return the heading that stands right above the column names, or none."""
+    if header == 0:
+        return ()
+    filled = [cell for cell in map(_clean, rows[header - 1][1]) if cell]
+    is_heading = len(filled) == 1 and len(filled[0]) <= MAX_HEADING_CHARS
+    return (filled[0],) if is_heading else ()
 
 
 def _read_heading(cells: Sequence[str], titles: Sequence[str]) -> str:

@@ -21,6 +21,8 @@ NO_VINTAGE: Final = pattern(
 SEPARATORS: Final = pattern(r"\s+[-–—|·•/]\s+|\s*\|\s*|,\s+")
 EMPTY_BRACKETS: Final = pattern(r"\(\s*\)|\[\s*\]")
 DOUBLED: Final = pattern(r"(\s[-–—|]|[,;])\s*(?:[-–—|,;]\s*)+")
+BINDING_WORDS: Final = frozenset("de du des d di del della da do von of by".split())
+"""Words that bind a producer to the name of its wine: "Rosé de Diel", "Vin de Constance"."""
 EDGES: Final = " -–—|·•,;:/"
 MAX_PRODUCER_WORDS: Final = 4
 """More words before a grape or a place hold the name of the wine, too."""
@@ -114,7 +116,8 @@ def take_producer(title: str, producer: str) -> str:
         starts = range(len(tokens) - 1, -1, -1)
     for start in starts:
         end = _match(folded, own, start)
-        if end is None:
+        is_within_name = start > 0 and folded[start - 1] in BINDING_WORDS
+        if end is None or is_within_name:
             continue
         first = start
         while first > 0 and folded[first - 1] in words()["producers"]["words"]:

@@ -13,8 +13,8 @@ from agent.sommelier.wine import wine_fields
 from db.wines.lists.cells import ABSENT, find_currency, is_number
 from db.wines.lists.columns import filled_cells, match_columns, sample_column
 from db.wines.lists.derive import find_facts
-from db.wines.lists.listed import ListedWine, OfferCells, Reading
-from db.wines.lists.packing import SIZE, Packing, read_packing
+from db.wines.lists.listed import NO_LIST, LeftOut, ListedWine, OfferCells, Reading
+from db.wines.lists.packing import LITRES, SIZE, Packing, read_packing
 from db.wines.lists.problems import CatalogueFileError, Problem
 from db.wines.lists.rows import is_readable, make_id
 from db.wines.lists.tables import Row, Table
@@ -24,6 +24,8 @@ from db.wines.lists.words import words
 CELLAR_PROGRAMS: Final = {"iwine": "CellarTracker", "regional wine style": "Vivino"}
 """Column names by which the exports of cellar programs are known."""
 MIN_PRICE_SHARE: Final = 0.5
+MORE_OF_NAME: Final = "more of the name"
+"""What a further column of words without a title holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,11 @@ def read_plain(tables: Sequence[Table]) -> Reading:
     problems: list[Problem] = []
     named: list[tuple[str, str]] = []
     headings: list[str] = []
+    left_out: list[LeftOut] = []
     for table in tables:
         columns = _match(table)
         if "name" not in columns.fields:
+            left_out.append(LeftOut(0, table.name, NO_LIST))
             continue
         named += _name_columns(table, columns)
         headings += [table.name, *(heading for row in table.rows for heading in row.headings)]
@@ -63,6 +67,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
     return Reading(
         profile=_find_program(tables),
         listed=tuple(_join_sizes(listed)),
+        left_out=tuple(left_out),
         problems=tuple(problems),
         columns=tuple(dict.fromkeys(named)),
         headings=tuple(dict.fromkeys(filter(None, headings))),
@@ -89,11 +94,27 @@ def _match(table: Table) -> Columns:
             if not matched[index] and find_facts(title):
                 matched[index] = "name"
                 break
+    if "name" not in matched and offers:
+        _match_untitled(matched, titles, rows)
     currency = ""
     for index, title in enumerate(table.titles):
         if matched[index] == "price" or index in offers:
             currency = currency or (find_currency(title) or "")
     return Columns(tuple(matched), offers, currency)
+
+
+def _match_untitled(
+    matched: list[str], titles: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    """Take the columns of words without a title for the names, as in "| | 0,1 l | 0,75 l"."""
+    for index, title in enumerate(titles):
+        is_free = not title and not matched[index]
+        if is_free and any(map(_has_letters, sample_column(rows, index))):
+            matched[index] = MORE_OF_NAME if "name" in matched else "name"
+
+
+def _has_letters(cell: str) -> bool:
+    return any(map(str.isalpha, cell))
 
 
 def _column_fields() -> list[str]:
@@ -107,7 +128,7 @@ def _find_offer_columns(table: Table, rows: Sequence[Sequence[str]]) -> dict[int
     names = {name for kind in words()["kinds"].values() for name in kind}
     found: dict[int, Packing] = {}
     for index, title in enumerate(table.titles):
-        bare = normalize(SIZE.sub(" ", title))
+        bare = normalize(LITRES.sub(" ", SIZE.sub(" ", title)))
         rest = " ".join(word for word in bare.split() if word not in ignored)
         packing = read_packing(title, is_served=True)
         cells = [cell for cell in sample_column(rows, index) if cell.lower() not in ABSENT]
@@ -193,7 +214,9 @@ def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
     offers = list(_read_offers(row, columns, cells, size))
     given_producer = cells.get("producer", "")
     has_producer_column = "producer" in columns.fields
-    title = split_title(cells.get("name", ""), given_producer)
+    more = cells.pop(MORE_OF_NAME, "")
+    full_name = " - ".join(filter(None, (cells.get("name", ""), more)))
+    title = split_title(full_name, given_producer)
     own = {"name": title.name, "vintage": cells.get("vintage") or title.vintage}
     if not has_producer_column:
         own["producer"] = title.producer
@@ -218,6 +241,7 @@ def _read_offers(
     for index, packing in columns.offers.items():
         price = row.cells[index] if index < len(row.cells) else ""
         if price.lower() not in ABSENT:
+            price = "" if _is_on_request(price) else price
             has_offer = True
             yield OfferCells(
                 kind=packing.kind,
@@ -229,10 +253,17 @@ def _read_offers(
     price = cells.get("price", "")
     if has_offer and not price:
         return
+    if _is_on_request(price):
+        price = ""
     offer = OfferCells(price=price, currency=currency, stock=stock)
     if sold := read_packing(size) or read_packing(cells.get("name", "")):
         offer = replace(offer, kind=sold.kind, size_ml=sold.size_ml)
     yield offer
+
+
+def _is_on_request(price: str) -> bool:
+    """Return whether a cell says that a price is told to those who ask; it is unknown then."""
+    return normalize(price) in words()["prices"]["on_request"]
 
 
 def _join_sizes(listed: Sequence[ListedWine]) -> list[ListedWine]:
