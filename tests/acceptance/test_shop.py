@@ -12,6 +12,7 @@ from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import JsonObject
 from tests.files import xlsx
 
+STRANGER = 8_049
 SHOP = """# Zum Löwen
 
 ## Willkommen
@@ -73,13 +74,14 @@ async def test_a_restaurant_speaks_of_itself_and_of_its_own_list(
         riesling = await ask("ein Riesling")
         assert "39" in riesling
         assert "≈" not in riesling
-        assert await ask("/start") == (
-            "Zum Löwen\n\nGrüß Gott im Löwen! Fragen Sie mich nach unseren Weinen."
-        )
+        greeted = "Zum Löwen\n\nGrüß Gott im Löwen! Fragen Sie mich nach unseren Weinen.\n\n"
+        assert (await ask("/start")).startswith(greeted)
         assert "17 bis 23 Uhr" in await ask("Wann haben Sie geöffnet?")
         assert "ab 60 Euro" in await ask("Liefern Sie auch nach Hause?")
-        bot_api.app_languages |= {CHAT: "nl"}
-        assert "Löwen!" not in await ask("/start")
+        bot_api.app_languages |= {STRANGER: "nl"}
+        bot_api.say("/start", chat_id=STRANGER)
+        (greeting,) = await bot_api.wait_for_message(1, STRANGER)
+        assert "Löwen!" not in greeting
 
 
 async def test_a_model_reads_the_list_by_the_glass_and_the_shop_before_it_answers(

@@ -65,7 +65,7 @@ async def say(fallback: Fallback, *texts: str, person: Person = NOBODY) -> Reply
         ("Miraval?", "I cannot find “Miraval”", ""),
         ("got cheval blanc?", "I cannot find “cheval blanc”", ""),
         ("avez vous du cheval blanc", "Je ne trouve pas", ""),
-        ("do you have chateau margaux", "I cannot find", ""),
+        ("do you have chateau margaux", "I cannot find", "palmer"),
         ("haben sie vin santo", "Ja, vorrätig", "vinsanto"),
         ("do you have Chablis as a magnum?", "In stock, but not as you asked for it", "chablis"),
         ("Was kostet der Chablis im Glas?", "*Chablis", "chablis"),
