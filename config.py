@@ -194,6 +194,8 @@ class Settings(BaseSettings):
     """Serves the API (docs/wines-and-documents.md) to clients with this bearer token."""
     admin_token: Token | None = None
     """Serves the admin page at /admin to those who enter this token."""
+    click_url: HttpsUrl | None = None
+    """The public https address of this server; with it, presses of link buttons are counted."""
 
     # The shop, documents, places, further tools
     shop_name: str = Field("", max_length=100)
@@ -265,10 +267,11 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _require_port(self) -> Self:
-        served = (self.webhook_url, self.api_token, self.admin_token)
+        served = (self.webhook_url, self.api_token, self.admin_token, self.click_url)
         if any(served) and self.http_port is None:
             raise ValueError(
-                "HTTP_PORT: must be set with WEBHOOK_URL, API_TOKEN or ADMIN_TOKEN, to listen on"
+                "HTTP_PORT: must be set with WEBHOOK_URL, API_TOKEN, ADMIN_TOKEN or CLICK_URL, to "
+                "listen on"
             )
         return self
 
@@ -310,6 +313,12 @@ class Settings(BaseSettings):
         """Return the secret that Telegram sends to the webhook, derived from the bot's token."""
         token = self.telegram_bot_token.get_secret_value() if self.telegram_bot_token else ""
         return hmac.digest(token.encode(), b"webhook", "sha256").hex() if token else ""
+
+    @property
+    def click_secret(self) -> SecretStr:
+        """Return the key that signs counted links, derived from the bot's token."""
+        token = self.telegram_bot_token.get_secret_value() if self.telegram_bot_token else ""
+        return SecretStr(hmac.digest(token.encode(), b"clicks", "sha256").hex())
 
     @property
     def langfuse_keys(self) -> tuple[str, str] | None:

@@ -17,6 +17,7 @@ from agent.mcp import McpServers
 from agent.query_reading.tables import load_lexicon
 from agent.tracing.records import keyed_hash
 from bot import tasks
+from bot.clicks import CountedLinks
 from bot.core import Core, open_core
 from bot.resources import (
     REFERRAL_RETENTION,
@@ -166,6 +167,7 @@ def build_app(
         buttons_below=buttons_below,
         admin_ids=settings.admin_ids,
         staff_chat_id=settings.staff_chat_id,
+        counted_links=counted_links_of(settings),
     )
     admins = frozenset(settings.admin_ids)
     handlers = build_handlers(settings, core.servers, admins)
@@ -190,6 +192,13 @@ def build_app(
         metrics=core.metrics,
     )
     return App(core=core, bot=bot, services=services, sender=sender, scheduler=scheduler)
+
+
+def counted_links_of(settings: Settings) -> CountedLinks | None:
+    """Return the links whose presses are counted, if the settings ask for it."""
+    if settings.click_url is None:
+        return None
+    return CountedLinks(settings.click_url, settings.click_secret)
 
 
 def rate_limit_of(settings: Settings) -> RateLimit:
@@ -331,6 +340,12 @@ async def serve(app: App) -> None:
             tools = mcp.create_toolbox(resources)
             route = mcp.open_http_route(tools, partial(api.call_tool, tools))
             routes.append(await stack.enter_async_context(route))
+        links = counted_links_of(settings)
+        if links is not None:
+            from bot.http.clicks import build_click_router  # noqa: PLC0415
+
+            wines = resources.repositories.wines
+            routers.append(build_click_router(links, wines, core.stores.clicks))
         if settings.admin_token is not None:
             mask = masking_of(settings).mask_words
             link = trace_link(settings)

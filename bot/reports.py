@@ -7,14 +7,19 @@ from typing import Any, Final
 
 from agent.engine.messages import TokenUsage
 from agent.engine.run import PromptRef
+from agent.sommelier.wine import Wine
 from agent.text import clip, to_one_line
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
+from db.repositories.clicks import ClickCount
 from db.repositories.statistics import TurnStatistics, WeekStatistics
 from db.traces import to_datetime
 
 EMPTY_VALUES: Final[tuple[object, ...]] = (None, "", [], {})
 MAX_VALUE_LINES: Final = 3
 MAX_VALUE_CHARS: Final = 160
+CLICK_WEEKS: Final = 4
+"""The weeks of which presses of link buttons are shown, this one included."""
+CLICKED_CHARS: Final = 26
 
 
 def statistics_rows(columns: Sequence[TurnStatistics]) -> list[tuple[str, list[str]]]:
@@ -28,6 +33,18 @@ def statistics_table(week: WeekStatistics) -> str:
     rows = statistics_rows([week.by_day[-1], week.total])
     rows.insert(0, ("", ["today", f"{len(week.by_day)} days"]))
     return "\n".join(f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows)
+
+
+def clicks_table(clicks: Sequence[ClickCount], wines: Sequence[Wine]) -> str:
+    """Return how often the pages of wines were opened, at most 33 characters wide; "" if never."""
+    if not clicks:
+        return ""
+    labels = {wine.id: wine.label for wine in wines}
+    lines = [f"opened pages, {CLICK_WEEKS} weeks"]
+    for click in clicks:
+        label = labels.get(click.wine_id, click.wine_id)
+        lines.append(f"{click.presses:>5}  {clip(label, CLICKED_CHARS)}")
+    return "\n".join(lines)
 
 
 def _describe(statistics: TurnStatistics) -> dict[str, str]:

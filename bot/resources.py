@@ -44,6 +44,7 @@ from db.engine import (
     create_engine,
 )
 from db.models import ScoreRow, TraceRow
+from db.repositories.clicks import Clicks
 from db.repositories.commits import Commits
 from db.repositories.inbox import Inbox
 from db.repositories.outbox import BroadcastRepository, Broadcasts, Outbox
@@ -87,6 +88,7 @@ class Repositories:
         self.presses = PressRepository(sessions)
         self.broadcasts = BroadcastRepository(sessions)
         self.referrals = ReferralRepository(sessions)
+        self.clicks = Clicks(sessions)
         self.traces = SqlTraceStore(sessions)
 
 
@@ -103,6 +105,7 @@ class Stores:
         self.broadcasts = Broadcasts(sessions)
         self.referrals = ReferralUpkeep(sessions)
         self.upkeep = MemoryUpkeep(sessions)
+        self.clicks = Clicks(sessions)
         self.retention = Retention(sessions)
         self.trace_queue = RowQueue(sessions, TraceRow)
         self.score_queue = RowQueue(sessions, ScoreRow)
@@ -345,6 +348,7 @@ async def delete_old_data(settings: Settings, retention: Retention) -> int:
     await retention.delete_turns(STATS_RETENTION)
     await retention.delete_messages(timedelta(days=settings.history_days))
     await retention.delete_presses(STATS_RETENTION)
+    await retention.delete_clicks(STATS_RETENTION)
     await retention.delete_expired()
     await retention.delete_referrals(REFERRAL_RETENTION)
     await retention.delete_updates(UPDATE_RETENTION)

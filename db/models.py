@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import cache
 from types import NoneType
@@ -510,6 +510,16 @@ class PressRow(Base):
     message_id: Mapped[Key]
     action: Mapped[TextKey]
     at: Mapped[datetime]
+
+
+class ClickRow(Base):
+    """How often the page of a wine was opened by a button in the week from a Monday on."""
+
+    __tablename__ = "clicks"
+
+    wine_id: Mapped[TextKey]
+    week: Mapped[date] = mapped_column(primary_key=True)
+    count: Mapped[int]
 
 
 class ForgottenChatRow(Base):

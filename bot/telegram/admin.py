@@ -18,7 +18,7 @@ from agent.markdown import format_link
 from agent.text import pattern
 from agent.tracing.masking import Masking
 from bot.charts import WeekPainter
-from bot.reports import statistics_table, trace_text
+from bot.reports import CLICK_WEEKS, clicks_table, statistics_table, trace_text
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import AnyHandler, ChatTurn, load_language, on_command, on_press
 from bot.telegram.messages import is_private, message_of, press_of, text_after_command
@@ -80,7 +80,9 @@ async def _show_stats(
         turn.send_picture(STATS_PICTURE, await painter.paint(statistics, "png"))
     except Exception as error:  # the numbers are in the text
         log_failure("The figures of a week could not be drawn", error)
-    text = to_code_block(statistics_table(statistics))
+    clicks = await _format_clicks(turn)
+    tables = filter(None, (statistics_table(statistics), clicks))
+    text = to_code_block("\n\n".join(tables))
     turn.reply(text + await _describe_wanted(masking, turn, week))
 
 
@@ -91,6 +93,13 @@ async def _describe_wanted(masking: Masking, turn: ChatTurn, week: Week) -> str:
         return ""
     groups = await asyncio.to_thread(group_wishes, wishes)
     return f"\n{translate('stats_wanted')}\n{to_code_block(format_groups(groups))}"
+
+
+async def _format_clicks(turn: ChatTurn) -> str:
+    """Return which pages of wines were opened by buttons, "" if none."""
+    clicks = await turn.repositories.clicks.list_most(CLICK_WEEKS)
+    wines = await turn.repositories.wines.get([click.wine_id for click in clicks])
+    return clicks_table(clicks, wines)
 
 
 async def _show_trace(link: Callable[[str], str] | None, update: Update, turn: ChatTurn) -> None:

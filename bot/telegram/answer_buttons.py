@@ -25,6 +25,7 @@ from agent.safety.state import CONCERNS, SafetyState, most_serious_concern
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import clip
 from agent.turn import Fact, Reply
+from bot.clicks import CountedLinks
 from bot.look_ups import run_proposal
 from bot.telegram.ask_shop import ask_shop_button
 from bot.telegram.buttons import (
@@ -61,10 +62,12 @@ MAX_SUGGESTED_FACTS: Final = 2
 MAX_OPENED_BUTTONS: Final = 3
 
 
-def buttons_below(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
-    """Return all buttons below an answer."""
+def buttons_below(
+    turn: Turn, question: Question, reply: Reply, links: CountedLinks | None = None
+) -> ButtonRows:
+    """Return all buttons below an answer. With `links`, presses of those to pages are counted."""
     return (
-        _shop_buttons(reply)
+        _shop_buttons(reply, links)
         + _tool_buttons(reply)
         + _help_buttons(turn, reply)
         + _concern_button(reply)
@@ -76,14 +79,15 @@ def buttons_below(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
     )
 
 
-def _shop_buttons(reply: Reply) -> ButtonRows:
+def _shop_buttons(reply: Reply, links: CountedLinks | None) -> ButtonRows:
     """Return a button for each card whose wine has a page in the shop, with the card's number."""
     rows: list[tuple[Button]] = []
     for number, wine in enumerate(reply.wines, start=1):
         if isinstance(wine, Wine) and wine.link:
             name = " ".join(strip_invisible(wine.name).split())
             label = clip(f"🛒 {number}. {name}", MAX_LABEL_CHARS)
-            rows.append((Button(label, wine.link),))
+            address = wine.link if links is None else links.address_of(wine)
+            rows.append((Button(label, address),))
     return tuple(rows)
 
 

@@ -23,6 +23,7 @@ from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Wine
 from agent.tracing.records import trace_id_of
 from agent.turn import Fact, Reply, StoredMessage, get_chosen_settings
+from bot.clicks import CountedLinks
 from bot.resources import Repositories, Resources
 from bot.runner import TurnRunner
 from bot.telegram.messages import (
@@ -61,8 +62,8 @@ AS_WRITTEN: Final = "auto"
 """The choice to be answered in the language of the last message."""
 NOT_MINE: Final = object()
 """What a handler returns to leave an update to the next one that accepts it."""
-ButtonsBelow = Callable[[Turn, Question, Reply], ButtonRows]
-"""Returns the buttons under an answer."""
+ButtonsBelow = Callable[[Turn, Question, Reply, CountedLinks | None], ButtonRows]
+"""Returns the buttons under an answer, with counted links if there are any."""
 AUDIO_FILE: Final = "answer.ogg"
 
 
@@ -96,6 +97,8 @@ class Services:
     admin_ids: Sequence[int] = ()
     staff_chat_id: int | None = None
     """The chat where the staff of the shop answer, if there is one."""
+    counted_links: CountedLinks | None = None
+    """Counts presses of the buttons that open pages, if the owner wants it."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -179,7 +182,10 @@ class ChatTurn(Turn):
         if self.to is None:
             return
         to = replace(self.to, edits=self.placeholder_id)
-        buttons = self.services.buttons_below(self, question, reply) if has_buttons else ()
+        buttons: ButtonRows = ()
+        if has_buttons:
+            links = self.services.counted_links
+            buttons = self.services.buttons_below(self, question, reply, links)
         picture = picture_of(reply)
         self.messages.append(
             MarkdownMessages(to, reply.messages, buttons, turn_id=self.id, picture=picture)

@@ -7,6 +7,7 @@ from sqlalchemy import delete
 from db.changes.forgetting import IS_UNFINISHED
 from db.engine import SqlRepository, count_changed
 from db.models import (
+    ClickRow,
     ConcernRow,
     ForgottenChatRow,
     ForgottenUserRow,
@@ -59,6 +60,11 @@ class Retention(SqlRepository):
         async with self.sessions.begin() as session:
             for model in (PressRow, ForgottenChatRow, ForgottenUserRow):
                 await session.execute(delete(model).where(model.at < before))
+
+    async def delete_clicks(self, older_than: timedelta) -> int:
+        """Delete the counts of presses of older weeks; return how many there were."""
+        before = (self.now() - older_than).date()
+        return await self._write(delete(ClickRow).where(ClickRow.week < before))
 
     async def delete_traces(self, older_than: timedelta) -> int:
         """Delete older traces with their scores; return how many were never exported."""

@@ -13,8 +13,11 @@ from agent.i18n import translate
 from agent.servers import Backoff
 from agent.turn import Reply
 from bot.app import App
+from bot.clicks import CountedLinks
 from bot.tasks import run_until
 from bot.telegram.rating import rating_buttons
+from bot.telegram.sender import ButtonRows
+from bot.turn import Question, Turn
 from db.engine import Sessions
 from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
@@ -33,6 +36,13 @@ ADA, BOB = 1, 2
 QUICK = 0.05  # seconds between two looks
 MENTION = {"type": "mention", "offset": 0, "length": 19}
 GARBAGE = ["v:", "v:abc:up", "v::up", "v:1:love", "v:1:up:down", "v:-1:up", f"v:{'9' * 30}:up"]
+
+
+def rate_only(
+    turn: Turn, question: Question, reply: Reply, links: CountedLinks | None
+) -> ButtonRows:
+    """The buttons that rate an answer, and no others."""
+    return rating_buttons(turn.id)
 
 
 @dataclass
@@ -73,7 +83,7 @@ class Room:
                     MessageRepository(self.sessions),
                     kept={"turns": self.turns},
                     exported=True,
-                    buttons=lambda turn, question, reply: rating_buttons(turn.id),
+                    buttons=rate_only,
                 ) as self.bot:
                     yield
             finally:

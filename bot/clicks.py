@@ -1,0 +1,36 @@
+"""Addresses of this bot's HTTP server that lead on to the pages of wines, so that presses count.
+
+An address holds the id of a wine and a signature: the page is looked up in the catalogue, so that
+the address leads nowhere else, and only presses of buttons that the bot has made count.
+"""
+
+import hmac
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import SecretStr
+
+from agent.sommelier.wine import Wine
+
+CLICK_PATH: Final = "/go"
+SIGNATURE_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLinks:
+    """The addresses below the public one of this server, `base_url`, signed with `key`."""
+
+    base_url: str
+    key: SecretStr
+
+    def address_of(self, wine: Wine) -> str:
+        """Return the address that leads on to the page of a wine."""
+        return f"{self.base_url}{CLICK_PATH}/{wine.id}/{self._sign(wine.id)}"
+
+    def is_signed(self, wine_id: str, signature: str) -> bool:
+        """Return whether the bot has made the address with this id and signature."""
+        return hmac.compare_digest(signature.encode(), self._sign(wine_id).encode())
+
+    def _sign(self, wine_id: str) -> str:
+        key = self.key.get_secret_value().encode()
+        return hmac.digest(key, wine_id.encode(), "sha256").hex()[:SIGNATURE_DIGITS]

@@ -1,0 +1,52 @@
+"""Count presses of the buttons that open the pages of wines, by wine and week."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+from sqlalchemy import Date, bindparam, desc, func, select, text
+
+from db.engine import SqlRepository
+from db.models import ClickRow
+
+MAX_LISTED: Final = 10
+_COUNT: Final = text("""
+    INSERT INTO clicks (wine_id, week, count) VALUES (:wine_id, :week, 1)
+    ON CONFLICT (wine_id, week) DO UPDATE SET count = clicks.count + 1
+""").bindparams(bindparam("week", type_=Date))
+
+
+@dataclass(frozen=True, slots=True)
+class ClickCount:
+    """How often the page of a wine was opened by a button."""
+
+    wine_id: str
+    presses: int
+
+
+class Clicks(SqlRepository):
+    """Counts presses; of who pressed it keeps nothing."""
+
+    async def count(self, wine_id: str) -> None:
+        """Count a press in this week, and commit."""
+        values = {"wine_id": wine_id, "week": self._monday()}
+        async with self.sessions.begin() as session:
+            await session.execute(_COUNT, values)
+
+    async def list_most(self, weeks: int) -> Sequence[ClickCount]:
+        """Return the wines with the most presses in this week and those before it."""
+        since = self._monday() - timedelta(weeks=weeks - 1)
+        total = func.sum(ClickRow.count)
+        query = (
+            select(ClickRow.wine_id, total)
+            .where(ClickRow.week >= since)
+            .group_by(ClickRow.wine_id)
+            .order_by(desc(total), ClickRow.wine_id)
+            .limit(MAX_LISTED)
+        )
+        return [ClickCount(wine_id, presses) for wine_id, presses in await self._rows(query)]
+
+    def _monday(self) -> date:
+        today = self.now().date()
+        return today - timedelta(days=today.weekday())
