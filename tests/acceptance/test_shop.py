@@ -140,6 +140,12 @@ async def test_a_button_opens_the_page_of_each_wine_and_a_single_one_is_shown_wi
     assert shop_buttons(reds) == [("🛒 2. Barolo", "https://shop.example/barolo")]
     assert shop_buttons(white) == [("🛒 1. Chablis Premier Cru Montée de Tonn…", PAGE)]
     assert pictures(bot_api) == ["", PICTURE]
+    counted = {"CLICK_URL": "https://bot.example", "HTTP_PORT": "0"}
+    async with running_here(bot_api, environment, **counted):
+        bot_api.say("a white wine", chat_id=CHAT)
+        white = await answered(bot_api, 3)
+    ((_, address),) = shop_buttons(white)
+    assert address.startswith("https://bot.example/go/vocoret-chablis/")
 
 
 async def test_a_wine_that_a_model_shows_has_its_picture_unless_telegram_refuses_it(
