@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from sqlalchemy import delete
 
-from db.changes.forgetting import IS_UNFINISHED
+from db.changes.forgetting import DONE
 from db.engine import SqlRepository, count_changed
 from db.models import (
     ClickRow,
@@ -21,6 +21,7 @@ from db.models import (
     UndoableChangeRow,
     UpdateRow,
 )
+from db.repositories.inbox import JOINED, SET_ASIDE
 from db.traces import WAITING
 
 
@@ -39,7 +40,9 @@ class Retention(SqlRepository):
     async def delete_updates(self, older_than: timedelta) -> int:
         """Delete older updates whose turns have ended; return their number."""
         is_old = UpdateRow.received_at < self.now() - older_than
-        return await self._write(delete(UpdateRow).where(~IS_UNFINISHED, is_old))
+        # The states are named, so that SQLite finds the index of states and times.
+        has_ended = UpdateRow.state.in_([DONE, JOINED, SET_ASIDE])
+        return await self._write(delete(UpdateRow).where(has_ended, is_old))
 
     async def delete_referrals(self, older_than: timedelta) -> int:
         """Delete the referrals whose last message is older, open ones too; return their number."""
