@@ -51,6 +51,7 @@ from bot.telegram.rating import rating_handlers
 from bot.telegram.sender import Sender
 from bot.telegram.settings import Privacy, settings_handlers
 from bot.telegram.shop_replies import report_undelivered, shop_reply_handlers
+from bot.telegram.stock import stock_handlers
 from bot.tracing import forget_people, masking_of, trace_link
 from bot.turn import RunningTurns
 from bot.updates.life import UpdateLife
@@ -243,6 +244,7 @@ def build_handlers(
         *settings_handlers(privacy),
         *answer_handlers(servers),
         *ask_shop_handlers(),
+        *stock_handlers(admins),
         *admin_handlers(
             admins, masking_of(settings), trace_link(settings), only_allowed=only_allowed
         ),

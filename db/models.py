@@ -148,7 +148,10 @@ class CatalogueRow(Base):
 
 
 class OfferRow(Base):
-    """An offer of a wine. `position` is its place among the offers of the wine, from 0 on."""
+    """An offer of a wine. `position` is its place among the offers of the wine, from 0 on.
+
+    `changed_at` is when the staff changed it, None if it is as its list says.
+    """
 
     __tablename__ = "offers"
 
@@ -162,6 +165,7 @@ class OfferRow(Base):
     currency: Mapped[str]
     stock: Mapped[int | None]
     in_stock: Mapped[bool]
+    changed_at: Mapped[datetime | None]
 
 
 class MessageRow(Base):

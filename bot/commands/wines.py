@@ -6,6 +6,7 @@ import io
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
@@ -27,7 +28,7 @@ from bot.commands.output import (
 from bot.commands.reading_lists import read_list
 from config import Settings
 from db.engine import Sessions
-from db.wines.catalogue import ImportReport, count_samples
+from db.wines.catalogue import ImportReport, count_samples, list_wines
 from db.wines.catalogue import import_wines as add_wines
 from db.wines.lists.importing import CatalogueFile
 from db.wines.lists.listed import LeftOut
@@ -130,6 +131,26 @@ def _import_or_refuse(file: Path, settings: Settings, add: ImportFunction) -> st
     except ListShrinks as error:
         reason = f"nothing was imported from {file}: {error}. Is the file whole?"
         fail(f"{reason} If it is right, import it with --allow-shrink.", SHRINKS_STATUS)
+
+
+@wines_app.command("list")
+def list_catalogue(
+    *,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Only what /out, /in and /price have changed.")
+    ] = False,
+) -> None:
+    """Show the wines; those that the staff changed since the last import of their list first."""
+
+    async def read(sessions: Sessions) -> list[tuple[Wine, datetime | None]]:
+        return await list_wines(sessions, changed=changed)
+
+    wines = run_with_database(open_settings(), read)
+    rows = [
+        (wine.label, _format_offers(wine), f"{at:%Y-%m-%d %H:%M}" if at else "", wine.id)
+        for wine, at in wines
+    ]
+    print_table(build_table(["Wine", "Offers", "Changed (UTC)", "Id"], rows))
 
 
 def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:

@@ -4,9 +4,11 @@ An import replaces wines with known ids, so importing a file twice changes nothi
 """
 
 import asyncio
+import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -29,10 +31,11 @@ T = TypeVar("T")
 
 BATCH_SIZE: Final = 200
 """The number of wines per statement, well below SQLite's limit on bound values."""
+DIGEST_CHARS: Final = 16
 STARTER: Final = Path(__file__).parents[1] / "starter" / "wines.csv"
 STARTER_SOURCE: Final = "starter"
 """The source of the wines of the starter catalogue."""
-_COUNT_VERSION: Final = text("""
+COUNT_VERSION: Final = text("""
     INSERT INTO catalogue (id, version) VALUES (1, 1)
     ON CONFLICT (id) DO UPDATE SET version = catalogue.version + 1
 """)
@@ -65,6 +68,12 @@ class SqlCatalogue(SqlRepository):
         wines = (await self._current_index()).wines_by_id
         return [wines[wine_id] for wine_id in wine_ids if wine_id in wines]
 
+    async def find_by_digest(self, digest: str) -> Wine | None:
+        """Return the wine whose id has this digest, as `digest_of` returns it; None without one."""
+        wines = (await self._current_index()).wines_by_id
+        ids = await asyncio.to_thread(lambda: [id for id in wines if digest_of(id) == digest])
+        return wines[ids[0]] if ids else None
+
     async def count(self) -> int:
         return await self._first_value(select(func.count(WineRow.id))) or 0
 
@@ -91,6 +100,11 @@ class SqlCatalogue(SqlRepository):
         return await asyncio.to_thread(make_index)
 
 
+def digest_of(wine_id: str) -> str:
+    """Return a short name of a wine, for the data of a button, in which many ids have no room."""
+    return hashlib.sha256(wine_id.encode()).hexdigest()[:DIGEST_CHARS]
+
+
 def _to_wines(wines: Sequence[RowMapping], offers: Sequence[RowMapping]) -> list[Wine]:
     """Return the wines of these rows, with their offers."""
     offers_by_id = defaultdict[str, list[Offer]](list)
@@ -104,6 +118,23 @@ async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str
     wines = (await session.execute(_WINES.where(WineRow.id.in_(wine_ids)))).mappings().all()
     offers = await session.execute(_OFFERS.where(OfferRow.wine_id.in_(wine_ids)))
     return {wine.id: wine for wine in _to_wines(wines, offers.mappings().all())}
+
+
+async def list_wines(sessions: Sessions, *, changed: bool) -> list[tuple[Wine, datetime | None]]:
+    """Return the wines, with the time when the staff changed them after the last import, or None.
+
+    Those that were changed come first, the last one first; with `changed` there are no others.
+    """
+    changed_at = func.max(OfferRow.changed_at).label("changed_at")
+    query = select(OfferRow.wine_id, changed_at).group_by(OfferRow.wine_id)
+    if changed:
+        query = query.having(changed_at.is_not(None))
+    query = query.order_by(changed_at.desc().nulls_last(), OfferRow.wine_id)
+    async with sessions() as session:
+        rows = (await session.execute(query)).all()
+    times = {row.wine_id: row.changed_at for row in rows}
+    wines = await SqlCatalogue(sessions).get([*times])
+    return [(wine, times[wine.id]) for wine in wines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +185,7 @@ async def import_wines(
     sources = {file.source, *([STARTER_SOURCE] if without_samples else [])} - {""}
     added = updated = 0
     async with sessions.begin() as session:
-        await session.execute(_COUNT_VERSION)
+        await session.execute(COUNT_VERSION)
         shrinkage = await find_shrinkage(session, file.source, file.wines)
         if shrinkage.is_suspicious and not may_shrink:
             raise ListShrinks(shrinkage)
@@ -163,7 +194,7 @@ async def import_wines(
         gone = [wine_id for wine_id in in_stock if wine_id not in file_ids]
         for ids in _batches(gone):
             offered = update(OfferRow).where(OfferRow.wine_id.in_(ids))
-            await session.execute(offered.values(in_stock=False))
+            await session.execute(offered.values(in_stock=False, changed_at=None))
         is_sample = {"is_sample": file.source == STARTER_SOURCE}
         for batch in _batches(file.wines):
             wines = [wine.model_copy(update=is_sample) for wine in batch]

@@ -1,0 +1,161 @@
+"""Let the staff and admins say what is sold out, what is back, and what it costs now.
+
+`/out Barolo 2018` changes the only wine with this name at once. If several have it, each has a
+button.
+"""
+
+from collections.abc import Collection, Sequence
+from enum import StrEnum
+from functools import partial
+from typing import Final, NamedTuple
+
+from telegram import Update
+
+from agent.formatting import format_money, format_volume
+from agent.i18n import translate
+from agent.markdown import escape
+from agent.sommelier.queries import MAX_NAME_CHARS, MAX_RESULTS, WineQuery
+from agent.sommelier.wine import Offer, Wine
+from agent.text import clip, pattern
+from bot.telegram.ask_shop import is_from_staff
+from bot.telegram.buttons import acknowledge, claim_once, parse_id, split_data
+from bot.telegram.chat import NOT_MINE, AnyHandler, ChatTurn, on_command, on_press
+from bot.telegram.messages import message_of, press_of, text_after_command
+from bot.telegram.sender import Button, in_rows
+from db.changes.stock import ChangeOffers
+from db.wines.catalogue import digest_of
+
+PREFIX: Final = "st:"
+"""The prefix of button data: `st:COMMAND:CENTS:POSITION:DIGEST`."""
+PRICE: Final = pattern(r"(?P<amount>\d{1,6}(?:[.,]\d{1,2})?)")
+CURRENCY_SIGN: Final = pattern(r"\p{Sc}")
+VINTAGES: Final = range(1900, 2101)
+"""A whole number of these without a currency sign is a vintage, and no price."""
+MAX_LABEL_CHARS: Final = 60
+
+
+class StockCommand(StrEnum):
+    """What the staff may say of a wine."""
+
+    OUT = "out"
+    IN = "in"
+    PRICE = "price"
+
+
+class Target(NamedTuple):
+    """An offer of a wine that a command may mean; out and in mean all offers."""
+
+    wine: Wine
+    position: int
+
+
+def stock_handlers(admin_ids: Collection[int]) -> list[AnyHandler]:
+    """Return the handlers of /out, /in and /price, and of the buttons below them."""
+    named = [
+        on_command(command.value, partial(_change_named, admin_ids, command))
+        for command in StockCommand
+    ]
+    return [*named, on_press(PREFIX, partial(_change_pressed, admin_ids))]
+
+
+async def _may_change(admin_ids: Collection[int], turn: ChatTurn) -> bool:
+    return turn.user_id in admin_ids or await is_from_staff(turn)
+
+
+async def _change_named(
+    admin_ids: Collection[int], command: StockCommand, update: Update, turn: ChatTurn
+) -> object:
+    """Change the only wine with a name, or ask which one is meant."""
+    if not await _may_change(admin_ids, turn):
+        return NOT_MINE
+    name, cents = text_after_command(message_of(update)), 0
+    if command is StockCommand.PRICE:
+        name, cents = _split_price(name)
+    if not name or (command is StockCommand.PRICE and not cents):
+        turn.reply(translate("stock_usage"))
+        return None
+    query = WineQuery(name=name[:MAX_NAME_CHARS], in_stock_only=False, limit=MAX_RESULTS)
+    result = await turn.repositories.wines.search(query)
+    near = (*result.other_vintages, *result.mentioned, *result.closest)
+    targets = _list_targets(command, result.wines or near)
+    if not targets:
+        turn.reply(translate("stock_unknown", name=escape(name)))
+    elif len(targets) == 1 and result.wines:
+        _change(turn, command, targets[0], cents)
+    else:
+        buttons = [_button(command, target, cents) for target in targets[:MAX_RESULTS]]
+        turn.reply(translate("stock_which"), in_rows(buttons, 1))
+    return None
+
+
+def _split_price(text: str) -> tuple[str, int]:
+    """Return a name and the price in cents behind it; 0 if there is none: `Barolo 2018 45,50 €`."""
+    without_sign = CURRENCY_SIGN.sub(" ", text).strip()
+    has_sign = CURRENCY_SIGN.search(text) is not None
+    name, _, last = without_sign.rpartition(" ")
+    if not PRICE.fullmatch(last):
+        return text, 0
+    is_vintage = last.isdecimal() and int(last) in VINTAGES
+    if is_vintage and not has_sign:
+        return text, 0
+    return name.strip(), round(float(last.replace(",", ".")) * 100)
+
+
+def _list_targets(command: StockCommand, wines: Sequence[Wine]) -> list[Target]:
+    """Return what may be meant: each wine, or for a price each of its offers."""
+    targets: list[Target] = []
+    for wine in wines:
+        offers = wine.offers if command is StockCommand.PRICE else wine.offers[:1]
+        targets += [Target(wine, position) for position in range(len(offers))]
+    return targets
+
+
+def _button(command: StockCommand, target: Target, cents: int) -> Button:
+    label = target.wine.label
+    if command is StockCommand.PRICE:
+        label += f" · {_describe(target.wine.offers[target.position])}"
+    data = f"{PREFIX}{command}:{cents}:{target.position}:{digest_of(target.wine.id)}"
+    return Button(clip(label, MAX_LABEL_CHARS), data)
+
+
+def _describe(offer: Offer) -> str:
+    """Return an offer as staff tell it from others: its kind, its size and its price now."""
+    parts = [translate(f"offer_{offer.kind}")]
+    if offer.size_ml is not None:
+        parts.append(format_volume(offer.size_ml))
+    if offer.price is not None:
+        parts.append(format_money(offer.price, offer.currency))
+    return " ".join(parts)
+
+
+async def _change_pressed(admin_ids: Collection[int], update: Update, turn: ChatTurn) -> None:
+    """Change the wine of a button, unless one below the same message was pressed before."""
+    query = press_of(update)
+    command, cents, position, digest = split_data(query, 4)
+    wine = await turn.repositories.wines.find_by_digest(digest)
+    is_known = wine is not None and parse_id(position) < len(wine.offers)
+    if wine is None or not is_known or command not in StockCommand.__members__.values():
+        await acknowledge(query, translate("button_too_old"))
+        return
+    if not await _may_change(admin_ids, turn):
+        await acknowledge(query, translate("not_yours"))
+        return
+    if not await claim_once(query, turn, PREFIX):
+        return
+    await acknowledge(query)
+    turn.replace_buttons(query.message, ())
+    _change(turn, StockCommand(command), Target(wine, parse_id(position)), parse_id(cents))
+
+
+def _change(turn: ChatTurn, command: StockCommand, target: Target, cents: int) -> None:
+    """Collect the change of a wine, and tell it."""
+    wine, position = target
+    name = escape(wine.label)
+    if command is StockCommand.PRICE:
+        price = format_money(cents / 100, wine.offers[position].currency)
+        turn.change(ChangeOffers(wine.id, (position,), price=cents / 100))
+        turn.reply(translate("stock_price", wine=name, price=price))
+        return
+    is_in = command is StockCommand.IN
+    turn.change(ChangeOffers(wine.id, tuple(range(len(wine.offers))), in_stock=is_in))
+    turn.reply(translate("stock_in" if is_in else "stock_out", wine=name))
