@@ -22,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from bot.resources import Stores
 from bot.turn import Turn
+from db.budgets import DailyBudgets
 from db.engine import Sessions, create_engine
 from db.models import TraceRow
 from db.repositories.outbox import Outbox
@@ -146,6 +147,7 @@ def calls_of(sessions: Sessions) -> Iterator[Call]:
     messages = MessageRepository(sessions, now)
     turns = TurnRepository(sessions, now)
     statistics = StatisticsRepository(sessions, now)
+    budgets = DailyBudgets(sessions, now, person_requests=1_000_000, total_cost_usd=1e6)
     memory = MemoryRepository(sessions, now)
     traces = SqlTraceStore(sessions, now)
     queue = RowQueue(sessions, TraceRow, now)
@@ -156,8 +158,7 @@ def calls_of(sessions: Sessions) -> Iterator[Call]:
     yield "history, replying", lambda: messages.list_recent(CHAT, last_turn_id=CHAT - 1)
     yield "facts of a user", lambda: memory.list_facts(CHAT)
     yield "concerns of a user", lambda: memory.list_concerns(CHAT, CHAT)
-    yield "budget of a user today", lambda: turns.sum_usage(NOW - timedelta(days=1), CHAT)
-    yield "budget of all today", lambda: turns.sum_usage(NOW - timedelta(days=1))
+    yield "budgets of a turn", lambda: budgets.reserve(1, CHAT)
     yield "waiting updates", lambda: stores.inbox.list_unfinished(str(CHAT))
     yield "lanes to run", stores.inbox.list_lanes
     yield "backlog", stores.inbox.measure_backlog

@@ -106,6 +106,8 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         if not locks.are_shared:  # no other process runs: send the rows that a crash left claimed
             await core.stores.trace_queue.resume()
             await core.stores.score_queue.resume()
+            if core.stores.budgets is not None:
+                await core.stores.budgets.release_all()
         if settings.server:
             await load_client()
         await asyncio.to_thread(load_lexicon)

@@ -8,7 +8,6 @@ from functools import partial
 from agent.mcp import McpServers, open_servers
 from agent.sommelier.service import Answerer
 from agent.tracing.records import TraceRecord, keyed_hash
-from bot.budgets import Budgets
 from bot.metrics import Metrics
 from bot.resources import Resources, Stores, sommelier_of, stores_of
 from bot.runner import TurnRunner
@@ -57,21 +56,12 @@ def build_core(
     answerer: Answerer | None = None,
     open_trace_root: OpenRoot = TraceRecord.open_root,
 ) -> Core:
-    """Put the core together; the `answerer` is the sommelier unless another is given.
-
-    Admins have no budget.
-    """
+    """Put the core together; the `answerer` is the sommelier unless another is given."""
     metrics, servers = metrics or Metrics(), servers or McpServers()
-    budgets = Budgets(
-        turns=resources.repositories.turns,
-        person_requests=settings.budget_person_requests,
-        total_cost_usd=settings.budget_total_cost_usd,
-        exempt=frozenset(settings.admin_ids),
-    )
     runner = TurnRunner(
         base_run=resources.run,
         commits=stores.commits,
-        budgets=budgets,
+        budgets=stores.budgets,
         safety=SafetyService(help=resources.help, memory=resources.repositories.memory),
         metrics=metrics,
         running=running,

@@ -4,10 +4,10 @@ Nothing here imports `telegram`, because commands of the terminal use this too.
 """
 
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -38,12 +38,13 @@ from agent.turn import Deps
 from bot.tasks import in_background, run_and_log_errors, run_shutdown_step
 from bot.tracing import masking_of, open_prompts
 from config import Server, Settings, SettingsError, describe
+from db.budgets import DailyBudgets
 from db.documents.store import SqlDocumentStore, load_starter_documents
 from db.engine import (
     Sessions,
     create_engine,
 )
-from db.models import ScoreRow, TraceRow
+from db.models import ScoreRow, TraceRow, utc_now
 from db.repositories.clicks import Clicks
 from db.repositories.commits import Commits
 from db.repositories.inbox import Inbox
@@ -98,10 +99,16 @@ class Stores:
     `rows` defines how traces are masked and stored.
     """
 
-    def __init__(self, sessions: Sessions, rows: TraceRows = LOCAL_TRACE_ROWS) -> None:
-        self.inbox = Inbox(sessions, rows=rows)
+    def __init__(
+        self,
+        sessions: Sessions,
+        rows: TraceRows = LOCAL_TRACE_ROWS,
+        budgets: DailyBudgets | None = None,
+    ) -> None:
+        self.budgets = budgets
+        self.inbox = Inbox(sessions, rows=rows, budgets=budgets)
         self.outbox = Outbox(sessions)
-        self.commits = Commits(sessions, rows=rows)
+        self.commits = Commits(sessions, rows=rows, budgets=budgets)
         self.broadcasts = Broadcasts(sessions)
         self.referrals = ReferralUpkeep(sessions)
         self.upkeep = MemoryUpkeep(sessions)
@@ -179,7 +186,26 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 
 def stores_of(settings: Settings, sessions: Sessions) -> Stores:
     """Return what writes to the database; traces are masked and exported as the settings say."""
-    return Stores(sessions, TraceRows(masking_of(settings), settings.sends_traces))
+    rows = TraceRows(masking_of(settings), settings.sends_traces)
+    return Stores(sessions, rows, budgets_of(settings, sessions))
+
+
+def budgets_of(
+    settings: Settings, sessions: Sessions, now: Callable[[], datetime] = utc_now
+) -> DailyBudgets | None:
+    """Return the daily budgets, which admins do not have; None if none is set."""
+    person_requests = settings.budget_person_requests
+    total_cost_usd = settings.budget_total_cost_usd
+    if person_requests is None and total_cost_usd is None:
+        return None
+    return DailyBudgets(
+        sessions,
+        now,
+        person_requests=person_requests,
+        total_cost_usd=total_cost_usd,
+        exempt=frozenset(settings.admin_ids),
+        turn_limits=Limits(cost_usd=settings.turn_max_cost_usd),
+    )
 
 
 @asynccontextmanager

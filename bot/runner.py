@@ -23,10 +23,11 @@ from agent.turn import (
     record_turn,
     with_person,
 )
-from bot.budgets import UNLIMITED, Budgets, RemainingBudget
+from bot.budgets import build_notes
 from bot.metrics import Metrics
 from bot.safety import SafetyService
 from bot.turn import Delivery, OpenRoot, Question, RunningTurns, Turn, trace_delivery
+from db.budgets import UNLIMITED, DailyBudgets, RemainingBudget
 from db.engine import BRIEF_TRIES, call_or_default
 from db.repositories.commits import Commits
 
@@ -41,7 +42,7 @@ class TurnRunner:
 
     base_run: Run = field(default_factory=Run)
     safety: SafetyService = field(default_factory=SafetyService)
-    budgets: Budgets | None = None
+    budgets: DailyBudgets | None = None
     open_trace_root: OpenRoot = TraceRecord.open_root
     metrics: Metrics = field(default_factory=Metrics)
     commits: Commits | None = None
@@ -74,6 +75,7 @@ class TurnRunner:
 
         If the database is unavailable, this is only logged: the answer is still shown.
         """
+        await self._reserve(turn)
         try:
             return await self.run(turn, question, make_reply)
         except BaseException as error:
@@ -82,6 +84,13 @@ class TurnRunner:
         finally:
             self.running.remove(turn)
             await self._save(turn)
+
+    async def _reserve(self, turn: Turn) -> None:
+        """Reserve what the turn may use; if the database is unavailable, it has no limit."""
+        if self.budgets is not None:
+            reserve = partial(self.budgets.reserve, turn.id, turn.user_id)
+            problem = "Today's usage could not be read"
+            turn.budget = await call_or_default(reserve, UNLIMITED, problem, tries=BRIEF_TRIES)
 
     async def _save(self, turn: Turn) -> None:
         if self.commits is not None:
@@ -140,9 +149,7 @@ class TurnRunner:
     ) -> tuple[Question, Reply]:
         """Return the reply, and the question with the transcript of a voice message."""
         async with turn.show_progress() as draft:
-            budget = UNLIMITED
-            if self.budgets is not None:
-                budget = await self.budgets.read_remaining(turn.user_id)
+            budget = turn.budget
             run = self._run_within(budget, turn, root, draft)
             question = await _transcribe(question, run)
             person = await self._read_person(turn, question, root)
@@ -181,8 +188,8 @@ class TurnRunner:
         reply = with_change_notes(reply, person, question.text, undo_id)
         if self.budgets is None:
             return reply
-        spent = run.usage.billed
-        notes = self.budgets.build_notes(budget, spent, lacked_budget=lacked_budget)
+        spent, now = run.usage.billed, self.budgets.now()
+        notes = build_notes(budget, spent, now, lacked_budget=lacked_budget)
         return replace(reply, notes=(*reply.notes, *notes))
 
     def _run_within(

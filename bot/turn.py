@@ -19,6 +19,7 @@ from agent.size_limits import STORED_CHARS
 from agent.tracing.records import SENDING, TraceRecord
 from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
 from agent.writing_calls import WritingCalls
+from db.budgets import UNLIMITED, RemainingBudget
 from db.changes.base import StoredChange
 from db.changes.forgetting import ForgetConversation, ForgetUser
 from db.changes.memory import ChangeMemory
@@ -159,6 +160,8 @@ class Turn:
     """The change of memory that the earlier turn has made; None if there was none."""
 
     stop: Stop = field(default_factory=Stop)
+    budget: RemainingBudget = UNLIMITED
+    """What the present try may use, and has reserved."""
     billed_before: BilledUsage = NOTHING_BILLED
     """The usage of earlier tries."""
     usage: Usage | None = None

@@ -589,6 +589,18 @@ class ReferralRow(MappedAsDataclass, Base, kw_only=True):
     at: Mapped[datetime]
 
 
+class ReservationRow(Base):
+    """What a running turn has reserved of the daily budgets."""
+
+    __tablename__ = "reservations"
+
+    turn_id: Mapped[Key]
+    user_id: Mapped[BigInt]
+    requests: Mapped[int]
+    cost_usd: Mapped[float]
+    at: Mapped[datetime]
+
+
 class TraceRow(Base):
     """A trace of the local store: columns for lists, and the `record` as compressed JSON.
 

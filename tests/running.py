@@ -1,9 +1,10 @@
 """The bot as it runs, for tests: polling, turns in memory or durable, a database of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -17,7 +18,7 @@ from agent.sommelier.service import Answerer
 from agent.tracing.records import OpenSpan, TraceRecord
 from bot.app import App, build_app, rate_limit_of, run_app, run_bot
 from bot.core import build_core
-from bot.resources import Repositories, Resources, Stores
+from bot.resources import Repositories, Resources, Stores, budgets_of
 from bot.telegram.answer_buttons import buttons_below
 from bot.telegram.chat import ButtonsBelow
 from bot.telegram.connection import telegram_bot
@@ -25,6 +26,7 @@ from bot.turn import OpenRoot, RunningTurns
 from bot.updates.locks import Locks
 from config import load_settings
 from db.engine import Sessions
+from db.models import utc_now
 from db.repositories.people import MessageRepository
 from db.traces import TraceRows
 from tests.databases import migrated_sqlite
@@ -97,6 +99,7 @@ async def running(
     sessions: Sessions | None = None,
     exported: bool = False,
     buttons: ButtonsBelow = buttons_below,
+    now: Callable[[], datetime] = utc_now,
     **settings: str,
 ) -> AsyncIterator[App]:
     """Run the bot as the app puts it together, and stop it as SIGTERM does.
@@ -112,15 +115,16 @@ async def running(
     repositories = Repositories(sessions)
     for name, repository in {"messages": messages, **kept}.items():
         setattr(repositories, name, repository)
+    telegram = {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
+    loaded = load_settings(None, UNHURRIED | telegram | settings)
     core = build_core(
-        load_settings(
-            None,
-            UNHURRIED
-            | {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
-            | settings,
-        ),
+        loaded,
         (sources or Sources(documents=FakeLibrary())).resources(repositories, run),
-        Stores(sessions, TraceRows(is_exported=exported or langfuse is not None)),
+        Stores(
+            sessions,
+            TraceRows(is_exported=exported or langfuse is not None),
+            budgets_of(loaded, sessions, now),
+        ),
         RunningTurns(),
         answerer=answerer,
         open_trace_root=tracer,

@@ -11,11 +11,9 @@ from agent.query_reading.phrases import detect_language
 from agent.safety.concerns import FORWARDED_HEADER
 from agent.text import Pattern, pattern
 from bot.turn import Destination
-from bot.updates.joining import is_foreign
+from bot.updates.joining import SHARED_ACCOUNTS, is_foreign
 
 COMMAND: Final = pattern(r"\s*/\S+\s*")
-SHARED_ACCOUNTS: Final = frozenset({777000, 136817688, 1087968824})
-"""The accounts by which Telegram shows posts of channels and messages of anonymous admins."""
 QUERY_COMMAND: Final = pattern(r"\s*/(find|quotes|cellar)\b")
 """A command with words to look for: they are no sentence, and say nothing of a user's language."""
 MAX_DETECTION_CHARS: Final = 1_000

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent import size_limits
+from db.models import UpdateRow
 from db.repositories.inbox import Payload
 
 MAX_JOINED_UPDATES: Final = 50
@@ -29,6 +30,8 @@ FOLLOW_UP: Final = "n"
 STOP: Final = "/stop"
 STOP_LANE, ASIDE_LANE = "stop-", "aside-"
 """The beginnings of the names of lanes that wait for no answer."""
+SHARED_ACCOUNTS: Final = frozenset({777000, 136817688, 1087968824})
+"""The accounts by which Telegram shows posts of channels and messages of anonymous admins."""
 QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings"})
 """Commands that do not wait for the answer to an earlier question."""
 
@@ -86,6 +89,18 @@ def _is_quick_press(payload: Payload) -> bool:
 def is_quick(lane: str) -> bool:
     """Return whether a lane has presses, quick commands or /stop, which wait for no answer."""
     return lane.startswith((STOP_LANE, ASIDE_LANE))
+
+
+def payer_of(row: UpdateRow) -> int | None:
+    """Return the id of the user on whose budget a question counts, else of its chat.
+
+    Return None for what asks no model.
+    """
+    if is_quick(row.lane or ""):
+        return None
+    if row.user_id is None or row.user_id in SHARED_ACCOUNTS:
+        return row.chat_id
+    return row.user_id
 
 
 def message_in(payload: Payload) -> Payload:

@@ -17,7 +17,7 @@ from agent.writing_calls import WritingCalls
 from bot.metrics import Metrics
 from bot.tasks import finish_though_cancelled
 from bot.turn import Delivery, Hold, Turn
-from bot.updates.joining import comes_in_parts, is_same_turn, join
+from bot.updates.joining import comes_in_parts, is_same_turn, join, payer_of
 from db.engine import DATABASE_BACKOFF, is_transient, retry_forever
 from db.models import OutboxRow, UpdateRow
 from db.repositories.inbox import Inbox, Payload
@@ -202,8 +202,11 @@ class UpdateLife(Generic[T]):
             self.metrics.count_update("joined")
         # `begin` also updates `row.tries` and `row.epoch`.
         tries = row.tries + 1
-        payloads, unsent = await retry_forever(self.inbox.begin, row, joining, tries=tries)
+        payloads, unsent, budget = await retry_forever(
+            self.inbox.begin, row, joining, tries=tries, payer_id=payer_of(row)
+        )
         turn.restart()
+        turn.budget = budget
         turn.try_number = row.tries
         # Only the process that has begun a turn may set it aside. If the row has an error, an
         # earlier process has set it aside, but its apology must still be sent.

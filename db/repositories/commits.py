@@ -1,15 +1,22 @@
 """Commit turns that no update began: of the terminal, the HTTP API and the command line."""
 
+from dataclasses import dataclass
+
+from db.budgets import DailyBudgets
 from db.changes.base import Transaction
 from db.commit import Commit
 from db.traces import TraceStoringRepository
 
 
+@dataclass(eq=False)
 class Commits(TraceStoringRepository):
     """Stores what turns without an update have collected."""
 
+    budgets: DailyBudgets | None = None
+
     async def save(self, commit: Commit) -> None:
         """Store everything in one transaction; nothing is sent."""
+        record = commit.record  # it is dropped if the user's data were deleted meanwhile
         await commit.prepare(self.rows)
         async with self.sessions.begin() as session:
             transaction = Transaction(
@@ -20,3 +27,5 @@ class Commits(TraceStoringRepository):
                 messages=[],
             )
             await commit.carry_out(transaction)
+            if self.budgets is not None and record is not None:
+                await self.budgets.settle_in(session, record.turn_id)

@@ -7,12 +7,13 @@ method commits.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.tracing.records import TraceRecord
+from db.budgets import UNLIMITED, DailyBudgets, RemainingBudget
 from db.changes.base import Transaction
 from db.changes.forgetting import (
     COMMITTED,
@@ -41,6 +42,18 @@ After a crash between the two, the stored trace is exported without delivery det
 HAS_NO_TURN: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
 
 
+class Begun(NamedTuple):
+    """A turn that has begun.
+
+    `payloads` are those of all its updates. `unsent` are the unsent messages of its answer, None if
+    it has no stored answer yet. `budget` is what it may use.
+    """
+
+    payloads: Sequence[Payload]
+    unsent: Sequence[OutboxRow] | None
+    budget: RemainingBudget
+
+
 @dataclass(frozen=True, slots=True)
 class Backlog:
     """The number of updates whose turns have not ended, and the age of the oldest one."""
@@ -49,8 +62,11 @@ class Backlog:
     oldest_seconds: float = 0.0
 
 
+@dataclass(eq=False)
 class Inbox(TraceStoringRepository):
     """The accepted updates, their turns, and the messages of these turns."""
+
+    budgets: DailyBudgets | None = None
 
     async def accept(self, updates: Sequence[UpdateRow]) -> None:
         """Store updates; skip those that are stored already."""
@@ -72,18 +88,23 @@ class Inbox(TraceStoringRepository):
         return list(dict.fromkeys(lane for _, lane in rows if lane is not None))
 
     async def begin(
-        self, row: UpdateRow, joining: Collection[int] = (), *, tries: int
-    ) -> tuple[Sequence[Payload], Sequence[OutboxRow] | None]:
+        self,
+        row: UpdateRow,
+        joining: Collection[int] = (),
+        *,
+        tries: int,
+        payer_id: int | None = None,
+    ) -> Begun:
         """Begin the turn of an update, together with those of `joining` that have no turn yet.
 
-        Return the payloads of all its updates, and the unsent messages of its answer. The messages
-        are None if the turn has no stored answer yet. Also update `row` (turn id, epoch, tries).
+        It counts on the budget of the user `payer_id`, or on none. Also update `row` (turn id,
+        epoch, tries).
 
         Raises:
             TurnTaken: another process has begun the turn since `row` was read.
         """
         new_values = {"turn_id": row.update_id, "epoch": row.epoch + 1, "tries": tries}
-        outbox = None
+        outbox, budget = None, UNLIMITED
         async with self.sessions.begin() as session:
             set_begun = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
             if not await count_changed(session, set_begun.values(new_values)):
@@ -98,15 +119,20 @@ class Inbox(TraceStoringRepository):
             if row.state == COMMITTED:
                 unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
                 outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
+            elif self.budgets is not None and payer_id is not None:
+                budget = await self.budgets.reserve_in(session, row.update_id, payer_id)
         # From now on the epoch of `row` proves that this process has begun the turn.
         for name, value in new_values.items():
             setattr(row, name, value)
-        return payloads, outbox
+        return Begun(payloads, outbox, budget)
 
     async def release(self, row: UpdateRow) -> None:
         """Take back a start of a turn that was cancelled because the process stops."""
         unchanged = update(UpdateRow).where(_is_unchanged(row), UpdateRow.state == WAITING)
-        await self._write(unchanged.values(tries=max(0, row.tries - 1)))
+        async with self.sessions.begin() as session:
+            changed = await count_changed(session, unchanged.values(tries=max(0, row.tries - 1)))
+            if changed and self.budgets is not None:
+                await self.budgets.settle_in(session, row.update_id)
 
     async def is_current(self, row: UpdateRow) -> bool:
         """Return whether no other process has begun the turn since `row` was read."""
@@ -165,6 +191,8 @@ class Inbox(TraceStoringRepository):
             messages=[],
         )
         await commit.carry_out(transaction, trace_delay=TRACE_DELAY)
+        if self.budgets is not None:
+            await self.budgets.settle_in(session, row.update_id)
         for message in commit.outgoing:
             # Clear an id left by a failed commit: another message may have it by now.
             message.id = cast("int", None)

@@ -1,4 +1,4 @@
-"""Turns: their records, usage, and export as a dataset."""
+"""Turns: their records, and export as a dataset."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -9,7 +9,6 @@ from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from agent.engine.run import BilledUsage
 from db.engine import Sessions, SqlRepository
 from db.models import MessageRow, OutboxRow, SettingRow, TurnRow, UpdateRow
 
@@ -62,15 +61,6 @@ class TurnRepository(SqlRepository):
     async def _newest(self, where: ColumnElement[bool]) -> TurnRow | None:
         newest = select(TurnRow).where(where).order_by(TurnRow.at.desc())
         return await self._first_value(newest.limit(1))
-
-    async def sum_usage(self, since: datetime, user_id: int | None = None) -> BilledUsage:
-        """Return the usage since a time, of one user or of all if `user_id` is None."""
-        totals = select(func.sum(TurnRow.requests), func.sum(TurnRow.cost_usd))
-        totals = totals.where(TurnRow.at >= since)
-        if user_id is not None:
-            totals = totals.where(TurnRow.user_id == user_id)
-        [(requests, cost)] = await self._rows(totals)
-        return BilledUsage(requests=int(requests or 0), cost_usd=float(cost or 0))
 
 
 async def export_turns(

@@ -17,13 +17,12 @@ from agent.engine.messages import LLM
 from agent.engine.run import Run
 from agent.sommelier.service import Answerer
 from agent.turn import Reply, StoredMessage
-from bot.budgets import Budgets
 from bot.http.api import Api
 from bot.runner import TurnRunner
+from db.budgets import DailyBudgets
 from db.engine import Sessions
 from db.models import MessageRow, TurnRow
 from db.repositories.commits import Commits
-from db.repositories.turns import TurnRepository
 from tests.doubles.model_server import ModelServer, answer, answer_json
 from tests.fakes import CHINON, fake_sommelier
 from tests.faults.turns import INFORMATIONAL, search, valid
@@ -268,11 +267,11 @@ async def test_a_question_is_rewritten_or_answered_and_each_call_is_a_turn_in_th
 async def test_when_the_global_budget_is_used_up_no_model_is_asked_and_the_note_says_so(
     model_server: ModelServer, sqlite_sessions: Sessions
 ) -> None:
-    store = TurnRepository(sqlite_sessions)
-    budgets = Budgets(turns=store, total_cost_usd=0.0001)
+    budgets = DailyBudgets(sqlite_sessions, total_cost_usd=0.0001)
     model_server.script(answer(ANSWER, usage=(900, 100)))
     async with serving_model(
-        model_server, runner=TurnRunner(budgets=budgets, commits=Commits(sqlite_sessions))
+        model_server,
+        runner=TurnRunner(budgets=budgets, commits=Commits(sqlite_sessions, budgets=budgets)),
     ) as client:
         first = (await client.post("/api/rag/ask", json=ASKED)).json()
         second = (await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})).json()

@@ -355,7 +355,7 @@ async def test_forget_during_the_sending_of_an_answer_ran_its_turn_again(
     await inbox.commit(row, turn)
     await Commits(sessions).save(forgetting(ADA, ForgetUser(ADA, "ada")))
     (row,) = await inbox.list_unfinished(str(ADA))
-    payloads, unsent = await inbox.begin(row, tries=2)
+    payloads, unsent, _ = await inbox.begin(row, tries=2)
     assert (len(payloads), [message.html for message in unsent or ()]) == (2, ["one", "two"])
     for number, message in enumerate(turn.outgoing):
         message.message_id = number

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import func, select
 
-from agent.engine.run import BilledUsage
 from agent.turn import Change, Fact, StoredMessage
 from db.changes.chats import SetAccess, SetReachable
 from db.changes.memory import ChangeMemory
@@ -48,20 +47,6 @@ def turns(sessions: Sessions) -> TurnRepository:
 
 def turn(turn_id: int, **changes: object) -> TurnRow:
     return replace(TURN, turn_id=turn_id, **changes)  # type: ignore[arg-type]
-
-
-async def test_usage_is_summed_by_user_and_overall_since_a_time(
-    turns: TurnRepository, sessions: Sessions
-) -> None:
-    await store_turn(sessions, turn(1, at=NOON - timedelta(days=1)))
-    await store_turn(sessions, turn(2, at=NOON, requests=2, cost_usd=0.5))
-    await store_turn(sessions, turn(3, user_id=BOB, requests=1, cost_usd=0.25))
-    assert await turns.sum_usage(NOON) == BilledUsage(requests=3, cost_usd=0.75)
-    assert await turns.sum_usage(NOON, ADA) == BilledUsage(requests=2, cost_usd=0.5)
-    assert await turns.sum_usage(NOON, 7) == BilledUsage()
-    assert await turns.sum_usage(NOON - timedelta(days=2), ADA) == BilledUsage(
-        requests=5, cost_usd=0.625
-    )
 
 
 async def test_a_week_is_summed_up_by_the_database_by_day_and_as_a_whole(

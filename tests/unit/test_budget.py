@@ -1,7 +1,6 @@
 """Daily budgets: how they limit a turn, and the notes to users about them."""
 
 from datetime import UTC, datetime
-from typing import cast
 
 import pytest
 from hypothesis import given
@@ -9,9 +8,8 @@ from hypothesis import strategies as st
 
 from agent.engine.run import NOTHING_BILLED, Limits
 from agent.i18n import translate
-from bot.budgets import UNLIMITED, Budgets, RemainingBudget
-from db.engine import Sessions
-from db.repositories.turns import TurnRepository
+from bot.budgets import build_notes
+from db.budgets import UNLIMITED, RemainingBudget
 
 EVENING = datetime(2026, 5, 1, 18, 40, tzinfo=UTC)
 TIME_LEFT = "5 hr 20 min"
@@ -48,6 +46,5 @@ def test_few_requests_are_reserved_for_a_tool_call_and_an_answer() -> None:
 def test_the_note_says_what_is_used_up_and_when_it_resets(
     budget: RemainingBudget, lacked_budget: bool, note: str
 ) -> None:
-    budgets = Budgets(turns=TurnRepository(cast("Sessions", None), now=lambda: EVENING))
-    notes = budgets.build_notes(budget, NOTHING_BILLED, lacked_budget=lacked_budget)
+    notes = build_notes(budget, NOTHING_BILLED, EVENING, lacked_budget=lacked_budget)
     assert notes == ((f"{note} {RESETS}",) if note else ())

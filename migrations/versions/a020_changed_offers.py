@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "a019"
-down_revision = "a018"
+revision = "a020"
+down_revision = "a019"
 
 
 def upgrade() -> None:
