@@ -59,13 +59,14 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
         return translate("cellar_none")
     count = sum(item.count for item in in_stock)
     states = count_states(items, year)
-    readiest = index_cellar(items, year)[:PAGE_SIZE]
-    listed = format_items([each.item for each in readiest], year, translate("cellar_readiest"))
     parts = [
         translate("cellar_all", count=count),
         "\n".join((format_states(states), format_styles(in_stock), format_regions(in_stock))),
-        listed,
     ]
+    # Nobody is told to drink what is still too young.
+    readiest = [each.item for each in index_cellar(items, year) if each.state != "young"]
+    if readiest:
+        parts.append(format_items(readiest[:PAGE_SIZE], year, translate("cellar_readiest")))
     return "\n\n".join(parts)
 
 

@@ -1,6 +1,6 @@
 """Facts about a user's taste: parse them from short texts by rules, and describe them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agent.fallback.wording import TASTES, is_vegan, name_value
@@ -18,21 +18,33 @@ from agent.sommelier.filters import (
 )
 from agent.sommelier.queries import SOFT_FILTERS, WineQuery, parse_query
 from agent.sommelier.vocabulary import OAKY, Currency
+from agent.text import pattern
 from agent.turn import Fact
 
 MAX_NOTE_CHARS: Final = 200
+STATEMENT_END: Final = pattern(r"[;\n]+")
 
 
 def parse_facts(text: str) -> tuple[Fact, ...]:
-    """Return the facts that a text states, or a note with the text if it states none.
+    """Return the facts that a text states; what states none becomes a note.
 
-    A text whose language is not clear is in that of the turn: "15 bis 30 Euro".
+    Semicolons and line ends part its statements: "I love Riesling; no oak". A text whose language
+    is not clear is in that of the turn: "15 bis 30 Euro".
     """
-    text = text.strip()[:MAX_NOTE_CHARS]
+    facts: list[Fact] = []
+    for statement in STATEMENT_END.split(text[:MAX_NOTE_CHARS]):
+        facts += _parse_statement(statement.strip())
+    return find_new_facts(facts, ())
+
+
+def _parse_statement(text: str) -> Sequence[Fact]:
+    if not text:
+        return ()
+    if ":" in text:  # "my wife: no eggs" is about somebody else
+        return (Fact("note", text, text),)
     query = parse_query(text, current_language())
-    # A colon marks a note: "my wife: no eggs" is about somebody else.
-    facts = () if ":" in text else (*find_excluded_facts(text), *_likes(text), *_budget(query))
-    return facts or ((Fact("note", text, text),) if text else ())
+    facts = (*find_excluded_facts(text), *_likes(text), *_budget(query))
+    return facts or (Fact("note", text, text),)
 
 
 def find_excluded_facts(text: str) -> Iterator[Fact]:

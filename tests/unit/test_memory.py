@@ -43,6 +43,11 @@ def test_a_text_is_parsed_as_facts_or_becomes_a_note() -> None:
         assert [(fact.kind, fact.value) for fact in parse_facts(text)] == [(kind, value)]
 
 
+def test_semicolons_part_what_is_stated() -> None:
+    stated = parse_facts("I love Riesling; no oak; up to 20 euros")
+    assert [fact.kind for fact in stated] == ["like", "hate", "budget"]
+
+
 def test_a_line_is_parsed_as_a_cellar_item() -> None:
     item = parse_cellar_item("2 Chablis 2021 18,50 $")
     assert item is not None
