@@ -168,43 +168,59 @@ def keep_valid(response: SommelierResponse, evidence: Evidence) -> Part[Sommelie
     Return None if it had wines and loses all of them. A part that does not read well, or that lacks
     a wine, is only shown when all attempts have failed.
     """
-    wines = [
-        _without_unknown_size(wine, evidence)
-        for wine in response.wines
-        if not _find_id_problem(wine.wine_id, evidence)
-    ]
+    wines = _list_valid_wines(response.wines, evidence)
     if response.wines and not wines:
         return None
-    kept_ids = [wine.wine_id for wine in wines]
-    dropped = [wine for wine in response.wines if wine.wine_id not in kept_ids]
     checker = _check_answer(wines, evidence)
     intro = _keep_grounded(response.intro, checker)
     descriptions = [_keep_grounded(wine.description, checker, wine.wine_id) for wine in wines]
     closing = _keep_grounded(response.closing, checker)
-    kept_wines = [
-        wine.model_copy(update={"description": kept.text})
-        for wine, kept in zip(wines, descriptions, strict=True)
+    described = [
+        wine.model_copy(update={"description": description.text})
+        for wine, description in zip(wines, descriptions, strict=True)
     ]
-    update = {"intro": intro.text, "wines": kept_wines, "closing": closing.text}
+    update = {"intro": intro.text, "wines": described, "closing": closing.text}
     part = response.model_copy(update=update)
     texts = [intro, *descriptions, closing]
-    cuts = [f"{wine.wine_id}: {wine.description}" for wine in dropped]
+    cuts = _describe_dropped(response.wines, wines)
     cuts += [cut for text in texts for cut in text.cuts]
-    is_closing_gone = closing.cuts and not closing.text
-    is_readable = all(
-        text.reads_well for text in texts if text is not closing or not is_closing_gone
-    )
-    lost_chars = len(_prose(response)) - len(_prose(part))
-    is_short = lost_chars > MAX_CUT_SHARE * len(_prose(response))
-    may_be_shown = is_readable and not is_short and not dropped
+    if closing.cuts and not closing.text:  # an answer reads well without any last sentence
+        texts.remove(closing)
+    reads_well = all(text.reads_well for text in texts)
+    has_all_wines = len(wines) == len(response.wines)
+    may_be_shown = reads_well and has_all_wines and not _is_cut_short(response, part)
     return Part(part, tuple(cuts), Show.AT_ONCE if may_be_shown else Show.AT_LAST)
 
 
-def _without_unknown_size(item: WineRecommendation, evidence: Evidence) -> WineRecommendation:
-    """Return a recommendation without a size, and a number of it, that the wine is not sold in."""
-    if _find_size_problem(item, evidence) is None:
-        return item
-    return item.model_copy(update={"size": None, "bottles": None})
+def _list_valid_wines(
+    items: Sequence[WineRecommendation], evidence: Evidence
+) -> list[WineRecommendation]:
+    """Return the wines that may be named; a size that one is not sold in is not counted."""
+    valid: list[WineRecommendation] = []
+    for item in items:
+        if _find_id_problem(item.wine_id, evidence):
+            continue
+        if _find_size_problem(item, evidence):
+            valid.append(item.model_copy(update={"size": None, "bottles": None}))
+        else:
+            valid.append(item)
+    return valid
+
+
+def _describe_dropped(
+    items: Sequence[WineRecommendation], kept: Sequence[WineRecommendation]
+) -> list[str]:
+    """Return the wines that were not kept, as the trace shows them."""
+    kept_ids = {item.wine_id for item in kept}
+    dropped = [item for item in items if item.wine_id not in kept_ids]
+    return [f"{item.wine_id}: {item.description}" for item in dropped]
+
+
+def _is_cut_short(response: SommelierResponse, part: SommelierResponse) -> bool:
+    """Return whether a part lacks more of the prose of its response than may be missing."""
+    all_chars = len(_prose(response))
+    lost_chars = all_chars - len(_prose(part))
+    return lost_chars > MAX_CUT_SHARE * all_chars
 
 
 class _KeptText(NamedTuple):

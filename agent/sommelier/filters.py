@@ -236,41 +236,48 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
     If their usual budget excludes all wines, the search is repeated without it. For a person who
     is advised not to drink, alcohol-free wines come first.
     """
-
-    async def search(narrowed: WineQuery) -> WineSearchResult:
-        result = await catalogue.search(narrowed)
-
-        def select(wines: Sequence[Wine]) -> tuple[Wine, ...]:
-            return tuple(
-                mark_unknown_allergens(wine, narrowed.without_allergens)
-                for wine in wines
-                if may_be_shown(wine, person)
-            )
-
-        wines = select(result.wines)
-        hidden = len(result.wines) - len(wines)
-        update = {
-            "wines": wines,
-            "total": result.total - hidden,
-            "other_vintages": select(result.other_vintages),
-            "mentioned": select(result.mentioned),
-            "closest": select(result.closest),
-        }
-        return result.model_copy(update=update)
-
-    result = await search(restrict_query(query, person))
+    narrowed = restrict_query(query, person)
+    result = await _search_for(person, catalogue, narrowed)
     without_budget = tuple(fact for fact in person.facts if fact.kind != "budget")
     if not result.wines and without_budget != person.facts:
-        result = await search(restrict_query(query, replace(person, facts=without_budget)))
+        without_limit = restrict_query(query, replace(person, facts=without_budget))
+        result = await _search_for(person, catalogue, without_limit)
     result = _limit_to_query(result, query)
     asks_for_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
     if not person.safety.prefers_alcohol_free or query.like or asks_for_alcohol_free:
         return result
-    alcohol_free = await search(_restrict_to_alcohol_free(restrict_query(query, person), MAX_ABV))
-    first = {wine.id: wine for wine in alcohol_free.wines[:MAX_OFFERED_FIRST]}
-    unique_wines = first | {wine.id: wine for wine in result.wines}
+    harmless = _restrict_to_alcohol_free(narrowed, MAX_ABV)
+    alcohol_free = await _search_for(person, catalogue, harmless)
+    first = alcohol_free.wines[:MAX_OFFERED_FIRST]
+    unique_wines = {wine.id: wine for wine in (*first, *result.wines)}
     wines = tuple(unique_wines.values())[: query.limit]
     return result.model_copy(update={"wines": wines, "total": max(result.total, len(wines))})
+
+
+async def _search_for(
+    person: Person, catalogue: Catalogue, narrowed: WineQuery
+) -> WineSearchResult:
+    """Return the result of a search without the wines that a person may not be shown."""
+    result = await catalogue.search(narrowed)
+    avoided = narrowed.without_allergens
+    wines = _list_allowed(result.wines, person, avoided)
+    hidden = len(result.wines) - len(wines)
+    update = {
+        "wines": wines,
+        "total": result.total - hidden,
+        "other_vintages": _list_allowed(result.other_vintages, person, avoided),
+        "mentioned": _list_allowed(result.mentioned, person, avoided),
+        "closest": _list_allowed(result.closest, person, avoided),
+    }
+    return result.model_copy(update=update)
+
+
+def _list_allowed(
+    wines: Sequence[Wine], person: Person, avoided: Collection[str]
+) -> tuple[Wine, ...]:
+    """Return the wines that a person may be shown, marked with what they may contain."""
+    allowed = [wine for wine in wines if may_be_shown(wine, person)]
+    return tuple(mark_unknown_allergens(wine, avoided) for wine in allowed)
 
 
 def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchResult:
