@@ -156,8 +156,8 @@ def _patterns() -> Mapping[str, Mapping[str, Pattern]]:
         if claims is None:
             continue
         table = {kind: _compile(phrases) for kind, phrases in claims.model_dump().items()}
-        counted = _alternatives(f"{claims.bottles}, {claims.stock}")
-        table["counts"] = pattern(rf" (?P<count>\d+)(?: \w+){{0,2}}? (?:{counted}) ")
+        bottles, stock = _alternatives(claims.bottles), _alternatives(claims.stock)
+        table["counts"] = pattern(rf" (?P<count>\d+)(?:(?: \w+)? (?:{bottles})| (?:{stock})) ")
         free_of, asked = _alternatives(claims.free_of), _alternatives(claims.asked)
         for name in Allergen:
             allergen = _alternatives(",".join(_allergen_words(name, code)))

@@ -63,6 +63,11 @@ def find_problems(row: dict[str, Any]) -> list[str]:
     return problems
 
 
+def said(language: str, sentence: str) -> dict[str, Any]:
+    """Return a row with a sentence on a wine of which nothing special is known."""
+    return {"language": language, "sentence": sentence, "wine": "plain", "has_document": False}
+
+
 @pytest.mark.parametrize("held_out", [False, True])
 def test_no_true_sentence_is_cut(held_out: bool) -> None:
     rows = [row for row in read("claims_true") if row["held_out"] is held_out]
@@ -74,3 +79,24 @@ def test_at_least_four_of_five_invented_sentences_are_stopped(held_out: bool) ->
     rows = [row for row in read("claims_invented") if row["held_out"] is held_out]
     missed = [row["sentence"] for row in rows if not all(find_problems(row))]
     assert len(missed) <= len(rows) / 5, missed
+
+
+def test_how_many_of_the_wines_are_in_stock_is_no_count_of_bottles() -> None:
+    for sentence in ("Alle drie zijn op voorraad.", "Van deze drie zijn ze op voorraad."):
+        assert not any(find_problems(said("nl", sentence))), sentence
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "Reckon with half a bottle for each of you."),
+        ("de", "Rechnen Sie mit einer halben Flasche pro Person."),
+        ("fr", "Comptez une demi-bouteille par personne."),
+        ("es", "Calcule media botella por persona."),
+        ("it", "Calcoli mezza bottiglia a persona."),
+        ("nl", "Reken op een halve fles per persoon."),
+        ("pt", "Conte com meia garrafa por pessoa."),
+    ],
+)
+def test_half_a_bottle_for_each_guest_is_no_size(language: str, sentence: str) -> None:
+    assert not any(find_problems(said(language, sentence)))
