@@ -45,7 +45,7 @@ from db.engine import (
     create_engine,
 )
 from db.models import ScoreRow, TraceRow, utc_now
-from db.repositories.clicks import Clicks
+from db.repositories.clicks import ClickRepository, Clicks
 from db.repositories.commits import Commits
 from db.repositories.inbox import Inbox
 from db.repositories.outbox import BroadcastRepository, Broadcasts, Outbox
@@ -89,7 +89,7 @@ class Repositories:
         self.presses = PressRepository(sessions)
         self.broadcasts = BroadcastRepository(sessions)
         self.referrals = ReferralRepository(sessions)
-        self.clicks = Clicks(sessions)
+        self.clicks = ClickRepository(sessions)
         self.traces = SqlTraceStore(sessions)
 
 

@@ -25,14 +25,8 @@ class ClickCount:
     presses: int
 
 
-class Clicks(SqlRepository):
-    """Counts presses; of who pressed it keeps nothing."""
-
-    async def count(self, wine_id: str) -> None:
-        """Count a press in this week, and commit."""
-        values = {"wine_id": wine_id, "week": self._monday()}
-        async with self.sessions.begin() as session:
-            await session.execute(_COUNT, values)
+class ClickRepository(SqlRepository):
+    """Reads how often pages were opened."""
 
     async def list_most(self, weeks: int) -> Sequence[ClickCount]:
         """Return the wines with the most presses in this week and those before it."""
@@ -50,3 +44,13 @@ class Clicks(SqlRepository):
     def _monday(self) -> date:
         today = self.now().date()
         return today - timedelta(days=today.weekday())
+
+
+class Clicks(ClickRepository):
+    """Counts presses; of who pressed it keeps nothing."""
+
+    async def count(self, wine_id: str) -> None:
+        """Count a press in this week, and commit."""
+        values = {"wine_id": wine_id, "week": self._monday()}
+        async with self.sessions.begin() as session:
+            await session.execute(_COUNT, values)
