@@ -34,6 +34,8 @@ MAX_ABV_IF_FORBIDDEN: Final = 0.05
 """The strongest wine for a person who must not have alcohol, in % vol."""
 MAX_OFFERED_FIRST: Final = 2
 """How many alcohol-free wines come first for a person who is advised not to drink."""
+MAX_OFFERED_FIRST_IF_LIKELY: Final = 1
+"""The same, if it is only likely that they should not drink."""
 MAX_VALUES: Final = 12
 """How many values a filter has, and how many wines a result has, at most."""
 EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
@@ -248,7 +250,9 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
         return result
     harmless = _restrict_to_alcohol_free(narrowed, MAX_ABV)
     alcohol_free = await _search_for(person, catalogue, harmless)
-    first = alcohol_free.wines[:MAX_OFFERED_FIRST]
+    # A concern that is only likely takes little away.
+    count = MAX_OFFERED_FIRST if person.safety.concerns else MAX_OFFERED_FIRST_IF_LIKELY
+    first = alcohol_free.wines[:count]
     unique_wines = {wine.id: wine for wine in (*first, *result.wines)}
     wines = tuple(unique_wines.values())[: query.limit]
     return result.model_copy(update={"wines": wines, "total": max(result.total, len(wines))})

@@ -286,6 +286,13 @@ async def test_drinks_without_alcohol_come_first_for_who_should_not_drink(
     assert styles[-1] == Style.RED
 
 
+async def test_a_likely_concern_takes_little_away(fallback: Fallback) -> None:
+    person = Person(SafetyState(likely_concerns=frozenset({"medication"})))
+    reply = await Conversation(fallback, person).say("something red for lamb, under 25 euros")
+    styles = [wine.style for wine in wines_of(reply)]
+    assert styles == [Style.ALCOHOL_FREE, Style.RED, Style.RED]
+
+
 async def test_an_allergy_that_was_lifted_is_no_wish_any_more(fallback: Fallback) -> None:
     allergic = Person(SafetyState(allergies=frozenset({"sulphites"})), user_id=1)
     chat = Conversation(fallback, allergic)
