@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from agent.i18n import languages, translate_into
+from agent.i18n import languages, translate, translate_into
 from agent.query_reading.prices import PRICE_FIELDS
 from agent.query_reading.request import SCALES, Request
 from agent.sommelier.wine import Wine
@@ -35,7 +35,12 @@ class FollowUp(StrEnum):
 
 def find_follow_up(text: str) -> FollowUp | None:
     """Return the follow-up whose sentence, or whose label of a button, the text is."""
-    return _follow_ups_by_sentence().get(_simplify(text))
+    simplified = _simplify(text)
+    for follow_up in FollowUp:  # as the user's country says it: "Por quê?" in Brazil
+        for name in (f"wish_{follow_up}", f"next_{follow_up}"):
+            if simplified == _simplify(translate(name)):
+                return follow_up
+    return _follow_ups_by_sentence().get(simplified)
 
 
 @cache
