@@ -24,6 +24,7 @@ from bot.commands.output import (
     open_settings,
     print_table,
     run_with_database,
+    show_status,
 )
 from bot.resources import Stores
 from bot.turn import Turn
@@ -120,7 +121,8 @@ def _read(user_id: int, path: Path) -> _Import:
     settings = open_settings()
     try:
         data = read_regular_file(path, MAX_FILE_BYTES)
-        file = asyncio.run(parse_in_process(read_cellar, data, seconds=READ_SECONDS))
+        with show_status(f"Reading {path}"):
+            file = asyncio.run(parse_in_process(read_cellar, data, seconds=READ_SECONDS))
     except Unreadable as error:
         fail(f"nothing was stored from {path}: {error}")
     if not file.items:

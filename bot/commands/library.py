@@ -15,6 +15,7 @@ from bot.commands.output import (
     print_table,
     print_text,
     run_with_database,
+    show_status,
 )
 from bot.resources import open_embedder
 from db.documents.store import SqlDocumentStore
@@ -31,7 +32,8 @@ def add_documents(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
 ) -> None:
     """Index files and folders; unchanged files are left alone, unreadable ones reported."""
-    report = _with_documents(lambda documents: index_files(documents, paths))
+    with show_status("Reading") as status:
+        report = _with_documents(lambda documents: index_files(documents, paths, status.update))
     added = len(report.added)
     updated = len(report.updated)
     unchanged = len(report.unchanged)

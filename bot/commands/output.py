@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
+from rich.status import Status
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -77,6 +78,14 @@ def run_with_database(settings: "Settings", function: "Callable[[Sessions], Awai
             return await function(sessions)
 
     return asyncio.run(run())
+
+
+def show_status(text: str) -> Status:
+    """Return what tells on a terminal that work is under way, until the end of a block.
+
+    `update` changes the text. In a pipe nothing is shown.
+    """
+    return Console(stderr=True).status(Text(text))
 
 
 def build_table(columns: Iterable[str | Column], rows: Iterable[Iterable[str]]) -> Table:

@@ -12,7 +12,7 @@ from agent.memory.exports import MAX_EXPORT_BYTES, Exported, NotAnExport, read_e
 from agent.memory.taste import describe_fact, find_new_facts
 from agent.tracing.records import keyed_hash
 from agent.turn import Change, Fact
-from bot.commands.output import UserId, fail, open_settings, run_with_database
+from bot.commands.output import UserId, fail, open_settings, run_with_database, show_status
 from bot.resources import Stores
 from bot.tracing import forget_people
 from bot.turn import Turn
@@ -29,9 +29,10 @@ def export(user_id: UserId) -> None:
     """Print all data of a user in the database, as JSON."""
     settings = open_settings()
     user_hash = keyed_hash("user", user_id, settings.trace_user_key)
-    data = run_with_database(
-        settings, lambda sessions: MemoryRepository(sessions).export(user_id, user_hash)
-    )
+    with show_status("Collecting the data"):
+        data = run_with_database(
+            settings, lambda sessions: MemoryRepository(sessions).export(user_id, user_hash)
+        )
     typer.echo(to_json(data, indent=2).decode())
 
 

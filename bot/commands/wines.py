@@ -23,6 +23,7 @@ from bot.commands.output import (
     print_table,
     print_text,
     run_with_database,
+    show_status,
     write_file,
 )
 from bot.commands.reading_lists import read_list
@@ -84,7 +85,8 @@ def import_wines(
     """
     settings = open_settings()
     is_interactive = sys.stdin.isatty() and not yes
-    catalogue = _read_or_refuse(file, currency, settings, asks_model=ask_model)
+    with show_status(f"Reading {file}"):
+        catalogue = _read_or_refuse(file, currency, settings, asks_model=ask_model)
     if report:
         write_file(report, _format_csv(catalogue))
     if catalogue.problems and not (yes or dry_run or is_interactive):
@@ -106,7 +108,9 @@ def import_wines(
         if dry_run or not _confirm(catalogue):
             typer.echo("Nothing was imported.")
             return
-    typer.echo(_import_or_refuse(file, settings, add))
+    with show_status(f"Importing {len(catalogue.wines)} wines"):
+        imported = _import_or_refuse(file, settings, add)
+    typer.echo(imported)
     if not is_shown:
         _show_rest(catalogue)
     samples = run_with_database(settings, count_samples)

@@ -20,9 +20,19 @@ from agent.tracing.masking import Masking
 from bot.charts import WeekPainter
 from bot.reports import CLICK_WEEKS, clicks_table, statistics_table, trace_text
 from bot.telegram.buttons import acknowledge, split_data
-from bot.telegram.chat import AnyHandler, ChatTurn, load_language, on_command, on_press
+from bot.telegram.chat import (
+    CHOSEN_LANGUAGE_KEY,
+    WRITTEN_LANGUAGE_KEY,
+    AnyHandler,
+    ChatTurn,
+    language_from_settings,
+    load_language,
+    on_command,
+    on_press,
+)
 from bot.telegram.messages import is_private, message_of, press_of, text_after_command
 from bot.telegram.sender import Button, Sender, build_messages
+from bot.telegram.settings import STOP_NEWS
 from bot.turn import Destination
 from bot.updates.joining import is_forwarded
 from bot.wanted import format_groups, group_wishes
@@ -177,7 +187,7 @@ async def _set_access(turn: ChatTurn, user_id: int, command: str) -> str:
 async def _draft_broadcast(only_allowed: bool, update: Update, turn: ChatTurn) -> None:
     """/broadcast TEXT: show the message and the number of chats, with a button to send it."""
     text = text_after_command(message_of(update))
-    chats = await turn.repositories.chats.list_private(only_allowed=only_allowed)
+    chats = await turn.repositories.chats.list_recipients(only_allowed=only_allowed)
     if not text or not chats:
         turn.reply(translate("broadcast_to_nobody" if text else "broadcast_usage"))
         return
@@ -193,14 +203,25 @@ async def _send_broadcast(turn: ChatTurn, broadcast_id: int, *, only_allowed: bo
     draft = await turn.repositories.broadcasts.get(broadcast_id)
     if draft is None or draft.state != "draft":
         return False
-    parts = await build_messages(Destination(0), [draft.text])
-    messages = [
-        OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows)
-        for chat_id in await turn.repositories.chats.list_private(only_allowed=only_allowed)
-        for part in parts
-    ]
+    *first, last = await build_messages(Destination(0), [draft.text])
+    languages = (CHOSEN_LANGUAGE_KEY, WRITTEN_LANGUAGE_KEY)
+    settings = await turn.repositories.memory.list_settings(languages)
+    messages: list[OutboxRow] = []
+    for chat_id in await turn.repositories.chats.list_recipients(only_allowed=only_allowed):
+        for part in first:
+            messages.append(_address(part, chat_id))
+        with use_language(language_from_settings(settings.get(chat_id, {}))):
+            stop_button = Button(translate("news_no_button"), STOP_NEWS)
+        messages.append(_address(last, chat_id, [[[*stop_button]]]))
     turn.change(SendBroadcast(broadcast_id, messages))
     return True
+
+
+def _address(
+    part: OutboxRow, chat_id: int, buttons: list[list[list[str]]] | None = None
+) -> OutboxRow:
+    """Return a part of a broadcast as a message for a chat."""
+    return OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows, buttons=buttons or [])
 
 
 def find_named_user(message: Message) -> int | None:

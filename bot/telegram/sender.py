@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, Message
+from telegram.constants import KeyboardButtonStyle
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -57,6 +58,11 @@ LASTING: Final = Hold()
 """The hold on messages that belong to no turn: the leader sends them alone."""
 MAX_DATA_BYTES: Final = 64
 """Telegram's limit for the callback data of a button."""
+# By its data, so that messages which wait to be sent need not tell the style.
+DELETING: Final = pattern(r":forget|t:.*|a:[0-9]+:block|ci:replace:.*")
+"""Delete all data, forget a fact, block a user, replace a cellar."""
+CONFIRMING: Final = pattern(r"b:[0-9]+:send|a:[0-9]+:allow|ci:add:.*|q[sn]:.*")
+"""Send a broadcast or a question to the shop, allow a user, add a list to a cellar."""
 
 
 class Button(NamedTuple):
@@ -287,10 +293,19 @@ def build_message(to: Destination, **content: Any) -> OutboxRow:
     )
 
 
+def find_style(data: str) -> KeyboardButtonStyle | None:
+    """Return the style of a button with this data; None for an ordinary one."""
+    if DELETING.fullmatch(data):
+        return KeyboardButtonStyle.DANGER
+    if CONFIRMING.fullmatch(data):
+        return KeyboardButtonStyle.SUCCESS
+    return None
+
+
 def _telegram_button(label: str, data: str) -> InlineKeyboardButton:
     if data.startswith("https://"):
         return InlineKeyboardButton(label, url=data)
-    return InlineKeyboardButton(label, callback_data=data)
+    return InlineKeyboardButton(label, callback_data=data, style=find_style(data))
 
 
 def keyboard(rows: Iterable[Iterable[Button]]) -> InlineKeyboardMarkup | None:

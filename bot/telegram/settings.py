@@ -27,6 +27,7 @@ from bot.telegram.chat import (
 from bot.telegram.messages import press_of
 from bot.telegram.sender import Button, ButtonRows, in_rows
 from bot.telegram.shop_replies import end_before_forgetting
+from db.repositories.people import NEWS
 
 PREFIX: Final = "s:"
 """The prefix of the data of the buttons of /settings, `s:SETTING:VALUE`. `lane_of` gives their
@@ -36,6 +37,8 @@ ALOUD, OFF, ON = "aloud", "off", "on"
 TRACES: Final = "traces"
 """The setting for the content of traces: "words" of the user, or "numbers" only."""
 
+STOP_NEWS: Final = "nw:off"
+"""The data of the button below a broadcast."""
 DELETE_DATA, KEEP_DATA = ":forget", ":keep"
 """The data of the buttons of /forget."""
 EXPORT_FILE_NAME: Final = "sommelier.json"
@@ -60,6 +63,7 @@ def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
     return [
         on_command("settings", _show_settings),
         on_press(PREFIX, _store_setting),
+        on_press(STOP_NEWS, _stop_news),
         on_command("privacy", partial(_show_privacy, privacy)),
         on_command("export", _export),
         on_command("forget", _ask_to_forget),
@@ -92,12 +96,20 @@ async def _store_setting(update: Update, turn: ChatTurn) -> None:
     turn.replace_buttons(query.message, _buttons(turn, chosen))
 
 
+async def _stop_news(update: Update, turn: ChatTurn) -> None:
+    """Send the user no more broadcasts."""
+    await acknowledge(press_of(update))
+    turn.reply(translate("news_stopped"))
+    store_setting(turn, get_chosen_settings(await turn.load_facts()), NEWS, OFF)
+
+
 def _values() -> Mapping[str, tuple[str, ...]]:
     """Return the values of each setting, the default first."""
     return {
         CHOSEN_LANGUAGE_KEY: (AS_WRITTEN, *languages()),
         TRACES: ("words", "numbers"),
         ALOUD: (OFF, ON),
+        NEWS: (ON, OFF),
     }
 
 

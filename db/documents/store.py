@@ -9,7 +9,7 @@ import logging
 import os
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -69,6 +69,10 @@ _WITH_DOCUMENT: Final = select(
 ).join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
 
 logger = logging.getLogger(__name__)
+
+
+def do_not_tell(progress: str) -> None:
+    """Tell nobody of progress."""
 
 
 @dataclass(slots=True)
@@ -172,7 +176,7 @@ class SqlDocumentStore(SqlRepository):
                 results.append(await _save(session, document, chunks, self.now()))
         return results
 
-    async def embed_missing(self) -> int:
+    async def embed_missing(self, tell: Callable[[str], None] = do_not_tell) -> int:
         """Embed all chunks that have no vector of this model; return how many succeeded.
 
         A failed batch is skipped until the next call.
@@ -193,6 +197,7 @@ class SqlDocumentStore(SqlRepository):
             failed_batches = 0
             await self._store_vectors([row.number for row in rows], vectors)
             embedded_count += len(rows)
+            tell(f"{embedded_count} parts can be found by meaning")
         if embedded_count:
             async with self.sessions.begin() as session:
                 await _count_change(session)
@@ -308,8 +313,10 @@ async def _save(
     return "updated" if stored else "added"
 
 
-async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddReport:
-    """Index files and folders; report unreadable files and continue.
+async def add_documents(
+    store: SqlDocumentStore, paths: Sequence[Path], tell: Callable[[str], None] = do_not_tell
+) -> AddReport:
+    """Index files and folders; report unreadable files and continue. `tell` is told the progress.
 
     The stored path of a file begins with the name of the given folder. The stored path of a file
     that is given directly is the given path.
@@ -322,7 +329,8 @@ async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddRe
         "updated": report.updated,
         "unchanged": report.unchanged,
     }
-    for path, file in files.items():
+    for number, (path, file) in enumerate(files.items(), start=1):
+        tell(f"{number} of {len(files)} files read")
         try:
             data = await asyncio.to_thread(read_bytes, file)
             if content_hash(data) == hashes.get(path):
@@ -336,7 +344,7 @@ async def add_documents(store: SqlDocumentStore, paths: Sequence[Path]) -> AddRe
         paths_by_result[result].append(path)
         if document.note:
             report.notes.append(f"{path} {document.note}")
-    report.embedded = await store.embed_missing()
+    report.embedded = await store.embed_missing(tell)
     return report
 
 

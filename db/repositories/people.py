@@ -48,6 +48,8 @@ from db.models import (
 )
 from db.repositories.cellars import CellarRepository
 
+NEWS: Final = "news"
+"""The setting that is "off" for a user who wants no broadcasts."""
 REMINDERS: Final = "reminders"
 """The setting that is "off" for a user who wants no reminders."""
 
@@ -70,13 +72,18 @@ class ChatRepository(SqlRepository):
         query = select(ChatRow.is_reachable).where(ChatRow.chat_id == chat_id)
         return await self._first_value(query) is True
 
-    async def list_private(self, *, only_allowed: bool = False) -> list[int]:
-        """Return the reachable private chats of users who are allowed, or just not blocked."""
+    async def list_recipients(self, *, only_allowed: bool = False) -> list[int]:
+        """Return the reachable private chats of users who are allowed, or just not blocked.
+
+        Those who want no news are not among them.
+        """
         may_write = ChatRow.access.is_distinct_from("blocked")
         if only_allowed:
             may_write = ChatRow.access == "allowed"
         is_open = (ChatRow.chat_id > 0) & ChatRow.is_reachable.is_(True)
-        query = select(ChatRow.chat_id).where(is_open, may_write)
+        is_off = (SettingRow.name == NEWS) & (SettingRow.value == "off")
+        unwilling = select(SettingRow.user_id).where(is_off)
+        query = select(ChatRow.chat_id).where(is_open, may_write, ChatRow.chat_id.not_in(unwilling))
         return await self._values(query.order_by(ChatRow.chat_id))
 
 
@@ -152,6 +159,14 @@ class MemoryRepository(CellarRepository):
         async with self.sessions() as session:
             rows = (await session.execute(facts.order_by("at"))).all()
         return [Fact(cast("FactKind", kind), value, said) for kind, value, said, _ in rows]
+
+    async def list_settings(self, names: Collection[str]) -> dict[int, dict[str, str]]:
+        """Return some settings of all users who have chosen them, by name."""
+        query = select(SettingRow.__table__).where(SettingRow.name.in_(names))
+        settings: dict[int, dict[str, str]] = {}
+        for row in await self._rows(query):
+            settings.setdefault(row.user_id, {})[row.name] = row.value
+        return settings
 
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it expired or is another user's."""

@@ -10,9 +10,10 @@ from PIL import Image
 
 from tests.acceptance.test_end_to_end import known_to, running_here
 from tests.acceptance.test_memory import ADA, HELLO, buttons, labelled, press
-from tests.acceptance.test_privacy import last
+from tests.acceptance.test_privacy import last, said
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
+from tests.doubles.server import eventually
 
 YEAR = datetime.now(UTC).year
 TITLES = (
@@ -174,3 +175,28 @@ async def test_a_model_gets_a_large_cellar_in_one_call(
     found = json.loads(told)
     assert all("white" in row and "now" in row for row in found["rows"])
     assert found["more"].startswith("and ")
+
+
+async def test_what_was_drunk_is_exported_and_forgotten_with_the_cellar(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    async with running_here(bot_api, environment):
+        bot_api.send("document", export([RIPE, WHITE]), ADA, file_name="mine.csv")
+        read = await last(bot_api, 1, ADA)
+        await press(bot_api, read, labelled(read, "Add"), ADA)
+        await last(bot_api, 2, ADA)
+        bot_api.say("/cellar drank 1 94 violets and tar", chat_id=ADA)
+        await last(bot_api, 3, ADA)
+        bot_api.say("/export", chat_id=ADA)
+        await eventually(lambda: bool(bot_api.calls_of("sendDocument")))
+        told = json.loads(bot_api.calls_of("sendDocument")[0].files["document"].data)
+        assert [row["note"] for row in told["drinks"]] == ["violets and tar"]
+        assert {row["wine"]["name"] for row in told["bottles"]} >= {"Raveneau Chablis"}
+        bot_api.say("what did I think of the 2008?", chat_id=-500, user_id=ADA)
+        bot_api.say("/forget", chat_id=ADA)
+        sure = await said(bot_api, "cannot be undone", ADA)
+        bot_api.press(sure, labelled(sure, ""), ADA)
+        await said(bot_api, "Deleted.", ADA)
+        bot_api.say("/cellar", chat_id=ADA)
+        await said(bot_api, "nothing in your cellar", ADA)
+    assert not any("violets" in text for text in bot_api.sent(-500))

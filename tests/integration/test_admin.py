@@ -13,11 +13,12 @@ from PIL import Image
 from agent.engine.llm import LLMService
 from agent.engine.run import BilledUsage, Run
 from agent.i18n import translate
+from agent.turn import Change, Fact
 from bot.app import App
 from bot.resources import Repositories
 from db.changes.broadcasts import DraftBroadcast
 from db.changes.chats import SetAccess, SetReachable
-from db.changes.memory import SaveConcerns
+from db.changes.memory import ChangeMemory, SaveConcerns
 from db.engine import Sessions
 from db.models import TurnRow
 from db.repositories.turns import TurnRepository
@@ -423,3 +424,37 @@ async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
     assert bot_api.toasts == ["", translate("broadcast_over")]
     assert buttons(bot_api.messages(ADMIN)[1]) == []
     assert await admin_bot.repositories.broadcasts.get(int(send.split(":")[1])) is None
+
+
+async def test_who_presses_no_more_news_gets_no_more_broadcasts(
+    bot_api: BotApi, admin_bot: AdminBot
+) -> None:
+    for person in (ADMIN, 31, 32):
+        await make(admin_bot.sessions, SetReachable(person))
+    german = Change(user_id=31, added_facts=(Fact("setting", "language=de"),))
+    await make(admin_bot.sessions, ChangeMemory(german))
+    async with admin_bot.open(bot_api):
+        bot_api.say("/broadcast Good news", ADMIN)
+        await bot_api.wait_for_message(2, ADMIN)
+        (send,) = buttons(bot_api.messages(ADMIN)[1])
+        assert send["style"] == "success"
+        bot_api.press(bot_api.messages(ADMIN)[1], send["callback_data"], ADMIN)
+        await bot_api.wait_for_message(1, 31)
+        (news,) = bot_api.messages(31)
+        (stop,) = buttons(news)
+        assert (stop["text"], "style" in stop) == ("🔕 Keine Neuigkeiten mehr", False)
+        bot_api.press(news, stop["callback_data"], 31)
+        told = (await bot_api.wait_for_message(2, 31))[1]
+        assert told.startswith("Ich schicke Ihnen keine Neuigkeiten mehr.")
+        await bot_api.wait_for_message(4, ADMIN)
+        bot_api.say("/broadcast More news", ADMIN)
+        asked = (await bot_api.wait_for_message(6, ADMIN))[5]
+        assert asked.endswith("Send to 2 chats?")
+        bot_api.say("/settings", 31)
+        await bot_api.wait_for_message(3, 31)
+        labels = [each["text"] for each in buttons(bot_api.messages(31)[2])]
+        assert "Neuigkeiten: aus ✓" in labels
+        bot_api.say("/forget", 31)
+        await bot_api.wait_for_message(4, 31)
+        styles = [each.get("style") for each in buttons(bot_api.messages(31)[3])]
+        assert styles == ["danger", None]

@@ -132,7 +132,7 @@ async def test_a_broadcast_reaches_reachable_private_chats(sessions: Sessions) -
     await make(sessions, *(SetReachable(chat_id) for chat_id in (1, 2, 3, 4, GROUP)))
     await make(sessions, SetAccess(2, "blocked"), SetAccess(4, "allowed"), SetAccess(5, "allowed"))
     await outbox.set_unreachable(3)
-    assert await chats.list_private() == [1, 4]
-    assert await chats.list_private(only_allowed=True) == [4]
+    assert await chats.list_recipients() == [1, 4]
+    assert await chats.list_recipients(only_allowed=True) == [4]
     await make(sessions, SetReachable(3))
-    assert await chats.list_private() == [1, 3, 4]
+    assert await chats.list_recipients() == [1, 3, 4]

@@ -30,7 +30,7 @@ NAME_ARGUMENT = {"translate": 0, "translate_into": 1}
 COMPOSED_NAME_PREFIXES = (
     *("fallback_limit_", "fallback_tannin_", "fallback_acidity_", "fallback_cheapest"),
     *("fallback_dearest", "pairing_", "command_", "reason_", "memory_", "cellar_", "vegan_"),
-    *("colour_", "next_", "wish_", "read_", "setting_", "traces_", "aloud_", "offer_"),
+    *("colour_", "next_", "wish_", "read_", "setting_", "traces_", "aloud_", "news_", "offer_"),
     *("style_", "import_", "foreign_"),
 )
 """Prefixes of names that the code composes at run time."""
