@@ -24,6 +24,42 @@ Verdict = Literal["liked", "disliked"]
 """A user's rating of an answer."""
 
 
+class UpdateState(StrEnum):
+    """The states of an update."""
+
+    WAITING = "waiting"
+    """Its turn has not ended."""
+    JOINED = "joined"
+    """It belongs to the turn of another update."""
+    ANSWERED = "answered"
+    """Its answer, or an apology, is stored and not yet sent."""
+    DONE = "done"
+    """Its turn has ended."""
+    SET_ASIDE = "set_aside"
+    """Its turn failed too often: it waits for somebody to look."""
+
+
+class BroadcastState(StrEnum):
+    """The states of a broadcast, in their order."""
+
+    DRAFT = "draft"
+    """The admin sees what would be sent."""
+    SENDING = "sending"
+    """Its copies are being sent."""
+
+
+class ExportState(StrEnum):
+    """What has become of a trace or a score that Langfuse may get."""
+
+    KEPT = "kept"
+    """It is not to be exported."""
+    WAITING = "waiting"
+    """It is exported when it is due."""
+    SENT = "sent"
+    REFUSED = "refused"
+    """Langfuse refused it for good."""
+
+
 class ReferralState(StrEnum):
     """The states of a referral, in their order."""
 
@@ -604,7 +640,7 @@ class ReservationRow(Base):
 class TraceRow(Base):
     """A trace of the local store: columns for lists, and the `record` as compressed JSON.
 
-    A trace in state "waiting" is exported at `due_at`; one that was sent or refused was so then.
+    A trace that is WAITING is exported at `due_at`; one that was sent or refused was so then.
     `delivery` is the span in which its messages were sent, compressed too.
     """
 

@@ -24,14 +24,19 @@ from agent.engine.run import SpanLevel
 from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from db.engine import Sessions, SqlRepository, count_changed
-from db.models import UNSENDABLE, Base, ScoreRow, TraceRow, TurnRow, to_record, upsert, utc_now
+from db.models import (
+    UNSENDABLE,
+    Base,
+    ExportState,
+    ScoreRow,
+    TraceRow,
+    TurnRow,
+    to_record,
+    upsert,
+    utc_now,
+)
 
 log = logging.getLogger(__name__)
-
-KEPT: Final = "kept"  # not to be exported
-WAITING: Final = "waiting"
-SENT: Final = "sent"
-REFUSED: Final = "refused"
 
 Rows = Sequence[Row[Any]]
 Q = TypeVar("Q", TraceRow, ScoreRow)
@@ -138,7 +143,7 @@ class TraceRows:
             return False
         if self.is_exported:
             # A withdrawn score keeps its time: at Langfuse its deletion must not overtake it.
-            is_waiting = (ScoreRow.state == WAITING) & ScoreRow.value.is_not(None)
+            is_waiting = (ScoreRow.state == ExportState.WAITING) & ScoreRow.value.is_not(None)
             scores = update(ScoreRow).where(ScoreRow.trace_id == prepared.trace_id, is_waiting)
             await session.execute(scores.values(due_at=now))
         return True
@@ -199,7 +204,7 @@ class TraceRows:
 
     @property
     def _state(self) -> str:
-        return WAITING if self.is_exported else KEPT
+        return ExportState.WAITING if self.is_exported else ExportState.KEPT
 
 
 LOCAL_TRACE_ROWS: Final = TraceRows()
@@ -291,7 +296,7 @@ class RowQueue(SqlRepository):
     async def claim(self, limit: int, lease: timedelta) -> Rows:
         """Claim at most `limit` due rows, the longest due first, for the duration of `lease`."""
         now, columns = self.now(), self._table.c
-        due = select(self._key).where(columns.state == WAITING, columns.due_at <= now)
+        due = select(self._key).where(columns.state == ExportState.WAITING, columns.due_at <= now)
         due = due.order_by(columns.due_at).limit(limit).with_for_update(skip_locked=True)
         claimed = update(self._table).where(self._key.in_(due.scalar_subquery()))
         claimed = claimed.values(due_at=now + lease).returning(self._table)
@@ -314,18 +319,18 @@ class RowQueue(SqlRepository):
 
         A withdrawn score keeps its time: at Langfuse its deletion must not overtake it.
         """
-        waiting = update(self._table).where(self._table.c.state == WAITING)
+        waiting = update(self._table).where(self._table.c.state == ExportState.WAITING)
         if self._table is ScoreRow.__table__:
             waiting = waiting.where(ScoreRow.value.is_not(None))
         await self._write(waiting.values(due_at=self.now()))
 
     async def settle(self, rows: Rows) -> None:
         """Mark rows as sent, unless they changed meanwhile."""
-        await self._change(rows, state=SENT, refusal="", due_at=self.now())
+        await self._change(rows, state=ExportState.SENT, refusal="", due_at=self.now())
 
     async def refuse(self, row: Row[Any], words: str) -> None:
         """Mark a row as refused in the server's words, unless it changed meanwhile."""
-        await self._change([row], state=REFUSED, refusal=words, due_at=self.now())
+        await self._change([row], state=ExportState.REFUSED, refusal=words, due_at=self.now())
 
     async def set_aside(self, row: Row[Any], reason: str) -> None:
         """Let a row that cannot be sent wait for an hour, unless it changed meanwhile."""
@@ -334,7 +339,9 @@ class RowQueue(SqlRepository):
     async def resend(self) -> int:
         """Make all rows due that were refused or set aside; return their number."""
         unsent = update(self._table).where(UNSENDABLE)
-        return await self._write(unsent.values(state=WAITING, refusal="", due_at=self.now()))
+        return await self._write(
+            unsent.values(state=ExportState.WAITING, refusal="", due_at=self.now())
+        )
 
     async def list_problems(self) -> Sequence[RefusedRows]:
         """Return how many rows were refused, how many are set aside, and a reason of each."""
@@ -355,7 +362,7 @@ class RowQueue(SqlRepository):
     async def _change(self, rows: Rows, **values: object) -> None:
         # A row stored again since it was claimed has a new `due_at`: its new content is unsent.
         state, due_at = self._table.c.state, self._table.c.due_at
-        is_unchanged = (state == WAITING) & due_at.in_({row.due_at for row in rows})
+        is_unchanged = (state == ExportState.WAITING) & due_at.in_({row.due_at for row in rows})
         keys = [row._mapping[self._key] for row in rows]
         if not keys:
             return

@@ -28,10 +28,10 @@ from bot.reports import cost_text, trace_text
 from bot.tracing import Exporter, masking_of, trace_server
 from bot.wanted import group_wishes, to_csv
 from db.engine import Sessions
-from db.models import ScoreRow, TraceRow
+from db.models import ExportState, ScoreRow, TraceRow
 from db.repositories.turns import export_turns
 from db.repositories.unmet import UnmetWish, UnmetWishes
-from db.traces import REFUSED, RowQueue, SqlTraceStore
+from db.traces import RowQueue, SqlTraceStore
 
 NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
@@ -169,7 +169,7 @@ async def describe_problems(sessions: Sessions) -> str:
     lines: list[str] = []
     for name, table in (("traces", TraceRow), ("scores", ScoreRow)):
         for problem in await RowQueue(sessions, table).list_problems():
-            state = "refused" if problem.state == REFUSED else "set aside"
+            state = "refused" if problem.state == ExportState.REFUSED else "set aside"
             reason = problem.reason or "the reason was not kept"
             lines.append(f"{problem.rows} of the {name} were {state}: {reason}")
     if not lines:

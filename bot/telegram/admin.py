@@ -39,7 +39,7 @@ from bot.wanted import format_groups, group_wishes
 from db.changes.broadcasts import DraftBroadcast, SendBroadcast
 from db.changes.chats import SetAccess
 from db.changes.memory import ForgetConcerns
-from db.models import Access, OutboxRow
+from db.models import Access, BroadcastState, OutboxRow
 from db.repositories.outbox import Broadcasts
 from db.repositories.people import MemoryRepository
 from db.repositories.statistics import Week
@@ -201,7 +201,7 @@ async def _draft_broadcast(only_allowed: bool, update: Update, turn: ChatTurn) -
 async def _send_broadcast(turn: ChatTurn, broadcast_id: int, *, only_allowed: bool) -> bool:
     """Collect that a broadcast is sent. Return False if that was done before."""
     draft = await turn.repositories.broadcasts.get(broadcast_id)
-    if draft is None or draft.state != "draft":
+    if draft is None or draft.state != BroadcastState.DRAFT:
         return False
     *first, last = await build_messages(Destination(0), [draft.text])
     languages = (CHOSEN_LANGUAGE_KEY, WRITTEN_LANGUAGE_KEY)

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from agent.text import strip_unstorable
 from db.changes.base import StoredChange, Transaction
 from db.engine import count_changed
-from db.models import BroadcastRow, OutboxRow, insert_new
+from db.models import BroadcastRow, BroadcastState, OutboxRow, insert_new
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class DraftBroadcast(StoredChange):
             id=self.broadcast_id,
             text=strip_unstorable(self.text),
             created_by=self.by,
-            state="draft",
+            state=BroadcastState.DRAFT,
         )
         await insert_new(transaction.session, draft)
 
@@ -41,8 +41,10 @@ class SendBroadcast(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Queue the messages, unless that was done before."""
-        is_draft = (BroadcastRow.id == self.broadcast_id) & (BroadcastRow.state == "draft")
-        begin = update(BroadcastRow).where(is_draft).values(state="sending")
+        is_draft = (BroadcastRow.id == self.broadcast_id) & (
+            BroadcastRow.state == BroadcastState.DRAFT
+        )
+        begin = update(BroadcastRow).where(is_draft).values(state=BroadcastState.SENDING)
         if not await count_changed(transaction.session, begin):
             return
         for message in self.messages:

@@ -38,18 +38,19 @@ from db.models import (
     TurnRow,
     UndoableChangeRow,
     UpdateRow,
+    UpdateState,
     upsert,
 )
 
-WAITING: Final = "waiting"
-COMMITTED: Final = "answered"  # the word in existing databases
-"""The state of an update whose answer, or apology, is stored."""
 IS_UNFINISHED: Final = UpdateRow.state.in_(
-    bindparam("unfinished", [WAITING, COMMITTED], expanding=True, literal_execute=True)
+    bindparam(
+        "unfinished",
+        [UpdateState.WAITING, UpdateState.ANSWERED],
+        expanding=True,
+        literal_execute=True,
+    )
 )
 """With literals in the statement, so that SQLite knows the partial index of these rows."""
-DONE: Final = "done"
-"""The state of an update whose turn has ended."""
 MEMORY: Final = (
     *(FactRow, SettingRow, ConcernRow, TasteRatingRow, ReminderRow),
     *(BottleRow, DrinkRow, UndoableChangeRow, KeptImportRow),
@@ -126,7 +127,7 @@ class ForgetUser(StoredChange):
 
     async def _anonymise(self, session: AsyncSession, owned: OwnedRows) -> None:
         """Empty the rows that stay, or stay for a while: nothing in them tells whose they were."""
-        is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == DONE)
+        is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == UpdateState.DONE)
         await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
         is_being_sent = OutboxRow.update_id.in_(select(UpdateRow.update_id).where(IS_UNFINISHED))
         for is_theirs in owned[OutboxRow]:
@@ -160,7 +161,7 @@ def find_owned_rows(user_id: int, user: str) -> OwnedRows:
     referrals = select(ReferralRow.id).where(ReferralRow.user_id == user_id)
     traces_of_turns = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
     traces = select(TraceRow.trace_id).where(TraceRow.user == user)
-    is_unanswered = (UpdateRow.state != DONE) & (UpdateRow.user_id == user_id)
+    is_unanswered = (UpdateRow.state != UpdateState.DONE) & (UpdateRow.user_id == user_id)
     return {
         MessageRow: (MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
         OutboxRow: (

@@ -15,31 +15,23 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.tracing.records import TraceRecord
 from db.budgets import UNLIMITED, DailyBudgets, RemainingBudget
 from db.changes.base import Transaction
-from db.changes.forgetting import (
-    COMMITTED,
-    DONE,
-    IS_UNFINISHED,
-    NO_PERSONAL_DATA,
-    WAITING,
-)
+from db.changes.forgetting import IS_UNFINISHED, NO_PERSONAL_DATA
 from db.commit import Commit
 from db.engine import count_changed
-from db.models import OutboxRow, TurnRow, UpdateRow, insert_new
+from db.models import OutboxRow, TurnRow, UpdateRow, UpdateState, insert_new
 from db.repositories.outbox import IS_UNSENT, TurnTaken, record_sent
 from db.traces import PreparedDelivery, TraceStoringRepository
 
 Payload = Mapping[str, Any]
 """An update as Telegram delivered it."""
 
-JOINED: Final = "joined"
-SET_ASIDE: Final = "set_aside"
 """States of updates, with those in `db.changes.forgetting`."""
 
 MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
 """How long a trace that `commit` stores waits for `end`, which adds how it was delivered.
 After a crash between the two, the stored trace is exported without delivery details."""
-HAS_NO_TURN: Final = (UpdateRow.state == WAITING) & UpdateRow.turn_id.is_(None)
+HAS_NO_TURN: Final = (UpdateRow.state == UpdateState.WAITING) & UpdateRow.turn_id.is_(None)
 
 
 class Begun(NamedTuple):
@@ -71,7 +63,7 @@ class Inbox(TraceStoringRepository):
     async def accept(self, updates: Sequence[UpdateRow]) -> None:
         """Store updates; skip those that are stored already."""
         for row in updates:
-            row.received_at, row.state = self.now(), WAITING
+            row.received_at, row.state = self.now(), UpdateState.WAITING
         async with self.sessions.begin() as session:
             await insert_new(session, *updates)
 
@@ -111,12 +103,14 @@ class Inbox(TraceStoringRepository):
                 raise TurnTaken
             if joining:
                 set_joined = update(UpdateRow).where(UpdateRow.update_id.in_(joining), HAS_NO_TURN)
-                await session.execute(set_joined.values(turn_id=row.update_id, state=JOINED))
+                await session.execute(
+                    set_joined.values(turn_id=row.update_id, state=UpdateState.JOINED)
+                )
             payloads: Sequence[Payload] = [row.payload]
             if joining or row.turn_id is not None:  # others belong to the turn, or may
                 of_turn = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
                 payloads = (await session.scalars(of_turn.order_by(UpdateRow.update_id))).all()
-            if row.state == COMMITTED:
+            if row.state == UpdateState.ANSWERED:
                 unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
                 outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
             elif self.budgets is not None and payer_id is not None:
@@ -128,7 +122,9 @@ class Inbox(TraceStoringRepository):
 
     async def release(self, row: UpdateRow) -> None:
         """Take back a start of a turn that was cancelled because the process stops."""
-        unchanged = update(UpdateRow).where(_is_unchanged(row), UpdateRow.state == WAITING)
+        unchanged = update(UpdateRow).where(
+            _is_unchanged(row), UpdateRow.state == UpdateState.WAITING
+        )
         async with self.sessions.begin() as session:
             changed = await count_changed(session, unchanged.values(tries=max(0, row.tries - 1)))
             if changed and self.budgets is not None:
@@ -164,21 +160,23 @@ class Inbox(TraceStoringRepository):
         Raises:
             TurnTaken: another process has begun the turn.
         """
-        is_open = UpdateRow.state == WAITING
+        is_open = UpdateRow.state == UpdateState.WAITING
         if error is not None:
             # A committed turn can fail too: its delivery may crash the process repeatedly.
-            is_open |= (UpdateRow.state == COMMITTED) & UpdateRow.error.is_(None)
+            is_open |= (UpdateRow.state == UpdateState.ANSWERED) & UpdateRow.error.is_(None)
         set_committed = update(UpdateRow).where(_is_unchanged(row), is_open)
         delete_unsent = delete(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
         await commit.prepare(self.rows)
         async with self.sessions.begin() as session:
-            if await count_changed(session, set_committed.values(state=COMMITTED, error=error)):
+            if await count_changed(
+                session, set_committed.values(state=UpdateState.ANSWERED, error=error)
+            ):
                 if error is not None:
                     await session.execute(delete_unsent)
                 await self._carry_out(session, row, commit)
             else:  # an earlier try of this commit succeeded, or the turn was taken over
                 stored = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
-                if (await session.execute(stored)).one_or_none() != (COMMITTED, error):
+                if (await session.execute(stored)).one_or_none() != (UpdateState.ANSWERED, error):
                     raise TurnTaken
         row.error = error
 
@@ -212,8 +210,8 @@ class Inbox(TraceStoringRepository):
         Raises:
             TurnTaken: another process has begun the turn.
         """
-        is_committed = UpdateRow.state == COMMITTED
-        state = DONE if row.error is None else SET_ASIDE
+        is_committed = UpdateRow.state == UpdateState.ANSWERED
+        state = UpdateState.DONE if row.error is None else UpdateState.SET_ASIDE
         end = update(UpdateRow).where(_is_unchanged(row), is_committed).values(state=state)
         delivered = await self.rows.prepare_delivery(trace)
         async with self.sessions.begin() as session:
@@ -236,13 +234,19 @@ class Inbox(TraceStoringRepository):
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
         """Return the failed updates that were set aside, the oldest first."""
-        query = select(UpdateRow).where(UpdateRow.state == SET_ASIDE)
+        query = select(UpdateRow).where(UpdateRow.state == UpdateState.SET_ASIDE)
         return await self._values(query.order_by(UpdateRow.update_id))
 
     async def schedule_retry(self, update_id: int) -> bool:
         """Schedule a retry of a set-aside update; return False if there is no such update."""
-        is_set_aside = (UpdateRow.update_id == update_id) & (UpdateRow.state == SET_ASIDE)
-        retry = update(UpdateRow).where(is_set_aside).values(state=WAITING, tries=0, error=None)
+        is_set_aside = (UpdateRow.update_id == update_id) & (
+            UpdateRow.state == UpdateState.SET_ASIDE
+        )
+        retry = (
+            update(UpdateRow)
+            .where(is_set_aside)
+            .values(state=UpdateState.WAITING, tries=0, error=None)
+        )
         async with self.sessions.begin() as session:
             if not await count_changed(session, retry):
                 return False
@@ -257,12 +261,12 @@ class Inbox(TraceStoringRepository):
 
 
 async def _delete_content(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
-    """Set a turn's updates DONE without payloads; if no turn is stored, clear all except ids."""
+    """End a turn's updates without payloads; if no turn is stored, clear all except ids."""
     values: dict[str, object] = {"payload": {}, "calls": [], "error": None, "user_id": None}
     if not has_turn and await session.get(TurnRow, update_id) is None:  # such as a command
         values = NO_PERSONAL_DATA
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
-    await session.execute(updates.values(state=DONE, **values))
+    await session.execute(updates.values(state=UpdateState.DONE, **values))
     # Messages without a stored turn, such as answers to commands, are no longer needed; those of
     # a referral are, for replies to them.
     is_unneeded = (OutboxRow.update_id == update_id) & OutboxRow.turn_id.is_(None)

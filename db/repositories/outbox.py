@@ -13,11 +13,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from db.changes.base import Transaction
 from db.changes.chats import MigrateChat
 from db.engine import SqlRepository, count_changed
-from db.models import BroadcastRow, ChatRow, OutboxRow
+from db.models import BroadcastRow, BroadcastState, ChatRow, OutboxRow
 from db.traces import LOCAL_TRACE_ROWS
 
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
-IS_SENDING: Final = BroadcastRow.state == "sending"
+IS_SENDING: Final = BroadcastRow.state == BroadcastState.SENDING
 SKIPPED: Final = "skipped"
 """The error of a part that was not sent because an earlier part of its message failed."""
 NO_CONTENT: Final[dict[str, object]] = {"html": "", "buttons": [], "file": None}

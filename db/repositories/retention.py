@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from sqlalchemy import delete
 
-from db.changes.forgetting import DONE
 from db.engine import SqlRepository, count_changed
 from db.models import (
     ClickRow,
     ConcernRow,
+    ExportState,
     ForgottenChatRow,
     ForgottenUserRow,
     KeptImportRow,
@@ -20,9 +20,8 @@ from db.models import (
     TurnRow,
     UndoableChangeRow,
     UpdateRow,
+    UpdateState,
 )
-from db.repositories.inbox import JOINED, SET_ASIDE
-from db.traces import WAITING
 
 
 class Retention(SqlRepository):
@@ -41,7 +40,9 @@ class Retention(SqlRepository):
         """Delete older updates whose turns have ended; return their number."""
         is_old = UpdateRow.received_at < self.now() - older_than
         # The states are named, so that SQLite finds the index of states and times.
-        has_ended = UpdateRow.state.in_([DONE, JOINED, SET_ASIDE])
+        has_ended = UpdateRow.state.in_(
+            [UpdateState.DONE, UpdateState.JOINED, UpdateState.SET_ASIDE]
+        )
         return await self._write(delete(UpdateRow).where(has_ended, is_old))
 
     async def delete_referrals(self, older_than: timedelta) -> int:
@@ -75,6 +76,8 @@ class Retention(SqlRepository):
         old = delete(TraceRow).where(TraceRow.started_at < before)
         async with self.sessions.begin() as session:
             await session.execute(delete(ScoreRow).where(ScoreRow.at < before))
-            unsent_count = await count_changed(session, old.where(TraceRow.state == WAITING))
+            unsent_count = await count_changed(
+                session, old.where(TraceRow.state == ExportState.WAITING)
+            )
             await session.execute(old)
         return unsent_count

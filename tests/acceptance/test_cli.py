@@ -12,8 +12,7 @@ from bot.commands.output import run_with_database
 from bot.updates.scheduler import row_of
 from config import Settings, load_settings
 from db.engine import Sessions
-from db.models import Base, FactRow
-from db.repositories.inbox import SET_ASIDE
+from db.models import Base, FactRow, UpdateState
 from tests.acceptance.test_end_to_end import known_to, telegram_at, traced_to
 from tests.commands import sommelier, sommelier_here
 from tests.doubles.bot_api import BotApi
@@ -72,7 +71,7 @@ def test_updates_that_were_set_aside_are_listed_without_text_and_tried_again(
     environment: dict[str, str],
 ) -> None:
     row = row_of({"update_id": 7, "message": {"chat": {"id": 5}, "text": "my secret"}})
-    row.state, row.error, row.received_at = SET_ASIDE, "ValueError", datetime.now(UTC)
+    row.state, row.error, row.received_at = UpdateState.SET_ASIDE, "ValueError", datetime.now(UTC)
     store(row, environment)
     listed = sommelier_here("updates", "list", environment=environment)
     assert listed.stdout.startswith("7  ")

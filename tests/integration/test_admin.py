@@ -130,7 +130,7 @@ async def test_without_access_a_user_is_refused_and_an_admin_is_asked_once_to_al
             away = await bot_api.wait_for_message(number, BEA)
             (asked,) = await bot_api.wait_for_message(1, ADMIN)
     assert away == [translate("not_let_in", id=str(BEA))] * 2
-    assert away[0].endswith("whoever runs me: 7002.")
+    assert away[0].endswith("whoever runs this bot: 7002.")
     assert asked == ASKED
     (message,) = bot_api.messages(ADMIN)
     allow, block = (button["callback_data"] for button in buttons(message))
