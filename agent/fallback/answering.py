@@ -21,6 +21,7 @@ from agent.fallback.cellar import OwnBottles, find_own_bottles
 from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish, get_exchanges, read_wish, without_lifted_allergies
 from agent.fallback.passages import find_passage, find_shop_passage
+from agent.fallback.reasons import describe_fit
 from agent.fallback.searching import FoundWines, build_wish_query, search_wines
 from agent.fallback.wording import describe_field, describe_request, describe_wine
 from agent.i18n import current_language, translate
@@ -225,6 +226,8 @@ def should_offer_alcohol_free(wish: Wish, person: Person) -> bool:
     safety = person.safety
     if wish.follow_up or not request.is_empty:
         return False
+    if request.is_thanks and not safety.turn_concerns:
+        return False
     if safety.forbids_alcohol:
         return bool(safety.turn_concerns) or not request.is_question
     asks_for_any_wine = request.is_about_wine and not request.is_question
@@ -309,8 +312,7 @@ def _make_reply(kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None
     if kind == "picked" and wish.picked is not None:
         return _wine_reply("", [wish.picked], wish.request)
     if kind == "why":
-        intro = _join(_interpretation(wish.request), _pairing_reason(wish.request))
-        return _wine_reply(intro, wish.last_shown, wish.request)
+        return _explain(wish)
     if passage is not None:
         return _text_reply(_quote(passage))
     is_on_topic = wish.own_request.is_about_wine
@@ -318,6 +320,18 @@ def _make_reply(kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None
         reply = _text_reply(translate("fallback_only"), is_on_topic=is_on_topic)
         return replace(reply, lack=Lack.DOCUMENTS)
     return _text_reply(_say_what_can_be_asked(wish.own_request), is_on_topic=is_on_topic)
+
+
+def _explain(wish: Wish) -> Reply:
+    """Return why the wines shown were recommended: a line for each instead of its card."""
+    request = wish.request
+    intro = _join(_interpretation(request), _pairing_reason(request))
+    lines: list[str] = []
+    for number, wine in enumerate(wish.last_shown, start=1):
+        label = escape(get_shown_label(wine))
+        lines.append(f"**{number}. {label}**\n{escape(describe_fit(wine, request))}")
+    reply = _wine_reply(intro, wish.last_shown, request)
+    return replace(reply, text=_join(intro, *lines))
 
 
 def _say_what_can_be_asked(request: Request) -> str:

@@ -212,16 +212,22 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     if not is_dry and wine.style != Style.SWEET:
         parts.append(_describe_steps("sweetness", (str(wine.sweetness),)))
     parts.append(", ".join(name_value("grapes", grape) for grape in wine.grapes))
-    if foods := _suitable_foods(wine, dishes):
-        language = current_language()
-        names = [get_food_name(food, language) for food in foods[:MAX_FOODS]]
-        parts.append(translate("fallback_suits", foods=", ".join(names)))
+    parts.append(name_foods(find_suitable_foods(wine, dishes) or wine.foods))
     return _capitalise(_join_parts(parts))
 
 
-def _suitable_foods(wine: Wine, dishes: Mapping[str, Dish]) -> Sequence[str]:
+def name_foods(foods: Sequence[str]) -> str:
+    """Return the first of the foods that a wine suits: "goes with lamb, game"; empty if none."""
+    if not foods:
+        return ""
+    language = current_language()
+    names = [get_food_name(food, language) for food in foods[:MAX_FOODS]]
+    return translate("fallback_suits", foods=", ".join(names))
+
+
+def find_suitable_foods(wine: Wine, dishes: Mapping[str, Dish]) -> Sequence[str]:
+    """Return the foods of the dishes that a wine suits."""
     requested: set[str] = set()
     for dish in dishes.values():
         requested.update(dish.foods)
-    suitable = [food for food in wine.foods if food in requested]
-    return suitable or wine.foods
+    return [food for food in wine.foods if food in requested]

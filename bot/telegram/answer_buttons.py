@@ -14,7 +14,7 @@ from telegram import CallbackQuery, Message, MessageEntity, Update
 
 from agent.documents.shop import CONTACT, find_shop_topics
 from agent.engine.run import Run
-from agent.fallback.follow_ups import FollowUp
+from agent.fallback.follow_ups import FollowUp, find_follow_up
 from agent.i18n import translate
 from agent.markdown import escape, strip_invisible
 from agent.mcp import McpServers, Proposal
@@ -133,13 +133,16 @@ def _opened_data(wine: Wine) -> str:
 def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the follow-up buttons of an answer.
 
-    There are none if the answer shows no wines for sale, or any that were read from a picture.
+    There are none if the answer shows no wines for sale, or any that were read from a picture. What
+    has answered "Why?" does not offer it again.
     """
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
     is_for_sale = any(not wine.is_own for wine in wines)
     if question.kind not in ("chat", "label") or not is_for_sale or len(wines) < len(reply.wines):
         return ()
-    buttons = [Button(translate(f"next_{name}"), f"{NEXT}{name}") for name in FollowUp]
+    is_explained = find_follow_up(question.text) is FollowUp.WHY
+    offered = [name for name in FollowUp if not (is_explained and name is FollowUp.WHY)]
+    buttons = [Button(translate(f"next_{name}"), f"{NEXT}{name}") for name in offered]
     return in_rows(buttons, 3)
 
 

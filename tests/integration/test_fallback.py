@@ -102,6 +102,17 @@ async def test_every_follow_up_button_is_understood(language: str, fallback: Fal
             assert not set(reply.wine_ids) & set(first.wine_ids)
 
 
+async def test_why_is_answered_with_what_each_wine_has_of_the_wish(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    first = await conversation.say("a red for lamb up to 25 euros")
+    why = await conversation.say(translate_into("en", "wish_why"))
+    assert translate_into("en", "pairing_lamb") in why.text
+    for wine in wines_of(first):
+        assert wine.label in why.text
+        assert wine.notes not in why.text  # no card is repeated
+    assert why.text.count("goes with lamb") == len(first.wines)
+
+
 NO_WISHES = {
     "en": ("Good Evening", "you are useless", "asdf qwer zxcv"),
     "de": ("Guten Abend", "Du bist echt dumm", "der zweite"),
@@ -237,6 +248,12 @@ async def test_every_search_respects_the_person(fallback: Fallback) -> None:
         assert not any(wine.abv for wine in shown[MINOR]), text
         assert all(Allergen.EGG not in wine.allergens for wine in shown[ALLERGIC]), text
         assert all(wine.country != "France" for wine in shown[PATRIOT]), text
+
+
+async def test_thanks_of_who_must_not_drink_show_no_wines(fallback: Fallback) -> None:
+    pregnant = Person(SafetyState(earlier_concerns=frozenset({"pregnancy"})))
+    reply = await Conversation(fallback, pregnant).say("thanks!")
+    assert (reply.text, reply.wines) == (translate_into("en", "fallback_thanks"), ())
 
 
 async def test_a_wish_for_alcohol_free_wine_is_not_taken_for_a_name(fallback: Fallback) -> None:

@@ -1,0 +1,35 @@
+"""Say what of a wish a wine meets."""
+
+from typing import Final
+
+from agent.fallback.wording import describe_request, describe_wine, find_suitable_foods, name_foods
+from agent.query_reading.prices import PRICE_FIELDS
+from agent.query_reading.request import Request
+from agent.query_reading.tables import load_pairings
+from agent.sommelier.cards import format_prices
+from agent.sommelier.filters import matches
+from agent.sommelier.queries import get_pairing
+from agent.sommelier.wine import Wine
+
+UNREMARKABLE: Final = "medium"
+"""The tannin and acidity that is no reason to choose a wine."""
+STRUCTURE_FIELDS: Final = ("tannins", "acidities")
+
+
+def describe_fit(wine: Wine, request: Request) -> str:
+    """Return what a wine has of a wish and of the pairing of its dish: "Full-bodied · lamb · €12".
+
+    If it is nothing that can be named, return the kind of the wine.
+    """
+    wanted = {**load_pairings().get(get_pairing(request), {}), **request.inclusions}
+    filters: dict[str, list[str]] = {}
+    for field, values in wanted.items():
+        met = [value for value in values if matches(wine, {field: (value,)})]
+        if field in STRUCTURE_FIELDS and UNREMARKABLE in met:
+            continue
+        filters[field] = met
+    foods = find_suitable_foods(wine, request.dishes)
+    parts = [describe_request(Request(filters=filters)), name_foods(foods)]
+    if not request.filters.keys().isdisjoint(PRICE_FIELDS):
+        parts.append(format_prices(wine))
+    return " · ".join(filter(None, parts)) or describe_wine(wine, request.dishes)
