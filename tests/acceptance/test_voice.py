@@ -69,7 +69,7 @@ async def test_users_learn_that_a_recording_cannot_be_transcribed(
     async with running_here(bot_api, environment):
         bot_api.send("voice", SOUND, CHAT)
         (*_, said_without) = await bot_api.wait_for_message(4, chat_id=CHAT)
-    assert said_without.startswith("I cannot read that.")
+    assert said_without.startswith("I can only read text.")
 
 
 async def test_an_answer_is_read_aloud_to_users_who_chose_that(

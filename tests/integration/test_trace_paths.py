@@ -168,7 +168,7 @@ async def test_the_fallback_answers_after_the_deadline(world: World) -> None:
 
 
 async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: World) -> None:
-    def buttons(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
+    def buttons(turn: Turn, question: Question, reply: Reply, links: object) -> ButtonRows:
         raise ValueError("a secret text")
 
     text = await world.answer(models=(), buttons=buttons)
