@@ -32,10 +32,11 @@ from agent.documents.passages import (
     retrieve,
 )
 from agent.documents.refine import Refinement, refine_question
+from agent.documents.topics import find_topics
 from agent.engine.contract import FEEDBACK_INTRO, OutputContract, Part
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Run
-from agent.i18n import translate
+from agent.i18n import current_language, translate
 from agent.prompts import get_prompt, with_instructions
 from agent.text import pattern
 
@@ -76,11 +77,15 @@ async def answer_question(
     """Answer `question` from the best chunks of `documents`.
 
     If `refine` is true, also search with a rewritten question. Without models, or if they fail, the
-    answer is the best passages with citations. Only errors from the document store are raised.
+    answer is the best passages with citations; without models only those that are about it. Only
+    errors from the document store are raised.
     """
     # One request is reserved for the answer.
     refinement = await refine_question(question, run=run, enabled=refine, reserved_requests=1)
-    chunks = await retrieve(documents, refinement.queries, run.span)
+    if run.models:
+        chunks = await retrieve(documents, refinement.queries, run.span)
+    else:
+        chunks = await _retrieve_without_model(question, documents, run)
     prompt = get_prompt(run, "documents-answer")
     response = None
     if run.models and chunks:
@@ -102,6 +107,18 @@ async def answer_question(
         enough_information=is_enough and bool(citations),
         **result_fields,
     )
+
+
+async def _retrieve_without_model(question: str, documents: DocumentStore, run: Run) -> list[Chunk]:
+    """Return the best chunks that are about a question, also sought in the documents' words."""
+    topics = find_topics(question, current_language())
+    queries = [question]
+    if topics.english:
+        queries.append(" ".join(map(" ".join, topics.english)))
+    chunks = await retrieve(documents, queries, run.span)
+    about = [chunk for chunk in chunks if topics.are_in(chunk.source_text)]
+    named = [chunk for chunk in about if topics.are_named_in(chunk.source_text)]
+    return named or about
 
 
 def build_answer_contract(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:

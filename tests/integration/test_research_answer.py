@@ -114,6 +114,18 @@ async def test_when_nothing_is_left_the_passages_are_shown(model_server: ModelSe
     assert "magic" not in found.text
 
 
+async def test_without_a_model_passages_about_something_else_are_not_shown() -> None:
+    """ "Dead" is in a passage that the search finds."""
+    found = await answer_question(
+        "Which dead king won the cup?", run=Run(), documents=FakeLibrary()
+    )
+    assert (tuple(found.chunks), found.citations, found.enough_information) == ((), (), False)
+    assert translate("no_matching_document") in found.text
+    with use_language("es"):
+        about = await answer_question("¿Y las levaduras?", run=Run(), documents=FakeLibrary())
+    assert SUR_LIE.path in about.text
+
+
 async def test_a_document_that_the_metadata_store_does_not_know_is_not_shown(
     model_server: ModelServer,
 ) -> None:

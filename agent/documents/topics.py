@@ -1,0 +1,123 @@
+"""Find what a question is about, to tell which passages of the documents speak of it.
+
+The topics of a question are its content words. The `topics` of each language translate wine terms
+for English documents.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from agent.language import common_words, stem, stop_words
+from agent.query_reading.language_words import load_language_words
+from agent.query_reading.phrases import Phrase, find_phrases
+from agent.query_reading.tokens import Token, tokenize
+from agent.text import split_words
+
+MIN_TOPIC_LETTERS: Final = 3
+MIN_TOPIC_SHARE: Final = 0.5
+"""The minimum share of a question's topics that a passage must mention."""
+MIN_STEM_LETTERS: Final = 3
+"""The minimum length of a word's beginning that a topic may have: "reif*"."""
+MIN_FOREIGN_LETTERS: Final = 6
+"""The minimum length of a term of another language, with its "*"."""
+CONTENT_ROLES: Final = frozenset({"estate", "kind", "name", "small_talk"})
+"""The roles of phrases that may be what a question is about: "what is a domaine?"."""
+PROPER_NAME_FIELDS: Final = ("regions", "grapes", "countries")
+
+Synonyms = tuple[str, ...]
+"""Synonyms for a topic of a question; a text that contains one of them mentions the topic."""
+
+
+class Topics(NamedTuple):
+    """The topics of a question in English, and a topic for each of its content words.
+
+    `names` are those in English that are grapes, regions or countries.
+    """
+
+    english: Sequence[Synonyms]
+    words: Sequence[Synonyms]
+    names: Sequence[Synonyms] = ()
+
+    def are_in(self, text: str) -> bool:
+        """Return whether a text is about the topics.
+
+        It mentions half of those in English; if there is none, it has every word of the question.
+        """
+        if self.english:
+            return find_topic_share(self.english, text) >= MIN_TOPIC_SHARE
+        return bool(self.words) and find_topic_share(self.words, text) == 1
+
+    def are_named_in(self, text: str) -> bool:
+        """Return whether a text has one of the names."""
+        return bool(self.names) and find_topic_share(self.names, text) > 0
+
+
+def find_topic_share(topics: Sequence[Synonyms], text: str) -> float:
+    """Return the share of the topics that a text mentions."""
+    stems = {stem(word) for word in split_words(text)}
+    mentioned = sum(not stems.isdisjoint(map(stem, topic)) for topic in topics)
+    return mentioned / len(topics)
+
+
+def find_topics(question: str, language: str) -> Topics:
+    """Return what a question in a language is about."""
+    tokens = tokenize(question)
+    phrases = find_phrases(tokens, language)
+    names: list[Synonyms] = []
+    for phrase in phrases:
+        for field in PROPER_NAME_FIELDS:
+            names += [tuple(split_words(name)) for name in phrase.values(field)]
+    english = list(names)
+    words: list[Synonyms] = []
+    for word in _content_words(tokens, phrases, language):
+        if term := _find_term(word, language):
+            english.append(term)
+        words.append((word,))
+    return Topics(list(dict.fromkeys(english)), list(dict.fromkeys(words)), names)
+
+
+def _find_term(word: str, language: str) -> Synonyms | None:
+    """Return the English words for a wine term by the longest key that fits it, or None."""
+    terms = _load_terms(language)
+    if word in terms:
+        return terms[word]
+    for length in range(len(word), MIN_STEM_LETTERS - 1, -1):
+        if term := terms.get(f"{word[:length]}*"):
+            return term
+    return None
+
+
+def _content_words(
+    tokens: Sequence[Token], phrases: Sequence[Phrase], language: str
+) -> Iterator[str]:
+    """Yield the words in the form of `split_words`, without common and grammatical ones."""
+    grammar: set[int] = set()
+    for phrase in phrases:
+        if not CONTENT_ROLES.issuperset(phrase.values("role")):
+            grammar.update(phrase.indices)
+    common = common_words(language) | stop_words()
+    for index, token in enumerate(tokens):
+        word = next(iter(split_words(token.written)), "")
+        is_topic = index not in grammar or _find_term(word, language) is not None  # "which glass"
+        is_long = len(word) >= MIN_TOPIC_LETTERS and not word.isdecimal()
+        if is_topic and is_long and word not in common:
+            yield word
+
+
+@cache
+def _load_terms(language: str) -> Mapping[str, Synonyms]:
+    """Return the English words for each wine term that a user of a language may write.
+
+    Those of other languages are there if they are long: "mond*" is no mouth in Italian.
+    """
+    terms: dict[str, Synonyms] = {}
+    for code, table in load_language_words().items():
+        for english, others in table.topics.items():
+            topic = tuple(english.split())
+            for word in (*topic, *others.split()):
+                is_known = word in topic or code == language or len(word) >= MIN_FOREIGN_LETTERS
+                if is_known:
+                    known = terms.get(word, ())
+                    terms[word] = tuple(dict.fromkeys((*known, *topic)))
+    return terms
