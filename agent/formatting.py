@@ -4,12 +4,12 @@
 `format_money_for_model` in `agent.sommelier.wine`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
 from typing import Final
 
-from agent.i18n import current_locale
+from agent.i18n import current_locale, translate
 
 MAX_CACHED_AMOUNTS: Final = 4096
 CENTS: Final = 100
@@ -119,3 +119,14 @@ def format_language(code: str) -> str:
 
     name: str = Locale.parse(current_locale()).languages.get(code, code)
     return name
+
+
+def join_or(names: Iterable[str]) -> str:
+    """Return the names joined as in "red, white or rosé"; empty without names."""
+    distinct = list(dict.fromkeys(filter(None, names)))
+    if not distinct:
+        return ""
+    *others, last = distinct
+    if not others:
+        return last
+    return f"{', '.join(others)} {translate('fallback_or')} {last}"

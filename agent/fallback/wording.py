@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from agent.formatting import format_money, format_money_range
+from agent.formatting import format_money, format_money_range, join_or
 from agent.i18n import current_language, format_number, translate
 from agent.query_reading.names import (
     get_display_name,
@@ -84,7 +84,7 @@ def is_vegan(excluded_allergens: Iterable[str]) -> bool:
 
 
 def _names_joined(field: str, values: Sequence[str]) -> str:
-    return _join_or([name_value(field, value) for value in values])
+    return join_or([name_value(field, value) for value in values])
 
 
 def _join_parts(parts: Iterable[str]) -> str:
@@ -95,17 +95,6 @@ def _join_parts(parts: Iterable[str]) -> str:
 def _capitalise(line: str) -> str:
     """Return a line with its first letter as a capital, and all others as they are."""
     return line[:1].upper() + line[1:]
-
-
-def _join_or(names: Iterable[str]) -> str:
-    """Return the names joined as in "red, white or rosé"; empty without names."""
-    distinct = list(dict.fromkeys(filter(None, names)))
-    if not distinct:
-        return ""
-    *others, last = distinct
-    if not others:
-        return last
-    return f"{', '.join(others)} {translate('fallback_or')} {last}"
 
 
 def name_value(field: str, value: str) -> str:
@@ -158,7 +147,7 @@ def _describe_bodies(bodies: Sequence[str]) -> str:
     for group in BODY_GROUPS:
         if not set(group).isdisjoint(bodies):
             names.append(_describe_steps("bodies", group))
-    return _join_or(names)
+    return join_or(names)
 
 
 def _describe_steps(field: str, values: Sequence[str]) -> str:

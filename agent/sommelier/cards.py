@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from agent.formatting import country_names, format_country, format_money, format_volume
+from agent.formatting import country_names, format_country, format_money, format_volume, join_or
 from agent.i18n import current_language, current_locale, translate
 from agent.languages import ENGLISH
 from agent.markdown import escape
@@ -62,9 +62,10 @@ def _format_asked_allergens(wine: Wine, asked: Sequence[Allergen]) -> str:
     declared = [name for name in asked if name in wine.allergens]
     unknown = [name for name in asked if name not in declared and not wine.is_known_to_lack(name)]
     parts: list[str] = []
-    for sentence, names in (("allergens_declared", declared), ("allergens_unknown", unknown)):
-        if names:
-            parts.append(translate(sentence, names=_format_allergens(names)))
+    if declared:
+        parts.append(translate("allergens_declared", names=", ".join(_allergen_names(declared))))
+    if unknown:
+        parts.append(translate("allergens_unknown", names=join_or(_allergen_names(unknown))))
     return " · ".join(parts)
 
 
@@ -161,12 +162,12 @@ def _format_availability(wine: Wine) -> str:
 def _format_unknown_allergens(wine: AnyWine) -> str:
     """Return which allergens of this guest the wine may contain; empty if none."""
     names = wine.unknown_allergens
-    return translate("allergens_unknown", names=_format_allergens(names)) if names else ""
+    return translate("allergens_unknown", names=join_or(_allergen_names(names))) if names else ""
 
 
-def _format_allergens(allergens: Sequence[Allergen]) -> str:
+def _allergen_names(allergens: Sequence[Allergen]) -> list[str]:
     language = current_language()
-    return ", ".join(get_display_name("allergen", (name,), language) for name in allergens)
+    return [get_display_name("allergen", (name,), language) for name in allergens]
 
 
 def _format_read_facts(wine: ReadWine) -> str:
