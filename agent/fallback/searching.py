@@ -128,17 +128,25 @@ def _select_wines(
     """Return the wines without excluded tastes and with the requested name.
 
     Alcohol-free wines are only returned if requested, if the person is advised not to drink, or if
-    there are no others.
+    there are no others. Who must not drink is shown those of the requested kind, if there are any.
     """
     unwanted = tuple(taste for taste in request.values("without_text") if taste != OAKY)
     wines = []
     for wine in found:
         if not matches(wine, {"text": unwanted}) and _has_name(wine, request.name):
             wines.append(wine)
+    if person.safety.forbids_alcohol:
+        return tuple(_of_kind(wines, request) or wines)
     if Style.ALCOHOL_FREE in query.styles or person.safety.prefers_alcohol_free:
         return tuple(wines)
     with_alcohol = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
     return tuple(with_alcohol or wines)
+
+
+def _of_kind(wines: Sequence[Wine], request: Request) -> list[Wine]:
+    """Return the wines that have a requested style or colour: red ones without alcohol."""
+    kinds = (*request.values("styles"), *request.values("colours"))
+    return [wine for wine in wines if matches(wine, {"styles": kinds})]
 
 
 def _has_name(wine: Wine, name: str) -> bool:

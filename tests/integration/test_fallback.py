@@ -250,6 +250,11 @@ async def test_every_search_respects_the_person(fallback: Fallback) -> None:
         assert all(wine.country != "France" for wine in shown[PATRIOT]), text
 
 
+async def test_who_must_not_drink_is_shown_what_is_of_the_colour(fallback: Fallback) -> None:
+    reply = await Conversation(fallback, MINOR).say("a red for lamb")
+    assert {wine.colour for wine in wines_of(reply)} == {Colour.RED}
+
+
 async def test_thanks_of_who_must_not_drink_show_no_wines(fallback: Fallback) -> None:
     pregnant = Person(SafetyState(earlier_concerns=frozenset({"pregnancy"})))
     reply = await Conversation(fallback, pregnant).say("thanks!")
