@@ -86,7 +86,7 @@ async def test_a_press_is_a_turn_in_the_words_of_its_button_and_happens_once(
         assert await toasted(bot_api, 2) == "One moment …"
         await idle(environment)
         bot_api.press(second, "n:7001:elsewhere")
-        assert "too old" in await toasted(bot_api, 3)
+        assert "no longer works" in await toasted(bot_api, 3)
         await idle(environment)
         bot_api.press(second, data(second, "Why?"), user_id=BOB)
         assert "for the person who asked" in await toasted(bot_api, 4)
@@ -102,7 +102,7 @@ async def test_a_press_is_a_turn_in_the_words_of_its_button_and_happens_once(
         await answered(bot_api, 5)
         await idle(environment)
         bot_api.press(third, data(third, "More like 1"))
-        assert "too old" in await toasted(bot_api, 6)
+        assert "no longer works" in await toasted(bot_api, 6)
     assert len(bot_api.sent(CHAT)) == 5
     prices = [float(one) for one in _prices(first)], [float(one) for one in _prices(second)]
     assert max(prices[1]) <= min(prices[0])

@@ -139,8 +139,8 @@ async def test_an_age_in_words_and_a_pregnancy_in_brazil_are_heard(
     async with running_here(bot_api, environment):
         minor = await said(bot_api, "tenho dezesseis anos, um tinto para cordeiro", ADA)
         pregnant = await said(bot_api, "tô grávida, um tinto para cordeiro", BOB)
-    assert "A quem não tem 18 anos não ofereço nada com álcool." in minor
-    assert "só bebidas sem álcool" in pregnant
+    assert "Não ofereço nada com álcool a menores de 18 anos." in minor
+    assert "seu obstetra poderá orientar você" in pregnant
 
 
 async def test_a_crisis_that_a_model_hears_is_kept_for_the_day(
