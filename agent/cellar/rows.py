@@ -100,10 +100,16 @@ def format_drinks(drinks: Iterable[Drink]) -> str:
     return "\n".join(lines)
 
 
-def format_drunk(drinks: Iterable[Drink]) -> str:
-    """Return the sentence that confirms opened bottles; empty if there are none."""
-    listed = format_drinks(drinks)
-    return f"{translate('cellar_drunk')}\n{listed}" if listed else ""
+def format_drunk(drinks: Sequence[Drink], cellar: Iterable[CellarItem]) -> str:
+    """Return the sentence that confirms opened bottles of a cellar; empty if there are none.
+
+    It says how to add an opinion of the first one, by the number of its wine.
+    """
+    if not drinks:
+        return ""
+    numbers = {item.key: item.number for item in cellar}
+    sentence = translate("cellar_drunk", number=numbers.get(drinks[0].key, 1))
+    return f"{sentence}\n{format_drinks(drinks)}"
 
 
 def count_bottles(bottles: int, wines: int) -> str:

@@ -77,11 +77,12 @@ def _suggest_facts(message: str) -> tuple[Fact, ...]:
 def format_change(change: Change, person: Person) -> list[str]:
     """Return the texts that confirm a change; `person` is the user before it."""
     changed_keys = {item.key for item in change.bottles}
-    items = [item for item in apply_change(person, change).bottles if item.key in changed_keys]
+    cellar = apply_change(person, change).bottles
+    items = [item for item in cellar if item.key in changed_keys]
     texts = (
         format_added_facts(change.added_facts),
         format_removed_facts(change.removed_facts),
-        format_drunk(change.drinks),
+        format_drunk(change.drinks, cellar),
         format_items(items, this_year(), translate("cellar_added")) if items else "",
     )
     return [text for text in texts if text]

@@ -76,7 +76,7 @@ async def test_a_file_sent_three_times_leaves_the_cellar_as_after_the_first(
         await press(bot_api, read, labelled(read, "Replace"), ADA)
         stored = await last(bot_api, 6, ADA)
         assert "2 bottles (2 wines)" in stored["text"]
-        assert "too old" in await press(bot_api, read, labelled(read, "Add"), ADA)
+        assert "no longer works" in await press(bot_api, read, labelled(read, "Add"), ADA)
         assert "Undone" in await press(bot_api, stored, labelled(stored, "↩"), ADA)
         bot_api.say("/cellar", chat_id=ADA)
         assert "4 bottles" in (await last(bot_api, 8, ADA))["text"]
@@ -108,9 +108,11 @@ async def test_questions_about_a_cellar_are_answered_without_a_model(
         own, _, sold = both["text"].partition("From our list:")
         assert "Vietti" in own
         assert "1. " in sold
-        await press(bot_api, both, labelled(both, "🍷 Opened: Vietti"), ADA)
+        vietti = labelled(both, "🍷 Opened: Vietti")
+        await press(bot_api, both, vietti, ADA)
         opened = await last(bot_api, count + 2, ADA)
         assert "none left" in opened["text"]
+        assert f"/cellar note {vietti.removeprefix('o:')} 92" in opened["text"]
         bot_api.say("/cellar note 1 94 violets and tar", chat_id=ADA)
         assert "94 · violets and tar" in (await last(bot_api, count + 3, ADA))["text"]
         bot_api.say("what did I think of the 2008?", chat_id=ADA)
