@@ -15,8 +15,6 @@ AsyncFunction = Callable[[], Coroutine[object, object, object]]
 
 SHUTDOWN_STEP_SECONDS: Final = 5
 HANG_SECONDS: Final = 60.0
-RECORD_SECONDS: Final = 4.0
-"""Seconds that a cancelled delivery waits for the message in flight to be recorded."""
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -34,16 +32,6 @@ def stop_on_signals() -> asyncio.Event:
     for number in signals:
         loop.add_signal_handler(number, handle_signal)
     return stop
-
-
-async def finish_though_cancelled(call: Coroutine[object, object, object]) -> None:
-    """Await the record of what was sent, also if this is cancelled: it must not be sent again."""
-    recording = asyncio.create_task(call)
-    try:
-        await asyncio.shield(recording)
-    except asyncio.CancelledError:
-        await asyncio.wait([recording], timeout=RECORD_SECONDS)
-        raise
 
 
 async def run_all(*functions: AsyncFunction) -> None:

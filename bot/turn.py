@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from agent.engine.parsing import CurrentDraft
 from agent.engine.run import NOTHING_BILLED, BilledUsage, Run, Span, Stop, Usage
@@ -24,7 +24,7 @@ from db.changes.base import StoredChange
 from db.changes.forgetting import ForgetConversation, ForgetUser
 from db.changes.memory import ChangeMemory
 from db.commit import Commit, Fence
-from db.models import OutboxRow, TurnRow
+from db.models import TurnRow
 
 TurnKind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
 """The kind of a turn; its trace has this name."""
@@ -77,8 +77,6 @@ class Delivery:
     ended_ns: int = field(default=0, compare=False)
     texts: tuple[str, ...] = field(default=(), compare=False)
     """The delivered messages, as HTML."""
-    unrecorded: OutboxRow | None = field(default=None, compare=False)
-    """The last message, whose delivery the end of the turn records."""
 
     def __add__(self, later: "Delivery") -> "Delivery":
         return Delivery(
@@ -88,7 +86,6 @@ class Delivery:
             self.began_ns or later.began_ns,
             later.ended_ns or self.ended_ns,
             self.texts + later.texts,
-            later.unrecorded,
         )
 
 
@@ -110,9 +107,6 @@ class Hold:
     Nothing of such a turn is stored before its end, because no other try follows. The hold on the
     turn of an update is `bot.updates.life.UpdateHold`.
     """
-
-    records_last: ClassVar[bool] = False
-    """Whether the end of the turn records the delivery of its last message, in one commit."""
 
     async def is_current(self) -> bool:
         """Return whether no other process has taken over the turn."""

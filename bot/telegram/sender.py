@@ -29,7 +29,6 @@ from telegram.ext import ExtBot
 from agent.i18n import translate
 from agent.servers import Backoff, Sleep
 from agent.text import Match, in_thread_if_long, pattern
-from bot.tasks import RECORD_SECONDS, finish_though_cancelled
 from bot.telegram.rate_limit import COUNTED, RateLimit
 from bot.telegram.render import split_messages
 from bot.turn import Delivery, DeliveryError, Destination, Hold
@@ -45,6 +44,8 @@ BACKOFF: Final = Backoff(first_wait=0.5, max_wait=30.0)
 HTML_TAG: Final = pattern(r"<(/?)([a-z]*)[^>]*>")
 PROTECTING_TAGS: Final = ("a", "code", "pre")
 """Tags in which Telegram makes no links of its own."""
+RECORD_SECONDS: Final = 4.0
+"""Seconds that a cancelled delivery waits for the message in flight to be recorded."""
 NEVER_SENT: Final = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
@@ -98,8 +99,6 @@ class Sender:
     async def deliver(self, messages: Sequence[OutboxRow], hold: Hold = LASTING) -> Delivery:
         """Send messages in order, and record each one immediately. Raise no Telegram errors.
 
-        The last one is left to the end of the turn if its hold records it.
-
         If a message fails, skip the parts that continue it (`follows`). After an ambiguous error
         they are sent, because the first part may have arrived.
 
@@ -111,12 +110,9 @@ class Sender:
         for message in messages:
             if is_failed and message.follows:
                 continue
-            is_left = hold.records_last and message is messages[-1]
-            result = await self._deliver_message(message, hold, is_left=is_left)
+            result = await self._deliver_message(message, hold)
             is_failed = _ends_message(result)
-            if message.kind == "buttons":
-                delivery = replace(delivery, unrecorded=result.unrecorded)
-            else:
+            if message.kind != "buttons":
                 delivery += result
         if delivery.error:
             log.warning(
@@ -124,10 +120,8 @@ class Sender:
             )
         return delivery
 
-    async def _deliver_message(
-        self, message: OutboxRow, hold: Hold, *, is_left: bool = False
-    ) -> Delivery:
-        """Send one message, and record it unless that is left to the end of the turn.
+    async def _deliver_message(self, message: OutboxRow, hold: Hold) -> Delivery:
+        """Send and record one message.
 
         If Telegram rejects the first message of an answer, send its plain text. If that is rejected
         too, send an apology.
@@ -143,28 +137,24 @@ class Sender:
                     last = await self._send_with_retries(message, hold)
                     delivery += last
         texts = (message.html,) if delivery.message_ids and message.html else ()
-        unrecorded = None
-        if is_left and message.id is not None:
-            _note_result(message, delivery)
-            unrecorded = message
-        else:
-            await self._record(message, delivery)
-        return replace(
-            delivery,
-            began_ns=began_ns,
-            ended_ns=time.time_ns(),
-            texts=texts,
-            unrecorded=unrecorded,
-        )
+        await self._record(message, delivery)
+        return replace(delivery, began_ns=began_ns, ended_ns=time.time_ns(), texts=texts)
 
     async def _record(self, message: OutboxRow, delivery: Delivery) -> None:
         """Store what became of a message, and that the parts are skipped that continue it."""
-        _note_result(message, delivery)
+        message.message_id = next(iter(delivery.message_ids), None)
+        message.error = delivery.error if message.message_id is None else None
         if message.id is None:  # it was not stored in the outbox
             return
         skip_rest = _ends_message(delivery)
-        record = self.outbox.record_delivery
-        await finish_though_cancelled(retry_forever(record, message, skip_rest=skip_rest))
+        record = partial(self.outbox.record_delivery, message, skip_rest=skip_rest)
+        recording = asyncio.create_task(retry_forever(record))
+        try:
+            await asyncio.shield(recording)
+        except asyncio.CancelledError:
+            # It was sent: the next start would send it again if it were not recorded.
+            await asyncio.wait([recording], timeout=RECORD_SECONDS)
+            raise
 
     async def _send_with_retries(self, message: OutboxRow, hold: Hold) -> Delivery:
         """Send one message; retry transient errors, and send a new one if an edit is rejected.
@@ -240,12 +230,6 @@ async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
         return Delivery((sending.result(),), tries=1)
     is_ambiguous = isinstance(error, TelegramError) and classify_error(error) == "ambiguous"
     return AMBIGUOUS if is_ambiguous else None
-
-
-def _note_result(message: OutboxRow, delivery: Delivery) -> None:
-    """Set what became of a message."""
-    message.message_id = next(iter(delivery.message_ids), None)
-    message.error = delivery.error if message.message_id is None else None
 
 
 def _ends_message(delivery: Delivery) -> bool:

@@ -15,7 +15,6 @@ from typing import Final, Generic, Protocol, TypeVar
 from agent.engine.errors import log_failure
 from agent.writing_calls import WritingCalls
 from bot.metrics import Metrics
-from bot.tasks import finish_though_cancelled
 from bot.turn import Delivery, Hold, Turn
 from bot.updates.joining import comes_in_parts, is_same_turn, join, payer_of
 from db.engine import DATABASE_BACKOFF, is_transient, retry_forever
@@ -99,8 +98,6 @@ class Lane:
 
 class UpdateHold(Hold):
     """The hold on the turn of an update. It is lost when another process raises the epoch."""
-
-    records_last = True
 
     def __init__(self, inbox: Inbox, row: UpdateRow, *, are_shared: bool) -> None:
         self._inbox = inbox
@@ -280,11 +277,8 @@ class UpdateLife(Generic[T]):
         self, row: UpdateRow, turn: T, messages: Sequence[OutboxRow]
     ) -> None:
         """Send the messages of a committed turn, and end it."""
-        delivery = await self.deliverer.deliver(messages, turn.hold)
-        turn.on_delivery(delivery)
-        # Nothing waits between the sending of the last message and the end, which records it.
-        end = retry_forever(self.inbox.end, row, turn.commit.trace, delivery.unrecorded)
-        await finish_though_cancelled(end)
+        turn.on_delivery(await self.deliverer.deliver(messages, turn.hold))
+        await retry_forever(self.inbox.end, row, turn.commit.trace)
 
     async def _wait_or_set_aside(self, row: UpdateRow, turn: T, error: Exception) -> Result:
         """Wait before the next try of a failed turn, or set it aside."""

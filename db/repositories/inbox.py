@@ -19,8 +19,8 @@ from db.changes.forgetting import IS_UNFINISHED, NO_PERSONAL_DATA
 from db.commit import Commit
 from db.engine import count_changed
 from db.models import OutboxRow, TurnRow, UpdateRow, UpdateState, insert_new
-from db.repositories.outbox import IS_UNSENT, TurnTaken, record_sent
-from db.traces import PreparedDelivery, TraceStoringRepository
+from db.repositories.outbox import IS_UNSENT, TurnTaken
+from db.traces import TraceStoringRepository
 
 Payload = Mapping[str, Any]
 """An update as Telegram delivered it."""
@@ -197,12 +197,8 @@ class Inbox(TraceStoringRepository):
             message.update_id = row.update_id
         session.add_all(commit.outgoing)
 
-    async def end(
-        self, row: UpdateRow, trace: TraceRecord | None = None, last: OutboxRow | None = None
-    ) -> None:
+    async def end(self, row: UpdateRow, trace: TraceRecord | None = None) -> None:
         """End a turn whose messages are sent, and add the delivery to its stored trace.
-
-        `last` is its last message if the delivery of that was not recorded yet.
 
         Delete the content of its updates; after an error set the update aside instead. The trace of
         a user whose data were deleted meanwhile is not stored any more, so nothing is added.
@@ -215,22 +211,12 @@ class Inbox(TraceStoringRepository):
         end = update(UpdateRow).where(_is_unchanged(row), is_committed).values(state=state)
         delivered = await self.rows.prepare_delivery(trace)
         async with self.sessions.begin() as session:
-            if last is not None:
-                await record_sent(session, last)
-            is_taken = not await count_changed(session, end)
-            if not is_taken:
-                await self._end(session, row, delivered)
-        # Only now, because what this process has sent is recorded in any case.
-        if is_taken:
-            raise TurnTaken
-
-    async def _end(
-        self, session: AsyncSession, row: UpdateRow, delivered: PreparedDelivery | None
-    ) -> None:
-        has_trace = await self.rows.save_delivery(session, delivered, self.now())
-        if row.error is None:
-            # Only a turn stored by `commit` has a trace; without one, this is looked up.
-            await _delete_content(session, row.update_id, has_turn=has_trace)
+            if not await count_changed(session, end):
+                raise TurnTaken
+            has_trace = await self.rows.save_delivery(session, delivered, self.now())
+            if row.error is None:
+                # Only a turn stored by `commit` has a trace; without one, this is looked up.
+                await _delete_content(session, row.update_id, has_turn=has_trace)
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
         """Return the failed updates that were set aside, the oldest first."""

@@ -7,7 +7,7 @@ update: broadcasts and reminders. Every method commits.
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, delete, distinct, func, select, update
+from sqlalchemy import delete, distinct, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from db.changes.base import Transaction
@@ -42,13 +42,23 @@ class Outbox(SqlRepository):
         Raises:
             TurnTaken: another process has taken over the turn and recorded the delivery.
         """
+        is_this = (OutboxRow.id == message.id) & IS_UNSENT
         async with self.sessions.begin() as session:
             if skip_rest:
                 await _skip_rest(session, message)
             if message.update_id is None and message.broadcast_id is None:  # a reminder
-                await session.execute(delete(OutboxRow).where(_is_unsent(message)))
+                await session.execute(delete(OutboxRow).where(is_this))
                 return
-            await record_sent(session, message)
+            values: dict[str, object] = {
+                "chat_id": message.chat_id,  # changed if the group became a supergroup
+                "message_id": message.message_id,
+                "error": message.error,
+            }
+            recorded = update(OutboxRow).where(is_this).values(values | NO_CONTENT)
+            is_recorded = await count_changed(session, recorded)
+            # Only the turn of an update can be taken over by another process.
+            if not is_recorded and message.update_id is not None:
+                raise TurnTaken
 
     async def set_unreachable(self, chat_id: int) -> None:
         """Store that a chat is gone, or that its user blocked the bot."""
@@ -66,28 +76,6 @@ class Outbox(SqlRepository):
                 messages=[],
             )
             await MigrateChat(chat_id, new_id).apply(transaction)
-
-
-async def record_sent(session: AsyncSession, message: OutboxRow) -> None:
-    """Store the id or the error of a sent message, and delete its content.
-
-    Raises:
-        TurnTaken: another process has taken over the turn and recorded the delivery.
-    """
-    values: dict[str, object] = {
-        "chat_id": message.chat_id,  # changed if the group became a supergroup
-        "message_id": message.message_id,
-        "error": message.error,
-    }
-    recorded = update(OutboxRow).where(_is_unsent(message)).values(values | NO_CONTENT)
-    is_recorded = await count_changed(session, recorded)
-    # Only the turn of an update can be taken over by another process.
-    if not is_recorded and message.update_id is not None:
-        raise TurnTaken
-
-
-def _is_unsent(message: OutboxRow) -> ColumnElement[bool]:
-    return (OutboxRow.id == message.id) & IS_UNSENT
 
 
 async def _skip_rest(session: AsyncSession, message: OutboxRow) -> None:
