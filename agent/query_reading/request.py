@@ -45,7 +45,7 @@ OF_OWNER: Final = frozenset({MINE, "own", "count"})
 ASKED_OF_BOTTLES: Final = frozenset({"count", "now", "soon", "past", "wait"})
 WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "regions", "offer"})
 """Fields of phrases that name wines; a country alone may be that of guests."""
-MAX_VALUES: Final = 6
+MAX_VALUES: Final = 12
 """The maximum number of values of one filter, and of dishes."""
 MIN_UNKNOWN_LETTERS: Final = 4
 """Shorter unknown words count only if they look like names."""

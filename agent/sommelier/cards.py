@@ -145,7 +145,9 @@ def _format_offer(wine: Wine, offer: Offer, *, has_size: bool) -> str:
     if wine.is_sample:
         price = f"≈ {price}"
     if offer is wine.offers[0] and offer.kind is OfferKind.BOTTLE:
-        return price
+        if offer.size_ml is None:
+            return price
+        return f"{format_volume(offer.size_ml)} {price}"
     parts = [translate(f"offer_{offer.kind}")]
     if has_size and offer.size_ml is not None:
         parts.append(format_volume(offer.size_ml))
