@@ -30,13 +30,17 @@ from agent.engine.run import Limits, Price
 from agent.text import pattern
 
 LIMITS: Final = Limits()
-MODEL_SIZE: Final = pattern(r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?)b(?:$|[^a-z0-9])")
+MODEL_SIZE: Final = pattern(
+    r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?)b(?:$|[^a-z0-9])"
+)
 """Matches the size in a model's name, in billions of parameters: `llama3.2:3b`, `8x7b-instruct`."""
 SMALL_MODEL_BILLIONS: Final = 7
 """Smaller models call the wrong tools more often than the right ones (docs/local-models.md)."""
 USER_INFO: Final = pattern(r"://[^/?#\s]*@")
 PORT_AND_PATH: Final = pattern(r"(:\d+)?([/?#].*)?\z")
-SHARED_ACCOUNTS: Final = frozenset({777000, 1087968824, 136817688, 1271266957, 489000, 5434988373})
+SHARED_ACCOUNTS: Final = frozenset(
+    {777000, 1087968824, 136817688, 1271266957, 489000, 5434988373}
+)
 """Accounts that write for others: service messages, anonymous admins, channels, replies, codes."""
 
 
@@ -54,7 +58,9 @@ class Server(NamedTuple):
 def default_database() -> SecretStr:
     """Return the URL of an SQLite file in the data directory of this user."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return SecretStr(f"sqlite+aiosqlite:///{Path(data, 'sommelier', 'sommelier.sqlite3')}")
+    return SecretStr(
+        f"sqlite+aiosqlite:///{Path(data, 'sommelier', 'sommelier.sqlite3')}"
+    )
 
 
 def matches(regex: str, expected: str) -> AfterValidator:
@@ -74,13 +80,17 @@ def split(value: object) -> object:
     """Split a text at commas, and drop empty parts and `none`; return other values unchanged."""
     if not isinstance(value, str):
         return value
-    return tuple(part.strip() for part in value.split(",") if part.strip() not in ("", "none"))
+    return tuple(
+        part.strip() for part in value.split(",") if part.strip() not in ("", "none")
+    )
 
 
 def check_person(user_id: int) -> int:
     """Return the id if it is that of a person; refuse groups and shared accounts."""
     if user_id <= 0 or user_id in SHARED_ACCOUNTS:
-        raise ValueError("must be the id of a person, not of a group or Telegram's own account")
+        raise ValueError(
+            "must be the id of a person, not of a group or Telegram's own account"
+        )
     return user_id
 
 
@@ -105,11 +115,16 @@ HttpsUrl = Annotated[Url, matches("https://.*", "an address that begins with htt
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)]
 Numbers = Annotated[tuple[int, ...], NoDecode, BeforeValidator(split)]
 PersonIds = Annotated[
-    tuple[Annotated[int, AfterValidator(check_person)], ...], NoDecode, BeforeValidator(split)
+    tuple[Annotated[int, AfterValidator(check_person)], ...],
+    NoDecode,
+    BeforeValidator(split),
 ]
 Token = Annotated[
     SecretStr,
-    matches("[A-Za-z0-9_-]{16,256}", "16 to 256 of A-Z, a-z, 0-9, _ and -; `openssl rand -hex 32`"),
+    matches(
+        "[A-Za-z0-9_-]{16,256}",
+        "16 to 256 of A-Z, a-z, 0-9, _ and -; `openssl rand -hex 32`",
+    ),
 ]
 DatabaseUrl = Annotated[
     SecretStr,
@@ -174,7 +189,9 @@ class Settings(BaseSettings):
     """The key of that server, which never gets OPENAI_API_KEY."""
 
     # Turns
-    structured_output_max_retries: int = Field(LIMITS.structured_output_max_retries, ge=0, le=10)
+    structured_output_max_retries: int = Field(
+        LIMITS.structured_output_max_retries, ge=0, le=10
+    )
     """How often an invalid answer is requested again, with feedback on its errors."""
     turn_max_cost_usd: PositiveFloat = LIMITS.cost_usd
     """US dollars that one turn may cost."""
@@ -301,7 +318,9 @@ class Settings(BaseSettings):
     @property
     def response_mode(self) -> ResponseMode:
         """Return the configured response mode; the default for small models is the strict one."""
-        return self.llm_response_mode or ("json_schema" if self.is_small else "json_object")
+        return self.llm_response_mode or (
+            "json_schema" if self.is_small else "json_object"
+        )
 
     @property
     def turn_seconds(self) -> float:
@@ -311,20 +330,32 @@ class Settings(BaseSettings):
     @property
     def webhook_secret(self) -> str:
         """Return the secret that Telegram sends to the webhook, derived from the bot's token."""
-        token = self.telegram_bot_token.get_secret_value() if self.telegram_bot_token else ""
+        token = (
+            self.telegram_bot_token.get_secret_value()
+            if self.telegram_bot_token
+            else ""
+        )
         return hmac.digest(token.encode(), b"webhook", "sha256").hex() if token else ""
 
     @property
     def click_secret(self) -> SecretStr:
         """Return the key that signs counted links, derived from the bot's token."""
-        token = self.telegram_bot_token.get_secret_value() if self.telegram_bot_token else ""
+        token = (
+            self.telegram_bot_token.get_secret_value()
+            if self.telegram_bot_token
+            else ""
+        )
         return SecretStr(hmac.digest(token.encode(), b"clicks", "sha256").hex())
 
     @property
     def langfuse_keys(self) -> tuple[str, str] | None:
         """Return the public and the secret key of Langfuse; None unless both are set."""
         public, secret = self.langfuse_public_key, self.langfuse_secret_key
-        return (public.get_secret_value(), secret.get_secret_value()) if public and secret else None
+        return (
+            (public.get_secret_value(), secret.get_secret_value())
+            if public and secret
+            else None
+        )
 
     @property
     def sends_traces(self) -> bool:
@@ -343,13 +374,17 @@ class Settings(BaseSettings):
     def secrets(self) -> tuple[str, ...]:
         """Return the values that must never be logged."""
         secrets = {
-            name: value.get_secret_value() for name, value in self if isinstance(value, SecretStr)
+            name: value.get_secret_value()
+            for name, value in self
+            if isinstance(value, SecretStr)
         }
         urls = [secrets.pop("database_url")]
         urls += [value for name, value in self if name.endswith(("_url", "_endpoint"))]
         if "trace_user_key" not in self.model_fields_set:
             del secrets["trace_user_key"]  # the default is an ordinary word
-        users = (part for url in urls if isinstance(url, str) for part in _user_info_of(url))
+        users = (
+            part for url in urls if isinstance(url, str) for part in _user_info_of(url)
+        )
         derived = (*self.otlp_headers.values(), self.webhook_secret, *users)
         return tuple(filter(None, (*secrets.values(), *derived)))
 
@@ -387,7 +422,9 @@ def load_settings(
     Raises:
         SettingsError: a value is invalid; the message names the variable and what is expected.
     """
-    fields: dict[str, Any] = {name.lower(): value for name, value in (values or {}).items()}
+    fields: dict[str, Any] = {
+        name.lower(): value for name, value in (values or {}).items()
+    }
     try:
         return Settings(_env_file=env_file, **fields)
     except ValidationError as error:
@@ -397,9 +434,15 @@ def load_settings(
 def describe(error: ValidationError) -> str:
     """Return a line that lists all invalid variables, without values: they may be secret."""
     problems = []
-    for issue in error.errors(include_url=False, include_context=False, include_input=False):
+    for issue in error.errors(
+        include_url=False, include_context=False, include_input=False
+    ):
         name, *path = [str(part) for part in issue["loc"]] or [""]
         name = name.upper() if name in Settings.model_fields else name
-        problem = issue["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
+        problem = (
+            issue["msg"]
+            .removeprefix("Value error, ")
+            .replace("Input should", "must", 1)
+        )
         problems.append(": ".join(filter(None, (name, ".".join(path), problem))))
     return "; ".join(problems)

@@ -4,7 +4,13 @@ These names are enough to use the loop in another bot; `docs/embedding.md` shows
 """
 
 from agent.engine.contract import Evidence, OutputContract, Part, Show
-from agent.engine.errors import AgentError, DeadlinePassed, LimitReached, ModelError, ToolError
+from agent.engine.errors import (
+    AgentError,
+    DeadlinePassed,
+    LimitReached,
+    ModelError,
+    ToolError,
+)
 from agent.engine.llm import LLMService
 from agent.engine.loop import (
     AgenticResponse,

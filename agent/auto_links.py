@@ -62,7 +62,9 @@ _ADDRESSES: Final[tuple[tuple[str, Pattern], ...]] = (
     (".", pattern(rf"@?[0-9]{{1,3}}(?:[.][0-9]{{1,3}}){{3}}{_PORT_AND_PATH}")),
 )
 """Patterns of addresses without spaces, each with a character that all its matches contain."""
-_ASCII_WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_ASCII_WORD: Final = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+)
 _CASHTAG_LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _CASHTAG_WITH_DIGIT: Final = "1INCH"
 _PHONE_NUMBER: Final = pattern(
@@ -218,7 +220,9 @@ def _find_end(word: str, start: int, end: int) -> int:
     """Return where the address in `word[start:end]` ends, without the punctuation around it."""
     surplus = {}
     for closer, opener in _CLOSERS.items():
-        surplus[closer] = word.count(closer, start, end) - word.count(opener, start, end)
+        surplus[closer] = word.count(closer, start, end) - word.count(
+            opener, start, end
+        )
     while end > start:
         last = word[end - 1]
         if last in surplus and surplus[last] > 0:

@@ -95,7 +95,9 @@ async def parse_in_process(
     )
     try:
         async with asyncio.timeout(2 * seconds):  # the machine may be busy
-            output, _ = await asyncio.gather(_read_output(process), _write_input(process, data))
+            output, _ = await asyncio.gather(
+                _read_output(process), _write_input(process, data)
+            )
             await process.wait()
     except TimeoutError:
         raise TooCostly(f"takes more than {2 * seconds} s to read") from None
@@ -106,7 +108,9 @@ async def parse_in_process(
     if process.returncode == -signal.SIGXCPU:
         raise TooCostly(f"takes more than {seconds} s to read")
     if process.returncode != 0:
-        raise TooCostly(f"needs more than {MEMORY_BYTES:,} bytes of memory, or breaks its parser")
+        raise TooCostly(
+            f"needs more than {MEMORY_BYTES:,} bytes of memory, or breaks its parser"
+        )
     return _read_result(parse, output)
 
 

@@ -125,7 +125,9 @@ def _tokenize(text: str) -> list[str]:
 @cache
 def detected_languages() -> tuple[str, ...]:
     """Return the codes of the languages that can be recognised, English first."""
-    return tuple(code for code, language in load_languages().items() if language.common_words)
+    return tuple(
+        code for code, language in load_languages().items() if language.common_words
+    )
 
 
 def stop_words() -> frozenset[str]:

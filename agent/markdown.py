@@ -125,7 +125,9 @@ def get_link_text(url: str) -> str:
     A query that looks like an address is not shown: it would hide where the link leads.
     """
     if url.startswith(_WEB_SEARCH):
-        query = strip_invisible(unquote_plus(url.removeprefix(_WEB_SEARCH)))[:MAX_LINK_CHARS]
+        query = strip_invisible(unquote_plus(url.removeprefix(_WEB_SEARCH)))[
+            :MAX_LINK_CHARS
+        ]
         if query.strip() and not find_auto_links(query):
             return " ".join(query.split())
     return get_domain(url)

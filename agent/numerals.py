@@ -69,7 +69,9 @@ def find_number_words(words: Sequence[str]) -> list[NumberInWords]:
         for number in _read_numbers(match[0]):
             words_before = text.count(" ", 0, match.start() + number.start)
             word_count = 1 + match[0].count(" ", number.start, number.end)
-            numbers.append(NumberInWords(number.value, words_before, words_before + word_count))
+            numbers.append(
+                NumberInWords(number.value, words_before, words_before + word_count)
+            )
     return numbers
 
 
@@ -152,7 +154,9 @@ def _numerals() -> _Numerals:
             for word in map(fold, words):
                 values[word] = value
                 languages[word] = languages.get(word, frozenset()) | {code}
-    joint_words = {fold(language.numeral_joint) for language in load_languages().values()}
+    joint_words = {
+        fold(language.numeral_joint) for language in load_languages().values()
+    }
     joints = sorted(joint_words - {""}, key=len)
     any_word = "|".join(sorted(values, key=len, reverse=True))
     joint = rf"(?:[\s-]?(?:{'|'.join(reversed(joints))})?[\s-]?)"

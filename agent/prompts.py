@@ -23,7 +23,9 @@ MAX_PROMPT_CHARS: Final = 20_000
 
 def find_variables(template: str) -> tuple[str, ...]:
     """Return the names of a template's variables in order, without duplicates."""
-    return tuple(dict.fromkeys(match[1].strip() for match in VARIABLE.finditer(template)))
+    return tuple(
+        dict.fromkeys(match[1].strip() for match in VARIABLE.finditer(template))
+    )
 
 
 def render(prompt: Prompt, **values: str) -> Prompt:

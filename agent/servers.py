@@ -68,7 +68,9 @@ async def retry(
             wait = backoff.draw_wait(failures) if decision is True else decision
             if description:
                 kind = type(error).__name__
-                log.warning("%s failed (%s), next try in %.1f s", description, kind, wait)
+                log.warning(
+                    "%s failed (%s), next try in %.1f s", description, kind, wait
+                )
         await sleep(wait)
 
 
@@ -116,7 +118,9 @@ def limit_body(max_bytes: int) -> "Callable[[Response], Awaitable[None]]":
     async def truncate(response: Response) -> None:
         compressed = cast(AsyncByteStream, response.stream)
         # This second response decompresses, so the original must not do it again.
-        complete = Response(response.status_code, headers=response.headers, stream=compressed)
+        complete = Response(
+            response.status_code, headers=response.headers, stream=compressed
+        )
         complete.request = response.request
         response.stream = TruncatedStream(complete)
         response.headers.pop("content-encoding", None)

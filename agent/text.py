@@ -19,7 +19,9 @@ CACHE_SIZE: Final = 65_536
 """The maximum number of cached characters, or stems; Unicode has some 150,000 characters."""
 
 
-async def in_thread_if_long(chars: int, work: Callable[..., R], *arguments: object) -> R:
+async def in_thread_if_long(
+    chars: int, work: Callable[..., R], *arguments: object
+) -> R:
     """Return `work(*arguments)`, called in a thread if it concerns over `MAX_INLINE_CHARS` chars.
 
     Example: `await in_thread_if_long(len(text), split_messages, text)`
@@ -113,7 +115,9 @@ def _to_re2(element: str) -> str:
 
 def _to_re2_in_class(element: str) -> str:
     if element in _NEGATED_CLASSES:
-        raise ValueError(rf"{element} in a class: list its contents, such as \p{{L}} for letters")
+        raise ValueError(
+            rf"{element} in a class: list its contents, such as \p{{L}} for letters"
+        )
     if element.startswith(r"\u"):
         return rf"\x{{{element[2:]}}}"
     return _UNICODE_CLASSES.get(element, element)
@@ -206,7 +210,11 @@ def _fold_char(char: str) -> str:
     plain = char.casefold().translate(_REPLACEMENTS)
     compatible = unicodedata.normalize("NFKD", plain)  # noqa: TID251 - of one character
     decomposed = compatible.casefold().translate(_REPLACEMENTS)
-    kept = (part for part in decomposed if unicodedata.combining(part) not in _ACCENT_CLASSES)
+    kept = (
+        part
+        for part in decomposed
+        if unicodedata.combining(part) not in _ACCENT_CLASSES
+    )
     return unicodedata.normalize("NFC", "".join(kept))  # noqa: TID251 - of one character
 
 

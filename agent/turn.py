@@ -11,7 +11,15 @@ from agent import size_limits
 from agent.engine.errors import log_failure
 from agent.engine.loop import AgenticResponse
 from agent.engine.messages import LLM
-from agent.engine.run import NOTHING_BILLED, BilledUsage, Prompt, PromptRef, Run, Span, SpanLevel
+from agent.engine.run import (
+    NOTHING_BILLED,
+    BilledUsage,
+    Prompt,
+    PromptRef,
+    Run,
+    Span,
+    SpanLevel,
+)
 from agent.i18n import translate
 from agent.languages import Injections, load_languages
 from agent.markdown import NOTE_SYMBOL, strip_invisible
@@ -34,7 +42,13 @@ TurnOutcome = Literal[
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
 """The kind of a fact. `rated`: a taste that the user liked by their ratings; `setting`: a setting
 that the user chose."""
-STATED_KINDS: Final[tuple[FactKind, ...]] = ("allergy", "hate", "like", "budget", "note")
+STATED_KINDS: Final[tuple[FactKind, ...]] = (
+    "allergy",
+    "hate",
+    "like",
+    "budget",
+    "note",
+)
 """The kinds of facts that users state in words."""
 ForgettableKind = Literal["hate", "like", "budget", "note"]
 """The kinds of facts that a model may remove. Only the user can lift an allergy."""
@@ -96,7 +110,11 @@ class CellarItem:
         """
         wine = dict(new.wine or self.wine)
         if "price" not in wine:
-            known = {name: self.wine[name] for name in ("price", "currency") if name in self.wine}
+            known = {
+                name: self.wine[name]
+                for name in ("price", "currency")
+                if name in self.wine
+            }
             wine |= known
         return replace(
             self,
@@ -109,7 +127,9 @@ class CellarItem:
             bought=new.bought or self.bought,
         )
 
-    def without_bottles(self, taken: "CellarItem", before: "CellarItem | None") -> "CellarItem":
+    def without_bottles(
+        self, taken: "CellarItem", before: "CellarItem | None"
+    ) -> "CellarItem":
         """Return this item after `taken`, with a negative count, undid an addition.
 
         What the addition told is as in `before` again, unless it was changed since.
@@ -190,7 +210,9 @@ class Change:
 
         It removes only facts of `FORGETTABLE_KINDS`: no allergy, no setting, nothing by `/forget`.
         """
-        removed = tuple(fact for fact in self.removed_facts if fact.kind in FORGETTABLE_KINDS)
+        removed = tuple(
+            fact for fact in self.removed_facts if fact.kind in FORGETTABLE_KINDS
+        )
         return Change(
             user_id=self.user_id,
             added_facts=self.added_facts,
@@ -321,7 +343,9 @@ class Reply:
     @property
     def messages(self) -> list[str]:
         """Return the messages to send; notes are appended to the last message."""
-        *others, last = self.parts or ("\n\n".join(filter(None, (self.lead, self.text))),)
+        *others, last = self.parts or (
+            "\n\n".join(filter(None, (self.lead, self.text))),
+        )
         for note in self.notes:
             # Italics cannot span lines.
             first, line_break, rest = note.partition("\n")
@@ -413,7 +437,9 @@ async def answer_or_apologize(run: Run, make_reply: ReplyFunction) -> Reply:
         reply = await make_reply(run)
     except Exception as error:
         error_type = log_failure("A turn failed", error)
-        return Reply(text=translate("apology"), outcome="failed", error_types=(error_type,))
+        return Reply(
+            text=translate("apology"), outcome="failed", error_types=(error_type,)
+        )
     finally:
         # Also runs if the turn is cancelled.
         usage = run.usage
@@ -424,7 +450,11 @@ async def answer_or_apologize(run: Run, make_reply: ReplyFunction) -> Reply:
             "cost_usd": round(usage.billed.cost_usd, 6),
         }
         run.span.update(metadata=counts)
-    return reply if reply.text.strip() else Reply(text=translate("apology"), outcome="failed")
+    return (
+        reply
+        if reply.text.strip()
+        else Reply(text=translate("apology"), outcome="failed")
+    )
 
 
 def record_turn(span: Span, reply: Reply) -> None:
@@ -438,7 +468,9 @@ def record_turn(span: Span, reply: Reply) -> None:
     if (prompt := reply.prompt) is not None:
         metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}
     levels: dict[TurnOutcome, SpanLevel] = {"fallback": "WARNING", "failed": "ERROR"}
-    span.update(output=reply.full_text, metadata=metadata, level=levels.get(reply.outcome))
+    span.update(
+        output=reply.full_text, metadata=metadata, level=levels.get(reply.outcome)
+    )
     span.score("structured_retries", reply.retries, "NUMERIC")
     span.score("outcome", reply.outcome, "CATEGORICAL")
 
@@ -464,7 +496,9 @@ def _injection_patterns() -> Mapping[str, Pattern]:
     """Return patterns of prompt injections in lower case, by the flag that they set."""
     injections = [language.injections for language in load_languages().values()]
     any_of = {
-        kind: "|".join(part for injection in injections for part in getattr(injection, kind))
+        kind: "|".join(
+            part for injection in injections for part in getattr(injection, kind)
+        )
         for kind in Injections.model_fields
     }
     gap = rf"\W(?:.{{0,{MAX_OVERRIDE_GAP}}}\W)?"
@@ -480,7 +514,11 @@ def _injection_patterns() -> Mapping[str, Pattern]:
 def find_security_flags(message: str) -> list[str]:
     """Return the names of the injection patterns in a message: a hint, not a defence."""
     normalized = compose_compatible(strip_invisible(message)).lower()
-    return [flag for flag, attack in _injection_patterns().items() if attack.search(normalized)]
+    return [
+        flag
+        for flag, attack in _injection_patterns().items()
+        if attack.search(normalized)
+    ]
 
 
 def clean_and_flag(message: str, span: Span) -> str:

@@ -16,7 +16,9 @@ MADE_IN_EARLIER_TRY: Final = (
     "this tool may write, and an interrupted try of this turn has called it: {call}. Whether that "
     "had an effect is not known, so it is not called again: tell the user what was called"
 )
-MADE_IN_THIS_TRY: Final = "this tool may write, and you have called it with these arguments already"
+MADE_IN_THIS_TRY: Final = (
+    "this tool may write, and you have called it with these arguments already"
+)
 
 
 async def _save_nothing(calls: Sequence[str]) -> None:
@@ -66,7 +68,9 @@ def once_a_turn(tool: Tool, calls: WritingCalls) -> Tool:
 
     async def run_once(arguments: BaseModel, run: Run) -> object:
         values: dict[str, Any] = arguments.model_dump(mode="json")
-        await calls.add(tool.name, json.dumps(values, ensure_ascii=False, sort_keys=True))
+        await calls.add(
+            tool.name, json.dumps(values, ensure_ascii=False, sort_keys=True)
+        )
         return await tool.function(arguments, run)
 
     return replace(tool, function=run_once)

@@ -14,7 +14,15 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.environments import ENTRIES, OURS, PEERS, Entry, NotInstalled, python_of, versions
+from benchmarks.environments import (
+    ENTRIES,
+    OURS,
+    PEERS,
+    Entry,
+    NotInstalled,
+    python_of,
+    versions,
+)
 from benchmarks.scenario import KINDS
 from benchmarks.worker import Worker, served, working
 
@@ -39,7 +47,9 @@ def main() -> None:
         except NotInstalled as error:
             console.print(f"{entry.name} is left out: {error}")
     with console.status("measuring"):
-        samples = compare(pythons, *(QUICK if arguments.quick else (TURNS, WARM_UP, REPEATS)))
+        samples = compare(
+            pythons, *(QUICK if arguments.quick else (TURNS, WARM_UP, REPEATS))
+        )
     known = {entry: versions(entry, python) for entry, python in pythons.items()}
     console.print(table(samples, known))
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
@@ -79,7 +89,9 @@ def measure(
     for entry in listed[start:] + listed[:start]:
         cpu = workers[entry].cpu_ms(kind, turns)
         if cpu is None:
-            raise RuntimeError(f"{entry.name} failed in the middle: {workers[entry].last_words()}")
+            raise RuntimeError(
+                f"{entry.name} failed in the middle: {workers[entry].last_words()}"
+            )
         samples[entry][kind].append(cpu)
 
 

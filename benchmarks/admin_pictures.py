@@ -83,12 +83,21 @@ async def store_week(sessions: Sessions, now: datetime) -> None:
     await _store_exchange(sessions, number + 1, words, at=now, **feedback)
 
 
-async def _store_exchange(sessions: Sessions, number: int, words: str, **fields: Any) -> None:
+async def _store_exchange(
+    sessions: Sessions, number: int, words: str, **fields: Any
+) -> None:
     trace_id = f"{number:032x}"
     turn = TurnRow(
-        turn_id=number, chat_id=number, user_id=number % 20 + 1, trace_id=trace_id, **fields
+        turn_id=number,
+        chat_id=number,
+        user_id=number % 20 + 1,
+        trace_id=trace_id,
+        **fields,
     )
-    messages = StoredMessage("user", words), StoredMessage("assistant", "Try the Guigal.")
+    messages = (
+        StoredMessage("user", words),
+        StoredMessage("assistant", "Try the Guigal."),
+    )
     await store_turn(sessions, turn, messages)
 
 

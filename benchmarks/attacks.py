@@ -56,7 +56,9 @@ TICK = 0.001
 TRIES = 3
 """Of each text, the shortest wait counts: other programs interrupt this one."""
 CATALOGUE = FakeCatalogue()
-SOMMELIER_WITHOUT_MODEL = Sommelier(catalogue=CATALOGUE, fallback=Fallback(catalogue=CATALOGUE))
+SOMMELIER_WITHOUT_MODEL = Sommelier(
+    catalogue=CATALOGUE, fallback=Fallback(catalogue=CATALOGUE)
+)
 
 
 class Wait(NamedTuple):
@@ -130,7 +132,9 @@ STEPS = {
 }
 
 
-async def shortest_of(step: Callable[[str], Awaitable[None]], piece: str, length: int) -> Wait:
+async def shortest_of(
+    step: Callable[[str], Awaitable[None]], piece: str, length: int
+) -> Wait:
     """Return how long others wait for a step with a text of `length`, in the best of some tries."""
     waits = []
     for number in range(TRIES):
@@ -147,12 +151,17 @@ async def measure_texts() -> None:
     for step in STEPS.values():  # loads what is loaded late
         await step(f"12 euros for **a** `b`, not a.com. {HARMLESS}" * 200)
     floor = await longest_wait(nothing)
-    print(f"Others wait, ms (floor {floor.longest:.0f}); processor time of the loop, ms")
+    print(
+        f"Others wait, ms (floor {floor.longest:.0f}); processor time of the loop, ms"
+    )
     print("step     size       harmless  worst  processor  text")
     for name, step in STEPS.items():
         for size, length in SIZES.items():
             harmless = await shortest_of(step, HARMLESS, length)
-            waits = {of: await shortest_of(step, piece, length) for of, piece in PIECES.items()}
+            waits = {
+                of: await shortest_of(step, piece, length)
+                for of, piece in PIECES.items()
+            }
             worst = max(waits, key=lambda of: waits[of])
             times = f"{harmless.longest:8.0f} {waits[worst].longest:6.0f}"
             most = max(wait.processor for wait in waits.values())

@@ -39,21 +39,36 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
 def main() -> None:
     """Measure, and print a table."""
     listed = read_cellar(export_list(collect(WINES))).items
-    items = tuple(replace(item, number=number) for number, item in enumerate(listed, start=1))
-    toolbox, run = Toolbox(memory_tools()), Run(deps=Deps(person=Person(bottles=items, user_id=7)))
+    items = tuple(
+        replace(item, number=number) for number, item in enumerate(listed, start=1)
+    )
+    toolbox, run = (
+        Toolbox(memory_tools()),
+        Run(deps=Deps(person=Person(bottles=items, user_id=7))),
+    )
     table = Table("Call", "CPU, ms", "× floor", "characters", box=None)
     floor = median([_measure_floor(items) for _ in range(REPEATS)])
     first, _ = asyncio.run(_measure(toolbox, run, {}))
     table.add_row("floor: compare a field of each", f"{floor:.2f}", "1", "")
-    table.add_row("the first after a change", f"{first:.1f}", f"{first / floor:.0f}", "")
+    table.add_row(
+        "the first after a change", f"{first:.1f}", f"{first / floor:.0f}", ""
+    )
     for name, arguments in CALLS.items():
-        samples = [asyncio.run(_measure(toolbox, run, arguments)) for _ in range(REPEATS)]
+        samples = [
+            asyncio.run(_measure(toolbox, run, arguments)) for _ in range(REPEATS)
+        ]
         milliseconds = median([sample[0] for sample in samples])
-        cells = f"{milliseconds:.1f}", f"{milliseconds / floor:.0f}", f"{samples[0][1]:,}"
+        cells = (
+            f"{milliseconds:.1f}",
+            f"{milliseconds / floor:.0f}",
+            f"{samples[0][1]:,}",
+        )
         table.add_row(name, *cells)
     console = Console()
     console.print(table)
-    console.print(f"{len(items):,} wines, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    console.print(
+        f"{len(items):,} wines, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    )
 
 
 def _measure_floor(items: Sequence[CellarItem]) -> float:
@@ -66,7 +81,9 @@ def _measure_floor(items: Sequence[CellarItem]) -> float:
     return (time.process_time() - start) * 1_000
 
 
-async def _measure(toolbox: Toolbox, run: Run, arguments: dict[str, Any]) -> tuple[float, int]:
+async def _measure(
+    toolbox: Toolbox, run: Run, arguments: dict[str, Any]
+) -> tuple[float, int]:
     """Return the milliseconds of CPU of a call, and the length of its result."""
     call = ToolCall("1", "own_cellar", json.dumps(arguments))
     start = time.process_time()

@@ -73,7 +73,8 @@ def model_answers(body: JsonObject) -> Step:
         )
     if not result:
         return tool_call(
-            "search_wines", {"styles": ["red"], "foods": ["lamb"], "max_price": 25, "limit": 2}
+            "search_wines",
+            {"styles": ["red"], "foods": ["lamb"], "max_price": 25, "limit": 2},
         )
     ids = [row["wine_id"] for row in json.loads(result)["wines"]]
     wines = [
@@ -85,7 +86,13 @@ def model_answers(body: JsonObject) -> Step:
 
 def _remember(done: set[str]) -> Step:
     if "change_cellar" not in done:
-        bought = {"action": "add", "name": "Barolo", "vintage": 2016, "count": 6, "price": 45}
+        bought = {
+            "action": "add",
+            "name": "Barolo",
+            "vintage": 2016,
+            "count": 6,
+            "price": 45,
+        }
         return tool_call("change_cellar", bought)
     if "remember" not in done:
         disliked = {"kind": "hate", "value": "Chardonnay", "grapes": "Chardonnay"}
@@ -100,7 +107,9 @@ def _say(intro: str, wines: Sequence[JsonObject] = (), closing: str = "") -> Ste
     )
 
 
-async def chat(messages: Sequence[str], model: Model | None) -> list[tuple[str, JsonObject]]:
+async def chat(
+    messages: Sequence[str], model: Model | None
+) -> list[tuple[str, JsonObject]]:
     """Return each message with what the bot sent for it."""
     with BotApi() as bot_api, tempfile.TemporaryDirectory() as folder:
         settings = {
@@ -111,7 +120,10 @@ async def chat(messages: Sequence[str], model: Model | None) -> list[tuple[str, 
         if model is None:
             return await _talk(bot_api, settings, messages)
         with ModelServer(default=model, streaming="yes") as server:
-            settings |= {"OPENAI_API_KEY": "picture", "OPENAI_BASE_URL": server.base_url}
+            settings |= {
+                "OPENAI_API_KEY": "picture",
+                "OPENAI_BASE_URL": server.base_url,
+            }
             return await _talk(bot_api, settings, messages)
 
 
@@ -130,7 +142,10 @@ async def _talk(
 
 def as_html(message: JsonObject) -> Iterator[str]:
     """Return the bubble of a message of the bot, and the buttons under it."""
-    text, entities = str(message["text"]).encode("utf-16-le"), message.get("entities", ())
+    text, entities = (
+        str(message["text"]).encode("utf-16-le"),
+        message.get("entities", ()),
+    )
     starts, ends = dict[int, list[str]](), dict[int, list[str]]()
     for entity in entities:
         if tag := TAGS.get(entity["type"]):
@@ -145,7 +160,9 @@ def as_html(message: JsonObject) -> Iterator[str]:
     # Few fonts have the sign of a note.
     yield f"<p>{''.join(parts)}</p>".replace("ⓘ", "<small>i</small>")
     for row in message.get("reply_markup", {}).get("inline_keyboard", ()):
-        labels = "".join(f"<span>{html.escape(button['text'])}</span>" for button in row)
+        labels = "".join(
+            f"<span>{html.escape(button['text'])}</span>" for button in row
+        )
         yield f"<div>{labels}</div>"
 
 
@@ -159,7 +176,9 @@ def page(chats: Mapping[str, Sequence[tuple[str, JsonObject]]]) -> str:
             for bubble in (f'<p class="own">{html.escape(said)}</p>', *as_html(reply))
         ]
         sections.append(f"<section><h2>{title}</h2>{''.join(bubbles)}</section>")
-    return f'<meta charset="utf-8"><style>{STYLE}</style><main>{"".join(sections)}</main>'
+    return (
+        f'<meta charset="utf-8"><style>{STYLE}</style><main>{"".join(sections)}</main>'
+    )
 
 
 def take_picture(source: str, to: Path) -> None:
@@ -170,7 +189,12 @@ def take_picture(source: str, to: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file, raw = Path(folder, "page.html"), Path(folder, "page.png")
         file.write_text(source, "utf-8")
-        arguments = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+        arguments = (
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+        )
         size = f"--window-size={WIDTH},1600"
         subprocess.run(
             [chromium, *arguments, size, f"--screenshot={raw}", file.as_uri()],

@@ -52,7 +52,9 @@ class Figures:
 
 
 @contextmanager
-def process(command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def process(
+    command: list[str], environment: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a bot, and tell it to stop at the end."""
     started = subprocess.Popen(
         command, cwd=ROOT, env=os.environ | environment, stderr=subprocess.DEVNULL
@@ -94,7 +96,9 @@ def measure(module: str, server: Any = None) -> Figures:
         ModelServer(default=answer_json(ANSWER)) as model,
         tempfile.TemporaryDirectory() as folder,
     ):
-        url = asyncio.run(new_database(server and server.get_uri(driver="psycopg"), Path(folder)))
+        url = asyncio.run(
+            new_database(server and server.get_uri(driver="psycopg"), Path(folder))
+        )
         environment = {
             "TELEGRAM_BOT_TOKEN": TOKEN,
             "TELEGRAM_BASE_URL": bot_api.base_url,
@@ -145,7 +149,11 @@ def commits(url: str) -> int:
     if url.startswith("sqlite"):
         # SQLite counts them at this place of the index of its write-ahead log.
         index = Path(url.partition(":///")[2] + "-shm")
-        return int.from_bytes(index.read_bytes()[8:12], sys.byteorder) if index.exists() else 0
+        return (
+            int.from_bytes(index.read_bytes()[8:12], sys.byteorder)
+            if index.exists()
+            else 0
+        )
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
         connection.execute("SELECT pg_stat_clear_snapshot()")
         asked = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
@@ -177,7 +185,9 @@ def points(values: Sequence[float]) -> str:
     ordered = sorted(values)
     if not ordered:
         return "–"
-    return " / ".join(f"{ordered[int((len(ordered) - 1) * point)]:.0f}" for point in POINTS)
+    return " / ".join(
+        f"{ordered[int((len(ordered) - 1) * point)]:.0f}" for point in POINTS
+    )
 
 
 def table(rounds: Mapping[str, Sequence[Figures]]) -> str:

@@ -13,7 +13,14 @@ ROOT: Final = Path(__file__).parents[1]
 BUILT: Final = ROOT / ".bench"
 REQUIREMENTS: Final = ROOT / "benchmarks" / "requirements"
 INSTALL_SECONDS: Final = 600
-PIP: Final = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+PIP: Final = (
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--disable-pip-version-check",
+    "--no-input",
+)
 SHOW_VERSIONS: Final = (
     "import importlib.metadata as m, json, sys; print(*map(m.version, sys.argv[1:]))"
 )
@@ -30,7 +37,9 @@ class Entry:
     note: str = ""
 
 
-FLOOR: Final = Entry("bare loop", "bare", ("openai", "pydantic"), note="in the client's own types")
+FLOOR: Final = Entry(
+    "bare loop", "bare", ("openai", "pydantic"), note="in the client's own types"
+)
 OURS: Final = Entry("ours", "ours", ("openai", "pydantic"))
 TRACED: Final = Entry("ours, traced", "ours_traced", ("langfuse", "httpx2"))
 PEERS: Final = (
@@ -82,7 +91,11 @@ def versions(entry: Entry, python: Path) -> str:
 def _run(*command: str) -> str:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotInstalled(type(error).__name__) from None
@@ -94,5 +107,9 @@ def _run(*command: str) -> str:
 def _reason(stderr: str) -> str:
     """Return the last error of a command in one line, without addresses and paths."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR")] or lines or ["no reason given"]
+    errors = (
+        [line for line in lines if line.startswith("ERROR")]
+        or lines
+        or ["no reason given"]
+    )
     return re.sub(r"\S*/\S+", "…", errors[-1]).removeprefix("ERROR: ")[:120]

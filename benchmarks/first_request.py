@@ -66,14 +66,18 @@ def tokens(part: object) -> int:
     """Return about how many tokens a part of a request is."""
     if not part:
         return 0
-    return len(json.dumps(part, ensure_ascii=False, separators=(",", ":"))) // TOKEN_CHARS
+    return (
+        len(json.dumps(part, ensure_ascii=False, separators=(",", ":"))) // TOKEN_CHARS
+    )
 
 
 async def first_request(profile: str, guest: Person = ADA) -> JsonObject:
     """Return the first request of a guest's turn in this profile."""
     listener = Listener(MODES[profile])
     tools = [*research_tools(FakeLibrary()), *memory_tools()]
-    sommelier = fake_sommelier(research_tools=tools, uses_small_model=profile == "small")
+    sommelier = fake_sommelier(
+        research_tools=tools, uses_small_model=profile == "small"
+    )
     await sommelier.answer(QUESTION, Run([listener], deps=Deps(person=guest)))
     return listener.request
 

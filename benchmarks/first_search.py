@@ -51,9 +51,13 @@ class Ideal:
                 exclude_defaults=True
             )
             return LLMResponse(tool_calls=(ToolCall("1", "search_wines", filters),))
-        chosen = [{"wine_id": wine["wine_id"], "description": "Good."} for wine in wines[:2]]
+        chosen = [
+            {"wine_id": wine["wine_id"], "description": "Good."} for wine in wines[:2]
+        ]
         kind = "recommendation" if chosen else "informational"
-        return LLMResponse(json.dumps({"response_type": kind, "intro": "Here:", "wines": chosen}))
+        return LLMResponse(
+            json.dumps({"response_type": kind, "intro": "Here:", "wines": chosen})
+        )
 
 
 def wines_in(message: Message) -> Iterator[dict[str, Any]]:
@@ -79,14 +83,23 @@ async def first_wines(catalogue: Catalogue, case: EvalCase) -> Sequence[Wine]:
 
 async def main() -> None:
     """Print the table."""
-    cases = [case for case in read_conversations(STARTER_CONVERSATIONS) if not case.history]
-    wishes = [
-        case for case in cases if parse_unambiguous_query(case.messages[0], case.language or "en")
+    cases = [
+        case for case in read_conversations(STARTER_CONVERSATIONS) if not case.history
     ]
-    single = [case for case in wishes if len(case.messages) == 1 and has_filters(case.expect)]
+    wishes = [
+        case
+        for case in cases
+        if parse_unambiguous_query(case.messages[0], case.language or "en")
+    ]
+    single = [
+        case for case in wishes if len(case.messages) == 1 and has_filters(case.expect)
+    ]
     table = Table("", "requests a turn", "tokens a turn")
     async with open_bench(load_settings(None, {}), starter=True) as bench:
-        for name, searches_first in (("search first", True), ("as the model asks", False)):
+        for name, searches_first in (
+            ("search first", True),
+            ("as the model asks", False),
+        ):
             turns = [
                 await turn(bench, case.messages[0], searches_first=searches_first)
                 for case in wishes
@@ -100,8 +113,12 @@ async def main() -> None:
             for wine in await first_wines(bench.catalogue, case)
             if [*broken_filters(wine, case.expect)]
         ]
-    Console().print(f"{len(wishes)} of {len(cases)} first messages are certain wishes", table)
-    Console().print(f"{len(broken)} wines found for {len(single)} of them break what is expected")
+    Console().print(
+        f"{len(wishes)} of {len(cases)} first messages are certain wishes", table
+    )
+    Console().print(
+        f"{len(broken)} wines found for {len(single)} of them break what is expected"
+    )
 
 
 if __name__ == "__main__":

@@ -130,7 +130,9 @@ class Recorder:
     def _begin(self, *_: object) -> None:
         self._began = time.perf_counter()
 
-    def _end(self, _c: object, _cursor: object, text: str, parameters: object, *_: object) -> None:
+    def _end(
+        self, _c: object, _cursor: object, text: str, parameters: object, *_: object
+    ) -> None:
         took = (time.perf_counter() - self._began) * 1000
         self.statements.append(Statement(text, parameters, took))
 
@@ -172,8 +174,14 @@ def calls_of(sessions: Sessions) -> Iterator[Call]:
     yield "list of traces", lambda: traces.list_summaries(20, since=week_ago)
     yield "last trace", lambda: _read_last(traces)
     yield "a week by day", lambda: statistics.summarize_week(Week(NOW.date()))
-    yield "unmet wishes", lambda: UnmetWishes(sessions, now).list_between(week_ago, NOW, str)
-    yield "disliked of a week", lambda: export_turns(sessions, str, week_ago, disliked=True)
+    yield (
+        "unmet wishes",
+        lambda: UnmetWishes(sessions, now).list_between(week_ago, NOW, str),
+    )
+    yield (
+        "disliked of a week",
+        lambda: export_turns(sessions, str, week_ago, disliked=True),
+    )
     yield "/export of a user", lambda: memory.export(CHAT, f"user{CHAT}")
     yield "a group that moves", lambda: Outbox(sessions, now).migrate(-1, -2)
     yield "/forget of a user", lambda: stores.commits.save(_forget())
@@ -200,7 +208,9 @@ async def fill(engine: AsyncEngine, rows: int) -> None:
     """Fill the tables for so many messages."""
     numbers = NUMBERS[engine.dialect.name]
     for table, (each, columns, values) in TABLES.items():
-        statement = f"{numbers} INSERT INTO {table} ({columns}) SELECT {values} FROM rows"
+        statement = (
+            f"{numbers} INSERT INTO {table} ({columns}) SELECT {values} FROM rows"
+        )
         async with engine.begin() as connection:
             await connection.execute(sa.text(statement), {"rows": rows // each})
     if engine.dialect.name == "sqlite":
@@ -267,10 +277,14 @@ def main() -> None:
         for kind in KINDS:
             small = asyncio.run(measure(made[kind].create(), max(large // 100, 1000)))
             grown = asyncio.run(measure(made[kind].create(), large))
-            print(f"\n{kind}: slowest statement of a call, ms, small and {large:,} messages")
+            print(
+                f"\n{kind}: slowest statement of a call, ms, small and {large:,} messages"
+            )
             for name, (statement, plan) in grown.items():
                 before = small[name][0].milliseconds
-                print(f"{name:24}{before:8.2f}{statement.milliseconds:9.2f}  {plan[:LONGEST]}")
+                print(
+                    f"{name:24}{before:8.2f}{statement.milliseconds:9.2f}  {plan[:LONGEST]}"
+                )
 
 
 if __name__ == "__main__":

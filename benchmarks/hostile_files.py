@@ -39,7 +39,10 @@ SAMPLE_SECONDS = 0.02
 ANSWER_SECONDS = 180
 PDF = {"mime_type": "application/pdf"}
 SENT_FILES: dict[str, tuple[bytes, Mapping[str, Any]]] = {
-    "workbook named .csv": (swelling_workbook(), {"file_name": "a.csv", "file_size": None}),
+    "workbook named .csv": (
+        swelling_workbook(),
+        {"file_name": "a.csv", "file_size": None},
+    ),
     "2 MB of commas": (commas(), {"file_name": "a.csv", "file_size": None}),
     "20 MB of commas": (commas(20), {"file_name": "a.csv"}),
     "49 megapixels": (large_picture(), {}),
@@ -68,7 +71,9 @@ class Watch:
         self._thread = threading.Thread(target=self._sample)
 
     def __enter__(self) -> "Watch":
-        Path(f"/proc/{self.pid}/clear_refs").write_text("5")  # the peak is what is used now
+        Path(f"/proc/{self.pid}/clear_refs").write_text(
+            "5"
+        )  # the peak is what is used now
         self._thread.start()
         return self
 
@@ -97,7 +102,9 @@ def _read_kilobytes(file: Path, name: str) -> int:
         lines = file.read_text().splitlines()
     except OSError:
         return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), 0)
+    return next(
+        (int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), 0
+    )
 
 
 def _children_of(pid: int) -> Iterator[int]:
@@ -116,7 +123,9 @@ def _children_of(pid: int) -> Iterator[int]:
 def running_bot(environment: Mapping[str, str]) -> Iterator[int]:
     """Run the bot; yield its process id."""
     command = [sys.executable, "-m", "bot", "run"]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             yield process.pid
         finally:
@@ -149,9 +158,15 @@ def measure_bot(folder: str) -> None:
             with Watch(pid) as watch:
                 for chat_id, (data, fields) in enumerate(SENT_FILES.values(), 101):
                     bot_api.send("document", data, chat_id, **fields)
-                seconds = wait_until_answered(bot_api, range(101, 101 + len(SENT_FILES)))
-    print(f"{len(SENT_FILES)} hostile files of as many users at once, answered in {seconds:.0f} s:")
-    print(f"  the bot {watch.bot_mb - idle} MB above {idle} MB, its parsers {watch.children_mb} MB")
+                seconds = wait_until_answered(
+                    bot_api, range(101, 101 + len(SENT_FILES))
+                )
+    print(
+        f"{len(SENT_FILES)} hostile files of as many users at once, answered in {seconds:.0f} s:"
+    )
+    print(
+        f"  the bot {watch.bot_mb - idle} MB above {idle} MB, its parsers {watch.children_mb} MB"
+    )
 
 
 def measure_command(folder: str, *arguments: str) -> tuple[int, int]:

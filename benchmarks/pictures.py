@@ -9,7 +9,9 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 def sketched(rows: Sequence[str]) -> bytes:
     """Draw rows of text as a JPEG; a row after `~` is blurred, the row `cat` is a cat."""
-    sheet = Image.new("RGB", (760, 60 + 60 * len(rows) + 240 * ("cat" in rows)), "ivory")
+    sheet = Image.new(
+        "RGB", (760, 60 + 60 * len(rows) + 240 * ("cat" in rows)), "ivory"
+    )
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(28)
     for number, row in enumerate(rows):
         top = 40 + 60 * number

@@ -13,7 +13,9 @@ from tests.fakes import fake_sommelier
 
 def main() -> None:
     """Poll TELEGRAM_BASE_URL and answer each text, all chats side by side."""
-    model = LLMService(model="gpt-4o", api_key="bench", base_url=os.environ["OPENAI_BASE_URL"])
+    model = LLMService(
+        model="gpt-4o", api_key="bench", base_url=os.environ["OPENAI_BASE_URL"]
+    )
     sommelier = fake_sommelier()
 
     async def answer(update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
@@ -24,7 +26,9 @@ def main() -> None:
             await update.message.reply_html(html)
 
     builder = Application.builder().token(os.environ["TELEGRAM_BOT_TOKEN"])
-    builder = builder.base_url(os.environ["TELEGRAM_BASE_URL"] + "/bot").concurrent_updates(64)
+    builder = builder.base_url(
+        os.environ["TELEGRAM_BASE_URL"] + "/bot"
+    ).concurrent_updates(64)
     application = builder.connection_pool_size(64).job_queue(None).build()
     application.add_handler(MessageHandler(filters.TEXT, answer))
     application.run_polling(drop_pending_updates=False)

@@ -30,7 +30,11 @@ from tests.running import whole_bot
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("agent", "bot", "db")
-INFORMATIONAL = {"response_type": "informational", "intro": "Yes, there are some.", "closing": ""}
+INFORMATIONAL = {
+    "response_type": "informational",
+    "intro": "Yes, there are some.",
+    "closing": "",
+}
 LOADING, LOOKED_AT, MOST_TURNS = 2, 3, 30
 """Turns that load what is loaded once, and those behind them beside which nothing was done."""
 ROUND = ("bot.tasks", "run_and_log_errors")
@@ -69,7 +73,11 @@ class TurnPrice:
         code = frame.f_code
         if kind != "call" or not code.co_filename.startswith(str(ROOT)):
             return
-        module = code.co_filename.removeprefix(f"{ROOT}/").removesuffix(".py").replace("/", ".")
+        module = (
+            code.co_filename.removeprefix(f"{ROOT}/")
+            .removesuffix(".py")
+            .replace("/", ".")
+        )
         began_at = self._began_at.setdefault(code, frame.f_lasti)
         if module.startswith(ROOMS) and frame.f_lasti <= began_at:
             self.calls[module, code.co_qualname] += 1
@@ -128,11 +136,15 @@ async def price_of_a_turn(folder: Path) -> TurnPrice:
     return min(prices, key=lambda price: price.calls.total())
 
 
-async def turn(number: int, price: TurnPrice, telegram: BotApi, model: ModelServer) -> None:
+async def turn(
+    number: int, price: TurnPrice, telegram: BotApi, model: ModelServer
+) -> None:
     """Ask, and wait until the turn has ended."""
     search = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
     model.script(search, answer_json(INFORMATIONAL))
-    telegram.say("A red for lamb with Gugelhupf, please")  # not certain: the model searches
+    telegram.say(
+        "A red for lamb with Gugelhupf, please"
+    )  # not certain: the model searches
     await telegram.wait_for_message(number, timeout=60)
     await eventually(
         lambda: price.has_ended,

@@ -28,7 +28,13 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.documents.passages import Chunk, DocumentStore
-from agent.documents.quotes import QuotesAnswer, Snippet, find_in_chunks, find_quotes, find_verbatim
+from agent.documents.quotes import (
+    QuotesAnswer,
+    Snippet,
+    find_in_chunks,
+    find_quotes,
+    find_verbatim,
+)
 from agent.engine.messages import LLM, LLMRequest, LLMResponse, Message, ResponseMode
 from agent.engine.run import Run
 from agent.tables import StrictModel
@@ -36,7 +42,11 @@ from bot.commands.evaluate import open_bench
 from bot.resources import model_of
 from config import load_settings
 
-MODES: Final[Mapping[str, ResponseMode]] = {"A": "prompt", "B": "json_object", "C": "json_schema"}
+MODES: Final[Mapping[str, ResponseMode]] = {
+    "A": "prompt",
+    "B": "json_object",
+    "C": "json_schema",
+}
 LIMITS: Final[Mapping[str, tuple[str, Callable[[float, float], bool], float]]] = {
     "json_parse": ("100%", ge, 1),
     "schema": ("> 95%", gt, 0.95),
@@ -86,17 +96,23 @@ class Listener:
         return response
 
 
-async def asked(question: Question, llm: LLM, documents: DocumentStore) -> dict[str, float]:
+async def asked(
+    question: Question, llm: LLM, documents: DocumentStore
+) -> dict[str, float]:
     """Ask a model one question; return the marks of its raw response, and the seconds."""
     listener, run = Listener(llm), Run()
     once = replace(run.limits, structured_output_max_retries=0)
     found = await find_quotes(
-        question.query, documents=documents, run=replace(run, models=[listener], limits=once)
+        question.query,
+        documents=documents,
+        run=replace(run, models=[listener], limits=once),
     )
     return {**marks(question, listener.raw, found.chunks), "seconds": listener.seconds}
 
 
-def marks(question: Question, raw: str | None, chunks: Sequence[Chunk]) -> dict[str, float]:
+def marks(
+    question: Question, raw: str | None, chunks: Sequence[Chunk]
+) -> dict[str, float]:
     """Return the marks of a raw response to what was retrieved, from 0 to 1; None is no response.
 
     If nothing was retrieved no model is asked, which is right for a question without an answer.
@@ -111,10 +127,14 @@ def marks(question: Question, raw: str | None, chunks: Sequence[Chunk]) -> dict[
         return found | {"negative": bool(answer and answer.no_results and not snippets)}
     count = len(snippets) or 1
     is_verbatim = [
-        any(find_verbatim(one.content, chunk.text) for chunk in chunks) for one in snippets
+        any(find_verbatim(one.content, chunk.text) for chunk in chunks)
+        for one in snippets
     ]
     is_attributed = [_is_attributed(one, chunks) for one in snippets]
-    shares = {"verbatim": sum(is_verbatim) / count, "attribution": sum(is_attributed) / count}
+    shares = {
+        "verbatim": sum(is_verbatim) / count,
+        "attribution": sum(is_attributed) / count,
+    }
     return found | shares
 
 
@@ -149,7 +169,9 @@ def summary(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
         for name in LIMITS
         if any(name in marks for marks in found)
     }
-    return shares | {f"seconds p{p}": seconds[ceil(p * len(seconds) / 100) - 1] for p in (50, 95)}
+    return shares | {
+        f"seconds p{p}": seconds[ceil(p * len(seconds) / 100) - 1] for p in (50, 95)
+    }
 
 
 def cell(name: str, value: float) -> str:
@@ -169,12 +191,15 @@ async def main(models: Sequence[str]) -> None:
                 llm = model_of(in_mode, name)
                 bench.stack.push_async_callback(llm.close)
                 found = [
-                    await asked(question, llm, bench.documents) for question in read_questions()
+                    await asked(question, llm, bench.documents)
+                    for question in read_questions()
                 ]
                 columns[f"{name} {letter}"] = summary(found)
     table = Table("metric", "limit", *columns)
     for name, (limit, _, _) in LIMITS.items():
-        table.add_row(name, limit, *(cell(name, found.get(name, 0)) for found in columns.values()))
+        table.add_row(
+            name, limit, *(cell(name, found.get(name, 0)) for found in columns.values())
+        )
     Console().print(table)
 
 

@@ -27,7 +27,14 @@ from agent.mcp import McpServers
 from agent.safety.concerns import read_conversation_safety
 from agent.senses.pictures import read_pictures
 from agent.senses.sent_files import to_data_url
-from agent.turn import Person, Reply, StoredMessage, answer_turn, apply_change, with_person
+from agent.turn import (
+    Person,
+    Reply,
+    StoredMessage,
+    answer_turn,
+    apply_change,
+    with_person,
+)
 from benchmarks.pictures import sketched
 from bot.resources import Resources, open_resources, sommelier_of
 from bot.telegram.chat import attachment_in
@@ -61,11 +68,15 @@ class Message:
     text: str
     picture: tuple[str, ...] = ()
 
-    async def answer(self, run: Run, resources: Resources, history: list[StoredMessage]) -> Reply:
+    async def answer(
+        self, run: Run, resources: Resources, history: list[StoredMessage]
+    ) -> Reply:
         """Return the reply to the message, as the chat makes it."""
         attached, read = attachment_in(history), ""
         if self.picture:
-            attached = await read_pictures([self._shown], run, resources.repositories.wines)
+            attached = await read_pictures(
+                [self._shown], run, resources.repositories.wines
+            )
             read = attached.model_dump_json()
         reply = await sommelier_of(resources, McpServers()).answer(
             self.text, run, attached, history=history
@@ -83,7 +94,9 @@ def message_of(written: str | dict[str, Any]) -> Message:
     return Message(written["text"], tuple(written["picture"]))
 
 
-async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIterator[Turn]:
+async def turns_of(
+    settings: Settings, conversations: Sequence[str]
+) -> AsyncIterator[Turn]:
     """Yield the turns of conversations, each a line of JSON with `language` and `messages`."""
     async with open_resources(settings) as resources:
         for line in conversations:
@@ -102,12 +115,19 @@ async def turns_of(settings: Settings, conversations: Sequence[str]) -> AsyncIte
                 language = conversation["language"]
                 for change in reply.changes:
                     guest = apply_change(guest, change)
-                asked = " ".join(filter(None, (message.text, "(picture)" * bool(message.picture))))
-                yield Turn(language, asked, reply, spent.requests, spent.tokens, seconds)
+                asked = " ".join(
+                    filter(None, (message.text, "(picture)" * bool(message.picture)))
+                )
+                yield Turn(
+                    language, asked, reply, spent.requests, spent.tokens, seconds
+                )
                 history += [
                     StoredMessage("user", message.text, attachment=reply.attachment),
                     StoredMessage(
-                        "assistant", reply.text, reply.wine_ids, answer=reply.stored_answer
+                        "assistant",
+                        reply.text,
+                        reply.wine_ids,
+                        answer=reply.stored_answer,
                     ),
                 ]
 
@@ -126,7 +146,9 @@ def show(number: int, turn: Turn) -> None:
 
 def summarize(turns: Sequence[Turn]) -> None:
     """Print a row for each language and one for all."""
-    print("\n| | turns | by the model | with wines | requests | seconds | tokens | errors |")
+    print(
+        "\n| | turns | by the model | with wines | requests | seconds | tokens | errors |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for language in (*dict.fromkeys(turn.language for turn in turns), ""):
         chosen = [turn for turn in turns if language in ("", turn.language)]
@@ -146,7 +168,9 @@ async def main(conversations: Sequence[str]) -> None:
     """Answer all conversations in a database of their own."""
     settings = load_settings()
     if not settings.server:
-        sys.exit("There is no model: set OPENAI_API_KEY, or OPENAI_BASE_URL and LLM_MODEL.")
+        sys.exit(
+            "There is no model: set OPENAI_API_KEY, or OPENAI_BASE_URL and LLM_MODEL."
+        )
     with TemporaryDirectory() as folder:
         url = SecretStr(f"sqlite+aiosqlite:///{folder}/wines.sqlite3")
         settings = settings.model_copy(update={"database_url": url})

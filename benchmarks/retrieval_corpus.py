@@ -31,7 +31,8 @@ class Corpus(Embedder):
         self.name = MODEL
         self._random, self._chance = random.Random(seed), np.random.default_rng(seed)
         self._vocabulary = [
-            "".join(self._random.choices("bdfgklmoprtuvz", k=7)) for _ in range(VOCABULARY)
+            "".join(self._random.choices("bdfgklmoprtuvz", k=7))
+            for _ in range(VOCABULARY)
         ]
         self._common = list(accumulate(1 / (rank + 3) for rank in range(VOCABULARY)))
         self._shared = self._chance.normal(size=DIMENSIONS)
@@ -44,7 +45,9 @@ class Corpus(Embedder):
         return np.concatenate(self._made)
 
     def words(self, count: int) -> str:
-        return " ".join(self._random.choices(self._vocabulary, cum_weights=self._common, k=count))
+        return " ".join(
+            self._random.choices(self._vocabulary, cum_weights=self._common, k=count)
+        )
 
     def query(self) -> str:
         return self.words(self._random.randint(3, 8))
@@ -54,9 +57,13 @@ class Corpus(Embedder):
         for number in range(len(self.texts), chunks, PARTS):
             texts = [self.words(WORDS) for _ in range(PARTS)]
             self.texts += texts
-            sections = tuple(Section((f"Part {part}",), text) for part, text in enumerate(texts))
+            sections = tuple(
+                Section((f"Part {part}",), text) for part, text in enumerate(texts)
+            )
             name = f"{number:09d}.md"
-            yield Document(name, self.words(2), "markdown", name, 1600 * PARTS, sections)
+            yield Document(
+                name, self.words(2), "markdown", name, 1600 * PARTS, sections
+            )
 
     def query_vector(self) -> NDArray[np.float32]:
         topic = self._topics[self._chance.integers(TOPICS)]
@@ -67,8 +74,12 @@ class Corpus(Embedder):
         if len(texts) == 1:
             return [self.query_vector().tolist()]
         documents = -(-len(texts) // PARTS)
-        centres = self._shared + self._topics[self._chance.integers(0, TOPICS, documents)]
-        centres = (centres + self._chance.normal(size=centres.shape)).repeat(PARTS, 0)[: len(texts)]
+        centres = (
+            self._shared + self._topics[self._chance.integers(0, TOPICS, documents)]
+        )
+        centres = (centres + self._chance.normal(size=centres.shape)).repeat(PARTS, 0)[
+            : len(texts)
+        ]
         made = unit(centres + self._chance.normal(0, 0.7, centres.shape))
         self._made.append(made)
         return [vector.tolist() for vector in made]

@@ -56,7 +56,9 @@ async def main() -> None:
         table.add_row(name, f"{1000 * fmean(way(*question) for question in asked):.2f}")
     clear = sum(is_clear for _, is_clear in asked)
     mean = fmean(size for size, _ in asked)
-    Console().print(f"{clear} of {len(asked)} are clear, {mean:,.0f} tokens a request", table)
+    Console().print(
+        f"{clear} of {len(asked)} are clear, {mean:,.0f} tokens a request", table
+    )
 
 
 if __name__ == "__main__":

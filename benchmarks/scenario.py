@@ -48,7 +48,11 @@ FOUND: Final = json.dumps(
     {
         "found": 3,
         "wines": [
-            {"wine_id": "chinon-2022", "name": "Chinon Les Granges 2022", "price": 14.5},
+            {
+                "wine_id": "chinon-2022",
+                "name": "Chinon Les Granges 2022",
+                "price": 14.5,
+            },
             {"wine_id": "rioja-2019", "name": "Rioja Crianza 2019", "price": 12.9},
             {"wine_id": "barbera-2021", "name": "Barbera d'Asti 2021", "price": 16.0},
         ],
@@ -79,8 +83,14 @@ KINDS: Final = (
 VALID: Final = Answer(
     intro="For an evening like this one, the shop has just the thing:",
     wines=[
-        Pick(wine_id="chinon-2022", description="Fresh, with a fine tannin that lamb softens."),
-        Pick(wine_id="rioja-2019", description="Rounder, with a little vanilla from the oak."),
+        Pick(
+            wine_id="chinon-2022",
+            description="Fresh, with a fine tannin that lamb softens.",
+        ),
+        Pick(
+            wine_id="rioja-2019",
+            description="Rounder, with a little vanilla from the oak.",
+        ),
     ],
     closing="Open either of them half an hour before dinner.",
 )

@@ -26,7 +26,9 @@ from db.wines.search import WineIndex
 MANY: Final = 20_000
 AIMS_MS: Final = {"starter": 2, "many": 20}
 REPEATS: Final = 30
-SYLLABLES: Final = "bar mon ti ver ro sel la pin do gra cas tel no fer ric ven zo mar".split()
+SYLLABLES: Final = (
+    "bar mon ti ver ro sel la pin do gra cas tel no fer ric ven zo mar".split()
+)
 QUERIES: Final = {
     "filters": WineQuery(styles=(Style.RED,), max_price=25.0, countries=("Italy",)),
     "filters and foods": WineQuery(
@@ -84,7 +86,9 @@ def main() -> None:
     lists = {"starter": starter, "many": multiply(starter, MANY)}
     table = Table("search, CPU")
     for name, wines in lists.items():
-        table.add_column(f"{len(wines):,} wines, aim {AIMS_MS[name]} ms", justify="right")
+        table.add_column(
+            f"{len(wines):,} wines, aim {AIMS_MS[name]} ms", justify="right"
+        )
         table.add_column("× floor", justify="right")
     indexes = {name: WineIndex(wines) for name, wines in lists.items()}
     floors = {name: measure_floor(wines) for name, wines in lists.items()}

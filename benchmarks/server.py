@@ -77,7 +77,8 @@ def completion(request: JsonObject, body: bytes) -> JsonObject:
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": None, "refusal": None} | message,
+                "message": {"role": "assistant", "content": None, "refusal": None}
+                | message,
                 "logprobs": None,
                 "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
             }
@@ -98,14 +99,19 @@ def reply(kind: Kind, roles: list[str]) -> JsonObject:
 def calls_message(count: int) -> JsonObject:
     """Return so many calls of the tool at once."""
     calls = [
-        call(f"call_{i}", "find_wines", json.dumps(given)) for i, given in enumerate(CALLS[:count])
+        call(f"call_{i}", "find_wines", json.dumps(given))
+        for i, given in enumerate(CALLS[:count])
     ]
     return {"tool_calls": calls}
 
 
 def call(id: str, name: str, arguments: str) -> JsonObject:
     """Return one tool call."""
-    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {
+        "id": id,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
 
 
 async def serve() -> None:

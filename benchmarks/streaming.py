@@ -17,7 +17,14 @@ from statistics import mean
 
 from benchmarks.durability import PLAIN, cpu_seconds, points, process, wait_for
 from tests.doubles.bot_api import TOKEN, BotApi
-from tests.doubles.model_server import ModelServer, Step, answer_json, hang, paced, tool_call
+from tests.doubles.model_server import (
+    ModelServer,
+    Step,
+    answer_json,
+    hang,
+    paced,
+    tool_call,
+)
 from tests.doubles.server import JsonObject
 
 TOKENS_A_SECOND = 40
@@ -36,7 +43,10 @@ SAID = (
     "It is fresh and has a fine tannin for the meat. Serve it at 16 degrees.",
     "It is rounder and softer. It suits the meat when it comes with a dark sauce.",
 )
-STREAMED, WHOLE = "this project, streaming", "this project, a model that does not stream"
+STREAMED, WHOLE = (
+    "this project, streaming",
+    "this project, a model that does not stream",
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,10 @@ class Talker(ModelServer):
             table = ASKED.findall(json.dumps(messages))[-1]
             self.began[int(table)] = time.monotonic()
             wines = dict.fromkeys(WINE.findall(last["content"]))
-            told = [{"wine_id": w, "description": s} for w, s in zip(wines, SAID, strict=False)]
+            told = [
+                {"wine_id": w, "description": s}
+                for w, s in zip(wines, SAID, strict=False)
+            ]
             step = answer_json(ANSWER | {"wines": told})
         if body.get("stream"):
             return paced(step, TOKENS_A_SECOND)
@@ -102,8 +115,12 @@ def measure(module: str, *, streams: bool) -> Figures:
             wait_for(bot_api, 1 + TURNS)
             cpu = cpu_seconds(bot.pid) - cpu
         if len(model.requests) - requests != 2 * TURNS:
-            raise RuntimeError(f"{len(model.requests) - requests} requests for {TURNS} turns")
-        signs = dict(first(bot_api, ("sendChatAction", "sendMessageDraft", "sendMessage")))
+            raise RuntimeError(
+                f"{len(model.requests) - requests} requests for {TURNS} turns"
+            )
+        signs = dict(
+            first(bot_api, ("sendChatAction", "sendMessageDraft", "sendMessage"))
+        )
         words = dict(first(bot_api, ("sendMessageDraft", "sendMessage"), WORDS))
         answers = dict(first(bot_api, ("sendMessage",)))
         return Figures(
@@ -115,7 +132,9 @@ def measure(module: str, *, streams: bool) -> Figures:
         )
 
 
-def first(bot_api: BotApi, methods: Sequence[str], said: str = "") -> Iterator[tuple[int, float]]:
+def first(
+    bot_api: BotApi, methods: Sequence[str], said: str = ""
+) -> Iterator[tuple[int, float]]:
     """Yield the chats with the time of their first such message that has these words."""
     for call in reversed(list(bot_api.calls)):
         if call.method in methods and said in str(call.params.get("text", "")):
@@ -132,7 +151,8 @@ def table(rounds: Mapping[str, Sequence[Figures]]) -> str:
     ]
     for name, rows in rounds.items():
         ratio = mean(
-            row.cpu_ms / whole.cpu_ms for row, whole in zip(rows, rounds[WHOLE], strict=True)
+            row.cpu_ms / whole.cpu_ms
+            for row, whole in zip(rows, rounds[WHOLE], strict=True)
         )
         spread = [
             points([value for row in rows for value in getattr(row, what)])

@@ -47,7 +47,9 @@ class Worker:
     def last_words(self) -> str:
         """Return the last line of standard error."""
         self._said.seek(0)
-        return ([line.strip() for line in self._said if line.strip()] or ["nothing"])[-1][:120]
+        return ([line.strip() for line in self._said if line.strip()] or ["nothing"])[
+            -1
+        ][:120]
 
 
 @contextmanager
@@ -87,7 +89,10 @@ def served() -> Iterator[str]:
 @contextmanager
 def working(module: str, python: Path, base_url: str) -> Iterator[Worker]:
     """Run a candidate."""
-    with started(str(python), "-m", "benchmarks.worker", module, base_url) as (process, said):
+    with started(str(python), "-m", "benchmarks.worker", module, base_url) as (
+        process,
+        said,
+    ):
         yield Worker(process, said)
 
 
@@ -108,7 +113,9 @@ async def obey(module: str, base_url: str) -> None:
     """Carry out orders until there are no more."""
     reports = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is not a report
-    candidate: Candidate = importlib.import_module(f"benchmarks.candidates.{module}").make(base_url)
+    candidate: Candidate = importlib.import_module(
+        f"benchmarks.candidates.{module}"
+    ).make(base_url)
     kinds = {kind.name: kind for kind in KINDS}
     while line := await asyncio.to_thread(sys.stdin.readline):
         order = json.loads(line)

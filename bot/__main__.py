@@ -17,10 +17,18 @@ from typer.core import TyperGroup
 from bot.commands.output import open_settings
 
 COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = {
-    "model": ("local_models", "model", "Find a model server on this machine and use its model."),
+    "model": (
+        "local_models",
+        "model",
+        "Find a model server on this machine and use its model.",
+    ),
     "ask": ("research", "ask", "Answer a question from the documents, with sources."),
     "quotes": ("research", "quotes", "Show passages of the documents word for word."),
-    "find": ("research", "find", "Find places for people who love wine: shops, bars, wineries …"),
+    "find": (
+        "research",
+        "find",
+        "Find places for people who love wine: shops, bars, wineries …",
+    ),
     "admin": ("maintenance", "admin", "Show usage, cost and failures in a browser."),
     "doctor": ("doctor", "doctor", "Check the settings and everything they name."),
     "db": ("database", "app", "Create, upgrade, back up and restore the database."),
@@ -28,7 +36,11 @@ COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "cellar": ("cellar", "cellar_app", "Fill the cellars of users."),
     "documents": ("library", "documents_app", "Fill the library and search it."),
     "people": ("people", "people_app", "See, delete and import the data of a user."),
-    "updates": ("maintenance", "updates_app", "See messages that could not be answered."),
+    "updates": (
+        "maintenance",
+        "updates_app",
+        "See messages that could not be answered.",
+    ),
     "eval": ("evaluate", "eval_app", "Measure how well a model works here."),
     "prompts": ("evaluate", "prompts_app", "Manage prompts in Langfuse."),
     "traces": ("traces", "app", "See what happened in each turn, and why."),
@@ -112,7 +124,10 @@ def _options(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the version and exit.",
         ),
     ] = False,
 ) -> None:

@@ -94,16 +94,22 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         TokenRejected: Telegram does not know the token.
     """
     if settings.telegram_bot_token is None:
-        raise SettingsError("TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you")
+        raise SettingsError(
+            "TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you"
+        )
     token = settings.telegram_bot_token
     stop = stop or tasks.stop_on_signals()
     async with (
         open_resources(settings) as resources,
-        open_locks(settings.database_url.get_secret_value(), Inbox(resources.sessions)) as locks,
+        open_locks(
+            settings.database_url.get_secret_value(), Inbox(resources.sessions)
+        ) as locks,
         open_core(settings, resources, RunningTurns(locks.stop)) as core,
         open_app(core, token, locks) as app,
     ):
-        if not locks.are_shared:  # no other process runs: send the rows that a crash left claimed
+        if (
+            not locks.are_shared
+        ):  # no other process runs: send the rows that a crash left claimed
             await core.stores.trace_queue.resume()
             await core.stores.score_queue.resume()
             if core.stores.budgets is not None:
@@ -115,7 +121,9 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         await run_app(app, stop, tasks.exit_if_loop_hangs)
 
 
-async def run_app(app: App, stop: asyncio.Event, *watchers: tasks.AsyncFunction) -> None:
+async def run_app(
+    app: App, stop: asyncio.Event, *watchers: tasks.AsyncFunction
+) -> None:
     """Accept and answer updates until `stop` is set; then wait for the turns that still run.
 
     While these end, corrections and Stop from other processes are still heard. The `watchers` run
@@ -194,7 +202,9 @@ def build_app(
         locks=locks,
         metrics=core.metrics,
     )
-    return App(core=core, bot=bot, services=services, sender=sender, scheduler=scheduler)
+    return App(
+        core=core, bot=bot, services=services, sender=sender, scheduler=scheduler
+    )
 
 
 def counted_links_of(settings: Settings) -> CountedLinks | None:
@@ -248,7 +258,10 @@ def build_handlers(
         *ask_shop_handlers(),
         *stock_handlers(admins),
         *admin_handlers(
-            admins, masking_of(settings), trace_link(settings), only_allowed=only_allowed
+            admins,
+            masking_of(settings),
+            trace_link(settings),
+            only_allowed=only_allowed,
         ),
         *rating_handlers(masking_of(settings)),
     ]
@@ -265,7 +278,9 @@ async def start_receiving(app: App) -> None:
     await introduce(bot)
     app.scheduler.ready.set()
     await show_commands(
-        bot, finds_places=settings.enable_find, has_staff=settings.staff_chat_id is not None
+        bot,
+        finds_places=settings.enable_find,
+        has_staff=settings.staff_chat_id is not None,
     )
     if settings.webhook_url is not None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
@@ -306,7 +321,9 @@ async def run_leader_tasks(app: App) -> None:
         (REMIND_SECONDS, "reminding", remind),
         (BROADCAST_SECONDS, "sending to everyone", broadcast),
     )
-    functions: list[tasks.AsyncFunction] = [partial(tasks.run_every, *task) for task in schedule]
+    functions: list[tasks.AsyncFunction] = [
+        partial(tasks.run_every, *task) for task in schedule
+    ]
     if settings.webhook_url is None:
         functions.append(partial(poll, app.bot, app.scheduler.accept))
     await tasks.run_all(*functions)

@@ -62,7 +62,11 @@ class WeekPainter:
         self._one_at_a_time = asyncio.Lock()
 
     async def paint(
-        self, week: WeekStatistics, kind: PictureFormat, theme: Theme = LIGHT, columns: int = 2
+        self,
+        week: WeekStatistics,
+        kind: PictureFormat,
+        theme: Theme = LIGHT,
+        columns: int = 2,
     ) -> bytes:
         """Return the four charts of a week, in so many columns."""
         async with self._one_at_a_time:
@@ -70,7 +74,9 @@ class WeekPainter:
 
 
 @lru_cache(MAX_CACHED)
-def draw(week: WeekStatistics, kind: PictureFormat, theme: Theme, columns: int) -> bytes:
+def draw(
+    week: WeekStatistics, kind: PictureFormat, theme: Theme, columns: int
+) -> bytes:
     """Return the charts of a week. It takes about a second, so call it in a thread."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415 - slow
@@ -85,7 +91,9 @@ def draw(week: WeekStatistics, kind: PictureFormat, theme: Theme, columns: int) 
         draw_chart(axes, week.by_day, theme)
         _finish(axes, week, theme)
     file = io.BytesIO()
-    figure.savefig(file, format=kind, metadata=None if kind == "png" else {"Date": None})
+    figure.savefig(
+        file, format=kind, metadata=None if kind == "png" else {"Date": None}
+    )
     return file.getvalue()
 
 
@@ -124,8 +132,12 @@ def _draw_turns(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) -> N
     for outcome, colour in OUTCOME_COLOURS.items():
         counts = [day.count(outcome) for day in days]
         if any(counts):
-            axes.bar(range(len(days)), counts, 0.7, bottoms, color=colour, label=outcome)
-        bottoms = [bottom + count for bottom, count in zip(bottoms, counts, strict=True)]
+            axes.bar(
+                range(len(days)), counts, 0.7, bottoms, color=colour, label=outcome
+            )
+        bottoms = [
+            bottom + count for bottom, count in zip(bottoms, counts, strict=True)
+        ]
     for position, total in enumerate(bottoms):
         _label(axes, position, total, f"{total:,}", theme)
     axes.set_ylim(0, 1.15 * max(*bottoms, MIN_TOP["turns"]))
@@ -158,7 +170,8 @@ def _draw_ratings(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) ->
     axes.bar(range(len(days)), liked, 0.7, color=GREEN, label="liked")
     axes.bar(range(len(days)), disliked, 0.7, color=RED, label="disliked")
     axes.set_ylim(
-        1.15 * min(*disliked, -MIN_TOP["ratings"]), 1.15 * max(*liked, MIN_TOP["ratings"])
+        1.15 * min(*disliked, -MIN_TOP["ratings"]),
+        1.15 * max(*liked, MIN_TOP["ratings"]),
     )
     axes.yaxis.set_major_formatter(lambda count, _: f"{abs(count):g}")
 

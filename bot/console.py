@@ -37,14 +37,27 @@ from db.changes.forgetting import ForgetMemory
 
 QUIT_COMMANDS: Final = ("/quit", "/exit")
 LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}
-ONLY_IN_TELEGRAM: Final = ("/taste", "/cellar", "/settings", "/privacy", "/export", "/forget")
+ONLY_IN_TELEGRAM: Final = (
+    "/taste",
+    "/cellar",
+    "/settings",
+    "/privacy",
+    "/export",
+    "/forget",
+)
 MESSAGE_NAMES: Final = {
     "/start": "greeting",
     "/stop": "nothing_to_stop",
     **dict.fromkeys(ONLY_IN_TELEGRAM, "only_in_telegram"),
 }
 """The commands that are answered with a fixed message, and its name in the translations."""
-STYLES: Final = {"b": "bold", "i": "italic", "code": "cyan", "pre": "cyan", "blockquote": "dim"}
+STYLES: Final = {
+    "b": "bold",
+    "i": "italic",
+    "code": "cyan",
+    "pre": "cyan",
+    "blockquote": "dim",
+}
 """Terminal styles for Telegram's HTML tags."""
 DRAFT_INTERVAL_SECONDS: Final = 0.1
 DRAFT_MARGIN_LINES: Final = 4
@@ -65,7 +78,9 @@ def chat(settings: Settings) -> None:
     language = _read_language()
     set_app_language(language.partition(".")[0])
     console = Console(highlight=False) if is_terminal() else None
-    ignore_exit = contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError, EOFError)
+    ignore_exit = contextlib.suppress(
+        KeyboardInterrupt, asyncio.CancelledError, EOFError
+    )
     with use_language(language), ignore_exit:
         asyncio.run(_run_chat(settings, console))
 
@@ -136,7 +151,9 @@ class TerminalConversation:
         self.resources = core.resources
         self.repositories = core.resources.repositories
         self.commits = core.stores.commits
-        self.runner = replace(core.runner, budgets=None)  # who sits at the machine has no budget
+        self.runner = replace(
+            core.runner, budgets=None
+        )  # who sits at the machine has no budget
 
     async def answer(self, line: str) -> None:
         """Answer a command, or a message to the sommelier."""
@@ -155,7 +172,9 @@ class TerminalConversation:
             text = await self._forget_conversation()
         elif command == "/help":
             numbers = self.resources.help.first_lines()
-            text = f"{translate('help')}\n\n{translate('help_numbers', numbers=numbers)}"
+            text = (
+                f"{translate('help')}\n\n{translate('help_numbers', numbers=numbers)}"
+            )
         else:
             text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
         # A crisis stated in a command must get help; only now, since /new would forget the crisis.
@@ -201,7 +220,9 @@ class TerminalConversation:
         name = f"terminal {self.id}"
         return Turn(chat_id=self.id, user_id=self.id, session=name, user=name)
 
-    async def _run_turn(self, question: Question, make_reply: ReplyFunction) -> Sequence[Proposal]:
+    async def _run_turn(
+        self, question: Question, make_reply: ReplyFunction
+    ) -> Sequence[Proposal]:
         """Run a turn, print its reply, and return the tool calls that it proposes.
 
         The first Ctrl-C stops the answer, the second one cancels the conversation.
@@ -226,7 +247,9 @@ class TerminalConversation:
         loop.add_signal_handler(signal.SIGINT, handle_ctrl_c)
         try:
             async with in_background(show_draft):
-                reply = await self.runner.run_and_commit(turn, question, reply_with_draft)
+                reply = await self.runner.run_and_commit(
+                    turn, question, reply_with_draft
+                )
         finally:
             loop.remove_signal_handler(signal.SIGINT)
         self._print(reply.full_text)
@@ -263,7 +286,9 @@ def to_rich_text(markdown: str) -> Text:
     """Return Markdown as styled text for a terminal, with the address of a link in brackets."""
     rendered = Text()
     characters, marks_of_each = parse(markdown)
-    for marks, pairs in groupby(zip(characters, marks_of_each, strict=True), key=itemgetter(1)):
+    for marks, pairs in groupby(
+        zip(characters, marks_of_each, strict=True), key=itemgetter(1)
+    ):
         style = " ".join(STYLES.get(mark.tag, "") for mark in marks)
         text = "".join(character for character, _ in pairs)
         rendered.append(text, style)

@@ -42,7 +42,9 @@ async def open_core(
         open_exporter(settings, resources.sessions, metrics.count_dropped_traces),
         open_servers(settings.mcp_servers) as servers,
     ):
-        yield build_core(settings, resources, stores, running, metrics=metrics, servers=servers)
+        yield build_core(
+            settings, resources, stores, running, metrics=metrics, servers=servers
+        )
 
 
 def build_core(

@@ -49,7 +49,9 @@ class LookUp(NamedTuple):
     make_reply: ReplyFunction
 
 
-def parse_look_up(name: CommandName, arguments: str, resources: Resources) -> LookUp | str:
+def parse_look_up(
+    name: CommandName, arguments: str, resources: Resources
+) -> LookUp | str:
     """Return the look-up, or a message for the user if the arguments are not valid."""
     if name == "find":
         return _parse_find_look_up(arguments, resources)
@@ -72,7 +74,9 @@ def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
     if category is None:
         return translate("find_usage")
     if not _has_letters_or_digits(place):
-        return translate("find_where", what=get_category_name(current_language(), category))
+        return translate(
+            "find_where", what=get_category_name(current_language(), category)
+        )
     if len(place) > MAX_PLACE_CHARS:
         return translate("place_too_long")
     text = f"/find {category} {place}"
@@ -93,7 +97,9 @@ def parse_ask(arguments: str) -> tuple[str, bool | None]:
 
 def parse_find(arguments: str) -> tuple[str | None, str]:
     """Split "wine bars in Lyon" into its longest leading category, or None, and the place."""
-    words = arguments.replace(",", " , ").split()  # a comma may end the category; rejoined below
+    words = arguments.replace(
+        ",", " , "
+    ).split()  # a comma may end the category; rejoined below
     for count in range(min(len(words), MAX_CATEGORY_WORDS), 0, -1):
         try:
             category = find_category(" ".join(words[:count]))
@@ -111,21 +117,31 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
     tool = servers.get_tool_without_confirmation(proposal.tool_name)
     if tool is None:
         return Reply(text=translate("tool_down", tool=name), outcome="failed")
-    call = ToolCall(id="approved", name=proposal.tool_name, arguments=proposal.arguments)
+    call = ToolCall(
+        id="approved", name=proposal.tool_name, arguments=proposal.arguments
+    )
     result = await Toolbox([tool]).call(call, run)
     text = result.text.removeprefix(ERROR_PREFIX)
     text = escape(truncate_at_boundary(text, MAX_TOOL_RESULT_CHARS))
     is_done = result.error_type is None
     heading = translate("tool_done" if is_done else "tool_failed", tool=name)
-    return Reply(text=f"{heading}\n\n{text}", outcome="answered" if is_done else "failed")
+    return Reply(
+        text=f"{heading}\n\n{text}", outcome="answered" if is_done else "failed"
+    )
 
 
-async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool | None) -> Reply:
+async def run_ask(
+    question: str, run: Run, resources: Resources, *, refine: bool | None
+) -> Reply:
     """Answer a question from the documents. With `refine=None` the server's setting decides."""
     question = clean_and_flag(question, run.span)
     refine = should_refine(resources.refinement, refine)
-    answer = await answer_question(question, documents=resources.documents, run=run, refine=refine)
-    chars = len(answer.footnoted) + sum(len(cited.passage) for cited in answer.citations)
+    answer = await answer_question(
+        question, documents=resources.documents, run=run, refine=refine
+    )
+    chars = len(answer.footnoted) + sum(
+        len(cited.passage) for cited in answer.citations
+    )
     rendered = await in_thread_if_long(chars, render_answer, answer)
     is_answered = answer.enough_information or answer.outcome == "refused"
     return await _make_reply(answer, [rendered], resources, is_answered=is_answered)
@@ -134,13 +150,21 @@ async def run_ask(question: str, run: Run, resources: Resources, *, refine: bool
 async def run_quotes(query: str, run: Run, resources: Resources) -> Reply:
     """Quote passages of the documents verbatim that answer a query."""
     query = clean_and_flag(query, run.span)
-    quotes = await find_quotes(query, documents=resources.documents, run=run, cache=resources.cache)
+    quotes = await find_quotes(
+        query, documents=resources.documents, run=run, cache=resources.cache
+    )
     is_answered = bool(quotes.quotes) or quotes.outcome == "refused"
-    return await _make_reply(quotes, render_quotes(quotes), resources, is_answered=is_answered)
+    return await _make_reply(
+        quotes, render_quotes(quotes), resources, is_answered=is_answered
+    )
 
 
 async def _make_reply(
-    result: LookUpResult, messages: Sequence[str], resources: Resources, *, is_answered: bool
+    result: LookUpResult,
+    messages: Sequence[str],
+    resources: Resources,
+    *,
+    is_answered: bool,
 ) -> Reply:
     """Return a reply with the messages, or with a notice if there are no documents at all."""
     if not result.chunks and not await resources.documents.count():
@@ -187,7 +211,10 @@ def render_answer(answer: Answer) -> str:
 
 def render_quotes(quotes: Quotes) -> list[str]:
     """Return a message for each quote with its source, then a message with the summary."""
-    messages = [_render_quote(number, quote) for number, quote in enumerate(quotes.quotes, start=1)]
+    messages = [
+        _render_quote(number, quote)
+        for number, quote in enumerate(quotes.quotes, start=1)
+    ]
     render_summary = _mark_as_model_words if quotes.by_model else escape
     summary = render_summary(quotes.summary)
     return [*messages, summary] if summary else messages
@@ -196,13 +223,19 @@ def render_quotes(quotes: Quotes) -> list[str]:
 def _render_quote(number: int, quote: Quote) -> str:
     title, location = map(_escape_line, (quote.source_title, quote.source_location))
     source = f"**{number}. {title}** · {location}"
-    parts = [source, _to_blockquote(quote.content), _mark_as_model_words(quote.relevance)]
+    parts = [
+        source,
+        _to_blockquote(quote.content),
+        _mark_as_model_words(quote.relevance),
+    ]
     return "\n".join(filter(None, parts))
 
 
 def _mark_as_model_words(text: str) -> str:
     """Return a text marked as the model's own words, or "" if the text is blank."""
-    return f"_{translate('model_words', text=_escape_line(text))}_" if text.strip() else ""
+    return (
+        f"_{translate('model_words', text=_escape_line(text))}_" if text.strip() else ""
+    )
 
 
 def render_places(places: Places) -> list[str]:
@@ -211,7 +244,8 @@ def render_places(places: Places) -> list[str]:
     heading = f"**{category} · {_escape_line(places.queries.place)}**"
     introduction = places.note or translate("searches")
     searches = "\n".join(
-        f"{number}. {format_link(link.url)}" for number, link in enumerate(places.links, start=1)
+        f"{number}. {format_link(link.url)}"
+        for number, link in enumerate(places.links, start=1)
     )
     if not places.results:
         return ["\n\n".join([heading, introduction, searches])]

@@ -14,7 +14,10 @@ from typing import Any, Final
 
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.streamable_http_manager import (
+    StreamableHTTPASGIApp,
+    StreamableHTTPSessionManager,
+)
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -75,7 +78,9 @@ def create_server(tools: Toolbox, run_call: ToolCaller) -> Server[Any]:
         return ListToolsResult(tools=listed)
 
     async def call_tool(_: object, request: CallToolRequestParams) -> CallToolResult:
-        result = await run_call(ToolCall("", request.name, json.dumps(request.arguments or {})))
+        result = await run_call(
+            ToolCall("", request.name, json.dumps(request.arguments or {}))
+        )
         content = TextContent(text=result.text)
         return CallToolResult(content=[content], is_error=result.error_type is not None)
 
@@ -104,6 +109,8 @@ async def serve_stdio(resources: Resources) -> None:
 async def open_http_route(tools: Toolbox, run_call: ToolCaller) -> AsyncIterator[Route]:
     """Start an HTTP server without sessions, so that any replica can answer; yield its route."""
     server = create_server(tools, run_call)
-    sessions = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True)
+    sessions = StreamableHTTPSessionManager(
+        app=server, json_response=True, stateless=True
+    )
     async with sessions.run():
         yield Route("/mcp", StreamableHTTPASGIApp(sessions))

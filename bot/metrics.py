@@ -37,21 +37,35 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         results = get_args(UpdateResult)
-        self._updates = self._count("updates", "Updates by their fate.", "result", results)
+        self._updates = self._count(
+            "updates", "Updates by their fate.", "result", results
+        )
         outcomes = get_args(TurnOutcome)
-        self._turns = self._count("turns", "Turns by their outcome.", "outcome", outcomes)
+        self._turns = self._count(
+            "turns", "Turns by their outcome.", "outcome", outcomes
+        )
         self._turn_seconds = self._count("turn_seconds", "Seconds of all turns.")
         sends = (SENT, *get_args(DeliveryError))
-        self._sends = self._count("telegram_sends", "Messages to Telegram.", "result", sends)
-        self._traces_dropped = self._gauge("traces_dropped", "Traces dropped instead of sent.")
+        self._sends = self._count(
+            "telegram_sends", "Messages to Telegram.", "result", sends
+        )
+        self._traces_dropped = self._gauge(
+            "traces_dropped", "Traces dropped instead of sent."
+        )
         self._queue_depth = self._gauge("queue_depth", "Updates that wait or run.")
-        self._queue_seconds = self._gauge("queue_oldest_seconds", "Age of the oldest of them.")
+        self._queue_seconds = self._gauge(
+            "queue_oldest_seconds", "Age of the oldest of them."
+        )
         self.set_backlog(None)
 
-    def _count(self, name: str, what: str, label: str = "", values: Iterable[str] = ()) -> Counter:
+    def _count(
+        self, name: str, what: str, label: str = "", values: Iterable[str] = ()
+    ) -> Counter:
         """Return a new counter, with all values of its label."""
         labels = [label] if label else []
-        counter = Counter(name, what, labels, namespace=NAMESPACE, registry=self._registry)
+        counter = Counter(
+            name, what, labels, namespace=NAMESPACE, registry=self._registry
+        )
         for value in values:
             counter.labels(value)
         return counter

@@ -32,7 +32,9 @@ def statistics_table(week: WeekStatistics) -> str:
     """Return a table of the last day and of all days together, at most 33 characters wide."""
     rows = statistics_rows([week.by_day[-1], week.total])
     rows.insert(0, ("", ["today", f"{len(week.by_day)} days"]))
-    return "\n".join(f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows)
+    return "\n".join(
+        f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows
+    )
 
 
 def clicks_table(clicks: Sequence[ClickCount], wines: Sequence[Wine]) -> str:
@@ -76,7 +78,9 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
     Inputs and outputs are truncated unless `full`. The text has no control characters.
     """
     when = f"{to_datetime(trace.root.started_ns):%Y-%m-%d %H:%M:%S} UTC"
-    lines = [f"trace {trace.trace_id} · {when} · session {trace.session} · user {trace.user}"]
+    lines = [
+        f"trace {trace.trace_id} · {when} · session {trace.session} · user {trace.user}"
+    ]
     lines += map(_score_line, trace.scores.values())
     children_by_id: dict[str | None, list[SpanRecord]] = defaultdict(list)
     for span in trace.spans:

@@ -161,7 +161,9 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         embedder = embedder_of(settings, http)
         documents = SqlDocumentStore(sessions, embedder=embedder)
         if embedder is not None:
-            embed = partial(run_and_log_errors, "embedding documents", documents.embed_missing)
+            embed = partial(
+                run_and_log_errors, "embedding documents", documents.embed_missing
+            )
             await stack.enter_async_context(in_background(embed))
         models, special = models_of(settings)
         for model in (*models, *special.values()):
@@ -211,7 +213,9 @@ def budgets_of(
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """Open the database without upgrading it; close it at the end of the block."""
-    engine = create_engine(settings.database_url.get_secret_value(), settings.database_pool_size)
+    engine = create_engine(
+        settings.database_url.get_secret_value(), settings.database_pool_size
+    )
     try:
         yield engine
     finally:
@@ -254,14 +258,21 @@ def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMServic
         models = [model_of(settings, name) for name in names]
         if settings.quotes_model:
             # Cheaper models leave out fields unless the schema is enforced (003, mode C).
-            special["quotes"] = model_of(settings, settings.quotes_model, mode="json_schema")
+            special["quotes"] = model_of(
+                settings, settings.quotes_model, mode="json_schema"
+            )
     if settings.vision_model and settings.second_server:
-        special[VISION] = model_of(settings, settings.vision_model, settings.second_server)
+        special[VISION] = model_of(
+            settings, settings.vision_model, settings.second_server
+        )
     return models, special
 
 
 def model_of(
-    settings: Settings, name: str, server: Server | None = None, mode: ResponseMode | None = None
+    settings: Settings,
+    name: str,
+    server: Server | None = None,
+    mode: ResponseMode | None = None,
 ) -> LLMService:
     """Return a model of a server; the defaults are those of the language models."""
     server = server or settings.server or Server()
@@ -282,7 +293,9 @@ def run_of(
     """Return the run that the runs of turns are made from; `special` models have one use each."""
     prices = settings.llm_prices
     for model in models:
-        response = LLMResponse(model=model.model, usage=TokenUsage(1), base_url=model.base_url)
+        response = LLMResponse(
+            model=model.model, usage=TokenUsage(1), base_url=model.base_url
+        )
         if find_price(response, prices) is None:
             assume_price(response)  # logs a warning
     limits = Limits(
@@ -308,14 +321,20 @@ def audio_server(
     if model is None or server is None:
         return None
     seconds = settings.llm_timeout_seconds
-    return AudioServer(http=http, model=model, timeout_seconds=seconds, **server._asdict())
+    return AudioServer(
+        http=http, model=model, timeout_seconds=seconds, **server._asdict()
+    )
 
 
 def place_search(settings: Settings, http: httpx2.AsyncClient) -> WebSearch | None:
     """Return the web search for places: SearXNG, else Brave; None if neither is configured."""
     if settings.searxng_url is not None:
         return searxng(settings.searxng_url, http)
-    return brave(settings.brave_api_key, http) if settings.brave_api_key is not None else None
+    return (
+        brave(settings.brave_api_key, http)
+        if settings.brave_api_key is not None
+        else None
+    )
 
 
 def help_of(settings: Settings) -> Help:
@@ -342,11 +361,16 @@ def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
     """Return the sommelier that answers messages, with every tool."""
     catalogue, documents = resources.repositories.wines, resources.documents
     tools = research_tools(
-        documents, resources.search, resources.cache, finds_places=resources.finds_places
+        documents,
+        resources.search,
+        resources.cache,
+        finds_places=resources.finds_places,
     )
     if resources.has_staff:
         tools.append(offer_staff_tool())
-    fallback = Fallback(catalogue=catalogue, documents=documents, has_staff=resources.has_staff)
+    fallback = Fallback(
+        catalogue=catalogue, documents=documents, has_staff=resources.has_staff
+    )
     return Sommelier(
         catalogue=catalogue,
         fallback=fallback,
@@ -365,7 +389,10 @@ def research_tools(
     finds_places: bool = True,
 ) -> list[Tool]:
     """Return the tools that search documents, quotes and places."""
-    tools = [search_documents_tool(documents), quote_documents_tool(documents, cache=cache)]
+    tools = [
+        search_documents_tool(documents),
+        quote_documents_tool(documents, cache=cache),
+    ]
     return [*tools, find_places_tool(search)] if finds_places else tools
 
 

@@ -48,7 +48,9 @@ class TurnRunner:
     commits: Commits | None = None
     running: RunningTurns = field(default_factory=RunningTurns)
 
-    async def run(self, turn: Turn, question: Question, make_reply: ReplyFunction) -> Reply:
+    async def run(
+        self, turn: Turn, question: Question, make_reply: ReplyFunction
+    ) -> Reply:
         """Answer a question by `make_reply`, or with an apology if it fails; return the reply.
 
         The turn collects the answer. Errors outside `make_reply` are raised, so that the update is
@@ -90,17 +92,25 @@ class TurnRunner:
         if self.budgets is not None:
             reserve = partial(self.budgets.reserve, turn.id, turn.user_id)
             problem = "Today's usage could not be read"
-            turn.budget = await call_or_default(reserve, UNLIMITED, problem, tries=BRIEF_TRIES)
+            turn.budget = await call_or_default(
+                reserve, UNLIMITED, problem, tries=BRIEF_TRIES
+            )
 
     async def _save(self, turn: Turn) -> None:
         if self.commits is not None:
             save = partial(self.commits.save, turn.collected())
-            await call_or_default(save, None, "A turn could not be stored", tries=BRIEF_TRIES)
+            await call_or_default(
+                save, None, "A turn could not be stored", tries=BRIEF_TRIES
+            )
 
-    def _record_abort(self, turn: Turn, question: Question, error: BaseException) -> None:
+    def _record_abort(
+        self, turn: Turn, question: Question, error: BaseException
+    ) -> None:
         """Collect the trace of a turn that was cancelled or failed before it had a reply."""
         name = type(error).__name__
-        reply = Reply(text="", outcome="failed", error_types=(name,), billed=turn.billed)
+        reply = Reply(
+            text="", outcome="failed", error_types=(name,), billed=turn.billed
+        )
         turn.commit.changes.clear()  # what a turn without an answer wanted to change
         turn.end(question, reply, turn.earlier_trace, in_history=False)
 
@@ -156,13 +166,22 @@ class TurnRunner:
             run = with_person(run, person)
 
             async def make_safe_reply(run: Run) -> Reply:
-                return await self.safety.make_safe_reply(run, turn, question, person, make_reply)
+                return await self.safety.make_safe_reply(
+                    run, turn, question, person, make_reply
+                )
 
             reply = await answer_or_apologize(run, make_safe_reply)
-            if reply.safety_action is SafetyAction.CRISIS_HELP:  # perhaps only a model heard it
+            if (
+                reply.safety_action is SafetyAction.CRISIS_HELP
+            ):  # perhaps only a model heard it
                 self._remember_concerns(turn, person.safety.with_concern("crisis"))
             reply = self._with_notes(
-                reply, turn=turn, question=question, person=person, run=run, budget=budget
+                reply,
+                turn=turn,
+                question=question,
+                person=person,
+                run=run,
+                budget=budget,
             )
             reply = replace(reply, billed=run.usage.billed, seconds=turn.seconds)
             record_turn(run.span, reply)
@@ -184,7 +203,9 @@ class TurnRunner:
             errors = ("budget", *reply.error_types)
             # The note about the budget replaces the notes of the rule-based answer.
             reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
-        undo_id = turn.id if turn.to is not None else 0  # only a chat can show the button
+        undo_id = (
+            turn.id if turn.to is not None else 0
+        )  # only a chat can show the button
         reply = with_change_notes(reply, person, question.text, undo_id)
         if self.budgets is None:
             return reply
@@ -193,7 +214,11 @@ class TurnRunner:
         return replace(reply, notes=(*reply.notes, *notes))
 
     def _run_within(
-        self, budget: RemainingBudget, turn: Turn, root: Span, draft: CurrentDraft | None
+        self,
+        budget: RemainingBudget,
+        turn: Turn,
+        root: Span,
+        draft: CurrentDraft | None,
     ) -> Run:
         """Return the run of the turn; without models if the budget is used up."""
         run = replace(
@@ -211,13 +236,19 @@ class TurnRunner:
 
     async def _read_person(self, turn: Turn, question: Question, root: Span) -> Person:
         """Return the user with their safety state and memory, read once for the turn."""
-        state = await self.safety.find_state(question.text, turn.chat_id, turn.user_id, root)
+        state = await self.safety.find_state(
+            question.text, turn.chat_id, turn.user_id, root
+        )
         self._remember_concerns(turn, state)
         owner_id = turn.user_id if turn.has_memory else 0
-        person = await self.safety.read_person(turn.chat_id, owner_id, state, turn.facts)
+        person = await self.safety.read_person(
+            turn.chat_id, owner_id, state, turn.facts
+        )
         if turn.taken_back is not None:
             person = apply_change(person, turn.taken_back.inverse)
-        if root.trace is not None and turn.facts is None:  # outside Telegram, only known now
+        if (
+            root.trace is not None and turn.facts is None
+        ):  # outside Telegram, only known now
             allowed = get_chosen_settings(person.facts).get("traces")
             root.trace.is_hidden = allowed == "numbers"
         return person

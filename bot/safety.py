@@ -42,7 +42,9 @@ class SafetyService:
     lines_shown: dict[int, datetime] = field(default_factory=dict)
     """When users were last shown the line of a likely concern, by id."""
 
-    async def find_state(self, text: str, chat_id: int, user_id: int, span: Span) -> SafetyState:
+    async def find_state(
+        self, text: str, chat_id: int, user_id: int, span: Span
+    ) -> SafetyState:
         """Return the safety state after a message, with earlier concerns."""
         state = read_safety_state(text, self.help.drinking_age)
         state = state.with_stored_names(await self._stored_concerns(chat_id, user_id))
@@ -61,7 +63,11 @@ class SafetyService:
         return state.with_stored_names(concerns)
 
     async def read_person(
-        self, chat_id: int, user_id: int, state: SafetyState, facts: Sequence[Fact] | None = None
+        self,
+        chat_id: int,
+        user_id: int,
+        state: SafetyState,
+        facts: Sequence[Fact] | None = None,
     ) -> Person:
         """Return a user with their facts and cellar; in a group, with allergies and settings only.
 
@@ -89,7 +95,9 @@ class SafetyService:
                 user_id,
             )
 
-        return await call_or_default(read, Person(state), "The memory of a user could not be read")
+        return await call_or_default(
+            read, Person(state), "The memory of a user could not be read"
+        )
 
     async def make_safe_reply(
         self,
@@ -153,7 +161,9 @@ class SafetyService:
         self.lines_shown[user_id] = now
         return True
 
-    def remember(self, chat_id: int, user_id: int, concerns: Collection[str]) -> SaveConcerns:
+    def remember(
+        self, chat_id: int, user_id: int, concerns: Collection[str]
+    ) -> SaveConcerns:
         """Return the change that stores concerns, with the times at which they expire."""
         now = datetime.now(UTC)
         expiry: dict[str, datetime | None] = dict.fromkeys(concerns)
@@ -162,7 +172,10 @@ class SafetyService:
         return SaveConcerns(chat_id, user_id, expiry)
 
     async def retract(
-        self, chat_id: int, user_id: int, concerns: Collection[Concern] = RETRACTABLE_CONCERNS
+        self,
+        chat_id: int,
+        user_id: int,
+        concerns: Collection[Concern] = RETRACTABLE_CONCERNS,
     ) -> SaveConcerns:
         """Return the change that lets those of these concerns that are stored expire now."""
         stored = frozenset(concerns) & await self._stored_concerns(chat_id, user_id)

@@ -78,7 +78,9 @@ async def in_background(function: AsyncFunction) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-async def run_every(seconds: float, description: str, function: AsyncFunction) -> NoReturn:
+async def run_every(
+    seconds: float, description: str, function: AsyncFunction
+) -> NoReturn:
     """Run a function now and every so many seconds, even if it fails."""
     while True:
         await run_and_log_errors(description, function)
@@ -99,7 +101,9 @@ async def run_shutdown_step(description: str, step: AsyncFunction) -> None:
         async with asyncio.timeout(SHUTDOWN_STEP_SECONDS):
             await step()
     except TimeoutError:
-        log.warning("Stopping: %s timed out after %g s", description, SHUTDOWN_STEP_SECONDS)
+        log.warning(
+            "Stopping: %s timed out after %g s", description, SHUTDOWN_STEP_SECONDS
+        )
     except Exception:
         log.exception("Stopping: %s failed", description)
 

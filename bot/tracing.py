@@ -40,12 +40,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NO_LANGFUSE_KEYS: Final = ("sommelier", "-")  # for a client that sends to OpenTelemetry only
+NO_LANGFUSE_KEYS: Final = (
+    "sommelier",
+    "-",
+)  # for a client that sends to OpenTelemetry only
 REQUEST_SECONDS: Final = 30
 PROMPT_LABEL: Final = "production"
 MAX_BATCH: Final = 16
 POLL_SECONDS: Final = 2.0  # between two checks for rows to send
-CLAIM_TIME: Final = timedelta(minutes=10)  # longer than all requests for the claimed rows together
+CLAIM_TIME: Final = timedelta(
+    minutes=10
+)  # longer than all requests for the claimed rows together
 SEND_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 DELETE_BACKOFF: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 MAX_TRACE_DELAY: Final = 2 * CLAIM_TIME
@@ -115,7 +120,9 @@ async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]
 
 @asynccontextmanager
 async def open_exporter(
-    settings: Settings, sessions: Sessions, on_loss: Callable[[int], None] = lambda count: None
+    settings: Settings,
+    sessions: Sessions,
+    on_loss: Callable[[int], None] = lambda count: None,
 ) -> AsyncIterator[None]:
     """Send traces and scores while the block runs and once at its end, if a server is configured.
 
@@ -171,7 +178,11 @@ class Exporter:
         except Exception as error:
             self._failures += 1
             if self._failures == 1:
-                reason = str(error) if isinstance(error, Unavailable) else type(error).__name__
+                reason = (
+                    str(error)
+                    if isinstance(error, Unavailable)
+                    else type(error).__name__
+                )
                 log.warning("Traces wait, and are sent later: %s", reason)
             return SEND_BACKOFF.draw_wait(self._failures)
         if self._failures:
@@ -207,7 +218,10 @@ class Exporter:
                 return
 
     async def _send_row(
-        self, queue: RowQueue, row: Row[Any], send: Callable[[Row[Any]], Awaitable[None]]
+        self,
+        queue: RowQueue,
+        row: Row[Any],
+        send: Callable[[Row[Any]], Awaitable[None]],
     ) -> bool:
         """Send a row; return False if it is kept as refused, or set aside."""
         try:
@@ -249,7 +263,9 @@ async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
         if settings.langfuse_keys:
             may_be_more = await _delete_traces(settings, deletion)
         if may_be_more or is_recent:
-            await upkeep.postpone_deletion(deletion, DELETE_BACKOFF.draw_wait(deletion.tries + 1))
+            await upkeep.postpone_deletion(
+                deletion, DELETE_BACKOFF.draw_wait(deletion.tries + 1)
+            )
         else:
             await upkeep.finish_deletion(deletion)
 

@@ -220,7 +220,9 @@ class Turn:
         """Prepare another try: keep the usage and a requested stop, discard what was collected."""
         self.billed_before = self.billed
         self.usage = None
-        if not self.stop.is_requested:  # an old Stop is bound to the block that has ended
+        if (
+            not self.stop.is_requested
+        ):  # an old Stop is bound to the block that has ended
             self.stop = Stop()
         if self.calls.made:
             self.calls.begin_try()
@@ -253,12 +255,16 @@ class Turn:
             name=question.kind,
         )
         # The user may have chosen that traces have only numbers, no texts.
-        trace.is_hidden = get_chosen_settings(self.facts or ()).get("traces") == "numbers"
+        trace.is_hidden = (
+            get_chosen_settings(self.facts or ()).get("traces") == "numbers"
+        )
         started_ns = int(self.accepted_at.timestamp() * 1e9)
         root = open_root(trace, question.typed or question.text, started_ns)
         if self.try_number > 1:
             root.update(metadata={"resumed": self.try_number - 1})
-        earlier_spans = self.earlier_trace.spans[1:] if self.earlier_trace else []  # not the root
+        earlier_spans = (
+            self.earlier_trace.spans[1:] if self.earlier_trace else []
+        )  # not the root
         for span in earlier_spans:
             span.level = "DEFAULT"
             span.metadata["superseded"] = True
@@ -310,7 +316,9 @@ class Turn:
         answered = truncate_at_boundary(reply.text, STORED_CHARS)
         thread_id = self.thread_id
         return (
-            StoredMessage("user", asked, thread_id=thread_id, attachment=reply.attachment),
+            StoredMessage(
+                "user", asked, thread_id=thread_id, attachment=reply.attachment
+            ),
             StoredMessage(
                 "assistant",
                 answered,
@@ -371,7 +379,9 @@ def trace_delivery(root: Span, delivery: Delivery) -> None:
         send.update(
             output="\n\n".join(delivery.texts) or None,
             metadata={
-                "message_id": delivery.message_ids[-1] if delivery.message_ids else None,
+                "message_id": delivery.message_ids[-1]
+                if delivery.message_ids
+                else None,
                 "messages": len(delivery.message_ids),
                 "failed_requests": delivery.tries - len(delivery.message_ids),
                 "error": delivery.error,

@@ -55,7 +55,9 @@ def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
     indices_by_term = defaultdict[str, list[int]](list)
     for index, words in enumerate(words_of):
         # Of words that are as frequent, wishes take the same one.
-        _, most_frequent = max(((counts[term], term) for term in words), default=(0, ""))
+        _, most_frequent = max(
+            ((counts[term], term) for term in words), default=(0, "")
+        )
         indices_by_term[most_frequent].append(index)
     groups: list[WishGroup] = []
     for indices in indices_by_term.values():
@@ -75,7 +77,9 @@ def _find_telling_words(text: str) -> dict[str, str]:
     """Return the words of a text that say what it is about, by their stems."""
     words: dict[str, str] = {}
     for word in split_words(text):
-        is_telling = len(word) > 1 and not word.isdecimal() and word not in ignored_words()
+        is_telling = (
+            len(word) > 1 and not word.isdecimal() and word not in ignored_words()
+        )
         if is_telling:
             words.setdefault(stem(word), word)
     return words
@@ -84,7 +88,9 @@ def _find_telling_words(text: str) -> dict[str, str]:
 def format_groups(groups: Sequence[WishGroup]) -> str:
     """Return a line for each of the largest groups, such as `3 × barolo: not in stock`."""
     shown = groups[:MAX_LINES]
-    return "\n".join(f"{len(group.wishes)} × {group.about}: {group.reasons}" for group in shown)
+    return "\n".join(
+        f"{len(group.wishes)} × {group.about}: {group.reasons}" for group in shown
+    )
 
 
 def to_csv(groups: Iterable[WishGroup]) -> bytes:

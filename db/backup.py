@@ -23,7 +23,9 @@ def back_up(database: Path, target: Path) -> None:
     if not database.exists():
         raise BackupError(f"there is no database {database}")
     if target.exists():
-        raise BackupError(f"{target} exists: choose another name, a backup replaces nothing")
+        raise BackupError(
+            f"{target} exists: choose another name, a backup replaces nothing"
+        )
     try:
         _copy(database, target)
     except (OSError, sqlite3.Error) as error:
@@ -50,7 +52,9 @@ def restore(backup: Path, database: Path, now: datetime) -> Path | None:
         replaced = None
         if database.exists():
             _empty_log(database)
-            replaced = database.with_name(f"{database.name}.replaced-{now:%Y%m%dT%H%M%S}")
+            replaced = database.with_name(
+                f"{database.name}.replaced-{now:%Y%m%dT%H%M%S}"
+            )
             os.link(database, replaced)
         copy.replace(database)
     except (OSError, sqlite3.Error) as error:
@@ -65,7 +69,9 @@ def _copy(source: Path, target: Path) -> None:
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     with closing(_open(source)) as reader, closing(sqlite3.connect(target)) as writer:
         reader.backup(writer)
-        writer.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+        writer.execute(
+            "PRAGMA journal_mode = DELETE"
+        )  # one file, without a log beside it
 
 
 def _check(file: Path) -> None:
@@ -99,4 +105,6 @@ def _empty_log(database: Path) -> None:
 
 
 def _open(file: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=FREE_SECONDS)
+    return sqlite3.connect(
+        f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=FREE_SECONDS
+    )

@@ -83,9 +83,13 @@ class DailyBudgets(SqlRepository):
             return UNLIMITED
         if session.get_bind().dialect.name != "sqlite":
             # Of two turns that begin at once, the second one sees what the first has reserved.
-            await session.execute(select(func.pg_advisory_xact_lock(func.hashtext(LOCK))))
+            await session.execute(
+                select(func.pg_advisory_xact_lock(func.hashtext(LOCK)))
+            )
         now = self.now()
-        is_over = (ReservationRow.at < now - LONGEST_TURN) | (ReservationRow.turn_id == turn_id)
+        is_over = (ReservationRow.at < now - LONGEST_TURN) | (
+            ReservationRow.turn_id == turn_id
+        )
         await session.execute(delete(ReservationRow).where(is_over))
         remaining = await self._read_remaining(session, user_id)
         limits = remaining.apply_to(self.turn_limits)
@@ -102,20 +106,26 @@ class DailyBudgets(SqlRepository):
 
     async def settle_in(self, session: AsyncSession, turn_id: int) -> None:
         """Take back what a turn has reserved, in the commit that stores what it has used."""
-        await session.execute(delete(ReservationRow).where(ReservationRow.turn_id == turn_id))
+        await session.execute(
+            delete(ReservationRow).where(ReservationRow.turn_id == turn_id)
+        )
 
     async def release_all(self) -> None:
         """Take back all that is reserved; call it when no other process answers."""
         await self._write(delete(ReservationRow))
 
-    async def _read_remaining(self, session: AsyncSession, user_id: int) -> RemainingBudget:
+    async def _read_remaining(
+        self, session: AsyncSession, user_id: int
+    ) -> RemainingBudget:
         # One statement: a turn that ends meanwhile is either still reserved or already stored.
         is_today = TurnRow.at >= midnight(self.now())
         of_user = TurnRow.user_id == user_id
         sums = select(
             select(func.sum(TurnRow.cost_usd)).where(is_today).scalar_subquery(),
             select(func.sum(ReservationRow.cost_usd)).scalar_subquery(),
-            select(func.sum(TurnRow.requests)).where(is_today, of_user).scalar_subquery(),
+            select(func.sum(TurnRow.requests))
+            .where(is_today, of_user)
+            .scalar_subquery(),
             select(func.sum(ReservationRow.requests))
             .where(ReservationRow.user_id == user_id)
             .scalar_subquery(),

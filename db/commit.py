@@ -55,7 +55,8 @@ class Fence:
     async def check(self, session: AsyncSession) -> Forgotten:
         """Return what was forgotten since; call `lock` in the same transaction before."""
         chat = select(ForgottenChatRow.at).where(
-            ForgottenChatRow.chat_id == self.chat_id, ForgottenChatRow.thread_id == self.thread_id
+            ForgottenChatRow.chat_id == self.chat_id,
+            ForgottenChatRow.thread_id == self.thread_id,
         )
         user = select(ForgottenUserRow.at).where(ForgottenUserRow.user == self.user)
         both = select(chat.scalar_subquery(), user.scalar_subquery())
@@ -65,7 +66,9 @@ class Fence:
     def _is_before(self, forgotten_at: datetime | None) -> bool:
         return forgotten_at is not None and self.accepted_at <= forgotten_at
 
-    async def lock(self, session: AsyncSession, changes: Sequence[StoredChange] = ()) -> None:
+    async def lock(
+        self, session: AsyncSession, changes: Sequence[StoredChange] = ()
+    ) -> None:
         """Take the locks of this conversation and user until the transaction ends.
 
         Turns share them. A transaction whose `changes` forget takes them alone: it waits for the
@@ -74,7 +77,9 @@ class Fence:
         if session.get_bind().dialect.name == "sqlite":
             return
         forgets = any(change.forgets for change in changes)
-        lock = func.pg_advisory_xact_lock if forgets else func.pg_advisory_xact_lock_shared
+        lock = (
+            func.pg_advisory_xact_lock if forgets else func.pg_advisory_xact_lock_shared
+        )
         names = (f"forget {self.chat_id}.{self.thread_id}", f"forget {self.user}")
         keys = [func.hashtextextended(name, 0) for name in names]
         await session.execute(select(*(lock(key) for key in keys)))

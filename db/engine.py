@@ -15,7 +15,13 @@ from typing import Any, Final, ParamSpec, TypeVar, TypeVarTuple, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
@@ -60,7 +66,12 @@ class DatabaseUnusable(Exception):
     """The database cannot be opened or used. The message contains no password."""
 
 
-TRANSIENT_ERRORS: Final = (OperationalError, InterfaceError, PoolTimeout, DatabaseUnusable)
+TRANSIENT_ERRORS: Final = (
+    OperationalError,
+    InterfaceError,
+    PoolTimeout,
+    DatabaseUnusable,
+)
 """Errors of a database that is unreachable, locked or full: a retry may help."""
 
 
@@ -69,7 +80,9 @@ class Sessions:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._session_factory = async_sessionmaker(engine, expire_on_commit=False)
-        self._file = Path(engine.url.database or "") if engine.dialect.name == "sqlite" else None
+        self._file = (
+            Path(engine.url.database or "") if engine.dialect.name == "sqlite" else None
+        )
         self._inode = self._find_inode()
         self._write_lock = asyncio.Lock() if self._file else nullcontext()
 
@@ -206,13 +219,17 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
     if parsed.get_backend_name() == "sqlite":
         path = Path(parsed.database or "").expanduser()
         _create_private_file(path)
-        engine = create_async_engine(parsed.set(database=str(path)), hide_parameters=True)
+        engine = create_async_engine(
+            parsed.set(database=str(path)), hide_parameters=True
+        )
         sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         return engine
     parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
     # No `pool_pre_ping`, which doubles the round trips. When a call finds its connection lost,
     # SQLAlchemy replaces all older connections, and the call is retried.
-    return create_async_engine(parsed, pool_size=pool_size, max_overflow=0, hide_parameters=True)
+    return create_async_engine(
+        parsed, pool_size=pool_size, max_overflow=0, hide_parameters=True
+    )
 
 
 def _create_private_file(path: Path) -> None:

@@ -6,7 +6,17 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -71,10 +81,13 @@ class ReferralState(StrEnum):
 
 
 BigInt = Annotated[int, mapped_column(sa.BigInteger)]
-Key = Annotated[int, mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)]
+Key = Annotated[
+    int, mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
+]
 TextKey = Annotated[str, mapped_column(primary_key=True)]
 Counter = Annotated[
-    int, mapped_column(sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True)
+    int,
+    mapped_column(sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
 ]
 """An auto-incremented key. SQLite only increments a key whose type is INTEGER."""
 
@@ -100,13 +113,17 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+    def process_bind_param(
+        self, value: datetime | None, dialect: sa.Dialect
+    ) -> datetime | None:
         """Return the datetime in UTC. Reject a naive datetime, whose time zone is unknown."""
         if value is not None and value.tzinfo is None:
             raise ValueError("a datetime without a time zone cannot be stored")
         return value and value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+    def process_result_value(
+        self, value: datetime | None, dialect: sa.Dialect
+    ) -> datetime | None:
         """Return an aware datetime."""
         return value and value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
 
@@ -145,7 +162,9 @@ def _make_column(name: str, annotation: Any) -> sa.Column[Any]:
     if get_origin(annotation) is tuple:
         return sa.Column(name, sa.JSON, nullable=False)
     kinds = get_args(annotation) or (annotation,)
-    column_type = next(kind for base, kind in COLUMN_TYPES.items() if issubclass(kinds[0], base))
+    column_type = next(
+        kind for base, kind in COLUMN_TYPES.items() if issubclass(kinds[0], base)
+    )
     return sa.Column(name, column_type, nullable=NoneType in kinds)
 
 
@@ -279,7 +298,9 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     __tablename__ = "outbox"
     __table_args__ = (
         sa.Index(None, "chat_id", "message_id"),
-        _partial_index("ix_outbox_unsent_without_turn", "id", where=UNSENT_WITHOUT_TURN),
+        _partial_index(
+            "ix_outbox_unsent_without_turn", "id", where=UNSENT_WITHOUT_TURN
+        ),
     )
 
     id: Mapped[Counter] = mapped_column(init=False)
@@ -300,7 +321,9 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     follows: Mapped[bool] = mapped_column(default=False)
     kind: Mapped[str] = mapped_column(default="message")
     html: Mapped[str] = mapped_column(default="")
-    buttons: Mapped[list[list[list[str]]]] = mapped_column(sa.JSON, default_factory=list)
+    buttons: Mapped[list[list[list[str]]]] = mapped_column(
+        sa.JSON, default_factory=list
+    )
     picture: Mapped[str] = mapped_column(default="", server_default="")
     file_name: Mapped[str] = mapped_column(default="")
     file: Mapped[bytes | None] = mapped_column(default=None)
@@ -362,7 +385,9 @@ class ChunkRow(Base):
     )
 
     number: Mapped[int] = mapped_column(primary_key=True)
-    document_id: Mapped[str] = mapped_column(sa.ForeignKey("documents.id", ondelete="CASCADE"))
+    document_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("documents.id", ondelete="CASCADE")
+    )
     position: Mapped[int]
     headings: Mapped[list[str]]
     text: Mapped[str]
@@ -702,8 +727,12 @@ def utc_now() -> datetime:
 def to_record(kind: type[T], row: sa.Row[Any], **others: object) -> T:
     """Return a dataclass instance from the row's columns of the same names and `others`."""
     field_names = {item.name for item in fields(cast("Any", kind))}
-    columns = {name: value for name, value in row._mapping.items() if name in field_names}
-    lists = {name: tuple(value) for name, value in columns.items() if isinstance(value, list)}
+    columns = {
+        name: value for name, value in row._mapping.items() if name in field_names
+    }
+    lists = {
+        name: tuple(value) for name, value in columns.items() if isinstance(value, list)
+    }
     return kind(**columns | lists | others)
 
 
@@ -742,9 +771,15 @@ async def upsert(session: AsyncSession, *rows: Base) -> None:
     if not rows:
         return
     values = [_set_columns(row) for row in rows]
-    statement = _upsert(session.get_bind().dialect.name, type(rows[0]), tuple(values[0]))
+    statement = _upsert(
+        session.get_bind().dialect.name, type(rows[0]), tuple(values[0])
+    )
     await session.execute(statement, values)
 
 
 def _set_columns(row: Base) -> dict[str, object]:
-    return {name: value for name, value in vars(row).items() if name in row.__table__.columns}
+    return {
+        name: value
+        for name, value in vars(row).items()
+        if name in row.__table__.columns
+    }

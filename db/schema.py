@@ -81,7 +81,9 @@ async def find_schema(engine: AsyncEngine) -> Schema:
             return await _find_schema(connection)
     except (DBAPIError, OSError) as error:
         cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-        reason = str(cause).strip().partition("\n")[0].rstrip(".") or type(cause).__name__
+        reason = (
+            str(cause).strip().partition("\n")[0].rstrip(".") or type(cause).__name__
+        )
         if password := engine.url.password:
             reason = reason.replace(password, "***")
         raise DatabaseUnusable(
@@ -93,7 +95,9 @@ async def _find_schema(connection: AsyncConnection) -> Schema:
     tables = await connection.run_sync(lambda sync: sa.inspect(sync).get_table_names())
     if "alembic_version" not in tables:
         return Schema(None)
-    revision = await connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    revision = await connection.scalar(
+        sa.text("SELECT version_num FROM alembic_version")
+    )
     oldest = None
     if SchemaSupportRow.__tablename__ in tables:
         oldest = await connection.scalar(sa.select(SchemaSupportRow.oldest_revision))
@@ -112,7 +116,9 @@ def check_schema(schema: Schema, url: sa.URL) -> None:
             f"{newest_revision()}: run `sommelier db upgrade`."
         )
     if schema.state is SchemaState.UNSUPPORTED:
-        needed = f", which needs {schema.oldest_revision}" if schema.oldest_revision else ""
+        needed = (
+            f", which needs {schema.oldest_revision}" if schema.oldest_revision else ""
+        )
         raise DatabaseUnusable(
             f"The tables of the database {mask_url(url)} were made by another release (revision "
             f"{schema.revision!r}{needed}; this one knows up to {newest_revision()}). Start that "
@@ -139,7 +145,9 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
         if engine.dialect.name == "sqlite":
             await connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
-            await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+            await connection.execute(
+                sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK))
+            )
         # Another process may have upgraded while this one waited.
         schema = await _find_schema(connection)
         if schema.state in (SchemaState.EMPTY, SchemaState.OLDER):
@@ -151,7 +159,9 @@ def _upgrade(connection: sa.Connection) -> None:
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
 
-    folder = str(resources.files("migrations")).replace("%", "%%")  # % starts an interpolation
+    folder = str(resources.files("migrations")).replace(
+        "%", "%%"
+    )  # % starts an interpolation
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", folder)
     config.set_main_option("path_separator", "os")

@@ -39,7 +39,9 @@ def decode(data: bytes) -> tuple[str, str]:
         raise Unreadable("is binary, not text")
     text = data.decode(encoding, "replace")
     non_ascii_count = sum(not character.isascii() for character in text)
-    if 2 * text.count("\ufffd") > non_ascii_count:  # too many replacements for damaged UTF-8
+    if (
+        2 * text.count("\ufffd") > non_ascii_count
+    ):  # too many replacements for damaged UTF-8
         encoding = _detect_encoding(data)
         text = data.decode(encoding, "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n"), encoding.removesuffix("-sig")
@@ -54,7 +56,9 @@ def _detect_encoding(data: bytes) -> str:
 
     # A table repeats its words: a word that stands on each row would outvote all others.
     words = dict.fromkeys(data.translate(DELIMITERS_AS_SPACES).split())
-    sample = b" ".join(word for word in words if not word.isascii())[:MAX_DETECTED_BYTES]
+    sample = b" ".join(word for word in words if not word.isascii())[
+        :MAX_DETECTED_BYTES
+    ]
     matches = list(from_bytes(sample, cp_isolation=[*ENCODINGS]))
     if not matches:
         return DEFAULT_ENCODING
@@ -106,7 +110,9 @@ def take_rows(rows: Iterable[Row]) -> Iterator[Row]:
         if len(row) > MAX_COLUMNS:
             raise Unreadable(f"has over {MAX_COLUMNS:,} columns in row {number:,}")
         if number > MAX_ROWS or cell_count > MAX_CELLS:
-            raise Unreadable(f"has over {MAX_ROWS:,} rows or {MAX_CELLS:,} cells; split it")
+            raise Unreadable(
+                f"has over {MAX_ROWS:,} rows or {MAX_CELLS:,} cells; split it"
+            )
         yield row
 
 

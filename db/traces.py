@@ -100,7 +100,9 @@ class TraceRows:
         masked = self.masking.mask_trace(trace)
         return PreparedTrace(to_trace_row(masked), _to_score_rows(masked))
 
-    async def prepare_delivery(self, trace: TraceRecord | None) -> PreparedDelivery | None:
+    async def prepare_delivery(
+        self, trace: TraceRecord | None
+    ) -> PreparedDelivery | None:
         """Mask and compress what was added to a prepared trace since: how it was delivered.
 
         Return None if there is no trace.
@@ -115,9 +117,13 @@ class TraceRows:
             log.error("A delivery cannot be stored: %s", type(error).__name__)  # noqa: TRY400
             return PreparedDelivery(trace.trace_id, {})
 
-    def _prepare_delivery(self, trace: TraceRecord, sending: SpanRecord) -> PreparedDelivery:
+    def _prepare_delivery(
+        self, trace: TraceRecord, sending: SpanRecord
+    ) -> PreparedDelivery:
         summary = replace(trace.root, input=None, output=None)
-        masked = self.masking.mask_trace(replace(trace, spans=[summary, sending], scores={}))
+        masked = self.masking.mask_trace(
+            replace(trace, spans=[summary, sending], scores={})
+        )
         root, masked_sending = masked.spans
         columns = {
             "ended_at": to_datetime(root.ended_ns or root.started_ns),
@@ -143,8 +149,12 @@ class TraceRows:
             return False
         if self.is_exported:
             # A withdrawn score keeps its time: at Langfuse its deletion must not overtake it.
-            is_waiting = (ScoreRow.state == ExportState.WAITING) & ScoreRow.value.is_not(None)
-            scores = update(ScoreRow).where(ScoreRow.trace_id == prepared.trace_id, is_waiting)
+            is_waiting = (
+                ScoreRow.state == ExportState.WAITING
+            ) & ScoreRow.value.is_not(None)
+            scores = update(ScoreRow).where(
+                ScoreRow.trace_id == prepared.trace_id, is_waiting
+            )
             await session.execute(scores.values(due_at=now))
         return True
 
@@ -155,15 +165,21 @@ class TraceRows:
         if prepared is None:
             return
         await upsert(session, self._queued(prepared.row, due_at))
-        await upsert(session, *(self._queued(score, due_at) for score in prepared.scores))
+        await upsert(
+            session, *(self._queued(score, due_at) for score in prepared.scores)
+        )
 
-    async def save_verdict(self, session: AsyncSession, turn: TurnRow, now: datetime) -> None:
+    async def save_verdict(
+        self, session: AsyncSession, turn: TurnRow, now: datetime
+    ) -> None:
         """Store the feedback on a turn as scores of its trace; retract scores without a value."""
         if turn.trace_id is None:
             return
         liked = None if turn.verdict is None else float(turn.verdict == "liked")
         for score in (
-            ScoreRecord("user_feedback", liked, "BOOLEAN", self.masking.mask_words(turn.comment)),
+            ScoreRecord(
+                "user_feedback", liked, "BOOLEAN", self.masking.mask_words(turn.comment)
+            ),
             ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL"),
         ):
             await self._save_score(session, turn, score, now)
@@ -232,16 +248,22 @@ class SqlTraceStore(TraceStoringRepository):
             query = query.order_by(TraceRow.started_at.desc()).limit(1)
         else:
             query = query.where(matches).order_by(TraceRow.trace_id).limit(3)
-        traces = [unpack(record, delivery) for record, delivery in await self._rows(query)]
+        traces = [
+            unpack(record, delivery) for record, delivery in await self._rows(query)
+        ]
         if len(traces) > 1:
             ids = ", ".join(trace.trace_id for trace in traces)
             raise LookupError(f"more than one trace begins with {trace_id!r}: {ids}")
         if not traces:
             raise LookupError(f"there is no trace {trace_id!r} in the local store")
-        is_score = (ScoreRow.trace_id == traces[0].trace_id) & ScoreRow.value.is_not(None)
+        is_score = (ScoreRow.trace_id == traces[0].trace_id) & ScoreRow.value.is_not(
+            None
+        )
         scores = select(ScoreRow.__table__).where(is_score).order_by(ScoreRow.name)
         rows = await self._rows(scores)
-        return replace(traces[0], scores={row.name: to_record(ScoreRecord, row) for row in rows})
+        return replace(
+            traces[0], scores={row.name: to_record(ScoreRecord, row) for row in rows}
+        )
 
     async def list_summaries(
         self,
@@ -287,7 +309,10 @@ class RowQueue(SqlRepository):
     """
 
     def __init__(
-        self, sessions: Sessions, model: type[Base], now: Callable[[], datetime] = utc_now
+        self,
+        sessions: Sessions,
+        model: type[Base],
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         super().__init__(sessions, now)
         self._table = model.__table__
@@ -296,8 +321,12 @@ class RowQueue(SqlRepository):
     async def claim(self, limit: int, lease: timedelta) -> Rows:
         """Claim at most `limit` due rows, the longest due first, for the duration of `lease`."""
         now, columns = self.now(), self._table.c
-        due = select(self._key).where(columns.state == ExportState.WAITING, columns.due_at <= now)
-        due = due.order_by(columns.due_at).limit(limit).with_for_update(skip_locked=True)
+        due = select(self._key).where(
+            columns.state == ExportState.WAITING, columns.due_at <= now
+        )
+        due = (
+            due.order_by(columns.due_at).limit(limit).with_for_update(skip_locked=True)
+        )
         claimed = update(self._table).where(self._key.in_(due.scalar_subquery()))
         claimed = claimed.values(due_at=now + lease).returning(self._table)
         async with self.sessions.begin() as session:
@@ -330,7 +359,9 @@ class RowQueue(SqlRepository):
 
     async def refuse(self, row: Row[Any], words: str) -> None:
         """Mark a row as refused in the server's words, unless it changed meanwhile."""
-        await self._change([row], state=ExportState.REFUSED, refusal=words, due_at=self.now())
+        await self._change(
+            [row], state=ExportState.REFUSED, refusal=words, due_at=self.now()
+        )
 
     async def set_aside(self, row: Row[Any], reason: str) -> None:
         """Let a row that cannot be sent wait for an hour, unless it changed meanwhile."""
@@ -362,7 +393,9 @@ class RowQueue(SqlRepository):
     async def _change(self, rows: Rows, **values: object) -> None:
         # A row stored again since it was claimed has a new `due_at`: its new content is unsent.
         state, due_at = self._table.c.state, self._table.c.due_at
-        is_unchanged = (state == ExportState.WAITING) & due_at.in_({row.due_at for row in rows})
+        is_unchanged = (state == ExportState.WAITING) & due_at.in_(
+            {row.due_at for row in rows}
+        )
         keys = [row._mapping[self._key] for row in rows]
         if not keys:
             return
@@ -374,7 +407,9 @@ class RowQueue(SqlRepository):
 def to_trace_row(trace: TraceRecord) -> TraceRow:
     """Return the row of a masked trace; the caller sets its state and `due_at`."""
     root, metadata = trace.root, trace.root.metadata
-    question = root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
+    question = (
+        root.input[: 2 * MAX_QUESTION_CHARS] if isinstance(root.input, str) else ""
+    )
     return TraceRow(
         trace_id=trace.trace_id,
         started_at=to_datetime(root.started_ns),

@@ -101,17 +101,24 @@ class WordIndex:
         max_common_score = MIN_WORD_SCORE * MAX_QUERY_TERMS
         threshold = max_common_score if best_score > max_common_score else 0.0
         numbers = np.asarray(self._numbers)
-        return choose_best(numbers, scores / best_score, limit, above=threshold / best_score)
+        return choose_best(
+            numbers, scores / best_score, limit, above=threshold / best_score
+        )
 
 
 def choose_best(
-    numbers: NDArray[np.int64], scores: NDArray[np.float32], limit: int, above: float = -np.inf
+    numbers: NDArray[np.int64],
+    scores: NDArray[np.float32],
+    limit: int,
+    above: float = -np.inf,
 ) -> dict[int, float]:
     """Return at most `limit` numbers with scores over `above`, best first, equals in order."""
     indices = np.flatnonzero(scores > above)
     if limit < len(indices):
         # Find the score at `limit` first, so that only the best need sorting.
         eligible = scores[indices]
-        indices = indices[eligible >= np.partition(eligible, len(eligible) - limit)[-limit]]
+        indices = indices[
+            eligible >= np.partition(eligible, len(eligible) - limit)[-limit]
+        ]
     best = indices[np.argsort(-scores[indices], kind="stable")][:limit]
     return dict(zip(numbers[best].tolist(), scores[best].tolist(), strict=True))

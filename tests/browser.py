@@ -9,7 +9,9 @@ from pathlib import Path
 from playwright.async_api import Browser, async_playwright
 
 NAMES = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
-HOW_TO_GET_ONE = "no Chromium: install Debian's `chromium`, or run `playwright install chromium`"
+HOW_TO_GET_ONE = (
+    "no Chromium: install Debian's `chromium`, or run `playwright install chromium`"
+)
 
 
 async def find_chromium() -> str:
@@ -28,7 +30,9 @@ async def open_browser(program: str) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         # Containers run as root, for whom Chromium has no sandbox.
         arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = await playwright.chromium.launch(executable_path=program, args=arguments)
+        browser = await playwright.chromium.launch(
+            executable_path=program, args=arguments
+        )
         try:
             yield browser
         finally:

@@ -93,14 +93,20 @@ def _make(number: int, kind: Sequence[str], vintage: int) -> Listed:
         last_year=vintage + last,
         count=1 + number * 7 % 8 if number % 40 else 12,
         size=sizes.get(number % 25, "750ml"),
-        place=("Cellar" if number % 3 else "Rack", f"{'ABCDEFGH'[number % 8]}{number // 8}"),
+        place=(
+            "Cellar" if number % 3 else "Rack",
+            f"{'ABCDEFGH'[number % 8]}{number // 8}",
+        ),
     )
 
 
-def export_list(wines: Sequence[Listed], delimiter: str = ",", encoding: str = "cp1252") -> bytes:
+def export_list(
+    wines: Sequence[Listed], delimiter: str = ",", encoding: str = "cp1252"
+) -> bytes:
     """Return the list export: a row for each wine, with a count."""
     rows = [
-        [wine.number, wine.count, 0, wine.size, wine.price, "EUR", *_facts(wine)] for wine in wines
+        [wine.number, wine.count, 0, wine.size, wine.price, "EUR", *_facts(wine)]
+        for wine in wines
     ]
     return _write([LIST_TITLES, *rows], delimiter, encoding)
 
@@ -126,7 +132,15 @@ def _facts(wine: Listed) -> list[object]:
     locale = f"{wine.country}, {wine.region}, {wine.appellation}"
     origin = [wine.country, wine.region, UNKNOWN, wine.appellation]
     kinds = [wine.kind, wine.colour, wine.producer, wine.varietal]
-    return [wine.vintage, name, locale, *kinds, *origin, wine.first_year, wine.last_year]
+    return [
+        wine.vintage,
+        name,
+        locale,
+        *kinds,
+        *origin,
+        wine.first_year,
+        wine.last_year,
+    ]
 
 
 def _write(rows: Sequence[Sequence[object]], delimiter: str, encoding: str) -> bytes:

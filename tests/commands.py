@@ -41,7 +41,9 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with together(tmp_path_factory, "stocked") as shared:
         if not (shared / "stocked").exists():
             (shared / "stocking").mkdir()
-            done = sommelier("documents", "list", environment=empty_home(shared / "stocking"))
+            done = sommelier(
+                "documents", "list", environment=empty_home(shared / "stocking")
+            )
             assert done.returncode == 0, done.stderr
             (shared / "stocking").rename(shared / "stocked")
     return shared / "stocked" / "data"
@@ -88,19 +90,28 @@ def sommelier_eval(*arguments: str) -> tuple[int, dict[str, Any], str]:
     """Run `sommelier eval`; return the exit status, the file of `--save`, and standard error."""
     file = Path("saved.json").absolute()
     environment = {"HOME": str(Path.cwd())}
-    done = sommelier_here("eval", *arguments, "--save", str(file), environment=environment)
+    done = sommelier_here(
+        "eval", *arguments, "--save", str(file), environment=environment
+    )
     results = json.loads(file.read_text()) if file.exists() else {}
     return done.returncode, results, done.stderr
 
 
 def sommelier_here(
-    *arguments: str, environment: Mapping[str, str], typed: str | None = None, **settings: str
+    *arguments: str,
+    environment: Mapping[str, str],
+    typed: str | None = None,
+    **settings: str,
 ) -> CompletedProcess[str]:
     """Run `sommelier` in this process, which is faster; `typed` is its standard input."""
     with (
         isolated_logging(),
         isolated_process(["sommelier", *arguments], environment["HOME"]),
-        CliRunner().isolation(typed, env={**environment, **settings}) as (stdout, stderr, _),
+        CliRunner().isolation(typed, env={**environment, **settings}) as (
+            stdout,
+            stderr,
+            _,
+        ),
     ):
         status = run_main()
         sys.stdout.flush()

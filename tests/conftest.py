@@ -27,7 +27,10 @@ gc.disable()
 OTHER_PREFIXES = ("OPENAI_", "LANGFUSE_", "LLM_", "OTEL_", "TELEGRAM_")
 # A slow machine must not fail a property test.
 settings.register_profile(
-    "any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "any machine",
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any machine")
 
@@ -61,7 +64,9 @@ class NetworkGuard:
 
     def _refuse(self, action: str) -> None:
         self.refused.append(action)
-        raise NetworkForbidden(f"A test may not use the network, and tried to {action}.")
+        raise NetworkForbidden(
+            f"A test may not use the network, and tried to {action}."
+        )
 
 
 def is_local(host: object) -> bool:
@@ -87,7 +92,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
     def sort_key(item: pytest.Item) -> tuple[int, bool]:
-        return zlib.crc32(item.path.name.encode()) % workers, item.path.parent.name == "unit"
+        return zlib.crc32(
+            item.path.name.encode()
+        ) % workers, item.path.parent.name == "unit"
 
     items.sort(key=sort_key)
 
@@ -128,7 +135,9 @@ def no_network(network_guard: NetworkGuard) -> Iterator[None]:
     """Fail a test that used the network, even if the code under test caught the error."""
     network_guard.refused.clear()
     yield
-    assert not network_guard.refused, f"the network is forbidden: {network_guard.refused}"
+    assert not network_guard.refused, (
+        f"the network is forbidden: {network_guard.refused}"
+    )
 
 
 @pytest.fixture

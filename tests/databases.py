@@ -140,7 +140,10 @@ class Databases:
         url = self._spare.pop() if self._spare else self.create(template)
         yield url
         if self._postgres is not None:
-            with suppress(psycopg.OperationalError), psycopg.connect(_libpq(url)) as connection:
+            with (
+                suppress(psycopg.OperationalError),
+                psycopg.connect(_libpq(url)) as connection,
+            ):
                 connection.execute(EMPTY)
                 self._spare.append(url)
 
@@ -198,7 +201,9 @@ def databases(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Databases:
     """Makes databases; every test that uses it runs on SQLite and on Postgres."""
-    postgres = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    postgres = (
+        request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    )
     return Databases(request.param, tmp_path_factory.mktemp("databases"), postgres)
 
 

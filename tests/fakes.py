@@ -94,7 +94,9 @@ class FakeCatalogue:
 def fake_sommelier(**parts: Any) -> Sommelier:
     """Return a sommelier with the wines of `FakeCatalogue`; `parts` are its further arguments."""
     catalogue = FakeCatalogue()
-    return Sommelier(catalogue=catalogue, fallback=Fallback(catalogue=catalogue), **parts)
+    return Sommelier(
+        catalogue=catalogue, fallback=Fallback(catalogue=catalogue), **parts
+    )
 
 
 def root_span() -> OpenSpan:

@@ -19,19 +19,25 @@ def at(x: int, y: int, text: str) -> str:
 def pdf(*pages: str, title: str = "") -> bytes:
     """A PDF file as simple as they come; a page is a line, or drawn as it says."""
     drawn = [
-        page if not page or page.endswith(("ET", "Q")) else at(50, 700, page) for page in pages
+        page if not page or page.endswith(("ET", "Q")) else at(50, 700, page)
+        for page in pages
     ]
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b""]
     objects.append(b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
     kids = []
     for stream in (page.encode("latin-1") for page in drawn):
-        objects.append(b"<< /Length %d >>\nstream\n%b\nendstream" % (len(stream), stream))
+        objects.append(
+            b"<< /Length %d >>\nstream\n%b\nendstream" % (len(stream), stream)
+        )
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents %d 0 R"
             b" /Resources << /Font << /F1 3 0 R >> >> >>" % len(objects)
         )
         kids.append(b"%d 0 R" % len(objects))
-    objects[1] = b"<< /Type /Pages /Kids [%b] /Count %d >>" % (b" ".join(kids), len(kids))
+    objects[1] = b"<< /Type /Pages /Kids [%b] /Count %d >>" % (
+        b" ".join(kids),
+        len(kids),
+    )
     objects.append(f"<< /Title ({title}) >>".encode())
     body, offsets = b"%PDF-1.4\n", []
     for number, content in enumerate(objects, 1):
@@ -40,17 +46,23 @@ def pdf(*pages: str, title: str = "") -> bytes:
     table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     size = len(objects) + 1
     return (
-        body + b"xref\n0 %d\n0000000000 65535 f \n%b" % (size, table) + b"trailer\n<< /Size %d"
-        b" /Root 1 0 R /Info %d 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (size, size - 1, len(body))
+        body
+        + b"xref\n0 %d\n0000000000 65535 f \n%b" % (size, table)
+        + b"trailer\n<< /Size %d"
+        b" /Root 1 0 R /Info %d 0 R >>\nstartxref\n%d\n%%%%EOF\n"
+        % (size, size - 1, len(body))
     )
 
 
 def encrypted_pdf() -> bytes:
     """A PDF file that no empty password opens."""
     key = b"<" + b"0a" * 32 + b">"
-    told = b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -44 /O %b /U %b >> /ID [<00> <00>]" % (
-        key,
-        key,
+    told = (
+        b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -44 /O %b /U %b >> /ID [<00> <00>]"
+        % (
+            key,
+            key,
+        )
     )
     return pdf("Secret").replace(b"trailer\n<< ", b"trailer\n<< " + told + b" ")
 
@@ -65,7 +77,9 @@ def docx(build: Any) -> bytes:
 def epub(*chapters: str, title: str = "", locked: bool = False) -> bytes:
     """An EPUB book; the order of its chapters is that of its spine, not of its files."""
     names = [f"text/{len(chapters) - number}.xhtml" for number in range(len(chapters))]
-    items = "".join(f'<item id="c{at}" href="{name}"/>' for at, name in enumerate(names))
+    items = "".join(
+        f'<item id="c{at}" href="{name}"/>' for at, name in enumerate(names)
+    )
     spine = "".join(f'<itemref idref="c{at}"/>' for at in range(len(names)))
     files = {
         "META-INF/container.xml": "<container "

@@ -15,7 +15,9 @@ from tests.doubles.model_server import ModelServer
 from tests.faults.turns import service
 
 
-def _chunk(document: str, position: int, path: str, title: str, text: str, *headings: str) -> Chunk:
+def _chunk(
+    document: str, position: int, path: str, title: str, text: str, *headings: str
+) -> Chunk:
     return Chunk(
         f"{document}-{position}",
         document,
@@ -89,7 +91,8 @@ def place_search(
         if found is None:
             await asyncio.sleep(60)
         results = [
-            {"title": hit.title, "url": hit.url, "content": hit.snippet} for hit in found or ()
+            {"title": hit.title, "url": hit.url, "content": hit.snippet}
+            for hit in found or ()
         ]
         return httpx2.Response(200, json={"results": results})
 
@@ -111,7 +114,9 @@ class FakeLibrary:
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
         self.searched.append(tuple(queries))
         asked = content_words(" ".join(queries))
-        scored = [(len(asked & content_words(chunk.text)), chunk) for chunk in self.chunks]
+        scored = [
+            (len(asked & content_words(chunk.text)), chunk) for chunk in self.chunks
+        ]
         best = sorted(scored, key=lambda pair: -pair[0])
         return [chunk for score, chunk in best if score][:limit]
 

@@ -13,7 +13,9 @@ from tests.doubles.server import JsonObject
 CAMERA = 0x0110
 
 
-def drawn(lines: Sequence[str], size: tuple[int, int] = (900, 1200), camera: str = "") -> bytes:
+def drawn(
+    lines: Sequence[str], size: tuple[int, int] = (900, 1200), camera: str = ""
+) -> bytes:
     """A JPEG with these lines; `camera` is what its EXIF says."""
     picture = Image.new("RGB", size, "ivory")
     draw, font = ImageDraw.Draw(picture), ImageFont.load_default(size[0] // 25)
@@ -51,5 +53,8 @@ def opened(data: bytes) -> Image.Image:
 
 def read(shows: str, *wines: JsonObject, **fields: Any) -> Step:
     """What a model says of a picture; of a wine its line is its other parts."""
-    lined = [{"line": " ".join(str(part) for part in wine.values()), **wine} for wine in wines]
+    lined = [
+        {"line": " ".join(str(part) for part in wine.values()), **wine}
+        for wine in wines
+    ]
     return answer_json({"shows": shows, "wines": lined, **fields})

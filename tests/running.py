@@ -115,7 +115,10 @@ async def running(
     repositories = Repositories(sessions)
     for name, repository in {"messages": messages, **kept}.items():
         setattr(repositories, name, repository)
-    telegram = {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
+    telegram = {
+        "TELEGRAM_BOT_TOKEN": bot_api.token,
+        "TELEGRAM_BASE_URL": bot_api.base_url,
+    }
     loaded = load_settings(None, UNHURRIED | telegram | settings)
     core = build_core(
         loaded,

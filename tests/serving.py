@@ -21,7 +21,9 @@ class Running:
     client: httpx.AsyncClient
     metrics: Metrics
 
-    async def raw(self, request: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def raw(
+        self, request: bytes
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Open a connection and send `request` on it."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(request)
@@ -51,7 +53,9 @@ async def serving(
     finish_seconds: int = 4,
 ) -> AsyncIterator[Running]:
     metrics = Metrics()
-    app = build_http_app([build_monitoring_router(metrics, backlog), *routers], token=token)
+    app = build_http_app(
+        [build_monitoring_router(metrics, backlog), *routers], token=token
+    )
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     task = asyncio.create_task(serve_http(app, listener, finish_seconds=finish_seconds))

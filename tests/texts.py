@@ -28,7 +28,13 @@ def updated(file: Path) -> str:
         if file.name != CATALOGUE_FILE and message.context not in known:
             catalogue.delete(message.id, message.context)
     written = BytesIO()
-    write_po(written, catalogue, width=LINE_CHARS, ignore_obsolete=True, include_previous=True)
+    write_po(
+        written,
+        catalogue,
+        width=LINE_CHARS,
+        ignore_obsolete=True,
+        include_previous=True,
+    )
     return written.getvalue().decode().rstrip() + "\n"
 
 

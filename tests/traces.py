@@ -24,7 +24,9 @@ async def save_traces(store: SqlTraceStore, traces: Sequence[TraceRecord]) -> No
             await store.rows.save(session, trace, store.now())
 
 
-async def deliver(receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord) -> list[int]:
+async def deliver(
+    receiver: OtlpReceiver, sessions: Sessions, *traces: TraceRecord
+) -> list[int]:
     lost = list[int]()
     await save_traces(SqlTraceStore(sessions, rows=TraceRows(is_exported=True)), traces)
     async with exporter_to(receiver, sessions) as exporter:
@@ -46,7 +48,9 @@ async def exporter_to(
     now: Callable[[], datetime] = utc_now,
 ) -> AsyncIterator[Exporter]:
     """What sends to a receiver all that waits in a database."""
-    async with aclosing(Exporter(lambda: api_of(receiver), sessions, now=now)) as exporter:
+    async with aclosing(
+        Exporter(lambda: api_of(receiver), sessions, now=now)
+    ) as exporter:
         yield exporter
 
 
@@ -63,11 +67,16 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def nanoseconds(moment: datetime) -> int:
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+    return (
+        (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+    )
 
 
 def bare_trace(
-    trace_id: str, at: datetime = NOON, level: SpanLevel = "DEFAULT", question: str = "a red?"
+    trace_id: str,
+    at: datetime = NOON,
+    level: SpanLevel = "DEFAULT",
+    question: str = "a red?",
 ) -> TraceRecord:
     trace, start = TraceRecord(trace_id, "5e55", "0f0f"), nanoseconds(at)
     root = trace.open_root(question, start)
@@ -86,18 +95,28 @@ def retried_trace(trace_id: str = "ab" * 16, at: datetime = NOON) -> TraceRecord
         return span
 
     root = trace.open_root("a red for\nlamb under 25", start)
-    outcome = {"outcome": "fallback", "retried": True, "retry_count": 1, "cost_usd": 0.0042}
+    outcome = {
+        "outcome": "fallback",
+        "retried": True,
+        "retry_count": 1,
+        "cost_usd": 0.0042,
+    }
     root.update(output="Try the **Guigal**.", level="WARNING", metadata=outcome)
     root.update(metadata={"error_types": ["grounding", "model_error"]})
     root.update(ended_ns=start + 250_000_000)
     add("guard.input", "guardrail", root, output=[])
-    tool = add("tool.search_wines", "tool", root, input='{"style":"red"}', metadata={"step": 1})
+    tool = add(
+        "tool.search_wines", "tool", root, input='{"style":"red"}', metadata={"step": 1}
+    )
     add("retrieve.wines", "retriever", tool, output={"found": 3})
     messages = [
         {"role": "system", "content": "You are a sommelier."},
         {"role": "user", "content": "a red for lamb"},
         {"role": "assistant", "content": "{}"},
-        {"role": "user", "content": "Your previous response failed validation: wines.0.id."},
+        {
+            "role": "user",
+            "content": "Your previous response failed validation: wines.0.id.",
+        },
     ]
     failure = {"attempt": 1, "error_type": "grounding", "validation_path": "wines.0.id"}
     answer = add("llm.answer", "generation", root, input=messages, level="WARNING")
@@ -110,7 +129,13 @@ def retried_trace(trace_id: str = "ab" * 16, at: datetime = NOON) -> TraceRecord
         first_token_ns=answer.record.started_ns + 100_000_000,
         metadata={"step": 2, **failure},
     )
-    add("telegram.send", "span", root, level="ERROR", metadata={"error_type": "TimedOut"})
+    add(
+        "telegram.send",
+        "span",
+        root,
+        level="ERROR",
+        metadata={"error_type": "TimedOut"},
+    )
     root.score("structured_retries", 1, "NUMERIC")
     root.score("outcome", "fallback", "CATEGORICAL")
     trace.summarize()

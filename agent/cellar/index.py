@@ -25,7 +25,12 @@ Size = Literal["half", "bottle", "magnum", "large"]
 
 SOON_YEARS: Final = 1
 """A wine whose best years end this year or in so many years should be drunk soon."""
-STATE_ORDER: Final[Mapping[DrinkingState, int]] = {"ready": 0, "late": 1, "unknown": 2, "young": 3}
+STATE_ORDER: Final[Mapping[DrinkingState, int]] = {
+    "ready": 0,
+    "late": 1,
+    "unknown": 2,
+    "young": 3,
+}
 SIZES_ML: Final[Mapping[Size, range]] = {
     "half": range(1, 500),
     "bottle": range(500, 1_001),
@@ -136,7 +141,9 @@ def _index_item(item: CellarItem, year: int) -> IndexedItem:
 def _read_grapes(wine: Mapping[str, Any]) -> frozenset[str]:
     """Return the known grapes; programs write "Red Blend" for those that they do not list."""
     names = wine.get("grapes", ())
-    return frozenset(_canonical_grape(name) for name in names if not name.endswith(BLEND))
+    return frozenset(
+        _canonical_grape(name) for name in names if not name.endswith(BLEND)
+    )
 
 
 def _read_euros(wine: Mapping[str, Any]) -> float | None:
@@ -148,8 +155,18 @@ def _read_euros(wine: Mapping[str, Any]) -> float | None:
 
 def _fold_words(item: CellarItem) -> str:
     wine = item.wine
-    places = (wine.get("region", ""), wine.get("appellation", ""), wine.get("country", ""))
-    texts = (item.key, *places, *wine.get("grapes", ()), wine.get("style", ""), size_word(item))
+    places = (
+        wine.get("region", ""),
+        wine.get("appellation", ""),
+        wine.get("country", ""),
+    )
+    texts = (
+        item.key,
+        *places,
+        *wine.get("grapes", ()),
+        wine.get("style", ""),
+        size_word(item),
+    )
     return "".join(map(_fold, texts))
 
 

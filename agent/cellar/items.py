@@ -42,12 +42,18 @@ def parse_cellar_item(text: str) -> CellarItem | None:
     price = None
     if tokens and tokens[0].isdecimal() and 0 < int(tokens[0]) <= MAX_BOTTLES:
         count = int(tokens.pop(0))
-    if len(tokens) > 1 and _NUMBER.search(tokens[-1]) and (currency or not _is_year(tokens[-1])):
+    if (
+        len(tokens) > 1
+        and _NUMBER.search(tokens[-1])
+        and (currency or not _is_year(tokens[-1]))
+    ):
         price = float(tokens.pop().replace(",", "."))
     name = " ".join(tokens)[:MAX_NAME_CHARS]
     if not any(map(str.isalpha, name)):
         return None
-    return to_cellar_item(guess_wine(name, price=price, currency=currency or Currency.EUR), count)
+    return to_cellar_item(
+        guess_wine(name, price=price, currency=currency or Currency.EUR), count
+    )
 
 
 def _is_year(token: str) -> bool:
@@ -94,7 +100,12 @@ def guess_wine(
 
 def to_wine(item: CellarItem) -> Wine:
     """Return the wine of a cellar item, with an id that starts with `CELLAR_PREFIX`."""
-    fields = {"producer": "", "country": "", **item.wine, "id": f"{CELLAR_PREFIX}{item.number}"}
+    fields = {
+        "producer": "",
+        "country": "",
+        **item.wine,
+        "id": f"{CELLAR_PREFIX}{item.number}",
+    }
     return Wine.model_validate(fields)
 
 
@@ -117,7 +128,9 @@ def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
 def find_item_by_id(items: Sequence[CellarItem], wine_id: str) -> CellarItem | None:
     """Return the item in stock with an id that own_cellar returned, or None."""
     number = wine_id.strip().removeprefix(CELLAR_PREFIX)
-    return next((item for item in items_in_stock(items) if str(item.number) == number), None)
+    return next(
+        (item for item in items_in_stock(items) if str(item.number) == number), None
+    )
 
 
 def find_drinking_window(item: CellarItem) -> Window | None:
@@ -128,7 +141,10 @@ def find_drinking_window(item: CellarItem) -> Window | None:
     """
     if item.drink_from and item.drink_until:
         return item.drink_from, item.drink_until
-    usual_first, usual_last = _find_usual_window(item) or (item.drink_until, item.drink_from)
+    usual_first, usual_last = _find_usual_window(item) or (
+        item.drink_until,
+        item.drink_from,
+    )
     first = item.drink_from or usual_first
     last = item.drink_until or usual_last
     return (first, last) if first and last else None

@@ -42,7 +42,12 @@ def read_opened(items: Sequence[CellarItem], line: str) -> tuple[Removal, str, s
         return named, "", ""
     rest = (numbered[2] or "").strip()
     is_name = isinstance(named, Found | TooFew) and not line.startswith(NUMBER_SIGN)
-    if rest and is_name and isinstance(named, Found | TooFew) and named.item.key != item.key:
+    if (
+        rest
+        and is_name
+        and isinstance(named, Found | TooFew)
+        and named.item.key != item.key
+    ):
         return Unclear((item, replace(named.item, count=abs(named.item.count)))), "", ""
     rating, note = _split_rating(rest)
     return Found(replace(item, count=-1)), rating, note

@@ -61,12 +61,18 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
     states = count_states(items, year)
     parts = [
         translate("cellar_all", count=count),
-        "\n".join((format_states(states), format_styles(in_stock), format_regions(in_stock))),
+        "\n".join(
+            (format_states(states), format_styles(in_stock), format_regions(in_stock))
+        ),
     ]
     # Nobody is told to drink what is still too young.
-    readiest = [each.item for each in index_cellar(items, year) if each.state != "young"]
+    readiest = [
+        each.item for each in index_cellar(items, year) if each.state != "young"
+    ]
     if readiest:
-        parts.append(format_items(readiest[:PAGE_SIZE], year, translate("cellar_readiest")))
+        parts.append(
+            format_items(readiest[:PAGE_SIZE], year, translate("cellar_readiest"))
+        )
     return "\n\n".join(parts)
 
 
@@ -95,11 +101,14 @@ def format_regions(items: Sequence[CellarItem]) -> str:
     """Return the numbers of bottles of the largest regions as one line."""
     regions = list_regions(items)[:MAX_REGIONS_IN_LINE]
     return " · ".join(
-        f"{escape(translate_place(region))} {format_number(count)}" for region, count in regions
+        f"{escape(translate_place(region))} {format_number(count)}"
+        for region, count in regions
     )
 
 
-def select_view(items: Sequence[CellarItem], name: str, year: int) -> Sequence[IndexedItem]:
+def select_view(
+    items: Sequence[CellarItem], name: str, year: int
+) -> Sequence[IndexedItem]:
     """Return the items of a view: a style, a readiness, `=REGION`, or all by any other name."""
     indexed = index_cellar(items, year)
     if name in set(Style):

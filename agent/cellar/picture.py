@@ -118,10 +118,16 @@ def _make_bar(name: str, count: int, colour: str = "") -> Bar:
 def _with_rest(bars: Sequence[Bar], total: int) -> tuple[Bar, ...]:
     """Return bars, and a line for all other bottles."""
     rest = total - sum(bar.count for bar in bars)
-    return (*bars, _make_bar(translate("cellar_picture_other"), rest)) if rest else tuple(bars)
+    return (
+        (*bars, _make_bar(translate("cellar_picture_other"), rest))
+        if rest
+        else tuple(bars)
+    )
 
 
-def _count_states(items: Sequence[CellarItem], years: Sequence[int]) -> tuple[tuple[Bar, ...], ...]:
+def _count_states(
+    items: Sequence[CellarItem], years: Sequence[int]
+) -> tuple[tuple[Bar, ...], ...]:
     """Return the bottles of each state in each year; those with unknown windows are left out."""
     counts = {state: [0] * len(years) for state in STATE_COLOURS}
     for item in items:
@@ -159,22 +165,30 @@ def draw(picture: CellarPicture) -> bytes:
         _draw_bars(_add_axes(figure, place, (1.1, rows * BAR_STEP)), bars, rows)
     drawn, file = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png")  # by Agg, which needs no display
-    Image.open(drawn).convert("RGB").quantize(PALETTE_SIZE).save(file, "PNG", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(PALETTE_SIZE).save(
+        file, "PNG", optimize=True
+    )
     return file.getvalue()
 
 
-def _add_axes(figure: "Figure", place: tuple[float, float], size: tuple[float, float]) -> "Axes":
+def _add_axes(
+    figure: "Figure", place: tuple[float, float], size: tuple[float, float]
+) -> "Axes":
     """Return axes without a frame; `place` is their top left corner, from the top left."""
     left, top = place
     width, height = size
     total = figure.get_figheight()
     bottom = total - top - height
-    axes = figure.add_axes((left / WIDTH, bottom / total, width / WIDTH, height / total))
+    axes = figure.add_axes(
+        (left / WIDTH, bottom / total, width / WIDTH, height / total)
+    )
     axes.set_axis_off()
     return axes
 
 
-def _write_at(figure: "Figure", left: float, top: float, text: str, **style: Any) -> None:
+def _write_at(
+    figure: "Figure", left: float, top: float, text: str, **style: Any
+) -> None:
     """Write a text as it is, at a distance from the top left corner."""
     height = figure.get_figheight()
     style = {"color": INK} | style
@@ -201,13 +215,27 @@ def _draw_years(axes: "Axes", picture: CellarPicture) -> None:
     bottoms = [0] * len(picture.years)
     for bars in picture.states:
         counts = [bar.count for bar in bars]
-        axes.bar(positions, counts, 0.78, bottoms, color=bars[0].colour, label=bars[0].name)
-        bottoms = [bottom + count for bottom, count in zip(bottoms, counts, strict=True)]
+        axes.bar(
+            positions, counts, 0.78, bottoms, color=bars[0].colour, label=bars[0].name
+        )
+        bottoms = [
+            bottom + count for bottom, count in zip(bottoms, counts, strict=True)
+        ]
     highest = max(bottoms) or 1
-    for index, (year, ready) in enumerate(zip(picture.years, picture.states[0], strict=True)):
+    for index, (year, ready) in enumerate(
+        zip(picture.years, picture.states[0], strict=True)
+    ):
         _write(axes, index, -0.07 * highest, str(year), size=11, ha="center")
         if ready.count >= MIN_LABELLED_SHARE * highest:
-            _write(axes, index, ready.count / 2, ready.label, size=9, color="white", ha="center")
+            _write(
+                axes,
+                index,
+                ready.count / 2,
+                ready.label,
+                size=9,
+                color="white",
+                ha="center",
+            )
     axes.set_ylim(0, highest)
     axes.set_xlim(-0.4, len(picture.years) - 0.6)
     axes.legend(

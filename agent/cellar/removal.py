@@ -86,7 +86,9 @@ def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> R
     return Found(replace(item, count=-count))
 
 
-def _find_candidates(items: Sequence[CellarItem], name: str) -> tuple[Sequence[CellarItem], bool]:
+def _find_candidates(
+    items: Sequence[CellarItem], name: str
+) -> tuple[Sequence[CellarItem], bool]:
     """Return the items that a name may mean, and whether all of its words fit them."""
     if name.startswith((CELLAR_PREFIX, NUMBER_SIGN)):
         item = find_item_by_id(items, name.removeprefix(NUMBER_SIGN))
@@ -117,12 +119,20 @@ class _Said:
 
     def may_mean(self, wine: Wine) -> bool:
         """Return whether a word is in the wine's producer or name, and the year is its vintage."""
-        is_of_year = not self.years or wine.vintage is None or wine.vintage in self.years
+        is_of_year = (
+            not self.years or wine.vintage is None or wine.vintage in self.years
+        )
         return is_of_year and not self.words.isdisjoint(_name_words(wine))
 
     def fits(self, wine: Wine, size: str) -> bool:
         """Return whether the wine has all words, in its name or in what else is known of it."""
-        known = (wine.appellation, wine.region, wine.country, *wine.grapes, wine.style or "")
+        known = (
+            wine.appellation,
+            wine.region,
+            wine.country,
+            *wine.grapes,
+            wine.style or "",
+        )
         other_words = identifying_words(" ".join((*known, wine.colour or "", size)))
         return self.words <= _name_words(wine) | other_words
 
@@ -139,7 +149,10 @@ def _name_words(wine: Wine) -> frozenset[str]:
 def identifying_words(text: str) -> frozenset[str]:
     """Return the words of a text, except years, generic words and the common ones of languages."""
     words = (strip_plural(word) for word in split_words(text) if not _is_year(word))
-    return frozenset(word for word in words if len(word) >= MIN_WORD_CHARS) - _ignored_words()
+    return (
+        frozenset(word for word in words if len(word) >= MIN_WORD_CHARS)
+        - _ignored_words()
+    )
 
 
 def _is_year(word: str) -> bool:

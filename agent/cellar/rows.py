@@ -6,7 +6,12 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from agent.cellar.index import IndexedItem, size_word
-from agent.cellar.items import USUAL_SIZE_ML, find_drinking_window, state_of_window, to_wine
+from agent.cellar.items import (
+    USUAL_SIZE_ML,
+    find_drinking_window,
+    state_of_window,
+    to_wine,
+)
 from agent.formatting import format_date, format_money, format_volume
 from agent.i18n import translate
 from agent.markdown import escape
@@ -26,14 +31,24 @@ MAX_NOTED_ROWS: Final = 5
 MAX_SHOWN_ITEMS: Final = 100
 """The most wines of a cellar that one message lists."""
 COLUMNS: Final = (
-    "wine_id | bottles | name | style | origin | price | best years | size | place | note"
+    "wine_id | bottles | name | style | origin | price | best years | size | "
+    "place | note"
 )
-STATES_FOR_MODEL: Final = {"late": "past", "young": "wait", "ready": "now", "unknown": ""}
+STATES_FOR_MODEL: Final = {
+    "late": "past",
+    "young": "wait",
+    "ready": "now",
+    "unknown": "",
+}
 
 
-def fit_rows(rows: Sequence[str], content: dict[str, Any]) -> tuple[dict[str, Any], int]:
+def fit_rows(
+    rows: Sequence[str], content: dict[str, Any]
+) -> tuple[dict[str, Any], int]:
     """Return the content of a result with as many whole rows as fit, and their number."""
-    left = MAX_MODEL_CHARS - RESERVED_CHARS - len(json.dumps(content, ensure_ascii=False))
+    left = (
+        MAX_MODEL_CHARS - RESERVED_CHARS - len(json.dumps(content, ensure_ascii=False))
+    )
     shown: list[str] = []
     for row in rows:
         left -= len(json.dumps(row, ensure_ascii=False)) + 1
@@ -60,7 +75,9 @@ def describe_row(found: IndexedItem, *, is_noted: bool = False) -> str:
         wine.get("appellation") or wine.get("region") or wine.get("country", ""),
     ]
     if wine.get("price") is not None:
-        cells.append(format_money_for_model(wine["price"], Currency(wine.get("currency", "EUR"))))
+        cells.append(
+            format_money_for_model(wine["price"], Currency(wine.get("currency", "EUR")))
+        )
     cells.append(_years_for_model(found))
     if item.size_ml:
         cells.append(f"{item.size_ml} ml")
@@ -81,7 +98,12 @@ def _years_for_model(found: IndexedItem) -> str:
 
 def describe_drink(drink: Drink) -> str:
     """Return a row on an opened bottle for a model."""
-    cells = (f"{drink.at:%Y-%m-%d}", to_drunk_wine(drink).label, drink.rating, drink.note)
+    cells = (
+        f"{drink.at:%Y-%m-%d}",
+        to_drunk_wine(drink).label,
+        drink.rating,
+        drink.note,
+    )
     return " | ".join(filter(None, cells))
 
 
@@ -95,7 +117,9 @@ def format_drinks(drinks: Iterable[Drink]) -> str:
     lines: list[str] = []
     for drink in drinks:
         parts = (drink.rating, drink.note)
-        label = f"{format_date(drink.at.date())} · **{escape(to_drunk_wine(drink).label)}**"
+        label = (
+            f"{format_date(drink.at.date())} · **{escape(to_drunk_wine(drink).label)}**"
+        )
         lines.append(" · ".join((label, *map(escape, filter(None, parts)))))
     return "\n".join(lines)
 

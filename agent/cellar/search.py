@@ -65,7 +65,10 @@ def search_cellar(
         found = select_named(found, normalize(query.text).split())
     if pairing:
         found.sort(
-            key=lambda each: (each.state_order, -_count_met(each.item, pairing, query.foods))
+            key=lambda each: (
+                each.state_order,
+                -_count_met(each.item, pairing, query.foods),
+            )
         )
     return found
 
@@ -88,7 +91,9 @@ def _pairing_names() -> Mapping[str, str]:
     return names
 
 
-def select_named(indexed: Sequence[IndexedItem], words: Iterable[str]) -> list[IndexedItem]:
+def select_named(
+    indexed: Sequence[IndexedItem], words: Iterable[str]
+) -> list[IndexedItem]:
     """Return the items whose texts have the most of some normalized words, at least one."""
     wanted = [f" {strip_plural(word)} " for word in words]
     counts = [sum(map(each.words.__contains__, wanted)) for each in indexed]
@@ -102,7 +107,10 @@ def find_drinks(drinks: Sequence[Drink], text: str) -> list[Drink]:
     """Return the opened bottles whose wines a text names; all of them without a text."""
     if not text:
         return [*drinks]
-    items = {drink.key: CellarItem(key=drink.key, wine=drink.wine, count=1) for drink in drinks}
+    items = {
+        drink.key: CellarItem(key=drink.key, wine=drink.wine, count=1)
+        for drink in drinks
+    }
     indexed = index_cellar([*items.values()], 0)
     named = {each.item.key for each in select_named(indexed, normalize(text).split())}
     return [drink for drink in drinks if drink.key in named]

@@ -81,7 +81,9 @@ async def answer_question(
     errors from the document store are raised.
     """
     # One request is reserved for the answer.
-    refinement = await refine_question(question, run=run, enabled=refine, reserved_requests=1)
+    refinement = await refine_question(
+        question, run=run, enabled=refine, reserved_requests=1
+    )
     if run.models:
         chunks = await retrieve(documents, refinement.queries, run.span)
     else:
@@ -96,7 +98,9 @@ async def answer_question(
             chunks=chunks,
         )
     result_fields = build_result_fields(chunks, response, prompt)
-    text, is_enough = _compose_text(question, chunks, response, result_fields["outcome"])
+    text, is_enough = _compose_text(
+        question, chunks, response, result_fields["outcome"]
+    )
     footnoted, citations = number_citations(text, chunks)
     return Answer(
         question=question,
@@ -109,7 +113,9 @@ async def answer_question(
     )
 
 
-async def _retrieve_without_model(question: str, documents: DocumentStore, run: Run) -> list[Chunk]:
+async def _retrieve_without_model(
+    question: str, documents: DocumentStore, run: Run
+) -> list[Chunk]:
     """Return the best chunks that are about a question, also sought in the documents' words."""
     topics = find_topics(question, current_language())
     queries = [question]
@@ -121,7 +127,9 @@ async def _retrieve_without_model(question: str, documents: DocumentStore, run: 
     return named or about
 
 
-def build_answer_contract(chunks: Sequence[Chunk], question: str) -> OutputContract[str]:
+def build_answer_contract(
+    chunks: Sequence[Chunk], question: str
+) -> OutputContract[str]:
     """Return the contract for an answer to `question` from these chunks."""
     rules = CitationRules(chunks, question)
     return OutputContract(
@@ -144,7 +152,10 @@ def _keep_cited(text: str, rules: CitationRules) -> Part[str] | None:
 
 
 def _compose_text(
-    question: str, chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, outcome: str
+    question: str,
+    chunks: Sequence[Chunk],
+    response: AgenticResponse[Any] | None,
+    outcome: str,
 ) -> tuple[str, bool]:
     """Return the text, and whether the excerpts are enough (assumed True without a model)."""
     if not chunks:
@@ -160,6 +171,8 @@ def _compose_text(
         # Brackets within a passage would look like citations.
         text = chunk.text.replace("[", "(").replace("]", ")")
         paragraphs.append(f"{best_passage(text, question)} [{chunk.path}]")
-    if response and response.outcome == "exhausted":  # the passages may not answer the question
+    if (
+        response and response.outcome == "exhausted"
+    ):  # the passages may not answer the question
         return "\n\n".join([translate("not_enough"), *paragraphs]), False
     return "\n\n".join(paragraphs), True

@@ -25,7 +25,9 @@ NOT_ENOUGH_PHRASE: Final = "I don't have enough information"
 """A model writes this sentence if the excerpts do not contain the answer."""
 
 CITATION_PATTERN: Final = pattern(r"\[([^\[\]\n]*[\p{L}\p{N}][^\[\]\n]*)\]")
-LEADING_CITATIONS: Final = pattern(r"\A((?:\s*\[[^\[\]\n]+\][.,;]?)+)\s*(?:\Z|[^\P{L}a-z])")
+LEADING_CITATIONS: Final = pattern(
+    r"\A((?:\s*\[[^\[\]\n]+\][.,;]?)+)\s*(?:\Z|[^\P{L}a-z])"
+)
 LIST_MARKER: Final = pattern(r"\A\s*(?:(?:[-*•–]|\d{1,2}[.)])\s+|>\s?)")
 HEADING: Final = pattern(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
 SOURCES_LABEL: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
@@ -173,7 +175,9 @@ def _list_in_brackets(paths: Iterable[str]) -> str:
     return ", ".join(f"[{path}]" for path in paths)
 
 
-def number_citations(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Citation, ...]]:
+def number_citations(
+    text: str, chunks: Sequence[Chunk]
+) -> tuple[str, tuple[Citation, ...]]:
     """Return an answer with numbers in place of paths, and the citations in order of their numbers.
 
     Every chunk has its own number. A path gets the number of that chunk of its document which
@@ -188,7 +192,9 @@ def number_citations(text: str, chunks: Sequence[Chunk]) -> tuple[str, tuple[Cit
         text_before = text[previous_end : brackets.start]
         parts.append(text_before)
         previous_end = brackets.end
-        if content_words(text_before):  # adjacent citations share the statement before them
+        if content_words(
+            text_before
+        ):  # adjacent citations share the statement before them
             statement = text_before
         for path in brackets.paths:
             chunk = _find_cited_chunk(statement, path, chunks)
@@ -250,14 +256,20 @@ def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
 
     Brackets in such an answer need not be citations; without a path they are ignored.
     """
-    paths = {source.path for source in evidence.sources.values() if isinstance(source, Chunk)}
+    paths = {
+        source.path for source in evidence.sources.values() if isinstance(source, Chunk)
+    }
     for path in _list_unknown_paths(find_citations(text, paths)):
         if looks_like_path(path):
-            return f"the text cites [{quoted(path)}], which no tool returned; leave it out"
+            return (
+                f"the text cites [{quoted(path)}], which no tool returned; leave it out"
+            )
     return None
 
 
-def find_wrong_number(text: str, chunks: Sequence[Chunk], other_texts: Iterable[str]) -> str | None:
+def find_wrong_number(
+    text: str, chunks: Sequence[Chunk], other_texts: Iterable[str]
+) -> str | None:
     """Return feedback on the first cited sentence with a number that nothing supports, or None.
 
     The number must stand in a document that the sentence cites, or in one of the other texts.
@@ -285,7 +297,9 @@ def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
             passages.append((chunk.path, words))
     lines: list[str] = []
     for line in text.splitlines():
-        sentences = [_cite_passage(part, passages) for part in _split_cited_sentences(line)]
+        sentences = [
+            _cite_passage(part, passages) for part in _split_cited_sentences(line)
+        ]
         lines.append(" ".join(sentences))
     return "\n".join(lines)
 
@@ -308,7 +322,9 @@ def _list_passages(text: str) -> tuple[frozenset[str], ...]:
     return (*sentences, *pairs)
 
 
-def _find_repeated(sentence: str, passages: Iterable[tuple[str, frozenset[str]]]) -> str:
+def _find_repeated(
+    sentence: str, passages: Iterable[tuple[str, frozenset[str]]]
+) -> str:
     """Return the path of the first passage whose words a sentence repeats; "" if there is none."""
     words = _content_stems(sentence)
     if len(words) < MIN_SHARED_WORDS:
@@ -339,25 +355,34 @@ def split_statements(text: str, paths: Collection[str]) -> list[Statement]:
     return statements
 
 
-def keep_sentences(text: str, paths: Collection[str], accept: Callable[[Statement], bool]) -> str:
+def keep_sentences(
+    text: str, paths: Collection[str], accept: Callable[[Statement], bool]
+) -> str:
     """Return an answer without the sentences that `accept` rejects, otherwise unchanged.
 
     A sentence that shares the citation of a later one gets its own copy. A heading or lead-in is
     removed if no sentence remains below it.
     """
     sentences = split_statements(text, paths)
-    if all(accept(sentence) and sentence.cited_text == sentence.text for sentence in sentences):
+    if all(
+        accept(sentence) and sentence.cited_text == sentence.text
+        for sentence in sentences
+    ):
         return text.strip()
     lines: list[str] = []
     has_text_below = False
     for line in reversed(_parse_lines(text, paths)):
-        accepted = " ".join(sentence.cited_text for sentence in line.statements if accept(sentence))
+        accepted = " ".join(
+            sentence.cited_text for sentence in line.statements if accept(sentence)
+        )
         if line.statements and not accepted:
             continue
         leads_in = line.is_heading or accepted.endswith((":", "："))
         if accepted and leads_in and not has_text_below:
             continue
-        if accepted:  # blank lines change nothing; a heading needs text of its own below it
+        if (
+            accepted
+        ):  # blank lines change nothing; a heading needs text of its own below it
             has_text_below = not line.is_heading
         lines.append(line.marker + accepted)
     return BLANK_LINES.sub("\n\n", "\n".join(reversed(lines))).strip()
@@ -402,7 +427,9 @@ def _make_statement(
     cited_paths: dict[str, None] = {}
     for brackets in covering:
         cited_paths |= dict.fromkeys(brackets.paths)
-    return Statement(sentence, needs_citation, tuple(cited_paths), _list_unknown_paths(covering))
+    return Statement(
+        sentence, needs_citation, tuple(cited_paths), _list_unknown_paths(covering)
+    )
 
 
 def _split_cited_sentences(text: str) -> list[str]:

@@ -62,7 +62,9 @@ class Embedder:
                 data = await read_body(response, size_limits.SERVICE_RESPONSE_BYTES)
             items = _Vectors.model_validate_json(data or b"").data
         except (TimeoutError, httpx2.HTTPError, ValidationError) as error:
-            raise EmbeddingError(f"{self.name} gave no vectors ({type(error).__name__})") from None
+            raise EmbeddingError(
+                f"{self.name} gave no vectors ({type(error).__name__})"
+            ) from None
         items.sort(key=lambda item: item.index)  # servers need not keep the order
         vectors = [item.embedding for item in items]
         return _normalize(vectors, len(texts))

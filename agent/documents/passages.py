@@ -144,12 +144,16 @@ def build_result_fields(
     }
 
 
-async def retrieve(documents: DocumentStore, queries: Sequence[str], span: Span) -> list[Chunk]:
+async def retrieve(
+    documents: DocumentStore, queries: Sequence[str], span: Span
+) -> list[Chunk]:
     """Return at most 6 of the best chunks for any of `queries`. Errors of the store are raised.
 
     Chunks are dropped if their document is no longer stored.
     """
-    with span.child("retrieve.documents", "retriever", input=list(queries)) as retriever:
+    with span.child(
+        "retrieve.documents", "retriever", input=list(queries)
+    ) as retriever:
         hits = await documents.search(queries, MAX_CHUNKS)
         paths = {chunk.path for chunk in hits}
         known_paths = await documents.known_paths([*paths])
@@ -166,7 +170,9 @@ def describe_chunks(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
     described = []
     for rank, chunk in enumerate(chunks, start=1):
         text = clip(chunk.text, TRACED_CHARS)
-        described.append({"rank": rank, "id": chunk.id, "path": chunk.path, "text": text})
+        described.append(
+            {"rank": rank, "id": chunk.id, "path": chunk.path, "text": text}
+        )
     return described
 
 
@@ -218,9 +224,13 @@ async def ask_cheaper_model_first(
     """
     cheaper = get_deps(run).models.get(CHEAPER_MODEL)
     if cheaper is not None and has_clear_best(chunks):
-        one_try = replace(run.limits, model_tries=1)  # if it is down, another model is at hand
+        one_try = replace(
+            run.limits, model_tries=1
+        )  # if it is down, another model is at hand
         response = await generate_agentic_response(
-            message, run=replace(run, models=[cheaper], limits=one_try), contract=contract
+            message,
+            run=replace(run, models=[cheaper], limits=one_try),
+            contract=contract,
         )
         if response.outcome == "answered":
             run.span.update(metadata={"tier": 1})
@@ -235,7 +245,9 @@ def has_clear_best(chunks: Sequence[Chunk]) -> bool:
     if not chunks:
         return False
     best = chunks[0]
-    other_scores = (chunk.score for chunk in chunks if chunk.document_id != best.document_id)
+    other_scores = (
+        chunk.score for chunk in chunks if chunk.document_id != best.document_id
+    )
     return max(other_scores, default=0.0) <= MIN_SCORE_SHARE * best.score
 
 
@@ -275,7 +287,9 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         looked = Looked(Lack.DOCUMENTS, found=bool(chunks))
         return ToolOutput(content, index_by_id(chunks), effects=(looked,))
 
-    return replace(tool(search_documents), prompt_line=SEARCH_LINE, progress_text="reading")
+    return replace(
+        tool(search_documents), prompt_line=SEARCH_LINE, progress_text="reading"
+    )
 
 
 def index_by_id(chunks: Iterable[Chunk]) -> dict[str, Source]:

@@ -37,7 +37,13 @@ from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
 from agent.prompts import get_prompt, with_instructions
-from agent.text import UNSPACED_SCRIPTS, Pattern, escape_pattern, pattern, strip_unstorable
+from agent.text import (
+    UNSPACED_SCRIPTS,
+    Pattern,
+    escape_pattern,
+    pattern,
+    strip_unstorable,
+)
 from agent.turn import get_deps
 
 MAX_SNIPPETS: Final = 8
@@ -52,23 +58,33 @@ EQUIVALENT_CHARS: Final = (QUOTATION_MARKS, "-‐‑‒–—―−")
 class Snippet(BaseModel):
     """A passage that the model claims to have copied."""
 
-    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, frozen=True
+    )
 
-    content: str = Field(description="Verbatim text: a contiguous part of one source chunk.")
+    content: str = Field(
+        description="Verbatim text: a contiguous part of one source chunk."
+    )
     source_id: str = Field(description="The id in the chunk's header.")
     source_title: str = Field(description="The source's title in the chunk's header.")
     source_location: str = Field(description="The section in the chunk's header.")
-    relevance: str = Field(description="One sentence: why this passage answers the query.")
+    relevance: str = Field(
+        description="One sentence: why this passage answers the query."
+    )
 
 
 class QuotesAnswer(BaseModel):
     """The model's answer."""
 
-    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, frozen=True
+    )
 
     snippets: list[Snippet] = Field(description="At most 8, most relevant first.")
     summary: str = Field(description="2 to 4 sentences across all snippets.")
-    no_results: bool = Field(description="true only if no source holds relevant information.")
+    no_results: bool = Field(
+        description="true only if no source holds relevant information."
+    )
 
 
 PROMPT: Final = """\
@@ -118,7 +134,10 @@ def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswe
         return Part(answer.model_copy(update=changes), tuple(cuts))
 
     return OutputContract(
-        QuotesAnswer, semantic=_find_inconsistency, grounding=find_problem, keep_valid=keep_valid
+        QuotesAnswer,
+        semantic=_find_inconsistency,
+        grounding=find_problem,
+        keep_valid=keep_valid,
     )
 
 
@@ -154,7 +173,9 @@ def _find_snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | No
     )
 
 
-def find_in_chunks(snippet: Snippet, chunks: Sequence[Chunk]) -> tuple[Chunk, str] | None:
+def find_in_chunks(
+    snippet: Snippet, chunks: Sequence[Chunk]
+) -> tuple[Chunk, str] | None:
     """Return the source chunk of a snippet, and the quoted part of its text, or None."""
     for chunk in chunks:
         if chunk.document_id == snippet.source_id:
@@ -176,7 +197,9 @@ def find_verbatim(content: str, text: str) -> str | None:
     if not words or sum(map(len, words)) > len(text):
         return None
     for match in _build_quote_pattern(*words).finditer(text):
-        if not _is_within_word(text, match.start()) and not _is_within_word(text, match.end()):
+        if not _is_within_word(text, match.start()) and not _is_within_word(
+            text, match.end()
+        ):
             return match[0]
     return None
 
@@ -252,7 +275,9 @@ async def find_quotes(
     chunks = await retrieve(documents, [query], run.span)
     prompt = get_prompt(run, "documents-quotes")
     # Models of the run, and cheaper ones that may be asked first.
-    model_names = [model.model for model in (*run.models, *get_deps(run).models.values())]
+    model_names = [
+        model.model for model in (*run.models, *get_deps(run).models.values())
+    ]
     # The key includes the chunks, because a quote may be wrong once its document has changed.
     key = *query.lower().split(), *chunks, *model_names, prompt.text, current_language()
     stored = cache.get(key) if cache else None
@@ -275,7 +300,9 @@ async def _ask_for_quotes(
     schema = contract.output.schema_text
     run = with_instructions(run, prompt, max_snippets=str(MAX_SNIPPETS), schema=schema)
     limits = replace(
-        run.limits, answer_tokens=MAX_ANSWER_TOKENS, answer_tokens_ceiling=MAX_ANSWER_TOKENS
+        run.limits,
+        answer_tokens=MAX_ANSWER_TOKENS,
+        answer_tokens_ceiling=MAX_ANSWER_TOKENS,
     )
     run = replace(run, limits=limits)
     message = format_user_message(query, chunks)
@@ -290,7 +317,9 @@ def _build_quotes(
 ) -> Quotes:
     """Return the model's quotes, a refusal, or else the best passages of the search."""
     no_match = translate("no_matching_document")
-    result = Quotes(query=query, summary=no_match, **build_result_fields(chunks, response, prompt))
+    result = Quotes(
+        query=query, summary=no_match, **build_result_fields(chunks, response, prompt)
+    )
     if not chunks:
         return result
     if response and response.has_text and response.answer is not None:
@@ -315,7 +344,9 @@ def _build_quotes(
     )
 
 
-def _build_quotes_of(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
+def _build_quotes_of(
+    snippets: Sequence[Snippet], chunks: Sequence[Chunk]
+) -> tuple[Quote, ...]:
     """Return the snippets that occur in the chunks, in the words of these, each once."""
     quotes: dict[tuple[str, str], Quote] = {}
     for snippet in snippets:
@@ -323,7 +354,9 @@ def _build_quotes_of(snippets: Sequence[Snippet], chunks: Sequence[Chunk]) -> tu
         if found is None:
             continue
         chunk, content = found
-        quotes[chunk.id, content] = _build_quote(chunk, content, snippet.relevance.strip())
+        quotes[chunk.id, content] = _build_quote(
+            chunk, content, snippet.relevance.strip()
+        )
     return tuple(quotes.values())
 
 
@@ -345,7 +378,9 @@ QUOTE_LINE: Final = (
 )
 
 
-def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None = None) -> Tool:
+def quote_documents_tool(
+    documents: DocumentStore, *, cache: QuoteCache | None = None
+) -> Tool:
     """Return the tool `quote_documents`, which searches `documents`."""
 
     # The docstring is the tool's description for the model.
@@ -361,7 +396,9 @@ def quote_documents_tool(documents: DocumentStore, *, cache: QuoteCache | None =
             "no_results": result.no_results,
         }
         quoted_ids = {quote.chunk_id for quote in result.quotes}
-        sources = index_by_id(chunk for chunk in result.chunks if chunk.id in quoted_ids)
+        sources = index_by_id(
+            chunk for chunk in result.chunks if chunk.id in quoted_ids
+        )
         return ToolOutput(content, sources)
 
     return replace(tool(quote_documents), prompt_line=QUOTE_LINE)

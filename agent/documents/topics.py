@@ -99,7 +99,9 @@ def _content_words(
     common = common_words(language) | stop_words()
     for index, token in enumerate(tokens):
         word = next(iter(split_words(token.written)), "")
-        is_topic = index not in grammar or _find_term(word, language) is not None  # "which glass"
+        is_topic = (
+            index not in grammar or _find_term(word, language) is not None
+        )  # "which glass"
         is_long = len(word) >= MIN_TOPIC_LETTERS and not word.isdecimal()
         if is_topic and is_long and word not in common:
             yield word
@@ -116,7 +118,11 @@ def _load_terms(language: str) -> Mapping[str, Synonyms]:
         for english, others in table.topics.items():
             topic = tuple(english.split())
             for word in (*topic, *others.split()):
-                is_known = word in topic or code == language or len(word) >= MIN_FOREIGN_LETTERS
+                is_known = (
+                    word in topic
+                    or code == language
+                    or len(word) >= MIN_FOREIGN_LETTERS
+                )
                 if is_known:
                     known = terms.get(word, ())
                     terms[word] = tuple(dict.fromkeys((*known, *topic)))

@@ -15,7 +15,9 @@ from agent.text import clip
 
 T = TypeVar("T")
 
-FEEDBACK_INTRO: Final = "Your previous response failed validation: {error_description}. "
+FEEDBACK_INTRO: Final = (
+    "Your previous response failed validation: {error_description}. "
+)
 """The beginning of every feedback, from R-002 of the structured-output research."""
 FEEDBACK: Final = FEEDBACK_INTRO + (
     "Please respond again with valid JSON matching the required schema. "
@@ -64,7 +66,9 @@ class Evidence:
     @property
     def links(self) -> frozenset[str]:
         """Return the addresses of the sources: only these may be links in an answer."""
-        return frozenset(link for source in self.sources.values() for link in source.links)
+        return frozenset(
+            link for source in self.sources.values() for link in source.links
+        )
 
 
 class Show(Enum):
@@ -163,7 +167,11 @@ class OutputContract(Generic[T]):
     def plain_text(self) -> bool:
         """Return True if the answer is plain text instead of JSON."""
         schema = self.output.schema
-        return schema.get("type") == "string" and schema.keys() <= {"type", "title", "description"}
+        return schema.get("type") == "string" and schema.keys() <= {
+            "type",
+            "title",
+            "description",
+        }
 
     @property
     def is_drafted(self) -> bool:
@@ -173,7 +181,9 @@ class OutputContract(Generic[T]):
         """
         if self.read_unfinished is not None:
             return True
-        return self.plain_text and self.grounding is _nothing and self.render is _as_text
+        return (
+            self.plain_text and self.grounding is _nothing and self.render is _as_text
+        )
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
         """Return the schema for a response format, None unless the answer is a JSON object."""
@@ -213,7 +223,9 @@ def _strict(node: Any) -> Any:
         elif key not in {"default", "discriminator"}:
             kept[key] = _strict(value)
     if node.get("type") == "object":
-        properties = {name: _strict(value) for name, value in node["properties"].items()}
+        properties = {
+            name: _strict(value) for name, value in node["properties"].items()
+        }
         kept["properties"] = properties
         kept["required"] = [*properties]
         kept["additionalProperties"] = False

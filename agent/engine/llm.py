@@ -34,11 +34,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-UNSENT: Final = {"UnsupportedProtocol", "LocalProtocolError", "InvalidURL", "UnicodeEncodeError"}
+UNSENT: Final = {
+    "UnsupportedProtocol",
+    "LocalProtocolError",
+    "InvalidURL",
+    "UnicodeEncodeError",
+}
 """Errors of the client for a request that it could not send."""
 FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
-NO_CALL: Final = "does not match the expected"  # llama.cpp of JSON that is no call of a tool
-TOO_LONG: Final = pattern("context[ _](?:length|size|window)|prompt is too long|too many tokens")
+NO_CALL: Final = (
+    "does not match the expected"  # llama.cpp of JSON that is no call of a tool
+)
+TOO_LONG: Final = pattern(
+    "context[ _](?:length|size|window)|prompt is too long|too many tokens"
+)
 """Words about a request's length, as servers write them."""
 
 
@@ -95,7 +104,9 @@ class LLMService:
         streamed = StreamedCompletion(self.model, request.written)
         response = await self._complete(parameters, streamed)
         if isinstance(response, ServerError):
-            response = self._understood(response, dialect, beside_tools="tools" in parameters)
+            response = self._understood(
+                response, dialect, beside_tools="tools" in parameters
+            )
         if streamed.first_token_ns and "usage" not in streamed.known:
             # The stream had no usage, so its tokens could not be counted: do not stream again.
             self._learn(dialect, replace(dialect, streams=False))
@@ -125,11 +136,14 @@ class LLMService:
 
             bounded = limit_body(MODEL_RESPONSE_BYTES)
             self._opened = AsyncOpenAI(
-                api_key=self._api_key or "none",  # local servers need no key, the client does
+                api_key=self._api_key
+                or "none",  # local servers need no key, the client does
                 base_url=self.base_url,
                 max_retries=0,
                 timeout=self._timeout_seconds,
-                http_client=DefaultAsyncHttpxClient(event_hooks={"response": [bounded]}),
+                http_client=DefaultAsyncHttpxClient(
+                    event_hooks={"response": [bounded]}
+                ),
             )
         return self._opened
 
@@ -170,7 +184,9 @@ class LLMService:
         except openai.APIError as error:  # within a stream
             return ServerError(502, error.body)
         except (ValueError, RecursionError):
-            raise ModelUnavailable(f"{self.model} answered with no chat completion") from None
+            raise ModelUnavailable(
+                f"{self.model} answered with no chat completion"
+            ) from None
 
     def _understood(
         self, error: ServerError, dialect: Dialect, *, beside_tools: bool
@@ -233,7 +249,11 @@ class LLMService:
         """Use a simpler dialect from now on, unless a concurrent request has changed it."""
         if self._dialect == dialect and simpler != dialect:
             self._dialect = simpler
-            log.info("%s: the server declined a parameter, going on with %s", self.model, simpler)
+            log.info(
+                "%s: the server declined a parameter, going on with %s",
+                self.model,
+                simpler,
+            )
 
 
 def _declines_parameter(status: int, words: str) -> bool:

@@ -122,7 +122,9 @@ async def generate_agentic_response(
     model.
     """
     if not isinstance(run, Run) or not run.models:
-        raise TypeError(f"run must have a model, like Run([LLMService(model=...)]), not {run!r}")
+        raise TypeError(
+            f"run must have a model, like Run([LLMService(model=...)]), not {run!r}"
+        )
     chat = Conversation(
         system_prompt(str(run.instructions), contract), run.history, message, images
     )
@@ -181,7 +183,11 @@ class _Turn(Generic[T]):
     """A turn in progress: its messages, its evidence, its effects, its attempts."""
 
     def __init__(
-        self, run: Run, contract: OutputContract[T], tools: Sequence[Tool], chat: Conversation
+        self,
+        run: Run,
+        contract: OutputContract[T],
+        tools: Sequence[Tool],
+        chat: Conversation,
     ) -> None:
         self.run = run
         self.contract = contract
@@ -209,7 +215,9 @@ class _Turn(Generic[T]):
         while True:
             request = self._next_request()
             attempt = len(self.results)
-            model_response, span = await self.models.ask(self.chat, request, attempt=attempt)
+            model_response, span = await self.models.ask(
+                self.chat, request, attempt=attempt
+            )
             if model_response.finish_reason == "length":
                 # A ceiling below the current limit does not lower it.
                 ceiling = max(self.max_tokens, self.run.limits.answer_tokens_ceiling)
@@ -232,7 +240,8 @@ class _Turn(Generic[T]):
         return LLMRequest(
             tools=[tool.openai_schema for tool in self._offered_tools()],
             output=self.contract.output_format(self.evidence),
-            needs_form=bool(self.results) and self.results[-1].error_type in FORM_ERRORS,
+            needs_form=bool(self.results)
+            and self.results[-1].error_type in FORM_ERRORS,
             max_tokens=self.max_tokens,
             temperature=self.contract.temperature,
             written=self._written_for_draft(),
@@ -255,14 +264,18 @@ class _Turn(Generic[T]):
         self.run.draft.follow(self.written, self.contract, self.evidence)
         return self.written
 
-    async def call_tools(self, model_response: LLMResponse, *, is_prefetch: bool = False) -> None:
+    async def call_tools(
+        self, model_response: LLMResponse, *, is_prefetch: bool = False
+    ) -> None:
         """Run the calls of a response, and collect their messages, evidence and effects.
 
         A prefetch is made before the model is asked.
         """
         calls = self.chat.with_unique_ids(model_response.tool_calls)
         self._show_progress(calls[0])
-        running = [self.toolbox.call(call, self.run, is_prefetch=is_prefetch) for call in calls]
+        running = [
+            self.toolbox.call(call, self.run, is_prefetch=is_prefetch) for call in calls
+        ]
         results = await asyncio.gather(*running)
         texts = [result.text for result in results]
         self.chat.add_results(model_response, calls, texts)
@@ -316,7 +329,9 @@ class _Turn(Generic[T]):
         if shown.ok and outcome != "answered":
             self._record_cuts(shown)
             outcome = "stopped" if outcome == "stopped" else "salvaged"
-        error_types = [result.error_type for result in self.results if result.error_type]
+        error_types = [
+            result.error_type for result in self.results if result.error_type
+        ]
         if shown.error_type and shown.error_type not in error_types:
             error_types.append(shown.error_type)
         messages = self.chat.added
@@ -347,7 +362,9 @@ class _Turn(Generic[T]):
             draft = parse_written(self.written, contract, evidence)
             if draft.ok:
                 return draft
-        if outcome in TERMINAL.values():  # after a refusal, an earlier answer is not shown either
+        if (
+            outcome in TERMINAL.values()
+        ):  # after a refusal, an earlier answer is not shown either
             return ParseResult("")
         for result in reversed(self.results):
             part = await find_valid_part(result.answer, contract, evidence)

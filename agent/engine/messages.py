@@ -200,14 +200,25 @@ class Conversation:
     """The instructions, the history, the user's message, and what the turn adds."""
 
     def __init__(
-        self, instructions: str, history: Sequence[Message], text: str, images: Sequence[str] = ()
+        self,
+        instructions: str,
+        history: Sequence[Message],
+        text: str,
+        images: Sequence[str] = (),
     ) -> None:
-        self._system: Message = {"role": "system", "content": strip_unstorable(instructions)}
+        self._system: Message = {
+            "role": "system",
+            "content": strip_unstorable(instructions),
+        }
         self._history = [*history]
         self._question: Message = {"role": "user", "content": strip_unstorable(text)}
-        self._images = [{"type": "image_url", "image_url": {"url": url}} for url in images]
+        self._images = [
+            {"type": "image_url", "image_url": {"url": url}} for url in images
+        ]
         self._added: list[Message] = []
-        self._pair = slice(0, 0)  # the last invalid response and its feedback, within `_added`
+        self._pair = slice(
+            0, 0
+        )  # the last invalid response and its feedback, within `_added`
         self._ids: set[str] = set()
         for message in history:
             self._ids.update(call["id"] for call in message.get("tool_calls") or ())
@@ -230,7 +241,11 @@ class Conversation:
 
     def texts_by(self, role: str) -> list[str]:
         """Return what a role has written before the turn, and the question of a user."""
-        said = [message for message in (*self._history, self._question) if message["role"] == role]
+        said = [
+            message
+            for message in (*self._history, self._question)
+            if message["role"] == role
+        ]
         return [str(message["content"]) for message in said if message["content"]]
 
     def drop_echoes(self) -> None:
@@ -263,12 +278,18 @@ class Conversation:
         self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[str]
     ) -> None:
         """Append a response that called tools, and the results of its calls in order."""
-        message: Message = {"role": "assistant", "content": response.content, **response.echo}
+        message: Message = {
+            "role": "assistant",
+            "content": response.content,
+            **response.echo,
+        }
         message["tool_calls"] = [call.wire for call in calls]
         self._added.append(message)
         for call, result in zip(calls, results, strict=True):
             content = result or "(no result)"
-            self._added.append({"role": "tool", "tool_call_id": call.id, "content": content})
+            self._added.append(
+                {"role": "tool", "tool_call_id": call.id, "content": content}
+            )
 
     def add_feedback(self, response: LLMResponse, raw: str, feedback: str) -> None:
         """Add an invalid response, of which `raw` is sent, in place of the previous pair.
@@ -277,7 +298,9 @@ class Conversation:
         """
         del self._added[self._pair]
         self._pair = slice(len(self._added), len(self._added) + 2)
-        content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"  # servers refuse a blank content
+        content = (
+            clip(raw, SHOWN_RAW_CHARS) or "(no answer)"
+        )  # servers refuse a blank content
         answer: Message = {"role": "assistant", "content": content}
         if self._added:
             answer |= response.echo

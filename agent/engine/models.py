@@ -117,7 +117,11 @@ class ModelChain:
             "llm.plan",
             "generation",
             input=recorded_messages,
-            metadata={"step": run.usage.requests, "attempt": attempt, "model": model.model},
+            metadata={
+                "step": run.usage.requests,
+                "attempt": attempt,
+                "model": model.model,
+            },
             model=model.model,
             model_parameters=parameters,
             prompt=getattr(run.instructions, "ref", None),
@@ -152,7 +156,9 @@ class ModelChain:
             kind = log_failure("a model failed", error)
             raise ModelRejected(f"the model failed ({kind})") from None
 
-    def _count(self, response: LLMResponse, span: Span, *, is_answered: bool = True) -> None:
+    def _count(
+        self, response: LLMResponse, span: Span, *, is_answered: bool = True
+    ) -> None:
         """Add a response to the usage of the turn, and put it onto its span.
 
         An assumed price counts in the usage only: the admin may have set another in Langfuse.
@@ -243,7 +249,9 @@ def _published_price(
 
     prompt = max(1, prompt_thousands) * 1000
     tokens = Tokens(input_tokens=prompt, output_tokens=1000)
-    all_cached = Tokens(input_tokens=prompt, cache_read_tokens=prompt, output_tokens=1000)
+    all_cached = Tokens(
+        input_tokens=prompt, cache_read_tokens=prompt, output_tokens=1000
+    )
     without_maker = model.rpartition("/")[2]
     for name, url in ((model, server), (model, None), (without_maker, None)):
         with suppress(LookupError):

@@ -59,7 +59,10 @@ FINISH_PROBLEMS: Final[Mapping[str, Failure]] = {
         AnswerError.TRUNCATED,
         "the response was cut off at the token limit, answer more briefly",
     ),
-    "interrupted": (AnswerError.INTERRUPTED, "the response was interrupted, answer again"),
+    "interrupted": (
+        AnswerError.INTERRUPTED,
+        "the response was interrupted, answer again",
+    ),
     "no_choices": (AnswerError.NO_CHOICES, "there was no response"),
     "unparsed": (
         AnswerError.UNPARSED,
@@ -85,7 +88,9 @@ CALL_MARK: Final = pattern(
     r"|<invoke[\s>]|```tool_code|to=functions\."
 )
 """The beginnings of tool calls that models write as text."""
-CALL_TAGS: Final = pattern(r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?")
+CALL_TAGS: Final = pattern(
+    r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?"
+)
 """Marks around a call that is written as JSON."""
 
 
@@ -142,7 +147,9 @@ async def parse_final_response(
     """
     text = strip_thoughts(response.content)
     chars = len(text)
-    failure = await in_thread_if_long(chars, _unusable, response, text, contract, tool_names)
+    failure = await in_thread_if_long(
+        chars, _unusable, response, text, contract, tool_names
+    )
     if failure is not None:
         error_type, problem = failure
         answer = None
@@ -163,11 +170,17 @@ async def parse_final_response(
 
 
 def _unusable(
-    response: LLMResponse, text: str, contract: OutputContract[T], tool_names: Collection[str]
+    response: LLMResponse,
+    text: str,
+    contract: OutputContract[T],
+    tool_names: Collection[str],
 ) -> Failure | None:
     """Return what makes a response no answer, or None."""
     if response.tool_calls:
-        return AnswerError.TOOL_CALL, "tools can no longer be called, answer with what is known"
+        return (
+            AnswerError.TOOL_CALL,
+            "tools can no longer be called, answer with what is known",
+        )
     if response.refusal is not None:
         return REFUSED
     if response.finish_reason in FINISH_PROBLEMS:
@@ -246,7 +259,9 @@ def read_json(text: str, brackets: str = "{}") -> object:
     try:
         return pyjson5.loads(written)
     except (ValueError, RecursionError, pyjson5.Json5Exception):
-        raise ValueError(f"the response is not one valid JSON value ({problem})") from None
+        raise ValueError(
+            f"the response is not one valid JSON value ({problem})"
+        ) from None
 
 
 def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
@@ -311,7 +326,9 @@ def _placeholder(value: object) -> str | None:
     return found
 
 
-async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
+async def _check(
+    answer: T, contract: OutputContract[T], evidence: Evidence
+) -> ParseResult[T]:
     """Hold a value that satisfies the schema to the contract's rules, and render it.
 
     A rule may raise ValueError instead of returning a problem. No other error accepts the answer.
@@ -340,7 +357,9 @@ async def _check(answer: T, contract: OutputContract[T], evidence: Evidence) -> 
     return _failed(error_type, problem or "the answer has no text", answer)
 
 
-async def _apply(rule: Callable[..., R | Awaitable[R]], *arguments: object, chars: int) -> R:
+async def _apply(
+    rule: Callable[..., R | Awaitable[R]], *arguments: object, chars: int
+) -> R:
     """Return what a rule says of so many characters; a coroutine function stays on the loop."""
     said: R | Awaitable[R]
     if inspect.iscoroutinefunction(rule):
@@ -382,7 +401,9 @@ def _with_cuts(result: ParseResult[T], cuts: tuple[str, ...]) -> ParseResult[T]:
     return replace(result, cuts=cuts, error_type=AnswerError.GROUNDING)
 
 
-def _failed(error_type: AnswerError, problem: str, answer: T | None = None) -> ParseResult[T]:
+def _failed(
+    error_type: AnswerError, problem: str, answer: T | None = None
+) -> ParseResult[T]:
     return ParseResult("", error=problem, error_type=error_type, answer=answer)
 
 
@@ -408,7 +429,9 @@ class CurrentDraft:
         """Show that a tool runs."""
         self.show(self._describe_call(progress_text))
 
-    def follow(self, written: Written, contract: OutputContract[T], evidence: Evidence) -> None:
+    def follow(
+        self, written: Written, contract: OutputContract[T], evidence: Evidence
+    ) -> None:
         """Show the valid part of a response as soon as its text begins."""
         self._answer = written, contract, evidence
 
@@ -418,7 +441,9 @@ class CurrentDraft:
             return parse_written(*self._answer).text
         return self._notice
 
-    async def changes(self, until: asyncio.Future[Any], seconds: float) -> AsyncIterator[str]:
+    async def changes(
+        self, until: asyncio.Future[Any], seconds: float
+    ) -> AsyncIterator[str]:
         """Yield the text whenever it has changed, looked at every so many `seconds`."""
         shown = ""
         while not until.done():
@@ -437,7 +462,9 @@ def parse_written(
     return parse_draft(text, contract, evidence)
 
 
-def parse_draft(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
+def parse_draft(
+    text: str, contract: OutputContract[T], evidence: Evidence
+) -> ParseResult[T]:
     """Return the part of an unfinished response that may be shown; its text may be empty."""
     text = strip_thoughts(text)
     draft: ParseResult[T] = ParseResult("")
@@ -459,7 +486,9 @@ def _complete_sentences(text: str) -> str:
     return text[: find_last_sentence_end(text, len(text) - 1)]
 
 
-def _draft_answer(text: str, contract: OutputContract[T], evidence: Evidence) -> ParseResult[T]:
+def _draft_answer(
+    text: str, contract: OutputContract[T], evidence: Evidence
+) -> ParseResult[T]:
     """Return the valid part of an answer whose JSON is still being written."""
     written = parse_unfinished(text)
     if written is None or contract.read_unfinished is None:

@@ -104,7 +104,9 @@ class Usage:
     @property
     def billed(self) -> BilledUsage:
         """Return the use that counts towards the budgets of a day."""
-        billed = BilledUsage(self.answered_requests, self.tokens.total_tokens, self.cost_usd)
+        billed = BilledUsage(
+            self.answered_requests, self.tokens.total_tokens, self.cost_usd
+        )
         return self.billed_before + billed
 
     def add(self, usage: TokenUsage, costs: Costs, *, is_answered: bool = True) -> None:
@@ -198,14 +200,18 @@ class Span:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         return None
 
-    def child(self, name: str, type: SpanType, /, **fields: Unpack[SpanFields]) -> "Span":
+    def child(
+        self, name: str, type: SpanType, /, **fields: Unpack[SpanFields]
+    ) -> "Span":
         """Open a span below this one."""
         return self
 
     def update(self, **fields: Unpack[SpanFields]) -> None:
         """Add to what is known of this span."""
 
-    def score(self, name: str, value: float | str, type: ScoreType, comment: str = "") -> None:
+    def score(
+        self, name: str, value: float | str, type: ScoreType, comment: str = ""
+    ) -> None:
         """Score the trace. The score's id is fixed by trace and name: scoring twice replaces."""
 
 
@@ -231,7 +237,9 @@ class Stop:
     async def watch(self) -> AsyncIterator[None]:
         """Run the block until it ends; raise Stopped if `request` is called."""
         try:
-            async with asyncio.timeout(0 if self.is_requested else None) as self._working:
+            async with asyncio.timeout(
+                0 if self.is_requested else None
+            ) as self._working:
                 yield
         except TimeoutError:
             if not self.is_requested:
@@ -273,7 +281,12 @@ class Run(Generic[D]):
     def for_tool(self, span: Span) -> "Run[D]":
         """Return the run for a tool, traced on `span`."""
         return replace(
-            self, instructions=INSTRUCTIONS, history=(), draft=None, stop=Stop(), span=span
+            self,
+            instructions=INSTRUCTIONS,
+            history=(),
+            draft=None,
+            stop=Stop(),
+            span=span,
         )
 
     def with_deadline(self) -> "Run[D]":

@@ -18,14 +18,21 @@ from pydantic_core import to_jsonable_python
 
 from agent import size_limits
 from agent.engine.contract import Source
-from agent.engine.errors import ToolError, describe_validation_error, log_failure, quoted
+from agent.engine.errors import (
+    ToolError,
+    describe_validation_error,
+    log_failure,
+    quoted,
+)
 from agent.engine.messages import JsonSchema, ToolCall, json_object
 from agent.engine.run import Run
 from agent.language import truncate_at_boundary
 from agent.text import strip_unstorable
 
 ERROR_PREFIX: Final = "Error: "
-DROPPED_KEYWORDS: Final = frozenset({"title", "minLength", "maxLength", "minItems", "maxItems"})
+DROPPED_KEYWORDS: Final = frozenset(
+    {"title", "minLength", "maxLength", "minItems", "maxItems"}
+)
 """Keywords of a schema that do not help the model."""
 
 
@@ -85,7 +92,11 @@ class Tool:
     def openai_schema(self) -> JsonSchema:
         """Return the tool as the model sees it, in the wire format of OpenAI."""
         parameters = self.parameters or _schema_of(self.arguments_model)
-        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": parameters,
+        }
         return {"type": "function", "function": function}
 
 
@@ -108,7 +119,9 @@ def tool(function: Callable[..., object]) -> Tool:
         fields[parameter.name] = (parameter.annotation, default)
     takes_run = "run" in fields
     fields.pop("run", None)
-    model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    model = create_model(
+        f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields
+    )
 
     async def call(arguments: BaseModel, run: Run) -> object:
         named = {field: getattr(arguments, field) for field in fields}
@@ -137,17 +150,24 @@ class Toolbox:
                 offered.append(item)
         return Toolbox(offered)
 
-    async def call(self, tool_call: ToolCall, run: Run, *, is_prefetch: bool = False) -> ToolResult:
+    async def call(
+        self, tool_call: ToolCall, run: Run, *, is_prefetch: bool = False
+    ) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own.
 
         A prefetch is a call that was not made by the model.
         """
         if run.usage.tool_calls >= run.limits.tool_calls:
-            return _failed("limit", "the limit of tool calls is reached; answer with what is known")
+            return _failed(
+                "limit", "the limit of tool calls is reached; answer with what is known"
+            )
         run.usage.tool_calls += 1
         called_tool = self.tools.get(tool_call.name)
         name = "unknown" if called_tool is None else called_tool.name
-        metadata: dict[str, object] = {"step": run.usage.requests, "call_id": tool_call.id}
+        metadata: dict[str, object] = {
+            "step": run.usage.requests,
+            "call_id": tool_call.id,
+        }
         if is_prefetch:
             metadata["prefetch"] = True
         with run.span.child(
@@ -158,7 +178,9 @@ class Toolbox:
                 problem = f"there is no tool {quoted(tool_call.name)}. Tools: {names}"
                 result = _failed("unknown_tool", problem)
             else:
-                result = await _execute(called_tool, tool_call.arguments, run.for_tool(span))
+                result = await _execute(
+                    called_tool, tool_call.arguments, run.for_tool(span)
+                )
             span.update(output=result.text)
             if result.error_type:
                 run.usage.tool_errors += 1
@@ -169,7 +191,9 @@ class Toolbox:
 async def _execute(called_tool: Tool, arguments: str, run: Run) -> ToolResult:
     """Run a tool within its time limit; return a failure as a result."""
     if len(arguments) > size_limits.ARGUMENT_CHARS:
-        problem = f"the arguments have more than {size_limits.ARGUMENT_CHARS} characters"
+        problem = (
+            f"the arguments have more than {size_limits.ARGUMENT_CHARS} characters"
+        )
         return _failed("invalid_arguments", problem)
     normalized = _normalize_arguments(arguments)
     try:
@@ -189,7 +213,9 @@ async def _execute(called_tool: Tool, arguments: str, run: Run) -> ToolResult:
         return _failed("tool_error", as_text(str(error), max_chars))
     except Exception as error:
         if limit.expired():  # our limit, not a TimeoutError that the tool raised itself
-            return _failed("timeout", f"{called_tool.name} took longer than {seconds:g} s")
+            return _failed(
+                "timeout", f"{called_tool.name} took longer than {seconds:g} s"
+            )
         error_type = log_failure(f"tool {called_tool.name} failed", error)
         problem = f"{called_tool.name} failed ({error_type}); answer without it or try differently"
         return _failed(error_type, problem)
@@ -204,7 +230,9 @@ def _normalize_arguments(arguments: str) -> str:
     values = json_object(arguments)
     if values is None:
         return arguments
-    return json.dumps({name: value for name, value in values.items() if value is not None})
+    return json.dumps(
+        {name: value for name, value in values.items() if value is not None}
+    )
 
 
 def _failed(error_type: str, problem: str) -> ToolResult:
@@ -219,7 +247,9 @@ def as_text(content: object, max_chars: int) -> str:
     text = strip_unstorable(content)
     if len(text) <= max_chars:
         return text
-    return f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
+    return (
+        f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
+    )
 
 
 @lru_cache(128)  # making a schema takes a millisecond
@@ -256,12 +286,18 @@ def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
             inlined["type"] = enum["type"]
         node = inlined | node
         del node["$ref"]
-    return {key: _slim(value, enums) for key, value in node.items() if not _is_costly(key, value)}
+    return {
+        key: _slim(value, enums)
+        for key, value in node.items()
+        if not _is_costly(key, value)
+    }
 
 
 def _without_null(node: dict[str, Any]) -> dict[str, Any]:
     """Return a schema without null among its alternatives, unfolded if one of them is left."""
-    alternatives = [schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}]
+    alternatives = [
+        schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}
+    ]
     if not alternatives:
         return node
     if len(alternatives) > 1:

@@ -36,8 +36,14 @@ MAX_PARTS: Final = 1_000
 """Parts of a field that a server streams as a list."""
 FORMAT_WORDS: Final = pattern(r"response_format|json_|grammar|schema")
 STREAM_WORDS: Final = pattern(r"\bstream")
-TOO_MUCH: Final = pattern(r"too large|context length|at most")  # a value, not the parameter
-FINISH_REASONS: Final = {"max_tokens": "length", "safety": "content_filter", "error": "interrupted"}
+TOO_MUCH: Final = pattern(
+    r"too large|context length|at most"
+)  # a value, not the parameter
+FINISH_REASONS: Final = {
+    "max_tokens": "length",
+    "safety": "content_filter",
+    "error": "interrupted",
+}
 """Finish reasons of other servers, in the words of OpenAI; `interrupted` is ours."""
 LOOSER_MODES: Final[Mapping[ResponseMode, ResponseMode]] = {
     "json_schema": "json_object",
@@ -70,10 +76,14 @@ class Dialect:
     @classmethod
     def of_openai(cls, mode: ResponseMode = "json_object") -> "Dialect":
         """Make the dialect of OpenAI's own servers, which honour tools and format together."""
-        return cls(mode, ("max_completion_tokens", "max_tokens"), format_beside_tools=True)
+        return cls(
+            mode, ("max_completion_tokens", "max_tokens"), format_beside_tools=True
+        )
 
     @classmethod
-    def of_server(cls, base_url: str | None, mode: ResponseMode = "json_object") -> "Dialect":
+    def of_server(
+        cls, base_url: str | None, mode: ResponseMode = "json_object"
+    ) -> "Dialect":
         """Make the dialect that a server's address stands for; None is OpenAI's own address."""
         url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_HOSTS[0]
         if any(host in url for host in OPENAI_HOSTS):
@@ -107,7 +117,9 @@ class Dialect:
             return replace(self, mode=LOOSER_MODES[self.mode])
         return self
 
-    def build_parameters(self, messages: Sequence[Message], request: LLMRequest) -> dict[str, Any]:
+    def build_parameters(
+        self, messages: Sequence[Message], request: LLMRequest
+    ) -> dict[str, Any]:
         """Return the parameters of a request as this server understands them."""
         tools, output = self._sendable(messages, request)
         parameters: dict[str, Any] = {"messages": messages}
@@ -123,7 +135,9 @@ class Dialect:
             format = build_response_format(output, self.mode)
             parameters["response_format"] = format
             if "json_schema" in format:
-                parameters["messages"] = [_without_schema(message, output) for message in messages]
+                parameters["messages"] = [
+                    _without_schema(message, output) for message in messages
+                ]
         if request.written is not None and self.streams:
             parameters["stream"] = True
             parameters["stream_options"] = {"include_usage": True}
@@ -216,7 +230,9 @@ class StreamedCompletion:
         self._message: dict[str, Any] = {"content": ""}
         self._calls: list[dict[str, Any]] = []
         self._finish: str | None = None
-        self.known: dict[str, Any] = {}  # the model, and the usage if the server counts it
+        self.known: dict[
+            str, Any
+        ] = {}  # the model, and the usage if the server counts it
         self.first_token_ns: int | None = None
 
     def add(self, chunk: Mapping[str, Any]) -> None:
@@ -259,7 +275,9 @@ class StreamedCompletion:
         added = _mapping(piece.get("function"))
         known["name"] = known["name"] or added.get("name")
         arguments = _text(added.get("arguments"))
-        known["arguments"] = _joined(known["arguments"], arguments, size_limits.ARGUMENT_CHARS)
+        known["arguments"] = _joined(
+            known["arguments"], arguments, size_limits.ARGUMENT_CHARS
+        )
 
     def _find_call(self, index: object, id: object) -> dict[str, Any] | None:
         """Return the call of an index and an id, if these are given; without an index the last."""
@@ -323,7 +341,9 @@ def _without_input(node: object) -> object:
     if isinstance(node, list):
         return [_without_input(item) for item in node]
     if isinstance(node, Mapping):
-        return {key: _without_input(value) for key, value in node.items() if key != "input"}
+        return {
+            key: _without_input(value) for key, value in node.items() if key != "input"
+        }
     return node
 
 

@@ -146,7 +146,9 @@ def to_item(dataset: str, conversation: EvalCase) -> dict[str, Any]:
     return {
         "id": trace_id_of(dataset, conversation.id),
         "expected_output": data.pop("expect", {}),
-        "metadata": {name: data.pop(name) for name in ("id", "language", "kind") if name in data},
+        "metadata": {
+            name: data.pop(name) for name in ("id", "language", "kind") if name in data
+        },
         "input": data,
     }
 
@@ -163,7 +165,12 @@ def from_item(item: Any, dataset: str) -> EvalCase:
         conversation = {"messages": [conversation]}
     if not isinstance(conversation, dict):
         raise DatasetError(f"{location} has no messages as its input")
-    fields = {"id": item.id, **(item.metadata or {}), **conversation, "item_id": item.id}
+    fields = {
+        "id": item.id,
+        **(item.metadata or {}),
+        **conversation,
+        "item_id": item.id,
+    }
     if isinstance(item.expected_output, dict):
         fields["expect"] = item.expected_output
     return parse_conversation(fields, location)

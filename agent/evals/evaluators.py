@@ -119,7 +119,9 @@ def mark_grounded(observation: Observation, expect: Expectation) -> Mark | None:
     """
     reply = observation.reply
     is_by_model = reply.outcome != "fallback"
-    hidden = [wine.label for wine in observation.wines if wine.title not in observation.text]
+    hidden = [
+        wine.label for wine in observation.wines if wine.title not in observation.text
+    ]
     wrong = [*observation.unknown_ids, *hidden]
     if is_by_model and wrong:
         return Mark(0, f"unknown or not shown: {', '.join(wrong)}")
@@ -232,7 +234,9 @@ MODEL_METRICS: Final = frozenset({"answered", "grounded", "injection"})
 def compute_marks(observation: Observation, conversation: EvalCase) -> dict[str, Mark]:
     """Return the marks of the metrics that apply, by metric."""
     expect = conversation.expect
-    marks = {name: evaluate(observation, expect) for name, evaluate in EVALUATORS.items()}
+    marks = {
+        name: evaluate(observation, expect) for name, evaluate in EVALUATORS.items()
+    }
     if not expect.any_language:
         marks["language"] = mark_language(observation, conversation.language)
     applicable = {name: mark for name, mark in marks.items() if mark is not None}
@@ -271,9 +275,13 @@ def _is_within_price(wine: Wine, expect: Expectation) -> bool:
     price = wine.price_in_euros
     if price is None:
         return False
-    if expect.min_price is not None and price < to_euros(expect.min_price, expect.currency):
+    if expect.min_price is not None and price < to_euros(
+        expect.min_price, expect.currency
+    ):
         return False
-    return expect.max_price is None or price <= to_euros(expect.max_price, expect.currency)
+    return expect.max_price is None or price <= to_euros(
+        expect.max_price, expect.currency
+    )
 
 
 def _is_at_most(wine: Wine, max_abv: float) -> bool:
@@ -285,7 +293,10 @@ def _is_at_most(wine: Wine, max_abv: float) -> bool:
 
 def _contains_words(text: str, words: str) -> bool:
     """Return whether a text has consecutive words, of which the last may be the start of a word."""
-    return f" {normalize(strip_invisible(words))}" in f" {normalize(strip_invisible(text))}"
+    return (
+        f" {normalize(strip_invisible(words))}"
+        in f" {normalize(strip_invisible(text))}"
+    )
 
 
 def _mark_share(count: int, problems: Sequence[str]) -> Mark | None:

@@ -40,7 +40,10 @@ def items_of(encoder: "TraceEncoder", dataset: str) -> list[Any]:
 
 
 def put_items(
-    encoder: "TraceEncoder", dataset: str, items: Iterable[Mapping[str, Any]], masking: Masking
+    encoder: "TraceEncoder",
+    dataset: str,
+    items: Iterable[Mapping[str, Any]],
+    masking: Masking,
 ) -> None:
     """Create a data set, or update its items by their ids, with masked data.
 
@@ -52,7 +55,10 @@ def put_items(
         asked = masking.mask_value(item["input"])
         expected = masking.mask_value(item["expected_output"])
         if masking.content == "none":
-            asked, expected = {}, None  # the client leaves out an item whose input is None
+            asked, expected = (
+                {},
+                None,
+            )  # the client leaves out an item whose input is None
         client.create_dataset_item(
             dataset_name=dataset,
             id=item["id"],
@@ -87,7 +93,9 @@ async def record_run(
     return recorded
 
 
-async def _send_item(api: "LangfuseApi", encoded: "EncodedItem", recorded: Recorded) -> None:
+async def _send_item(
+    api: "LangfuseApi", encoded: "EncodedItem", recorded: Recorded
+) -> None:
     """Send an item with its scores, and count what the server took."""
     if encoded.url:
         recorded.url = encoded.url

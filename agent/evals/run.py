@@ -110,7 +110,9 @@ class Variant:
                 turns_by_model += 1
             history += [
                 StoredMessage("user", message),
-                StoredMessage("assistant", reply.text, reply.wine_ids, answer=reply.stored_answer),
+                StoredMessage(
+                    "assistant", reply.text, reply.wine_ids, answer=reply.stored_answer
+                ),
             ]
         observation = await self._observe(case, replies)
         result.marks = compute_marks(observation, case)
@@ -126,7 +128,9 @@ class Variant:
     async def _answer(
         self, result: Result, title: str, message: str, history: Sequence[StoredMessage]
     ) -> Reply:
-        trace_id = trace_id_of("eval", title, self.label, result.case.id, len(result.traces))
+        trace_id = trace_id_of(
+            "eval", title, self.label, result.case.id, len(result.traces)
+        )
         trace = TraceRecord(trace_id, session=f"eval:{title}", user=USER)
         with trace.open_root(message) as span:
             span.update(metadata={"case": result.case.id, "variant": self.label})
@@ -143,7 +147,9 @@ class Variant:
         """Return the last reply, with its wines and earlier ones from the catalogue."""
         last = replies[-1]
         wines = await self.catalogue.get(last.wine_ids)
-        earlier = [message.wine_ids for message in case.history if message.role == "assistant"]
+        earlier = [
+            message.wine_ids for message in case.history if message.role == "assistant"
+        ]
         earlier += [reply.wine_ids for reply in replies[:-1]]
         previous_ids = earlier[-1] if earlier else ()
         return Observation(
@@ -165,7 +171,11 @@ def _make_scores(result: Result) -> Iterator[ScoreRecord]:
 
 
 async def evaluate(
-    variants: Sequence[Variant], cases: Sequence[EvalCase], *, title: str, concurrency: int = 4
+    variants: Sequence[Variant],
+    cases: Sequence[EvalCase],
+    *,
+    title: str,
+    concurrency: int = 4,
 ) -> AsyncIterator[Result]:
     """Yield the results of all cases for all variants of the run with this `title`."""
     semaphore = asyncio.Semaphore(concurrency)
@@ -217,7 +227,9 @@ def table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
 def _format_cell(name: str, results: Sequence[Result]) -> str:
     """Return the mean or percentile of a metric or figure as text, a dash if it never applied."""
     if name in METRICS:
-        scores = [result.marks[name].score for result in results if name in result.marks]
+        scores = [
+            result.marks[name].score for result in results if name in result.marks
+        ]
         return f"{fmean(scores):.0%} of {len(scores)}" if scores else NEVER
     if name in PERCENTILES:
         seconds = sorted(chain.from_iterable(result.seconds for result in results))

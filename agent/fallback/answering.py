@@ -19,7 +19,12 @@ from agent.documents.shop import asks_for_staff, find_shop_topics
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.cellar import OwnBottles, find_own_bottles
 from agent.fallback.follow_ups import FollowUp
-from agent.fallback.merging import Wish, get_exchanges, read_wish, without_lifted_allergies
+from agent.fallback.merging import (
+    Wish,
+    get_exchanges,
+    read_wish,
+    without_lifted_allergies,
+)
 from agent.fallback.passages import find_passage, find_shop_passage
 from agent.fallback.reasons import describe_fit
 from agent.fallback.searching import FoundWines, build_wish_query, search_wines
@@ -39,7 +44,11 @@ from agent.sommelier.queries import (
     is_for_documents,
 )
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
-from agent.sommelier.sommelier_prompts import ResponseType, SommelierResponse, WineRecommendation
+from agent.sommelier.sommelier_prompts import (
+    ResponseType,
+    SommelierResponse,
+    WineRecommendation,
+)
 from agent.sommelier.vocabulary import Style
 from agent.sommelier.wine import Wine
 from agent.turn import NOBODY, Lack, Person, Reply, StoredMessage
@@ -129,7 +138,9 @@ class Fallback:
         """Return how the people of the shop are reached: by a button, or as its document says."""
         if self._has_staff:
             offer = _text_reply(translate("shop_offer"))
-            return RuleAnswer(reply=replace(offer, offers_staff=True, offers_numbers=True))
+            return RuleAnswer(
+                reply=replace(offer, offers_staff=True, offers_numbers=True)
+            )
         passage = None
         if self._documents is not None:
             passage = await find_shop_passage(request.text, self._documents)
@@ -145,7 +156,11 @@ class Fallback:
         There are none beside it if only the user's own bottles are meant, or nothing is asked for.
         """
         request = wish.own_request
-        if not own.is_for_tonight or "own" in request.cellar_words or not request.describes_wine:
+        if (
+            not own.is_for_tonight
+            or "own" in request.cellar_words
+            or not request.describes_wine
+        ):
             return RuleAnswer(reply=own.reply)
         wish = replace(wish, request=request)
         found = await self._find_wines(wish, person, span)
@@ -158,7 +173,9 @@ class Fallback:
             wines=_describe(wines, Request()),
         )
 
-    async def _read_wish(self, messages: Sequence[StoredMessage], person: Person) -> Wish:
+    async def _read_wish(
+        self, messages: Sequence[StoredMessage], person: Person
+    ) -> Wish:
         """Return the wish of a conversation; without alcohol for a person who must not drink it."""
         exchanges = get_exchanges(messages)
         shown_ids: list[str] = []
@@ -167,7 +184,9 @@ class Fallback:
         shown: Sequence[Wine] = ()
         if shown_ids:
             shown = await get_wines(self._catalogue, shown_ids, person)
-        wish = read_wish(exchanges, {wine.id: wine for wine in shown}, current_language())
+        wish = read_wish(
+            exchanges, {wine.id: wine for wine in shown}, current_language()
+        )
         wish = without_lifted_allergies(wish, exchanges, person.safety.allergies)
         if should_offer_alcohol_free(wish, person):
             # Ignore earlier filters, and search even if it is a question: "what should I drink?"
@@ -176,7 +195,9 @@ class Fallback:
             return replace(wish, request=request, own_request=request)
         return wish
 
-    async def _find_asked(self, wish: Wish, person: Person, span: Span) -> AskedWines | None:
+    async def _find_asked(
+        self, wish: Wish, person: Person, span: Span
+    ) -> AskedWines | None:
         """Return the wines that the last message asks for by name; None if it names none."""
         if wish.follow_up or person.safety.forbids_alcohol:
             return None
@@ -204,8 +225,12 @@ class Fallback:
     async def _find_passage(self, question: Request, span: Span) -> Chunk | None:
         if self._documents is None:
             return None
-        with span.child("retrieve.documents", "retriever", input=question.text) as retrieval:
-            passage = await find_passage(question.text, question.language, self._documents)
+        with span.child(
+            "retrieve.documents", "retriever", input=question.text
+        ) as retrieval:
+            passage = await find_passage(
+                question.text, question.language, self._documents
+            )
             retrieval.update(output=describe_chunks([passage] if passage else []))
         return passage
 
@@ -253,12 +278,19 @@ def choose_kind(wish: Wish) -> Kind:
 def wants_any_wine(request: Request) -> bool:
     """Return whether a message asks for wine and says nothing else: "recommend something"."""
     is_read = all(word.isdecimal() for word in request.unread_words)  # "for 20 people"
-    return request.is_empty and request.is_about_wine and is_read and not request.is_question
+    return (
+        request.is_empty
+        and request.is_about_wine
+        and is_read
+        and not request.is_question
+    )
 
 
 def _describe(wines: Iterable[Wine], request: Request) -> tuple[DescribedWine, ...]:
     """Return the wines with a description of each for the dishes of a request."""
-    return tuple(DescribedWine(wine, describe_wine(wine, request.dishes)) for wine in wines)
+    return tuple(
+        DescribedWine(wine, describe_wine(wine, request.dishes)) for wine in wines
+    )
 
 
 def _asked_answer(asked: AskedWines, wish: Wish) -> RuleAnswer:
@@ -281,7 +313,9 @@ def _asked_intro(asked: AskedWines) -> str:
     if not first.in_stock:
         return translate("asked_sold_out")
     if "offer" in asked.result.unmet_filters.get(first.id, ()):
-        return translate("asked_other_offer", offer=translate(f"offer_{asked.query.offer}"))
+        return translate(
+            "asked_other_offer", offer=translate(f"offer_{asked.query.offer}")
+        )
     return translate("asked_in_stock")
 
 
@@ -306,7 +340,9 @@ def _near_wines(result: WineSearchResult) -> tuple[Wine, ...]:
     return result.other_vintages or result.mentioned or result.closest
 
 
-def _make_reply(kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None) -> Reply:
+def _make_reply(
+    kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None
+) -> Reply:
     if kind == "wines":
         return _search_reply(wish, found)
     if kind == "picked" and wish.picked is not None:
@@ -319,7 +355,9 @@ def _make_reply(kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None
     if kind == "question":
         reply = _text_reply(translate("fallback_only"), is_on_topic=is_on_topic)
         return replace(reply, lack=Lack.DOCUMENTS)
-    return _text_reply(_say_what_can_be_asked(wish.own_request), is_on_topic=is_on_topic)
+    return _text_reply(
+        _say_what_can_be_asked(wish.own_request), is_on_topic=is_on_topic
+    )
 
 
 def _explain(wish: Wish) -> Reply:
@@ -394,22 +432,30 @@ def _nothing_found(wish: Wish) -> str:
 def _remarks(found: FoundWines, request: Request) -> Iterator[str]:
     """Yield sentences about the wines found: to which one they are similar, what they lack."""
     if found.similar_to is not None:
-        yield translate("fallback_similar", name=escape(get_shown_label(found.similar_to)))
+        yield translate(
+            "fallback_similar", name=escape(get_shown_label(found.similar_to))
+        )
     if found.unmet_fields:
-        unmet = ", ".join(escape(describe_field(name, request)) for name in found.unmet_fields)
+        unmet = ", ".join(
+            escape(describe_field(name, request)) for name in found.unmet_fields
+        )
         yield translate("fallback_relaxed", limits=unmet)
     reason = _pairing_reason(request)
     if reason and "foods" not in found.unmet_fields:
         yield reason
 
 
-def _wine_reply(intro: str, wines: Sequence[Wine], request: Request, closing: str = "") -> Reply:
+def _wine_reply(
+    intro: str, wines: Sequence[Wine], request: Request, closing: str = ""
+) -> Reply:
     """Return a reply with a card per wine, described for a request."""
     recommendations: list[WineRecommendation] = []
     cards: list[str] = []
     for number, wine in enumerate(wines, start=1):
         description = describe_wine(wine, request.dishes)
-        recommendations.append(WineRecommendation(wine_id=wine.id, description=description))
+        recommendations.append(
+            WineRecommendation(wine_id=wine.id, description=description)
+        )
         text = description
         if wine.notes and wine.notes_language == current_language():
             text += f"\n{wine.notes}"
@@ -448,5 +494,7 @@ def _caveats(request: Request) -> Iterator[str]:
     if "without_allergens" in request.filters:
         yield translate("fallback_allergens")
     if request.unknown_words and not request.name:
-        words = [translate("quoted", text=escape(word)) for word in request.unknown_words]
+        words = [
+            translate("quoted", text=escape(word)) for word in request.unknown_words
+        ]
         yield translate("fallback_unknown", words=", ".join(words))

@@ -61,7 +61,9 @@ class OwnBottles:
     def reply(self) -> Reply:
         """Return the answer from the cellar alone; its first wines get buttons."""
         wines = tuple(to_wine(each.item) for each in self.found[:MAX_TONIGHT])
-        answer = SommelierResponse(response_type="informational", intro=unescape(self.text))
+        answer = SommelierResponse(
+            response_type="informational", intro=unescape(self.text)
+        )
         return Reply(
             text=self.text,
             wines=wines if self.is_for_tonight else (),
@@ -91,7 +93,9 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
     found = _search(request, _build_query(request, readiness, place), items, person)
     if not found and is_for_tonight and not is_about_own:
         return None
-    return OwnBottles(_describe(found, is_for_tonight=is_for_tonight), found, is_for_tonight)
+    return OwnBottles(
+        _describe(found, is_for_tonight=is_for_tonight), found, is_for_tonight
+    )
 
 
 def _find_readiness(request: Request) -> Readiness | None:
@@ -102,7 +106,9 @@ def _find_readiness(request: Request) -> Readiness | None:
     return None
 
 
-def _is_for_tonight(request: Request, readiness: Readiness | None, *, is_own: bool) -> bool:
+def _is_for_tonight(
+    request: Request, readiness: Readiness | None, *, is_own: bool
+) -> bool:
     """Return True if a request wants some bottles to drink now, not a list of them."""
     if "tonight" in request.cellar_words and readiness in (None, "now"):
         return is_own or not find_shop_topics([request.text])  # "are you open tonight?"
@@ -120,7 +126,9 @@ def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
     return bool(names and select_named(items, names))
 
 
-def _build_query(request: Request, readiness: Readiness | None, place: str) -> CellarQuery:
+def _build_query(
+    request: Request, readiness: Readiness | None, place: str
+) -> CellarQuery:
     foods: dict[str, None] = {}
     for dish in request.dishes.values():
         foods |= dict.fromkeys(dish.foods)
@@ -178,11 +186,15 @@ def _search(
     found = _without_excluded(found, request)
     without_facts = replace(person, facts=())
     if person.safety.allergies or person.safety.forbids_alcohol:
-        found = [each for each in found if may_be_shown(to_wine(each.item), without_facts)]
+        found = [
+            each for each in found if may_be_shown(to_wine(each.item), without_facts)
+        ]
     return tuple(found)
 
 
-def _without_excluded(found: Sequence[IndexedItem], request: Request) -> list[IndexedItem]:
+def _without_excluded(
+    found: Sequence[IndexedItem], request: Request
+) -> list[IndexedItem]:
     """Return the items without those that a request excludes: "of mine, but no Merlot"."""
     excluded: set[str] = set()
     for name, field in EXCLUDABLE_FIELDS.items():
@@ -206,14 +218,20 @@ def _years_in(words: Sequence[str]) -> set[int]:
 
 
 def _select_named(
-    items: Sequence[IndexedItem], request: Request, names: frozenset[str], *, is_placed: bool
+    items: Sequence[IndexedItem],
+    request: Request,
+    names: frozenset[str],
+    *,
+    is_placed: bool,
 ) -> Sequence[IndexedItem]:
     """Return the items of the years and names of a request; a year must be the vintage.
 
     Words on no label do not count ("please list"), unless they are clearly names: then none fits.
     """
     years = _years_in(request.unread_words)
-    selected = [each for each in items if not years or each.item.wine.get("vintage") in years]
+    selected = [
+        each for each in items if not years or each.item.wine.get("vintage") in years
+    ]
     if not names:
         return selected
     if named := select_named(selected, names):
@@ -269,7 +287,11 @@ def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
 def _find_opened(request: Request, person: Person) -> OwnBottles:
     """Return what the user thought of the bottles that a request names."""
     years = _years_in(request.unread_words)
-    words = (*request.unread_words, *request.values("grapes"), *request.values("regions"))
+    words = (
+        *request.unread_words,
+        *request.values("grapes"),
+        *request.values("regions"),
+    )
     names = _names_in(words)
     drinks = find_drinks(person.drinks, " ".join(names)) or [*person.drinks]
     drinks = [each for each in drinks if not years or each.wine.get("vintage") in years]

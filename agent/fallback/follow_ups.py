@@ -58,18 +58,26 @@ def _simplify(text: str) -> str:
     return " ".join(split_words(text[:MAX_SENTENCE_CHARS]))
 
 
-def apply_follow_up(request: Request, follow_up: FollowUp, shown: Sequence[Wine]) -> Request:
+def apply_follow_up(
+    request: Request, follow_up: FollowUp, shown: Sequence[Wine]
+) -> Request:
     """Return the request with filters that compare with the wines shown last."""
     match follow_up:
         case FollowUp.CHEAPER:
             return _cheaper(request, shown)
         case FollowUp.LIGHTER:
-            return _with_filter(request, "bodies", _lower_steps("bodies", _bodies(shown)))
+            return _with_filter(
+                request, "bodies", _lower_steps("bodies", _bodies(shown))
+            )
         case FollowUp.FULLER:
-            return _with_filter(request, "bodies", _higher_steps("bodies", _bodies(shown)))
+            return _with_filter(
+                request, "bodies", _higher_steps("bodies", _bodies(shown))
+            )
         case FollowUp.DRIER:
             sweetness = [wine.sweetness for wine in shown if wine.sweetness]
-            return _with_filter(request, "sweetness", _lower_steps("sweetness", sweetness))
+            return _with_filter(
+                request, "sweetness", _lower_steps("sweetness", sweetness)
+            )
         case FollowUp.LIKE | FollowUp.WHY:
             return request
 

@@ -119,7 +119,9 @@ def _add_message(wish: Wish, text: str) -> Wish:
         request = apply_follow_up(before, follow_up, wish.last_shown)
         own_request = Request(text=text, language=before.language)
         request = replace(request, text=text, is_question=False)
-        return replace(wish, request=request, own_request=own_request, follow_up=follow_up)
+        return replace(
+            wish, request=request, own_request=own_request, follow_up=follow_up
+        )
     own_request = read_request(text, before.language)
     if not own_request.is_question:
         before = merge(before, own_request)

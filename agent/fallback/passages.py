@@ -12,7 +12,9 @@ MAX_CHUNKS: Final = 8
 MAX_PASSAGE_CHARS: Final = 700
 
 
-async def find_passage(question: str, language: str, documents: DocumentStore) -> Chunk | None:
+async def find_passage(
+    question: str, language: str, documents: DocumentStore
+) -> Chunk | None:
     """Return the passage that answers a question best, or None if none mentions its topics.
 
     The chunk is cut to the part that answers.
@@ -27,16 +29,22 @@ async def find_passage(question: str, language: str, documents: DocumentStore) -
     if not all_topics:
         return None
     topic_words = " ".join(map(" ".join, topics.english))
-    chunks = await documents.search([question, topic_words or question], limit=MAX_CHUNKS)
+    chunks = await documents.search(
+        [question, topic_words or question], limit=MAX_CHUNKS
+    )
 
     def relevance(chunk: Chunk) -> tuple[bool, float, float]:
         is_named = topics.are_named_in(chunk.source_text)
-        share_of_headings = find_topic_share(all_topics, f"{chunk.title} {chunk.location}")
+        share_of_headings = find_topic_share(
+            all_topics, f"{chunk.title} {chunk.location}"
+        )
         return is_named, share_of_headings, find_topic_share(all_topics, chunk.title)
 
     for chunk in sorted(chunks, key=relevance, reverse=True):
         if topics.are_in(chunk.source_text):
-            text = best_passage(chunk.text, f"{question} {topic_words}", MAX_PASSAGE_CHARS)
+            text = best_passage(
+                chunk.text, f"{question} {topic_words}", MAX_PASSAGE_CHARS
+            )
             return replace(chunk, text=text)
     return None
 
@@ -45,5 +53,7 @@ async def find_shop_passage(question: str, documents: DocumentStore) -> Chunk | 
     """Return what the owner's document says about a question on the shop, or None."""
     for chunk in await documents.search([question], limit=1):
         if is_shop_document(chunk.path):
-            return replace(chunk, text=truncate_at_boundary(chunk.text, MAX_PASSAGE_CHARS))
+            return replace(
+                chunk, text=truncate_at_boundary(chunk.text, MAX_PASSAGE_CHARS)
+            )
     return None

@@ -2,7 +2,12 @@
 
 from typing import Final
 
-from agent.fallback.wording import describe_request, describe_wine, find_suitable_foods, name_foods
+from agent.fallback.wording import (
+    describe_request,
+    describe_wine,
+    find_suitable_foods,
+    name_foods,
+)
 from agent.query_reading.prices import PRICE_FIELDS
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings

@@ -47,7 +47,9 @@ def build_wish_query(wish: Wish) -> WineQuery:
     hard_fields: tuple[str, ...] = ()
     if wish.follow_up in (FollowUp.LIGHTER, FollowUp.FULLER):
         hard_fields = ("bodies",)
-    query = build_query(wish.request, excluded_ids=wish.excluded_ids, hard_fields=hard_fields)
+    query = build_query(
+        wish.request, excluded_ids=wish.excluded_ids, hard_fields=hard_fields
+    )
     if wish.request.is_empty:
         query = query.model_copy(update={"without_styles": UNUSUAL_STYLES})
     if wish.follow_up is FollowUp.LIKE:
@@ -81,14 +83,18 @@ async def _search_relaxed(
     for fields in RELAXATION_STEPS:
         if found.wines:
             break
-        hard = [name for name in fields if getattr(query, name) and name not in query.soft]
+        hard = [
+            name for name in fields if getattr(query, name) and name not in query.soft
+        ]
         if hard:
             query = query.model_copy(update={"soft": (*query.soft, *hard)})
             found = await _search(catalogue, query, wish, person)
     return found
 
 
-async def _search(catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person) -> FoundWines:
+async def _search(
+    catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person
+) -> FoundWines:
     """Return the wines of a query that a wish may have."""
     result = await find_wines(catalogue, query, person)
     wines = _select_wines(result.wines, wish.request, query, person)

@@ -73,7 +73,9 @@ def _describe_exclusions(request: Request) -> Iterator[str]:
     allergens = request.values("without_allergens")
     if is_vegan(allergens):
         yield translate("vegan_yes")
-        allergens = tuple(value for value in allergens if value not in NON_VEGAN_ALLERGENS)
+        allergens = tuple(
+            value for value in allergens if value not in NON_VEGAN_ALLERGENS
+        )
     for value in allergens:
         yield translate("fallback_without", name=name_value("allergens", value))
 

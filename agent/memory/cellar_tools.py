@@ -132,7 +132,9 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
     """Return a change that adds bottles to the user's cellar, or removes them."""
     person = get_person(run)
     if arguments.action == "add":
-        return change_output("cellar changed", person, bottles=(_find_addition(arguments, person),))
+        return change_output(
+            "cellar changed", person, bottles=(_find_addition(arguments, person),)
+        )
     item = _find_removal(arguments, person)
     if arguments.action == "remove":
         return change_output("cellar changed", person, bottles=(item,))
@@ -156,7 +158,9 @@ def _find_removal(arguments: CellarArguments, person: Person) -> CellarItem:
         case Unclear(items):
             listed = ", ".join(map(_describe_for_model, items))
             ask = "ask the guest which one it is, then call this again with its wine_id"
-            problem = f"it is not clear which wine is meant. These may be: {listed}; {ask}"
+            problem = (
+                f"it is not clear which wine is meant. These may be: {listed}; {ask}"
+            )
         case NotFound():
             problem = "not found: the guest owns no such wine; own_cellar lists theirs"
     raise ToolError(f"nothing was removed: {problem}")
@@ -181,7 +185,9 @@ def _find_addition(arguments: CellarArguments, person: Person) -> CellarItem:
 
 def _named_wine(arguments: CellarArguments) -> Wine:
     """Return the wine that the arguments name and describe."""
-    stated = arguments.model_dump(include={"grapes", "region", "country"}, exclude_defaults=True)
+    stated = arguments.model_dump(
+        include={"grapes", "region", "country"}, exclude_defaults=True
+    )
     return guess_wine(
         arguments.label, arguments.price, arguments.currency, arguments.style, **stated
     )
@@ -203,7 +209,9 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
         found = await asyncio.to_thread(_find_own, query, person)
     if not found:
         message = "the guest's cellar holds no such bottles that they may drink"
-        raise ToolError(f"{message}; search without a filter, or search_wines for wines for sale")
+        raise ToolError(
+            f"{message}; search without a filter, or search_wines for wines for sale"
+        )
     year, is_noted = this_year(), len(found) <= MAX_NOTED_ROWS
     rows = [describe_row(each, is_noted=is_noted) for each in found[:MAX_ROWS]]
     rows += [""] * (len(found) - len(rows))
@@ -211,7 +219,9 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
     total = f"{len(found)} wines, {bottles} bottles, owned by the guest"
     content, shown = fit_rows(rows, {"found": total, "year": year, "columns": COLUMNS})
     avoided = person.safety.allergies
-    wines = [mark_unknown_allergens(to_wine(each.item), avoided) for each in found[:shown]]
+    wines = [
+        mark_unknown_allergens(to_wine(each.item), avoided) for each in found[:shown]
+    ]
     return ToolOutput(content, wines_by_id(wines))
 
 
@@ -231,7 +241,10 @@ def _list_drinks(query: CellarQuery, person: Person) -> ToolOutput:
         raise ToolError("the guest has told of no such bottle that they opened")
     columns = "opened | name | rating | note"
     content, shown = fit_rows([*map(describe_drink, drinks)], {"columns": columns})
-    sources = {f"drunk {number}": DrunkBottle(drink) for number, drink in enumerate(drinks[:shown])}
+    sources = {
+        f"drunk {number}": DrunkBottle(drink)
+        for number, drink in enumerate(drinks[:shown])
+    }
     return ToolOutput(content, sources)
 
 

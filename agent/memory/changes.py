@@ -25,7 +25,9 @@ from agent.turn import (
     apply_change,
 )
 
-CHANGE_NOTE: Final = "a fixed notice of this is shown below your answer; do not repeat it"
+CHANGE_NOTE: Final = (
+    "a fixed notice of this is shown below your answer; do not repeat it"
+)
 MAX_PARSED_CHARS: Final = 300
 """Longer messages are not searched for dislikes that could be suggested as facts."""
 
@@ -37,7 +39,9 @@ def change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
     return ToolOutput(content, effects=(change,))
 
 
-def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) -> Reply:
+def with_change_notes(
+    reply: Reply, person: Person, message: str, undo_id: int
+) -> Reply:
     """Return the reply with its changes merged, described in notes, and with suggested facts.
 
     `undo_id` 0 means that the change cannot be undone. The dislikes in `message` are suggested.
@@ -47,7 +51,9 @@ def with_change_notes(reply: Reply, person: Person, message: str, undo_id: int) 
     change = Change(
         user_id=person.user_id,
         added_facts=tuple(fact for part in reply.changes for fact in part.added_facts),
-        removed_facts=tuple(fact for part in reply.changes for fact in part.removed_facts),
+        removed_facts=tuple(
+            fact for part in reply.changes for fact in part.removed_facts
+        ),
         bottles=tuple(item for part in reply.changes for item in part.bottles),
         drinks=tuple(drink for part in reply.changes for drink in part.drinks),
         undo_id=undo_id,

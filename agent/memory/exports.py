@@ -105,8 +105,14 @@ def read_export(data: bytes) -> Exported:
     """
     reader = _Reader(_read_tables(data))
     user_id = reader.find_user()
-    settings = (*reader.read("facts", _to_old_setting), *reader.read("settings", _to_setting))
-    ratings = (*reader.read("facts", _to_old_rating), *reader.read("taste_ratings", _to_rating))
+    settings = (
+        *reader.read("facts", _to_old_setting),
+        *reader.read("settings", _to_setting),
+    )
+    ratings = (
+        *reader.read("facts", _to_old_rating),
+        *reader.read("taste_ratings", _to_rating),
+    )
     return Exported(
         user_id=user_id,
         facts=(*reader.read("facts", _to_fact), *settings),
@@ -189,7 +195,10 @@ def _to_setting(row: Row) -> Fact | None:
     if setting.name in LANGUAGES:
         is_known = setting.value == "auto" or setting.value in languages()
     else:
-        is_known = setting.value in CHOICES.get(setting.name, ()) or stored == UNDER_AGE_SETTING
+        is_known = (
+            setting.value in CHOICES.get(setting.name, ())
+            or stored == UNDER_AGE_SETTING
+        )
     return Fact("setting", stored) if is_known else None
 
 
@@ -224,7 +233,9 @@ def _to_drink(row: Row) -> Drink:
     drink = _Drink.model_validate(row)
     item = to_cellar_item(_to_wine(drink.wine), 0)
     at = drink.at if drink.at.tzinfo else drink.at.replace(tzinfo=UTC)
-    return Drink(key=item.key, wine=item.wine, at=at, rating=drink.rating, note=drink.note)
+    return Drink(
+        key=item.key, wine=item.wine, at=at, rating=drink.rating, note=drink.note
+    )
 
 
 def _to_wine(fields: Mapping[str, Any]) -> Wine:

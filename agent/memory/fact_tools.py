@@ -115,7 +115,9 @@ async def remember(arguments: RememberArguments, run: Run) -> ToolOutput:
     facts = find_new_facts(_facts_from_arguments(arguments), person.facts)
     if not facts:
         return ToolOutput("this fact about the guest is known already")
-    removed = tuple(old for fact in facts for old in find_contradicted_facts(fact, person.facts))
+    removed = tuple(
+        old for fact in facts for old in find_contradicted_facts(fact, person.facts)
+    )
     return change_output("remembered", person, added_facts=facts, removed_facts=removed)
 
 
@@ -140,7 +142,9 @@ def _facts_from_arguments(arguments: RememberArguments) -> list[Fact]:
         case "note":
             return [Fact("note", value, value)]
         case "allergy":
-            facts = [Fact("allergy", allergen, value) for allergen in arguments.allergens]
+            facts = [
+                Fact("allergy", allergen, value) for allergen in arguments.allergens
+            ]
             needed = "allergens"
         case "budget":
             facts = _budget_facts(arguments)
@@ -149,7 +153,9 @@ def _facts_from_arguments(arguments: RememberArguments) -> list[Fact]:
             facts = [Fact(kind, taste, value) for taste in _tastes(arguments)]
             needed = "styles, grapes, countries, regions, oak or another taste"
     if not facts:
-        raise ToolError(f"kind {arguments.kind} needs {needed}; use kind note for anything else")
+        raise ToolError(
+            f"kind {arguments.kind} needs {needed}; use kind note for anything else"
+        )
     return facts
 
 

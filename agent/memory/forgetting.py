@@ -21,7 +21,9 @@ def find_meant_facts(said: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     if budgets:
         return budgets
     words = identifying_words(said)
-    filtered = {fact: identifying_words(" ".join(_filter_values(fact))) for fact in facts}
+    filtered = {
+        fact: identifying_words(" ".join(_filter_values(fact))) for fact in facts
+    }
     told = {fact: identifying_words(fact.original_text or fact.value) for fact in facts}
     return _most_similar(words, filtered) or _most_similar(words, told)
 
@@ -33,7 +35,9 @@ def _filter_values(fact: Fact) -> list[str]:
     return [value for values in parse_taste(fact.value).values() for value in values]
 
 
-def _most_similar(words: frozenset[str], texts: Mapping[Fact, frozenset[str]]) -> tuple[Fact, ...]:
+def _most_similar(
+    words: frozenset[str], texts: Mapping[Fact, frozenset[str]]
+) -> tuple[Fact, ...]:
     """Return the facts whose texts have the most of some words, if they have enough of them."""
     counts: dict[Fact, int] = {}
     for fact, text in texts.items():

@@ -77,7 +77,10 @@ def find_contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]
     """Yield the known facts that are no longer true once `fact` is added."""
     for old in known:
         is_other_budget = fact.kind == old.kind == "budget" and fact.value != old.value
-        is_opposite = {fact.kind, old.kind} == {"hate", "like"} and fact.value == old.value
+        is_opposite = {fact.kind, old.kind} == {
+            "hate",
+            "like",
+        } and fact.value == old.value
         if is_other_budget or is_opposite:
             yield old
 
@@ -92,7 +95,9 @@ def split_taste(taste: Taste) -> list[str]:
 
 def _likes(text: str) -> Iterator[Fact]:
     inclusions = read_request(text, current_language()).inclusions
-    taste = {name: values for name, values in inclusions.items() if name in SOFT_FILTERS}
+    taste = {
+        name: values for name, values in inclusions.items() if name in SOFT_FILTERS
+    }
     for value in split_taste(taste):
         yield Fact("like", value, text)
 
@@ -143,7 +148,9 @@ def describe_fact(fact: Fact) -> str:
     what = fact.original_text
     if fact.kind in {"hate", "rated"} or not what:
         what = _name_taste(taste) or what or fact.value
-    return translate(f"memory_{'like' if fact.kind == 'rated' else fact.kind}", what=what)
+    return translate(
+        f"memory_{'like' if fact.kind == 'rated' else fact.kind}", what=what
+    )
 
 
 def _describe_hated(taste: Taste) -> Iterator[str]:

@@ -39,7 +39,9 @@ from agent.turn import Reply, may_drink
 log = logging.getLogger(__name__)
 
 BRAVE_URL: Final = "https://api.search.brave.com"
-ADVICE: Final = "check its address, its key and its limits; SearXNG must allow the json format"
+ADVICE: Final = (
+    "check its address, its key and its limits; SearXNG must allow the json format"
+)
 TAG: Final = pattern(r"<[^<>]*>")
 SUBDOMAIN: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
@@ -98,7 +100,9 @@ class WebSearch:
                 contains neither key nor URL.
         """
         parameters = {"q": query, **self.parameters}
-        request = self.http.stream("GET", self.url, params=parameters, headers=self.headers)
+        request = self.http.stream(
+            "GET", self.url, params=parameters, headers=self.headers
+        )
         try:
             async with asyncio.timeout(REQUEST_SECONDS), request as response:
                 body = await read_body(response, size_limits.SEARCH_RESPONSE_BYTES)
@@ -111,7 +115,9 @@ class WebSearch:
             data = json.loads(body or b"")
             # Brave nests its results in `web`.
             return self._parse_hits(data.get("web", data).get("results"))
-        raise ToolError(f"{self.name} answered with something that is not its JSON; {ADVICE}")
+        raise ToolError(
+            f"{self.name} answered with something that is not its JSON; {ADVICE}"
+        )
 
     def _parse_hits(self, results: Any) -> list[Place]:
         if not isinstance(results, list):
@@ -135,7 +141,9 @@ def searxng(base_url: str, http: httpx2.AsyncClient) -> WebSearch:
     return WebSearch(http, "SearXNG", url, parameters, snippet="content")
 
 
-def brave(api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_URL) -> WebSearch:
+def brave(
+    api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_URL
+) -> WebSearch:
     """Return the search of the Brave Search API."""
     return WebSearch(
         http,
@@ -195,7 +203,10 @@ class Places:
     @property
     def links(self) -> list[SearchLink]:
         """Return a link to a web search for every query."""
-        return [SearchLink(query, build_search_address(query)) for query in self.queries.queries]
+        return [
+            SearchLink(query, build_search_address(query))
+            for query in self.queries.queries
+        ]
 
     def to_reply(self, *messages: str) -> Reply:
         """Return the reply of a turn with these messages, in Markdown."""
@@ -216,24 +227,35 @@ class Places:
 
 
 async def find_places(
-    category: str, place: str, *, run: Run, wish: str = "", search: WebSearch | None = None
+    category: str,
+    place: str,
+    *,
+    run: Run,
+    wish: str = "",
+    search: WebSearch | None = None,
 ) -> Places:
     """Return at most 20 places of a category in `place`: the merged results of ten queries.
 
     Without a search provider, or if it fails or takes over 15 s, there are no results. The errors
     of `generate_queries` are raised.
     """
-    queries = await generate_queries(category, place, run=run, wish=to_visible_line(wish))
+    queries = await generate_queries(
+        category, place, run=run, wish=to_visible_line(wish)
+    )
     if search is None:
         return Places(queries, note=translate("no_place_search"))
-    with run.span.child("retrieve.places", "retriever", input=list(queries.queries)) as retriever:
+    with run.span.child(
+        "retrieve.places", "retriever", input=list(queries.queries)
+    ) as retriever:
         hits, errors = await _search_all(search, queries.queries)
         is_down = len(errors) == len(queries.queries)
         results = _merge_hits(hits)
         metadata = {"found": len(results), "failed": len(errors)}
         retriever.update(output=[result.url for result in results], metadata=metadata)
         if errors:
-            log.warning("%d searches for places failed, the first: %s", len(errors), errors[0])
+            log.warning(
+                "%d searches for places failed, the first: %s", len(errors), errors[0]
+            )
             level: SpanLevel = "ERROR" if is_down else "WARNING"
             retriever.update(metadata={"error": errors[0]}, level=level)
     if results:
@@ -302,9 +324,13 @@ CategoryName = Annotated[
 ]
 PlaceName = Annotated[
     str,
-    Field(max_length=200, description="A town, district or region, as the guest named it."),
+    Field(
+        max_length=200, description="A town, district or region, as the guest named it."
+    ),
 ]
-Wish = Annotated[str, Field(max_length=80, description="A further wish, such as natural wine.")]
+Wish = Annotated[
+    str, Field(max_length=80, description="A further wish, such as natural wine.")
+]
 
 
 PLACES_LINE: Final = (
@@ -324,12 +350,16 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
     ) -> ToolOutput:
         """Find wine shops, wine bars, wineries, tastings, restaurants or courses in a place."""
         if not may_drink(run):
-            raise ToolError("this guest must not have alcohol, so no places are looked up for them")
+            raise ToolError(
+                "this guest must not have alcohol, so no places are looked up for them"
+            )
         run = replace(run, limits=replace(run.limits, seconds=QUERIES_SECONDS))
         if search is None:  # there are only links: ask no model for their queries
             run = replace(run, models=())
         try:
-            places = await find_places(category, place, run=run, wish=wish, search=search)
+            places = await find_places(
+                category, place, run=run, wish=wish, search=search
+            )
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
         if places.is_search_down:  # the links are an answer, but an admin has to know

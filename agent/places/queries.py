@@ -44,7 +44,9 @@ FEEDBACK: Final = FEEDBACK_INTRO + (
 
 TRANSLITERATED_VOWEL: Final = text.pattern("aa|oo|[aou]e")
 """An umlaut, å or ø as typed on a keyboard that lacks them: `oe` for `ö`."""
-PLURAL_ENDING: Final = text.pattern(r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z")
+PLURAL_ENDING: Final = text.pattern(
+    r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z"
+)
 """Singular and plural endings of some languages."""
 NOT_IN_WORDS: Final = text.pattern(r"[^\p{L}\p{M}\p{N}'’,.\s-]+")
 COORDINATE: Final = text.pattern(r"\A-?\d{1,3}[.]\d+,?\z")
@@ -107,7 +109,9 @@ def find_category(name: str) -> str:
     for key in categories():
         if stemmed_name in _list_names(key):
             return key
-    raise ValueError(f"there is no category {name.strip()[:40]!r}; use {', '.join(categories())}")
+    raise ValueError(
+        f"there is no category {name.strip()[:40]!r}; use {', '.join(categories())}"
+    )
 
 
 @cache
@@ -122,7 +126,9 @@ def _list_names(key: str) -> tuple[list[str], ...]:
 class QueryGenerationFailed(AgentError):
     """The model did not give exactly 10 distinct search queries, even after feedback."""
 
-    def __init__(self, message: str, *, retry_count: int, error_types: tuple[str, ...]) -> None:
+    def __init__(
+        self, message: str, *, retry_count: int, error_types: tuple[str, ...]
+    ) -> None:
         super().__init__(message)
         self.retry_count = retry_count
         self.error_types = error_types
@@ -157,7 +163,9 @@ class Queries:
     prompt: PromptRef | None = None
 
 
-async def generate_queries(category: str, place: str, *, run: Run, wish: str = "") -> Queries:
+async def generate_queries(
+    category: str, place: str, *, run: Run, wish: str = ""
+) -> Queries:
     """Write 10 distinct queries for a category (see `categories()`) in `place`.
 
     A `wish` narrows the search further: "natural wine", "open on Sundays". Without a model, or if
@@ -240,7 +248,9 @@ def clean_place_name(place: str) -> str:
     """
     name = to_plain_words(place)
     if not _has_words(name) or len(name) > MAX_PLACE_CHARS:
-        raise ValueError(f"name a town, a district or a region in {MAX_PLACE_CHARS} characters")
+        raise ValueError(
+            f"name a town, a district or a region in {MAX_PLACE_CHARS} characters"
+        )
     return name
 
 
@@ -297,7 +307,9 @@ def find_problem(queries: Sequence[str], place: str) -> str | None:
     pairs = find_duplicates(queries, place)
     if not pairs:
         return None
-    shown = [f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs[:PAIRS_SHOWN]]
+    shown = [
+        f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs[:PAIRS_SHOWN]
+    ]
     return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(shown)}"
 
 

@@ -76,7 +76,9 @@ class AllergyReader:
             found += named or self._find_beside(allergy, before)
         return found
 
-    def _find_beside(self, allergy: Phrase, candidates: Sequence[Phrase]) -> list[Phrase]:
+    def _find_beside(
+        self, allergy: Phrase, candidates: Sequence[Phrase]
+    ) -> list[Phrase]:
         """Return the nearest allergen, and those that are listed with it.
 
         The candidates are the other phrases on one side of the allergy, the nearest first.

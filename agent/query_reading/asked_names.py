@@ -111,7 +111,9 @@ class _NameReader:
         small_talk = self._find_small_talk()
         core = [index for index in named if index not in small_talk]
         joined = self._find_joined(core)
-        unknown = [index for index in core if index in joined or self._is_unknown(index)]
+        unknown = [
+            index for index in core if index in joined or self._is_unknown(index)
+        ]
         has_kind = self._has_role("kind")
         is_known = asks_for_stock and (has_kind or self._has_field(NAME_FIELDS))
         if not unknown and not is_known:
@@ -136,7 +138,9 @@ class _NameReader:
 
     def _has_dish(self) -> bool:
         """Return True if a word of the message is a dish; a part of one is no more than a guess."""
-        return any(phrase.values("dish") and not phrase.is_compound for phrase in self._phrases)
+        return any(
+            phrase.values("dish") and not phrase.is_compound for phrase in self._phrases
+        )
 
     def _find_offer(self) -> str:
         """Return what the message asks for instead of a bottle, or an empty string."""
@@ -153,7 +157,9 @@ class _NameReader:
 
     def _list_named(self) -> list[int]:
         """Return the indices of the words that may be a name, unlike "have you", "by the glass"."""
-        indices = {index for index, token in enumerate(self._tokens) if token.is_alphanumeric}
+        indices = {
+            index for index, token in enumerate(self._tokens) if token.is_alphanumeric
+        }
         for phrase in self._phrases:
             if phrase.has_role(*GRAMMAR_ROLES) or phrase.has_field(UNNAMED_FIELDS):
                 indices.difference_update(phrase.indices)
@@ -183,13 +189,20 @@ class _NameReader:
             if not phrase.has_field(AMBIGUOUS_FIELDS):
                 continue
             for beside in (phrase.start - 1, phrase.end):
-                if beside in core and self._is_unknown(beside) and self._is_name(phrase, beside):
+                if (
+                    beside in core
+                    and self._is_unknown(beside)
+                    and self._is_name(phrase, beside)
+                ):
                     joined.update({beside, *phrase.indices})
         return joined
 
     def _names_place(self, index: int) -> bool:
         """Return True if a place is named by the word at this index, and maybe by more."""
-        return any(phrase.start == index and phrase.values("regions") for phrase in self._phrases)
+        return any(
+            phrase.start == index and phrase.values("regions")
+            for phrase in self._phrases
+        )
 
     def _has_full_name(self, unknown: Sequence[int]) -> bool:
         """Return True if two unknown words with capitals stand beside a known name.
@@ -211,7 +224,9 @@ class _NameReader:
         if is_foreign_phrase([token.stem for token in words], self._language):
             return True
         pair = (self._tokens[beside], *words)
-        return not self._capitalises_nouns and all(token.is_capitalised for token in pair)
+        return not self._capitalises_nouns and all(
+            token.is_capitalised for token in pair
+        )
 
     def _is_unknown(self, index: int) -> bool:
         """Return whether no table has a word, and it may be a name; a year is one too."""

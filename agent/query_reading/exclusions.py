@@ -23,7 +23,9 @@ CLAUSE_ENDS: Final = frozenset(".;!?\n()")
 
 def split_clauses(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> list[range]:
     """Return the indices of the tokens of each clause; "but" begins a new one."""
-    ends = {index + 1 for index, token in enumerate(tokens) if token.stem in CLAUSE_ENDS}
+    ends = {
+        index + 1 for index, token in enumerate(tokens) if token.stem in CLAUSE_ENDS
+    }
     buts = {phrase.start for phrase in phrases if phrase.has_role("but")}
     boundaries = sorted({0, len(tokens), *ends, *buts})
     return [range(start, end) for start, end in pairwise(boundaries)]
@@ -58,7 +60,9 @@ class ExclusionReader:
             excluded = self._excluded_by(phrase, following)
             yield from excluded or self._excluded_by(phrase, preceding)
 
-    def _excluded_by(self, negation: Phrase, candidates: Sequence[Phrase]) -> list[Phrase]:
+    def _excluded_by(
+        self, negation: Phrase, candidates: Sequence[Phrase]
+    ) -> list[Phrase]:
         """Return the nearest candidate that can be excluded, and those that are joined to it.
 
         The candidates are the other phrases on one side of the negation, the nearest first.

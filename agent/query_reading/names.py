@@ -21,7 +21,9 @@ def load_display_names() -> Mapping[tuple[str, str], Names]:
     """Return the names of the values of each field in each language."""
     names: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
     for row in load_rows():
-        if len(row.meanings) != 1:  # "brut" means sparkling and dry, so it names neither
+        if (
+            len(row.meanings) != 1
+        ):  # "brut" means sparkling and dry, so it names neither
             continue
         ((field, values),) = row.meanings.items()
         for language, phrases in row.phrases.items():

@@ -21,7 +21,16 @@ from agent.text import fold
 MIN_FOREIGN_LETTERS: Final = 4
 """The minimum length of a phrase that is understood in languages other than its own."""
 OWN_LANGUAGE_FIELDS: Final = frozenset(
-    {"role", "order", "offer", "usual_max_price", "number", "allergen", "cellar", "position"}
+    {
+        "role",
+        "order",
+        "offer",
+        "usual_max_price",
+        "number",
+        "allergen",
+        "cellar",
+        "position",
+    }
 )
 """Fields of phrases that are understood only in messages in their language."""
 COMPOUND_FIELDS: Final = ("dish", "colour", "styles", "countries", "regions", "grapes")
@@ -186,11 +195,16 @@ def _known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
     """Return the phrases that are understood in a language, its own and foreign ones."""
     known: dict[PhraseKey, Meanings] = {}
     for key, by_language in load_lexicon().items():
-        meanings: Meanings = {**by_language.get(ANY_LANGUAGE, {}), **by_language.get(language, {})}
+        meanings: Meanings = {
+            **by_language.get(ANY_LANGUAGE, {}),
+            **by_language.get(language, {}),
+        }
         if not meanings and sum(map(len, key)) >= MIN_FOREIGN_LETTERS:
             # If several foreign languages have the phrase, the first one in the table counts.
             foreign = next(iter(by_language.values()))
-            meanings = {field: foreign[field] for field in foreign.keys() - OWN_LANGUAGE_FIELDS}
+            meanings = {
+                field: foreign[field] for field in foreign.keys() - OWN_LANGUAGE_FIELDS
+            }
         if meanings:
             known[key] = meanings
     return known
@@ -213,7 +227,9 @@ def _compound_meanings(word: str) -> Meanings:
 def _load_compound_parts() -> Mapping[str, Meanings]:
     """Return the single words that are understood within compound words."""
     parts: dict[str, Meanings] = {}
-    compounding = [code for code, known in load_languages().items() if known.has_compounds]
+    compounding = [
+        code for code, known in load_languages().items() if known.has_compounds
+    ]
     for key, by_language in load_lexicon().items():
         if len(key) > 1 or len(key[0]) < MIN_PART_LETTERS:
             continue

@@ -79,7 +79,9 @@ def _consistent(filters: dict[str, Any]) -> dict[str, Any]:
     return filters
 
 
-def _split_parts(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> Iterator[PricePart]:
+def _split_parts(
+    tokens: Sequence[Token], phrases: Sequence[Phrase]
+) -> Iterator[PricePart]:
     """Yield the phrases of a message and the tokens outside of them, in order."""
     parts: dict[int, PricePart] = {}
     for number in find_number_words([fold(token.written) for token in tokens]):
@@ -108,7 +110,9 @@ def _read_token(token: Token, index: int) -> PricePart:
 
 def _read_phrase(phrase: Phrase) -> PricePart:
     if numbers := phrase.values("number"):
-        number, _, currency = numbers[0].partition(" ")  # "20", or "20 EUR" for "Zwanziger"
+        number, _, currency = numbers[0].partition(
+            " "
+        )  # "20", or "20 EUR" for "Zwanziger"
         return PricePart("N", phrase.indices, float(number), currency)
     if currencies := phrase.values("currency"):
         return PricePart("C", phrase.indices, currency=currencies[0])

@@ -31,9 +31,19 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
 }
 """The steps of each scale, from the lowest to the highest."""
 STEPS_IF_NOT_SWEET: Final = ("bone_dry", "dry")
-LIST_FIELDS: Final = ("styles", "colours", *SCALES, "grapes", "countries", "regions", "text")
+LIST_FIELDS: Final = (
+    "styles",
+    "colours",
+    *SCALES,
+    "grapes",
+    "countries",
+    "regions",
+    "text",
+)
 """The filters that are lists of values, in the order in which they are described to the user."""
-STYLES_OF_ANY_COLOUR: Final = frozenset({"sparkling", "fortified", "sweet", "alcohol_free"})
+STYLES_OF_ANY_COLOUR: Final = frozenset(
+    {"sparkling", "fortified", "sweet", "alcohol_free"}
+)
 """Styles whose wines may be red, white or rosé."""
 KIND_FIELDS: Final = frozenset({"styles", "grapes", "regions", "colour"})
 """An excluded phrase with such a field excludes no tastes: "no ice wine" allows sweet wines."""
@@ -101,7 +111,9 @@ class Request:
     @property
     def inclusions(self) -> dict[str, tuple[str, ...]]:
         """Return the filters in `LIST_FIELDS`; a wine should have one of the values of each."""
-        return {name: self.filters[name] for name in LIST_FIELDS if name in self.filters}
+        return {
+            name: self.filters[name] for name in LIST_FIELDS if name in self.filters
+        }
 
     def values(self, name: str) -> tuple[str, ...]:
         """Return the values of a list filter, or an empty tuple."""
@@ -141,9 +153,15 @@ class _MessageReader:
             if phrase.has_role("not") or price_indices.isdisjoint(phrase.indices):
                 self.phrases.append(phrase)
         clauses = split_clauses(self.tokens, self.phrases)
-        self.excluded = ExclusionReader(self.tokens, self.phrases, clauses).find_excluded()
-        self.allergens = AllergyReader(self.tokens, self.phrases, clauses).find_allergens()
-        self.included = [phrase for phrase in self.phrases if phrase not in self.excluded]
+        self.excluded = ExclusionReader(
+            self.tokens, self.phrases, clauses
+        ).find_excluded()
+        self.allergens = AllergyReader(
+            self.tokens, self.phrases, clauses
+        ).find_allergens()
+        self.included = [
+            phrase for phrase in self.phrases if phrase not in self.excluded
+        ]
         self.roles: set[str] = set()
         self.known_indices = set(price_indices)
         for phrase in self.phrases:
@@ -236,7 +254,9 @@ class _MessageReader:
         """Return the index of the next word that is not common, or of no word at all."""
         common = common_words(self.language)
         while self._stem(index):
-            is_common = fold(self.tokens[index].written) in common or self._is_of_order(index)
+            is_common = fold(self.tokens[index].written) in common or self._is_of_order(
+                index
+            )
             if not is_common or self._is_of_wine(index):
                 break
             index += step
@@ -244,7 +264,10 @@ class _MessageReader:
 
     def _is_of_order(self, index: int) -> bool:
         """Return whether a word says how to sort: "my most expensive reds"."""
-        return any(index in phrase.indices and phrase.values("order") for phrase in self.included)
+        return any(
+            index in phrase.indices and phrase.values("order")
+            for phrase in self.included
+        )
 
     def _is_of_wine(self, index: int) -> bool:
         """Return whether a word is part of a phrase that names wines."""
@@ -287,7 +310,9 @@ class _MessageReader:
         is_alcohol_free = "alcohol_free" in included["styles"]
         if is_alcohol_free:
             included["styles"] = ["alcohol_free"]
-        names_style_of_any_colour = not STYLES_OF_ANY_COLOUR.isdisjoint(included["styles"])
+        names_style_of_any_colour = not STYLES_OF_ANY_COLOUR.isdisjoint(
+            included["styles"]
+        )
         for phrase in self.included:
             is_alternative = self._stands_beside_or(phrase) and not is_alcohol_free
             if is_alternative or not names_style_of_any_colour:
@@ -353,7 +378,10 @@ class _MessageReader:
         """Return whether the message asks for others; "champagne or another sparkling" does not."""
         or_words = load_grammar().or_words
         for phrase in self.phrases:
-            if phrase.has_role("others") and self._stem(phrase.start - 1) not in or_words:
+            if (
+                phrase.has_role("others")
+                and self._stem(phrase.start - 1) not in or_words
+            ):
                 return True
         return False
 

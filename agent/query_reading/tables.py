@@ -130,7 +130,9 @@ def _word_rows() -> Iterator[TableRow]:
     for table in ("words", "places"):
         phrases = _phrases_by_language(table)
         for name, row in _load_table(table).items():
-            meanings = {field: tuple(row[field]) for field in row if field != ANY_LANGUAGE}
+            meanings = {
+                field: tuple(row[field]) for field in row if field != ANY_LANGUAGE
+            }
             yield TableRow(meanings, _phrases_of(name, row, phrases))
 
 
@@ -150,13 +152,17 @@ def _phrases_by_language(table: str) -> dict[str, Mapping[str, str]]:
         unknown = phrases.keys() - _rows_of(table).keys()
         if unknown:
             rows = ", ".join(sorted(unknown))
-            raise ValueError(f"{code}/{WORDS_FILE}: data/{table}.toml has no row {rows}")
+            raise ValueError(
+                f"{code}/{WORDS_FILE}: data/{table}.toml has no row {rows}"
+            )
         found[code] = phrases
     return found
 
 
 def _phrases_of(
-    name: str, row: Mapping[str, Any], phrases_by_language: Mapping[str, Mapping[str, str]]
+    name: str,
+    row: Mapping[str, Any],
+    phrases_by_language: Mapping[str, Mapping[str, str]],
 ) -> dict[str, tuple[str, ...]]:
     """Return the phrases of a row of a table by language, those of every language last."""
     found: dict[str, tuple[str, ...]] = {}

@@ -36,7 +36,9 @@ _SPACE: Final = ord(" ")
 _FACTOR: Final = np.uint32(1_000_003)
 _MIXER: Final = np.uint32(2_654_435_761)
 _POWERS: Final = np.cumprod(np.full(MAX_NORMALIZED_CHARS, _FACTOR), dtype=np.uint32)
-_INVERSE: Final = np.full(MAX_NORMALIZED_CHARS, pow(int(_FACTOR), -1, 1 << 32), dtype=np.uint32)
+_INVERSE: Final = np.full(
+    MAX_NORMALIZED_CHARS, pow(int(_FACTOR), -1, 1 << 32), dtype=np.uint32
+)
 _INVERSE_POWERS: Final = np.cumprod(_INVERSE, dtype=np.uint32)
 
 
@@ -72,12 +74,18 @@ class Guess:
         words, n_grams = text.split(), find_n_grams(text)
         weights = load_weights().buckets[:, LABELS.index(label)]
         spoken = list[tuple[int, str]]()
-        for start, size, weight in _strongest(weights, n_grams.chars, CHAR_SIZES, count):
+        for start, size, weight in _strongest(
+            weights, n_grams.chars, CHAR_SIZES, count
+        ):
             spoken.append((weight, text[start : start + size]))
-        for start, size, weight in _strongest(weights, n_grams.words, WORD_SIZES, count):
+        for start, size, weight in _strongest(
+            weights, n_grams.words, WORD_SIZES, count
+        ):
             spoken.append((weight, " ".join(words[start : start + size])))
         spoken.sort(reverse=True)
-        return list(dict.fromkeys(name for _, name in spoken if name.strip(" .,!?;:")))[:count]
+        return list(dict.fromkeys(name for _, name in spoken if name.strip(" .,!?;:")))[
+            :count
+        ]
 
 
 def classify(normalized: str, weights: Weights) -> Guess:

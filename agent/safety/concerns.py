@@ -72,7 +72,9 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
         allergies=frozenset(found.allergy for found in allergies),
         own_allergies=frozenset(found.allergy for found in allergies if found.is_own),
         language=stated[0].language if stated else "",
-        noticed_by=_describe(by_phrases, guess, most_serious_concern(certain or likely)),
+        noticed_by=_describe(
+            by_phrases, guess, most_serious_concern(certain or likely)
+        ),
     )
 
 
@@ -105,17 +107,25 @@ def read_conversation_safety(
     return state
 
 
-def _find_above(thresholds: Mapping[Concern, float], guess: Guess) -> frozenset[Concern]:
+def _find_above(
+    thresholds: Mapping[Concern, float], guess: Guess
+) -> frozenset[Concern]:
     """Return the concerns with at least the probability of their threshold."""
     probabilities = guess.probabilities
-    return frozenset(name for name in CONCERNS if probabilities[name] >= thresholds[name])
+    return frozenset(
+        name for name in CONCERNS if probabilities[name] >= thresholds[name]
+    )
 
 
-def _describe(by_phrases: frozenset[Concern], guess: Guess, concern: Concern | None) -> str:
+def _describe(
+    by_phrases: frozenset[Concern], guess: Guess, concern: Concern | None
+) -> str:
     """Return by what a concern was noticed, with the n-grams that weighed most."""
     if concern is None:
         return ""
     if concern in by_phrases:
         return f"{concern}: a phrase"
     n_grams = " | ".join(guess.explain(concern))
-    return f"{concern}: the classifier, {guess.probabilities[concern]:.2f}, by {n_grams}"
+    return (
+        f"{concern}: the classifier, {guess.probabilities[concern]:.2f}, by {n_grams}"
+    )

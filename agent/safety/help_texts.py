@@ -7,7 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+)
 
 from agent.formatting import country_names
 from agent.i18n import app_language, current_language, current_region
@@ -29,12 +35,15 @@ MAX_HELP_CHARS: Final = 2_000
 
 def _require_lines_placeholder(text: str) -> str:
     if "{lines}" not in text:
-        raise ValueError("crisis and numbers must contain {lines}, the place of the help lines")
+        raise ValueError(
+            "crisis and numbers must contain {lines}, the place of the help lines"
+        )
     return text
 
 
 HelpText = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_HELP_CHARS)
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_HELP_CHARS),
 ]
 TextWithLines = Annotated[HelpText, AfterValidator(_require_lines_placeholder)]
 
@@ -120,7 +129,9 @@ def read_help_texts(file: Path | None = None) -> HelpCatalogue:
     countries |= own.pop(COUNTRIES, {})
     for language, replacements in own.items():
         if language not in texts or not isinstance(replacements, dict):
-            raise ValueError(f"{language} is not one of {COUNTRIES}, {', '.join(texts)}")
+            raise ValueError(
+                f"{language} is not one of {COUNTRIES}, {', '.join(texts)}"
+            )
         texts[language] |= replacements
     return HelpCatalogue(
         texts=TypeAdapter(dict[str, HelpTexts]).validate_python(texts),
@@ -182,7 +193,9 @@ class Help:
         """Return what is said about a dependence, whom to call, and what is wanted instead."""
         texts = self._texts_for(safety)
         lines = "\n".join(f"- {line}" for line in self._alcohol_lines(safety))
-        return "\n\n".join(filter(None, (texts.dependence, lines, texts.dependence_question)))
+        return "\n\n".join(
+            filter(None, (texts.dependence, lines, texts.dependence_question))
+        )
 
     def likely_line(self, safety: SafetyState) -> str:
         """Return the line below an answer to a message that may state a concern."""
@@ -202,7 +215,9 @@ class Help:
     def first_lines(self) -> str:
         """Return the numbers of the country that comes first, for /help."""
         state = SafetyState()
-        return self._format_country(self._country_codes(state)[0], self._texts_for(state))
+        return self._format_country(
+            self._country_codes(state)[0], self._texts_for(state)
+        )
 
     def _texts_for(self, safety: SafetyState) -> HelpTexts:
         """Return the texts in the language of the phrase, otherwise in that of the user."""
@@ -216,11 +231,15 @@ class Help:
         own = self._texts_for(SafetyState(language=app_language()))
         codes = [self.country, current_region()]
         codes += [*self._texts_for(safety).countries, *own.countries]
-        return list(dict.fromkeys(code for code in codes if code in self.catalogue.countries))
+        return list(
+            dict.fromkeys(code for code in codes if code in self.catalogue.countries)
+        )
 
     def _list_lines(self, safety: SafetyState) -> str:
         texts = self._texts_for(safety)
-        lines = [self._format_country(code, texts) for code in self._country_codes(safety)]
+        lines = [
+            self._format_country(code, texts) for code in self._country_codes(safety)
+        ]
         return "\n".join(f"- {line}" for line in (*lines, texts.elsewhere))
 
     def _format_country(self, code: str, texts: HelpTexts) -> str:
@@ -238,7 +257,9 @@ class Help:
                 yield f"{_country_name(code, language)}: {_say_hours(line.line, texts)}"
 
     def _language_of(self, texts: HelpTexts) -> str:
-        return next(name for name, known in self.catalogue.texts.items() if known is texts)
+        return next(
+            name for name, known in self.catalogue.texts.items() if known is texts
+        )
 
 
 def _say_hours(line: str, texts: HelpTexts) -> str:

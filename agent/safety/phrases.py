@@ -71,7 +71,9 @@ def goes_on_with_emergency(normalized: str) -> bool:
 
 def _is_minor(match: Match, drinking_age: int) -> bool:
     """Return whether a matched phrase names an age below the legal one, or no age."""
-    ages = [int(word) for word in match[0].split() if word.isdecimal() and len(word) <= 2]
+    ages = [
+        int(word) for word in match[0].split() if word.isdecimal() and len(word) <= 2
+    ]
     for words, age in _phrases().ages.items():
         if f" {words} " in match[0]:
             ages.append(age)
@@ -190,12 +192,19 @@ class _Phrases:
         allergic = f"(?:{self._allergy_words('allergic')})"
 
         def build_pattern(allergen: str) -> Pattern:
-            phrase = rf"{allergic} (?:\w+ ){{0,3}}?(?:{allergen})|(?:{allergen}) ?{allergic}"
+            phrase = (
+                rf"{allergic} (?:\w+ ){{0,3}}?(?:{allergen})|(?:{allergen}) ?{allergic}"
+            )
             return pattern(f" (?:{subject})?(?:{phrase}) ")
 
-        return {allergy: build_pattern(self._allergy_words(allergy)) for allergy in ALLERGIES}
+        return {
+            allergy: build_pattern(self._allergy_words(allergy))
+            for allergy in ALLERGIES
+        }
 
-    def _allergy_words(self, name: Allergy | Literal["allergic", "first_person"]) -> str:
+    def _allergy_words(
+        self, name: Allergy | Literal["allergic", "first_person"]
+    ) -> str:
         words = (phrases.allergies.get(name, "") for phrases in self.languages.values())
         return "|".join(filter(None, words))
 

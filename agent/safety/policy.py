@@ -9,7 +9,10 @@ from agent.safety.state import CONCERNS, Concern, SafetyState
 
 PERMANENT_CONCERNS: Final = frozenset({"under_age", "dependence"})
 """The concerns that /new does not delete."""
-RETRACTABLE_CONCERNS: Final[frozenset[Concern]] = frozenset(CONCERNS) - {"dependence", "under_age"}
+RETRACTABLE_CONCERNS: Final[frozenset[Concern]] = frozenset(CONCERNS) - {
+    "dependence",
+    "under_age",
+}
 """Concerns that the button "I was misunderstood" removes; dependence has a button of its own."""
 DURATIONS: Final[Mapping[str, timedelta]] = {
     "crisis": timedelta(days=1),
@@ -44,7 +47,9 @@ PRIVATE_ACTIONS: Final = frozenset(
 """What is shown to the user alone: in a group they are asked to a private chat."""
 
 
-def decide(safety: SafetyState, *, asks_for_wine: bool, is_look_up: bool = False) -> SafetyAction:
+def decide(
+    safety: SafetyState, *, asks_for_wine: bool, is_look_up: bool = False
+) -> SafetyAction:
     """Return what is done about a message; `asks_for_wine` if it clearly describes a wine.
 
     For a day after a crisis, everything but a request for wine is answered with help.

@@ -4,7 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-Concern = Literal["crisis", "dependence", "under_age", "pregnancy", "medication", "driving"]
+Concern = Literal[
+    "crisis", "dependence", "under_age", "pregnancy", "medication", "driving"
+]
 """The reasons not to offer alcohol, the most serious first."""
 CONCERNS: Final[tuple[Concern, ...]] = get_args(Concern)
 FORBIDDING_CONCERNS: Final[frozenset[Concern]] = frozenset(
@@ -87,8 +89,12 @@ class SafetyState:
 
     def with_stored_names(self, names: Collection[str]) -> "SafetyState":
         """Return the state with the stored concerns and allergies; ignore unknown names."""
-        earlier = self.earlier_concerns | {concern for concern in CONCERNS if concern in names}
-        allergies = self.allergies | {allergy for allergy in ALLERGIES if allergy in names}
+        earlier = self.earlier_concerns | {
+            concern for concern in CONCERNS if concern in names
+        }
+        allergies = self.allergies | {
+            allergy for allergy in ALLERGIES if allergy in names
+        }
         return replace(
             self,
             earlier_concerns=earlier,

@@ -13,7 +13,14 @@ from scipy.sparse import csr_matrix, diags
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from agent.safety.classifier import BUCKETS, LABELS, WEIGHTS_FILE, Weights, find_n_grams, scale
+from agent.safety.classifier import (
+    BUCKETS,
+    LABELS,
+    WEIGHTS_FILE,
+    Weights,
+    find_n_grams,
+    scale,
+)
 from agent.safety.words import normalize_message
 
 MESSAGES: Final = Path("tests/evals/concerns")

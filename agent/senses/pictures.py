@@ -57,7 +57,9 @@ class PictureText(BaseModel):
     wines: list[ReadWine] = Field(default_factory=list)
     unreadable: int = Field(default=0, ge=0, le=1000)
     """The number of lines that the model could not read."""
-    seen: Line = Field(default="", description="Of anything else: what it is, in five words.")
+    seen: Line = Field(
+        default="", description="Of anything else: what it is, in five words."
+    )
 
 
 def _find_problem(text: PictureText) -> str | None:
@@ -93,7 +95,9 @@ async def read_pictures(
     """
     requests = max(1, run.requests_left - ANSWER_REQUESTS)
     selected = downloads[: min(size_limits.IMAGES, requests)]
-    texts = await asyncio.gather(*(read_picture(run, download) for download in selected))
+    texts = await asyncio.gather(
+        *(read_picture(run, download) for download in selected)
+    )
     return await _merge(texts, catalogue, left_out + len(downloads) - len(selected))
 
 
@@ -101,7 +105,9 @@ async def read_picture(run: Run, download: Download) -> PictureText | None:
     """Return the text of a picture, recorded on a new span; None if an error occurs."""
     with run.span.child("read.picture", "span") as span:
         try:
-            text = await _transcribe(replace(run.for_tool(span), stop=run.stop), await download())
+            text = await _transcribe(
+                replace(run.for_tool(span), stop=run.stop), await download()
+            )
         except Exception as error:
             error_type = str(error)
             if not isinstance(error, UnusableFile):
@@ -123,7 +129,9 @@ async def _transcribe(run: Run, picture: str) -> PictureText:
     """
     answer_tokens = max(run.limits.answer_tokens, MIN_ANSWER_TOKENS)
     limits = replace(run.limits, answer_tokens=answer_tokens)
-    run = with_instructions(run, get_prompt(run, "picture"), schema=CONTRACT.output.schema_text)
+    run = with_instructions(
+        run, get_prompt(run, "picture"), schema=CONTRACT.output.schema_text
+    )
     response = await generate_agentic_response(
         QUESTION,
         run=replace(run, models=[get_deps(run).models[VISION]], limits=limits),
@@ -148,7 +156,9 @@ def without_guesses(text: PictureText) -> PictureText:
     seen = ""
     if text.shows == "other" and not find_security_flags(text.seen):
         seen = text.seen
-    return text.model_copy(update={"wines": wines, "unreadable": unreadable, "seen": seen})
+    return text.model_copy(
+        update={"wines": wines, "unreadable": unreadable, "seen": seen}
+    )
 
 
 def _is_wine(wine: ReadWine) -> bool:

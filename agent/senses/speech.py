@@ -20,7 +20,13 @@ from agent.engine.models import is_local, is_worth_a_retry
 from agent.engine.run import Run, Span
 from agent.markdown import strip_invisible
 from agent.senses.sent_files import UnusableFile
-from agent.servers import OPENAI_URL, bearer_headers, is_transient_status, read_body, retry
+from agent.servers import (
+    OPENAI_URL,
+    bearer_headers,
+    is_transient_status,
+    read_body,
+    retry,
+)
 
 R = TypeVar("R")
 
@@ -71,7 +77,12 @@ class AudioServer:
         Raises:
             ModelError: the server did not return an Ogg file.
         """
-        body = {"model": self.model, "voice": self.voice, "input": text, "response_format": "opus"}
+        body = {
+            "model": self.model,
+            "voice": self.voice,
+            "input": text,
+            "response_format": "opus",
+        }
         audio = await self._post("audio/speech", content=body)
         if not audio.startswith(b"OggS"):
             raise ModelUnavailable("audio/speech answered without an Ogg file")
@@ -102,9 +113,13 @@ class AudioServer:
                     raise _error_of_status(path, response.status_code)
                 data = await read_body(response, size_limits.FILE_BYTES)
         except (httpx2.HTTPError, TimeoutError) as error:
-            raise ModelUnavailable(f"{path} did not answer ({type(error).__name__})") from None
+            raise ModelUnavailable(
+                f"{path} did not answer ({type(error).__name__})"
+            ) from None
         if data is None:
-            raise ModelUnavailable(f"{path} answered with over {size_limits.FILE_BYTES} bytes")
+            raise ModelUnavailable(
+                f"{path} answered with over {size_limits.FILE_BYTES} bytes"
+            )
         return data
 
 
@@ -124,19 +139,27 @@ class Transcript:
 
 
 async def transcribe_voice(
-    download: Callable[[], Awaitable[bytes]], seconds: float, *, run: Run, server: AudioServer
+    download: Callable[[], Awaitable[bytes]],
+    seconds: float,
+    *,
+    run: Run,
+    server: AudioServer,
 ) -> Transcript:
     """Download and transcribe a recording of `seconds`; do not store it."""
     if run.usage.exhausted(run.limits):
         return Transcript(error_type="budget")
-    with run.span.child("hear.voice", "generation", input=f"[voice, {seconds:g} s]") as span:
+    with run.span.child(
+        "hear.voice", "generation", input=f"[voice, {seconds:g} s]"
+    ) as span:
         try:
             audio = await download()
         except UnusableFile as error:
             span.update(metadata={"error_type": str(error)}, level="WARNING")
             return Transcript(error_type=str(error))
         usd = USD_PER_SECOND * seconds
-        text, error_type = await _request(lambda: server.transcribe(audio), usd, run, server, span)
+        text, error_type = await _request(
+            lambda: server.transcribe(audio), usd, run, server, span
+        )
         span.update(output=text)
     if not text and not error_type:
         error_type = "nothing_said"
@@ -148,14 +171,22 @@ async def read_aloud(text: str, run: Run, server: AudioServer) -> bytes:
     text = text[:MAX_ALOUD_CHARS]
     if not text or run.usage.exhausted(run.limits):
         return b""
-    with run.span.child("speak.answer", "generation", input=f"[{len(text)} characters]") as span:
+    with run.span.child(
+        "speak.answer", "generation", input=f"[{len(text)} characters]"
+    ) as span:
         usd = USD_PER_CHARACTER * len(text)
-        audio, _ = await _request(lambda: server.read_aloud(text), usd, run, server, span)
+        audio, _ = await _request(
+            lambda: server.read_aloud(text), usd, run, server, span
+        )
     return audio or b""
 
 
 async def _request(
-    call: Callable[[], Awaitable[R]], usd: float, run: Run, server: AudioServer, span: Span
+    call: Callable[[], Awaitable[R]],
+    usd: float,
+    run: Run,
+    server: AudioServer,
+    span: Span,
 ) -> tuple[R | None, str]:
     """Return the result of `call` and an empty text, or None and the type of its error.
 
@@ -168,7 +199,11 @@ async def _request(
         result = await retry(call, max_tries=MAX_TRIES, should_retry=is_worth_a_retry)
     except ModelError as error:
         error_type = log_failure("An audio request failed", error)
-        metadata = {"error_type": error_type, "status": error.status, "cause": error.cause}
+        metadata = {
+            "error_type": error_type,
+            "status": error.status,
+            "cause": error.cause,
+        }
         span.update(metadata=metadata, level="WARNING")
     else:
         run.usage.answered_requests += 1

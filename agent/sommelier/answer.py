@@ -48,13 +48,17 @@ def wine_ids(response: SommelierResponse) -> list[str]:
 def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | None:
     """Return feedback on the parts of a response that lack evidence, or None."""
     for position, item in enumerate(response.wines):
-        problem = _find_id_problem(item.wine_id, evidence) or _find_size_problem(item, evidence)
+        problem = _find_id_problem(item.wine_id, evidence) or _find_size_problem(
+            item, evidence
+        )
         if problem:
             return f"wines.{position}: {problem}"
     checker = _check_answer(response.wines, evidence)
     descriptions = ((item.description, item.wine_id) for item in response.wines)
     texts = [(response.intro, ""), *descriptions, (response.closing, "")]
-    problems = (_find_problem(text, wine_id, checker) for text, wine_id in texts if text)
+    problems = (
+        _find_problem(text, wine_id, checker) for text, wine_id in texts if text
+    )
     return "; ".join(dict.fromkeys(problem for problem in problems if problem)) or None
 
 
@@ -65,12 +69,18 @@ class _AnswerChecker(FigureChecker):
     def allowed_addresses(self) -> frozenset[str]:
         """The addresses that stand in a source or an earlier answer, and the paths of documents."""
         evidence = self.evidence
-        paths = (source.path for source in evidence.sources.values() if isinstance(source, Chunk))
+        paths = (
+            source.path
+            for source in evidence.sources.values()
+            if isinstance(source, Chunk)
+        )
         texts = (*evidence.texts, *paths, *map(read_prose, evidence.assistant_texts))
         return evidence.links.union(*map(_find_addresses, texts))
 
 
-def _check_answer(wines: Sequence[WineRecommendation], evidence: Evidence) -> _AnswerChecker:
+def _check_answer(
+    wines: Sequence[WineRecommendation], evidence: Evidence
+) -> _AnswerChecker:
     """Return a check of the texts of an answer with these wines."""
     shown_ids = [wine.wine_id for wine in wines]
     return _AnswerChecker(evidence, shown_ids, list_basket(wines, evidence.sources))
@@ -83,7 +93,10 @@ def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | Non
     """
     evidence = checker.evidence
     ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
-    problems = [_find_citation_problem(text, checker), _find_address_problem(text, checker)]
+    problems = [
+        _find_citation_problem(text, checker),
+        _find_address_problem(text, checker),
+    ]
     problems += [_find_id_problem(named_id, evidence) for named_id in ids]
     if problem := next(filter(None, problems), None):
         return problem
@@ -94,7 +107,9 @@ def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | Non
     return _find_claim_problem(text, checker, wine)
 
 
-def _find_claim_problem(text: str, checker: _AnswerChecker, wine: AnyWine | None) -> str | None:
+def _find_claim_problem(
+    text: str, checker: _AnswerChecker, wine: AnyWine | None
+) -> str | None:
     """Return feedback on the first sentence that affirms what no source says, or None."""
     for sentence in split_statements(text):
         claims = find_unfounded_claims(sentence, checker.grounds_of(sentence, wine))
@@ -112,11 +127,17 @@ def _find_citation_problem(text: str, checker: _AnswerChecker) -> str | None:
     if "[" not in text:
         return None
     evidence = checker.evidence
-    chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
-    wine_texts = (wine.source_text for wine in evidence.sources.values() if wine not in chunks)
+    chunks = [
+        source for source in evidence.sources.values() if isinstance(source, Chunk)
+    ]
+    wine_texts = (
+        wine.source_text for wine in evidence.sources.values() if wine not in chunks
+    )
     amounts = [amount.text for amount in checker.find_right_amounts(text)]
     other_texts = [*wine_texts, *evidence.user_texts, *amounts]
-    return find_unretrieved_path(text, evidence) or find_wrong_number(text, chunks, other_texts)
+    return find_unretrieved_path(text, evidence) or find_wrong_number(
+        text, chunks, other_texts
+    )
 
 
 def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:
@@ -124,8 +145,12 @@ def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:
 
     A tool must have returned it. If the guest sent a wine list, it must be on the list.
     """
-    wines = [source for source in evidence.sources.values() if isinstance(source, AnyWine)]
-    listed = [wine.id for wine in wines if isinstance(wine, ReadWine) and wine.is_listed]
+    wines = [
+        source for source in evidence.sources.values() if isinstance(source, AnyWine)
+    ]
+    listed = [
+        wine.id for wine in wines if isinstance(wine, ReadWine) and wine.is_listed
+    ]
     allowed = listed or [wine.id for wine in wines]
     if wine_id in allowed:
         return None
@@ -153,16 +178,24 @@ def _find_address_problem(text: str, checker: _AnswerChecker) -> str | None:
     if not addresses:
         return None
     for address in addresses:
-        if address not in checker.allowed_addresses and not NOT_AN_ADDRESS.search(address):
+        if address not in checker.allowed_addresses and not NOT_AN_ADDRESS.search(
+            address
+        ):
             return f"the text has the address {quoted(address)}, which no tool found; leave it out"
     return None
 
 
 def _find_addresses(text: str) -> list[str]:
-    return [text[link.start : link.end] for link in find_auto_links(text) if link.kind == "address"]
+    return [
+        text[link.start : link.end]
+        for link in find_auto_links(text)
+        if link.kind == "address"
+    ]
 
 
-def keep_valid(response: SommelierResponse, evidence: Evidence) -> Part[SommelierResponse] | None:
+def keep_valid(
+    response: SommelierResponse, evidence: Evidence
+) -> Part[SommelierResponse] | None:
     """Return a response without the wines and sentences that lack evidence.
 
     Return None if it had wines and loses all of them. A part that does not read well, or that lacks
@@ -173,7 +206,9 @@ def keep_valid(response: SommelierResponse, evidence: Evidence) -> Part[Sommelie
         return None
     checker = _check_answer(wines, evidence)
     intro = _keep_grounded(response.intro, checker)
-    descriptions = [_keep_grounded(wine.description, checker, wine.wine_id) for wine in wines]
+    descriptions = [
+        _keep_grounded(wine.description, checker, wine.wine_id) for wine in wines
+    ]
     closing = _keep_grounded(response.closing, checker)
     described = [
         wine.model_copy(update={"description": description.text})
@@ -184,7 +219,9 @@ def keep_valid(response: SommelierResponse, evidence: Evidence) -> Part[Sommelie
     texts = [intro, *descriptions, closing]
     cuts = _describe_dropped(response.wines, wines)
     cuts += [cut for text in texts for cut in text.cuts]
-    if closing.cuts and not closing.text:  # an answer reads well without any last sentence
+    if (
+        closing.cuts and not closing.text
+    ):  # an answer reads well without any last sentence
         texts.remove(closing)
     reads_well = all(text.reads_well for text in texts)
     has_all_wines = len(wines) == len(response.wines)
@@ -251,14 +288,20 @@ def _keep_grounded(text: str, checker: _AnswerChecker, wine_id: str = "") -> _Ke
                 reads_well = reads_well and bool(kept or lines)
             else:
                 kept.append(sentence)
-                reads_well = reads_well and not (is_after_cut and begins_with_pronoun(sentence))
+                reads_well = reads_well and not (
+                    is_after_cut and begins_with_pronoun(sentence)
+                )
             is_after_cut = is_cut
         lines.append(" ".join(kept))
     return _KeptText("\n".join(lines).strip(), tuple(cuts), reads_well)
 
 
 def _prose(response: SommelierResponse) -> str:
-    texts = (response.intro, *(wine.description for wine in response.wines), response.closing)
+    texts = (
+        response.intro,
+        *(wine.description for wine in response.wines),
+        response.closing,
+    )
     return " ".join(text for text in texts if text)
 
 
@@ -269,8 +312,14 @@ def _read_unfinished(written: Mapping[str, Any]) -> SommelierResponse | None:
     may have `id` as its key.
     """
     items = written.get("wines")
-    wines = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-    fields: dict[str, Any] = {"response_type": "informational"}  # the model may write it last
+    wines = (
+        [item for item in items if isinstance(item, dict)]
+        if isinstance(items, list)
+        else []
+    )
+    fields: dict[str, Any] = {
+        "response_type": "informational"
+    }  # the model may write it last
     fields |= {name: value for name, value in written.items() if value is not None}
     fields["wines"] = [wine for wine in wines if wine.get("wine_id") or wine.get("id")]
     try:

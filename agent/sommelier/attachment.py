@@ -54,7 +54,9 @@ READ_LINE: Final = (
     "is a label, say what you know of that wine, and recommend wines of this house. If something "
     "is unsure or could not be read, ask the guest, and do not guess."
 )
-LIST_RULE: Final = "recommend only wines of this list, by these ids; the prices of the list hold"
+LIST_RULE: Final = (
+    "recommend only wines of this list, by these ids; the prices of the list hold"
+)
 OMITTED_FACTS: Final = ("wine_id", "name", "price", "from", "notes")
 """Catalogue facts that are omitted for wines on a list, because the list states its own."""
 HIDDEN_NOTE: Final = "left out, because the guest must not or would never drink them"
@@ -116,11 +118,14 @@ class ReadWine(BaseModel):
     price: ReadPrice = None
     glass_price: ReadPrice = None
     currency: Annotated[
-        Currency | None, BeforeValidator(lambda value: parse_currency(str(value).strip()))
+        Currency | None,
+        BeforeValidator(lambda value: parse_currency(str(value).strip())),
     ] = None
     sure: Annotated[
         Certainty,
-        BeforeValidator(lambda value: value if value in get_args(Certainty) else "likely"),
+        BeforeValidator(
+            lambda value: value if value in get_args(Certainty) else "likely"
+        ),
     ] = "certain"
     id: SkipJsonSchema[str] = ""
     known_id: SkipJsonSchema[str | None] = None
@@ -131,7 +136,9 @@ class ReadWine(BaseModel):
     def label(self) -> str:
         """Return producer, name and vintage, as read."""
         producer = "" if self.producer in self.name else self.producer
-        return " ".join(str(part) for part in (producer, self.name, self.vintage) if part)
+        return " ".join(
+            str(part) for part in (producer, self.name, self.vintage) if part
+        )
 
     @property
     def source_text(self) -> str:
@@ -148,14 +155,19 @@ class ReadWine(BaseModel):
     def prices(self) -> tuple[float, ...]:
         """Return the prices that an answer may name: a bottle, a glass, and our bottle."""
         ours = self.known.prices if self.known else ()
-        return (*(price for price in (self.price, self.glass_price) if price is not None), *ours)
+        return (
+            *(price for price in (self.price, self.glass_price) if price is not None),
+            *ours,
+        )
 
     @property
     def facts(self) -> Wine:
         """Return the wine of the catalogue, or else a wine with only the facts that were read."""
         if self.known:
             return self.known
-        read = self.model_dump(include={"id", "producer", "name", "vintage", "region", "style"})
+        read = self.model_dump(
+            include={"id", "producer", "name", "vintage", "region", "style"}
+        )
         offer = Offer.model_construct(price=self.price)
         return Wine.model_construct(**read, country="", offers=(offer,))
 
@@ -192,7 +204,9 @@ class Attachment(BaseModel):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return sentences about the lines and pictures that were not read."""
-        return tuple(translate(name, count=count) for name, count in self.unread.items())
+        return tuple(
+            translate(name, count=count) for name, count in self.unread.items()
+        )
 
     async def wines_for(self, person: Person, catalogue: Catalogue) -> list[ReadWine]:
         """Return the wines that a person may be shown, with their facts in the catalogue."""
@@ -206,7 +220,9 @@ class Attachment(BaseModel):
                 shown.append(wine.model_copy(update={"unknown_allergens": unknown}))
         return shown
 
-    async def describe_for_model(self, catalogue: Catalogue, person: Person) -> ToolOutput:
+    async def describe_for_model(
+        self, catalogue: Catalogue, person: Person
+    ) -> ToolOutput:
         """Return the wines for a model, with facts of the catalogue and reasons for omissions."""
         wines = await self.wines_for(person, catalogue)
         rows = [_describe_wine(wine) for wine in wines]
@@ -306,11 +322,17 @@ async def find_in_catalogue(
     query = WineQuery(text=text, styles=styles, limit=MAX_CLOSE_WINES)
     wines = (await find_wines(catalogue, query, person)).wines
     words = {word for word in split_words(text) if len(word) >= MIN_WORD_LETTERS}
-    close = [wine for wine in wines if words & _origin_words(wine).union(split_words(wine.label))]
+    close = [
+        wine
+        for wine in wines
+        if words & _origin_words(wine).union(split_words(wine.label))
+    ]
     return ("not_ours" if close else "nothing_close"), close
 
 
 def _origin_words(wine: Wine) -> set[str]:
     """Return the words of a wine's origin and grapes, with synonyms of the grapes."""
     grapes = (name for grape in wine.grapes for name in synonyms("grapes", grape))
-    return set(split_words(" ".join((wine.region, wine.appellation, wine.country, *grapes))))
+    return set(
+        split_words(" ".join((wine.region, wine.appellation, wine.country, *grapes)))
+    )

@@ -11,10 +11,17 @@ from agent.numerals import find_numbers
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.conversion import find_named_currency, format_converted
 from agent.sommelier.sommelier_prompts import WineRecommendation
-from agent.sommelier.vocabulary import Currency, OfferKind, convert, format_money_for_model
+from agent.sommelier.vocabulary import (
+    Currency,
+    OfferKind,
+    convert,
+    format_money_for_model,
+)
 from agent.sommelier.wine import Offer, Wine
 
-BOTTLES: Final = frozenset({OfferKind.BOTTLE, OfferKind.HALF, OfferKind.MAGNUM, OfferKind.LARGE})
+BOTTLES: Final = frozenset(
+    {OfferKind.BOTTLE, OfferKind.HALF, OfferKind.MAGNUM, OfferKind.LARGE}
+)
 """The kinds of offers that are counted as bottles."""
 
 
@@ -57,7 +64,9 @@ def find_line(item: WineRecommendation, wine: AnyWine) -> BasketLine | None:
     return BasketLine(wine.id, item.bottles, offer.kind, offer.price, offer.currency)
 
 
-def _find_listed_line(count: int, kind: OfferKind | None, wine: ReadWine) -> BasketLine | None:
+def _find_listed_line(
+    count: int, kind: OfferKind | None, wine: ReadWine
+) -> BasketLine | None:
     """Return bottles or glasses at the price of the guest's wine list."""
     is_glass = kind is OfferKind.GLASS
     price = wine.glass_price if is_glass else wine.price
@@ -97,7 +106,9 @@ def format_line(line: BasketLine) -> str:
     return f"{line.count} × {price} = {format_money(line.amount, line.currency)}"
 
 
-def format_total(lines: Sequence[BasketLine], budget: float | None, evidence: Evidence) -> str:
+def format_total(
+    lines: Sequence[BasketLine], budget: float | None, evidence: Evidence
+) -> str:
     """Return the total of several lines, and what remains of the guest's budget.
 
     It is empty if the prices are in several currencies. A budget counts only if the guest named it.
@@ -117,11 +128,16 @@ def format_total(lines: Sequence[BasketLine], budget: float | None, evidence: Ev
 
 
 def _format_sum(
-    lines: Sequence[BasketLine], total: float, currency: Currency | None, evidence: Evidence
+    lines: Sequence[BasketLine],
+    total: float,
+    currency: Currency | None,
+    evidence: Evidence,
 ) -> str:
     amount = format_money(total, currency)
     if currency is not None:
-        amount += format_converted(total, currency, find_named_currency(evidence.user_texts))
+        amount += format_converted(
+            total, currency, find_named_currency(evidence.user_texts)
+        )
     if any(line.kind not in BOTTLES for line in lines):
         return translate("basket_total", total=amount)
     count = sum(line.count for line in lines)

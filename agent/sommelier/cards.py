@@ -4,7 +4,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from agent.formatting import country_names, format_country, format_money, format_volume, join_or
+from agent.formatting import (
+    country_names,
+    format_country,
+    format_money,
+    format_volume,
+    join_or,
+)
 from agent.i18n import current_language, current_locale, translate
 from agent.languages import ENGLISH
 from agent.markdown import escape
@@ -13,7 +19,11 @@ from agent.query_reading.request import read_request
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.basket import BasketLine, find_offer, format_line
 from agent.sommelier.claims import find_asked_allergens, mentions_kind
-from agent.sommelier.conversion import MAX_READ_CHARS, find_named_currency, format_converted
+from agent.sommelier.conversion import (
+    MAX_READ_CHARS,
+    find_named_currency,
+    format_converted,
+)
 from agent.sommelier.vocabulary import Allergen, Currency, OfferKind, canonical_name
 from agent.sommelier.wine import VEGAN_WORD, Offer, Wine, wine_fields
 from agent.text import split_words
@@ -44,11 +54,17 @@ def get_shown_label(wine: AnyWine) -> str:
     return wine.label
 
 
-def _format_asked_facts(wine: Wine, user_text: str, line: BasketLine | None) -> Iterator[str]:
+def _format_asked_facts(
+    wine: Wine, user_text: str, line: BasketLine | None
+) -> Iterator[str]:
     """Yield the facts that a card has only if the guest asked for them, or counts bottles."""
     if asks_for_vegan(user_text):
         yield translate(f"vegan_{wine.vegan}")
-    asked = [name for name in find_asked_allergens(user_text) if name not in wine.unknown_allergens]
+    asked = [
+        name
+        for name in find_asked_allergens(user_text)
+        if name not in wine.unknown_allergens
+    ]
     yield _format_asked_allergens(wine, asked)
     if line is not None or mentions_kind("stock", user_text):
         yield _format_stock(wine, line)
@@ -60,12 +76,20 @@ def _format_asked_facts(wine: Wine, user_text: str, line: BasketLine | None) -> 
 def _format_asked_allergens(wine: Wine, asked: Sequence[Allergen]) -> str:
     """Return which of the allergens a wine declares, and of which nothing is known."""
     declared = [name for name in asked if name in wine.allergens]
-    unknown = [name for name in asked if name not in declared and not wine.is_known_to_lack(name)]
+    unknown = [
+        name
+        for name in asked
+        if name not in declared and not wine.is_known_to_lack(name)
+    ]
     parts: list[str] = []
     if declared:
-        parts.append(translate("allergens_declared", names=", ".join(_allergen_names(declared))))
+        parts.append(
+            translate("allergens_declared", names=", ".join(_allergen_names(declared)))
+        )
     if unknown:
-        parts.append(translate("allergens_unknown", names=join_or(_allergen_names(unknown))))
+        parts.append(
+            translate("allergens_unknown", names=join_or(_allergen_names(unknown)))
+        )
     return " · ".join(parts)
 
 
@@ -117,7 +141,9 @@ def _format_origin(wine: Wine) -> str:
     place, country = wine.appellation or wine.region, translate_country(wine.country)
     if place == wine.country:
         return country
-    return ", ".join(filter(None, (get_region_name(place, current_language()), country)))
+    return ", ".join(
+        filter(None, (get_region_name(place, current_language()), country))
+    )
 
 
 def format_prices(wine: Wine, currency: Currency | None = None) -> str:
@@ -164,7 +190,11 @@ def _format_availability(wine: Wine) -> str:
 def _format_unknown_allergens(wine: AnyWine) -> str:
     """Return which allergens of this guest the wine may contain; empty if none."""
     names = wine.unknown_allergens
-    return translate("allergens_unknown", names=join_or(_allergen_names(names))) if names else ""
+    return (
+        translate("allergens_unknown", names=join_or(_allergen_names(names)))
+        if names
+        else ""
+    )
 
 
 def _allergen_names(allergens: Sequence[Allergen]) -> list[str]:
@@ -181,7 +211,11 @@ def _format_read_facts(wine: ReadWine) -> str:
     if wine.price is not None:
         facts.append(format_money(wine.price, wine.currency))
     if wine.glass_price is not None:
-        facts.append(translate("by_the_glass", price=format_money(wine.glass_price, wine.currency)))
+        facts.append(
+            translate(
+                "by_the_glass", price=format_money(wine.glass_price, wine.currency)
+            )
+        )
     our_price = format_prices(wine.known) if wine.is_listed and wine.known else ""
     if our_price:
         facts.append(translate("in_cellar", price=our_price))

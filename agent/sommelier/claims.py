@@ -60,15 +60,21 @@ def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[str]:
     unfounded = [f"free of {name}" for name in lacking if not _all_lack(name, grounds)]
     if table["negations"].search(words):
         return unfounded
-    affirmed = [kind for kind, known in table.items() if kind in KINDS and known.search(words)]
-    return unfounded + [kind for kind in affirmed if not _is_grounded(kind, sentence, grounds)]
+    affirmed = [
+        kind for kind, known in table.items() if kind in KINDS and known.search(words)
+    ]
+    return unfounded + [
+        kind for kind in affirmed if not _is_grounded(kind, sentence, grounds)
+    ]
 
 
 def is_affirmed(sentence: str) -> bool:
     """Return whether a sentence has no word of a negation, a doubt or a question."""
     words = _pad(sentence)
     table = _patterns().get(detect_language(sentence, current_language()), {})
-    return not any(table[hedge].search(words) for hedge in ("negations", "unsure") if table)
+    return not any(
+        table[hedge].search(words) for hedge in ("negations", "unsure") if table
+    )
 
 
 def find_asked_allergens(text: str) -> list[Allergen]:
@@ -76,7 +82,9 @@ def find_asked_allergens(text: str) -> list[Allergen]:
     words = _pad(text)
     tables = _patterns().values()
     return [
-        name for name in Allergen if any(table[f"asked_{name}"].search(words) for table in tables)
+        name
+        for name in Allergen
+        if any(table[f"asked_{name}"].search(words) for table in tables)
     ]
 
 
@@ -97,7 +105,9 @@ def _is_grounded(kind: str, sentence: str, grounds: Grounds) -> bool:
         return _holds_for_wines(kind, sentence, grounds)
     numbers = find_numbers(sentence)
     if kind == "critics":
-        return {number for number in numbers if number in CRITIC_SCORES} <= grounds.numbers
+        return {
+            number for number in numbers if number in CRITIC_SCORES
+        } <= grounds.numbers
     if kind in SHOP_TOPICS:
         is_said = SHOP_TOPICS[kind] in find_shop_topics(grounds.texts)
         return is_said and numbers <= grounds.numbers
@@ -109,7 +119,9 @@ def _holds_for_wines(kind: str, sentence: str, grounds: Grounds) -> bool:
     """Return whether what a sentence affirms holds for its wines, by the catalogue."""
     if kind == "stock" and not _find_counts(sentence) <= grounds.numbers:
         return False
-    if not grounds.wines:  # what is said of vegan wines or certificates is said in general
+    if (
+        not grounds.wines
+    ):  # what is said of vegan wines or certificates is said in general
         return kind in {"vegan", "certified"}
     facts = [_has(kind, wine) for wine in grounds.wines]
     if all(facts) if grounds.is_about_all else any(facts):
@@ -155,9 +167,13 @@ def _patterns() -> Mapping[str, Mapping[str, Pattern]]:
         claims = language.claims
         if claims is None:
             continue
-        table = {kind: _compile(phrases) for kind, phrases in claims.model_dump().items()}
+        table = {
+            kind: _compile(phrases) for kind, phrases in claims.model_dump().items()
+        }
         bottles, stock = _alternatives(claims.bottles), _alternatives(claims.stock)
-        table["counts"] = pattern(rf" (?P<count>\d+)(?:(?: \w+)? (?:{bottles})| (?:{stock})) ")
+        table["counts"] = pattern(
+            rf" (?P<count>\d+)(?:(?: \w+)? (?:{bottles})| (?:{stock})) "
+        )
         free_of, asked = _alternatives(claims.free_of), _alternatives(claims.asked)
         for name in Allergen:
             allergen = _alternatives(",".join(_allergen_words(name, code)))

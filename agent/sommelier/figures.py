@@ -17,7 +17,9 @@ YEAR: Final = pattern(
     r"(?:(?P<before>\p{L}+)[\s(]+|\A|[^\p{L}\d.,])(?P<year>(?:18|19|20)\d\d)(?P<ending>\p{L}*)(?:\D|\Z)"
 )
 """A year, with the word before it and the letters after it: `Barolo 2016`, `the 1990s`."""
-STRENGTH: Final = pattern(r"(\d{1,2}(?:[.,]\d)?)\s?%\s?(?:d\p{L}*\s)?(?:vol|alc|alk|abv)")
+STRENGTH: Final = pattern(
+    r"(\d{1,2}(?:[.,]\d)?)\s?%\s?(?:d\p{L}*\s)?(?:vol|alc|alk|abv)"
+)
 WITHOUT_FIXED_SPACES: Final = str.maketrans(dict.fromkeys("\u00a0\u202f"))
 UNITS: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
 """If one of these follows a number like 12.50, the number is not a price."""
@@ -42,7 +44,9 @@ def find_amounts(text: str) -> Iterator[Amount]:
     for match in _amount_pattern().finditer(replace_number_words(joined)):
         if match["unit"]:  # 12.50 % is not a price
             continue
-        groups = map(match.__getitem__, ("number_after", "number_before", "decimal", "whole"))
+        groups = map(
+            match.__getitem__, ("number_after", "number_before", "decimal", "whole")
+        )
         number = next(filter(None, groups))
         currency_word = match[0].replace(number, " ").strip(" .,-–—;:!?)(")
         currencies = currencies_by_word().get(currency_word, frozenset())
@@ -52,7 +56,9 @@ def find_amounts(text: str) -> Iterator[Amount]:
 @cache
 def _amount_pattern() -> Pattern:
     """Return a pattern of amounts: with a currency (€18, 18 euros), or decimals (18.50, 18,-)."""
-    signs = "|".join(escape_pattern(word) for word in currencies_by_word() if not word.isalpha())
+    signs = "|".join(
+        escape_pattern(word) for word in currencies_by_word() if not word.isalpha()
+    )
     names = "|".join(word for word in currencies_by_word() if word.isalpha())
     number, word_end = r"\d+(?:[.,’']\d+)*", r"(?:[^\p{L}]|\Z)"
     return pattern(
@@ -94,7 +100,9 @@ def find_strengths(text: str) -> set[float]:
 def _score_pattern() -> Pattern:
     """Return a pattern of possible scores: `17/20`, `92 of 100 points`, `92+ Parker points`."""
     languages = load_languages().values()
-    of = "|".join(sorted({fold(words) for language in languages for words in language.score_of}))
+    of = "|".join(
+        sorted({fold(words) for language in languages for words in language.score_of})
+    )
     return pattern(
         r"(?P<over>\d+(?:[.,]\d)?)\s?/\s?(?:20|100)"
         rf"|(?P<of>\d+(?:[.,]\d)?)\s(?:{of})\s(?:20|100)[\s-](?P<of_unit>\p{{L}}+)"
@@ -105,10 +113,14 @@ def _score_pattern() -> Pattern:
 @cache
 def _score_units() -> frozenset[str]:
     languages = load_languages().values()
-    return frozenset(fold(word) for language in languages for word in language.score_units)
+    return frozenset(
+        fold(word) for language in languages for word in language.score_units
+    )
 
 
 @cache
 def _event_words() -> frozenset[str]:
     languages = load_languages().values()
-    return frozenset(fold(word) for language in languages for word in language.event_words)
+    return frozenset(
+        fold(word) for language in languages for word in language.event_words
+    )

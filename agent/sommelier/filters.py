@@ -44,7 +44,8 @@ UNDECLARED_ALLERGENS: Final = frozenset({"grapes"})
 """Allergens that labels do not declare, so no filter can exclude them."""
 
 NO_ALCOHOL: Final = (
-    "This guest must not have alcohol. Recommend only wines without alcohol, and praise no other."
+    "This guest must not have alcohol. Recommend only wines without alcohol, "
+    "and praise no other."
 )
 CAUTIOUS_RULE: Final = (
     "This guest had better not have alcohol now. Put a wine without alcohol first for them; other "
@@ -60,7 +61,8 @@ STORED_ALLERGY_RULE: Final = (
     "tell them to delete it with the command /taste."
 )
 KNOWN_FACTS_RULE: Final = (
-    "These facts about the guest are known already, do not remember them again: {known}."
+    "These facts about the guest are known already, do not remember them again: "
+    "{known}."
 )
 OWNED_RULE: Final = "This guest owns {count} bottles."
 NOTHING_OWNED_RULE: Final = "This guest has told of no bottles of their own."
@@ -72,17 +74,23 @@ Taste = Mapping[str, tuple[str, ...]]
 
 def format_taste(taste: Taste) -> str:
     """Format a taste as the value of a fact: `bodies=full|medium_full;styles=red`."""
-    return ";".join(f"{name}={'|'.join(values)}" for name, values in sorted(taste.items()))
+    return ";".join(
+        f"{name}={'|'.join(values)}" for name, values in sorted(taste.items())
+    )
 
 
 def parse_taste(value: str) -> Taste:
     """Parse the output of `format_taste`; unknown filters are left out."""
     parts = (part.partition("=") for part in value.split(";"))
     names = (*SOFT_FILTERS, "text")
-    return {name: tuple(values.split("|")) for name, _, values in parts if name in names}
+    return {
+        name: tuple(values.split("|")) for name, _, values in parts if name in names
+    }
 
 
-def get_tastes(kind: Literal["hate", "like", "rated"], facts: Iterable[Fact]) -> list[Taste]:
+def get_tastes(
+    kind: Literal["hate", "like", "rated"], facts: Iterable[Fact]
+) -> list[Taste]:
     """Return the tastes that a person said they hate or like, or liked by their ratings."""
     return [parse_taste(fact.value) for fact in facts if fact.kind == kind]
 
@@ -94,7 +102,11 @@ def parse_budget(value: str) -> tuple[float | None, float | None, Currency]:
     """
     amount, _, currency = value.partition(" ")
     low, _, high = amount.rpartition("-")
-    return float(low) if low else None, float(high) if high else None, Currency(currency)
+    return (
+        float(low) if low else None,
+        float(high) if high else None,
+        Currency(currency),
+    )
 
 
 def matches(wine: Wine, taste: Taste) -> bool:
@@ -116,7 +128,9 @@ def matches(wine: Wine, taste: Taste) -> bool:
             return speaks_of_oak(f" {normalize(f'{wine.notes} {wine.name}')} ")
         if name == "text":
             stems = set(map(stem, split_words(f"{wine.notes} {wine.name}")))
-            return any(not stems.isdisjoint(map(stem, split_words(value))) for value in values)
+            return any(
+                not stems.isdisjoint(map(stem, split_words(value))) for value in values
+            )
         return not properties.get(name, set()).isdisjoint(values)
 
     return bool(taste) and all(has(name, values) for name, values in taste.items())
@@ -131,7 +145,11 @@ def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bo
         wine_names = (wine.country,) if kind == "countries" else wine.grapes
         canonical = {canonical_name(kind, name) for name in wine_names}
         return any(canonical_name(kind, name) in canonical for name in names)
-    text = wine.label if kind == "grapes" else f"{wine.region} / {wine.appellation} / {wine.name}"
+    text = (
+        wine.label
+        if kind == "grapes"
+        else f"{wine.region} / {wine.appellation} / {wine.name}"
+    )
     variants = (variant for name in names for variant in synonyms(kind, name))
     return any(f" {variant} " in f" {normalize(text)} " for variant in variants)
 
@@ -160,9 +178,13 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
     return abv <= max_abv
 
 
-def find_unknown_allergens(wine: Wine, avoided: Collection[str]) -> tuple[Allergen, ...]:
+def find_unknown_allergens(
+    wine: Wine, avoided: Collection[str]
+) -> tuple[Allergen, ...]:
     """Return which of the avoided allergens a wine may contain, for all that is known of it."""
-    return tuple(name for name in Allergen if name in avoided and not wine.is_known_to_lack(name))
+    return tuple(
+        name for name in Allergen if name in avoided and not wine.is_known_to_lack(name)
+    )
 
 
 def mark_unknown_allergens(wine: Wine, avoided: Collection[str]) -> Wine:
@@ -178,13 +200,19 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     # removes wines of such tastes, or with values that were cut off by `MAX_VALUES`.
     simple_hates = [taste for taste in hates if len(taste) == 1]
     excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
-    excluded["allergens"] = tuple(sorted(person.safety.allergies - UNDECLARED_ALLERGENS))
-    filters = _preference_filters(query, person.facts) | ({"limit": MAX_VALUES} if hates else {})
+    excluded["allergens"] = tuple(
+        sorted(person.safety.allergies - UNDECLARED_ALLERGENS)
+    )
+    filters = _preference_filters(query, person.facts) | (
+        {"limit": MAX_VALUES} if hates else {}
+    )
     if query.oak is None and _hates_oak(simple_hates):
         filters["oak"] = False
     for name, values in excluded.items():
         in_query = getattr(query, f"without_{name}")
-        filters[f"without_{name}"] = tuple(dict.fromkeys((*in_query, *values)))[:MAX_VALUES]
+        filters[f"without_{name}"] = tuple(dict.fromkeys((*in_query, *values)))[
+            :MAX_VALUES
+        ]
     narrowed = WineQuery.model_validate(dict(query) | filters)
     if person.safety.forbids_alcohol:
         return _restrict_to_alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN)
@@ -200,7 +228,9 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
     filters = dict[str, Any]()
     if query.name:
         return filters  # they ask for this wine, whatever they usually like and spend
-    budget = next((parse_budget(fact.value) for fact in facts if fact.kind == "budget"), None)
+    budget = next(
+        (parse_budget(fact.value) for fact in facts if fact.kind == "budget"), None
+    )
     if budget and all(limit is None for limit in query.price_limits):
         filters = dict(zip(("min_price", "max_price", "currency"), budget, strict=True))
     used = {name for name in SOFT_FILTERS if getattr(query, name)}
@@ -210,7 +240,9 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
     if query.foods or query.colours:
         used.add("styles")  # a liked style could contradict the food or colour
     likes = [*get_tastes("like", facts), *get_tastes("rated", facts)]
-    values_by_name = {name: _values_of(name, likes) for name in SOFT_FILTERS if name not in used}
+    values_by_name = {
+        name: _values_of(name, likes) for name in SOFT_FILTERS if name not in used
+    }
     liked = {name: values for name, values in values_by_name.items() if values}
     return filters | liked | {"soft": (*query.soft, *liked)}
 
@@ -232,7 +264,9 @@ def _restrict_to_alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
     return query.model_copy(update=update)
 
 
-async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> WineSearchResult:
+async def find_wines(
+    catalogue: Catalogue, query: WineQuery, person: Person
+) -> WineSearchResult:
     """Return the wines of a search that a person may be shown.
 
     If their usual budget excludes all wines, the search is repeated without it. For a person who
@@ -255,7 +289,9 @@ async def find_wines(catalogue: Catalogue, query: WineQuery, person: Person) -> 
     first = alcohol_free.wines[:count]
     unique_wines = {wine.id: wine for wine in (*first, *result.wines)}
     wines = tuple(unique_wines.values())[: query.limit]
-    return result.model_copy(update={"wines": wines, "total": max(result.total, len(wines))})
+    return result.model_copy(
+        update={"wines": wines, "total": max(result.total, len(wines))}
+    )
 
 
 async def _search_for(
@@ -295,12 +331,16 @@ def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchRes
     update = {
         "wines": result.wines[: query.limit],
         "unmet_filters": {wine_id: names for wine_id, names in unmet.items() if names},
-        "relax": {name: count for name, count in result.relax.items() if name in mentioned},
+        "relax": {
+            name: count for name, count in result.relax.items() if name in mentioned
+        },
     }
     return result.model_copy(update=update)
 
 
-async def get_wines(catalogue: Catalogue, wine_ids: Sequence[str], person: Person) -> list[Wine]:
+async def get_wines(
+    catalogue: Catalogue, wine_ids: Sequence[str], person: Person
+) -> list[Wine]:
     """Return the wines with these ids that a person may be shown."""
     avoided = person.safety.allergies
     return [
@@ -319,16 +359,25 @@ def guest_rules(person: Person) -> str:
         lines.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
         if person.user_id:
             lines.append(STORED_ALLERGY_RULE)
-    liked = (" ".join(*taste.values()) for taste in get_tastes("rated", facts))  # one filter each
+    liked = (
+        " ".join(*taste.values()) for taste in get_tastes("rated", facts)
+    )  # one filter each
     known = {
         "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],
-        "likes": [*(fact.original_text for fact in facts if fact.kind == "like"), *liked],
+        "likes": [
+            *(fact.original_text for fact in facts if fact.kind == "like"),
+            *liked,
+        ],
         "usually spends": [fact.value for fact in facts if fact.kind == "budget"],
         "notes": [fact.original_text for fact in facts if fact.kind == "note"],
     }
-    text = "; ".join(f"{name}: {', '.join(values)}" for name, values in known.items() if values)
+    text = "; ".join(
+        f"{name}: {', '.join(values)}" for name, values in known.items() if values
+    )
     lines.append(KNOWN_FACTS_RULE.format(known=text) if text else "")
     if person.user_id:
         bottles = sum(item.count for item in person.bottles)
-        lines.append(OWNED_RULE.format(count=bottles) if bottles else NOTHING_OWNED_RULE)
+        lines.append(
+            OWNED_RULE.format(count=bottles) if bottles else NOTHING_OWNED_RULE
+        )
     return "\n".join(f"- {line}" for line in lines if line) or f"- {UNKNOWN_GUEST_RULE}"

@@ -62,7 +62,9 @@ class ToldWine(BaseModel):
     style: Annotated[str, BeforeValidator(_clean_style)] = Field(
         "", description=f"One of: {', '.join(sorted(TOLD_STYLES))}."
     )
-    grapes: Annotated[list[str], BeforeValidator(_clean_grapes)] = Field(default_factory=list)
+    grapes: Annotated[list[str], BeforeValidator(_clean_grapes)] = Field(
+        default_factory=list
+    )
     country: Annotated[str, BeforeValidator(_clean_country)] = ""
     region: Annotated[str, BeforeValidator(_clean_region)] = ""
 
@@ -121,7 +123,8 @@ async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> ToldWines | None:
     response = await generate_agentic_response(
         question,
         run=replace(
-            with_instructions(run, prompt, schema=CONTRACT.output.schema_text), limits=limits
+            with_instructions(run, prompt, schema=CONTRACT.output.schema_text),
+            limits=limits,
         ),
         contract=CONTRACT,
     )
@@ -138,7 +141,9 @@ def _describe_gaps(batch: Sequence[Wine]) -> Iterator[str]:
         yield f"{number}. {'; '.join(known)}; asked: {', '.join(find_gaps(wine))}"
 
 
-def _read_answer(answer: ToldWines, batch: Sequence[Wine]) -> dict[str, Mapping[str, str]]:
+def _read_answer(
+    answer: ToldWines, batch: Sequence[Wine]
+) -> dict[str, Mapping[str, str]]:
     """Return what fills a gap, as cells of a list by the ids of the wines."""
     told: dict[str, Mapping[str, str]] = {}
     for said in answer.wines:

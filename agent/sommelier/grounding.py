@@ -63,18 +63,30 @@ class FigureChecker:
         sources = evidence.sources.values()
         earlier_answers = [read_prose(text) for text in evidence.assistant_texts]
         named_ids = "\n".join(earlier_answers)
-        others = texts_of(source for source in sources if not isinstance(source, AnyWine))
-        tools = (source for source in sources if not isinstance(source, AnyWine | Chunk))
+        others = texts_of(
+            source for source in sources if not isinstance(source, AnyWine)
+        )
+        tools = (
+            source for source in sources if not isinstance(source, AnyWine | Chunk)
+        )
         self.tool_texts = texts_of(tools)
         self.evidence = evidence
         self.wines = [source for source in sources if isinstance(source, AnyWine)]
-        self.shown = [wine for wine in self.wines if wine.id in shown_ids or wine.id in named_ids]
-        self.user_numbers = frozenset[float]().union(*map(find_numbers, evidence.user_texts))
+        self.shown = [
+            wine for wine in self.wines if wine.id in shown_ids or wine.id in named_ids
+        ]
+        self.user_numbers = frozenset[float]().union(
+            *map(find_numbers, evidence.user_texts)
+        )
         self.texts = [*others, *earlier_answers]
         self.basket = basket
-        self.text_amounts = {amount.value for text in self.texts for amount in find_amounts(text)}
+        self.text_amounts = {
+            amount.value for text in self.texts for amount in find_amounts(text)
+        }
         self.user_factors = _few(self.user_numbers)
-        self.user_counts = {number for number in self.user_factors if number <= MAX_COUNT}
+        self.user_counts = {
+            number for number in self.user_factors if number <= MAX_COUNT
+        }
         self.checked_count = 0
 
     @cached_property
@@ -107,7 +119,9 @@ class FigureChecker:
         counts = {float(line.count) for line in self.basket}
         amounts = {amount.value for amount in self.find_right_amounts(sentence)}
         numbers = {1.0, *stocks, *counts, *amounts, *wine_numbers, *self.text_numbers}
-        return Grounds(wines, self.texts, self.tool_texts, numbers, is_about_all=bool(named))
+        return Grounds(
+            wines, self.texts, self.tool_texts, numbers, is_about_all=bool(named)
+        )
 
     def find_wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures that lack evidence in a text, perhaps the description of `wine`."""
@@ -120,7 +134,9 @@ class FigureChecker:
             scores -= self.text_scores.union(*map(find_scores, texts_of(wines)))
         strengths = find_strengths(prose) if named else set()
         if strengths:
-            strengths -= self.text_strengths.union(*map(find_strengths, texts_of(named)))
+            strengths -= self.text_strengths.union(
+                *map(find_strengths, texts_of(named))
+            )
             strengths -= {wine.facts.abv for wine in named}
         return [
             *self._wrong_amounts(statements, find_numbers(prose), wine),
@@ -138,7 +154,9 @@ class FigureChecker:
 
     def _named_in(self, text: str, wine: AnyWine | None) -> list[AnyWine]:
         """Return the described `wine`, if any, and the wines that a text names."""
-        ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
+        ids = (
+            placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text)
+        )
         named = [wine, *map(self.evidence.sources.get, ids)]
         return [source for source in named if isinstance(source, AnyWine)]
 
@@ -171,7 +189,10 @@ class FigureChecker:
         return any(possible.allow(amount.value) for possible in sums)
 
     def _list_sums(
-        self, currencies: frozenset[Currency], named: Sequence[AnyWine], numbers: frozenset[float]
+        self,
+        currencies: frozenset[Currency],
+        named: Sequence[AnyWine],
+        numbers: frozenset[float],
     ) -> list[Sums]:
         """Return what follows from the prices in these currencies, and from converted prices.
 
@@ -180,11 +201,15 @@ class FigureChecker:
         """
         wines = named or self.wines
         shown = (self.shown or wines)[:MAX_SUMMED_WINES]
-        counts = {number for number in _few(numbers) if number <= MAX_COUNT} or self.user_counts
+        counts = {
+            number for number in _few(numbers) if number <= MAX_COUNT
+        } or self.user_counts
         counts = {*counts, *(line.count for line in self.basket)}
         sums = [self._sum_up(wines, shown, counts, _Selection(currencies))]
         target = self._find_target(currencies)
-        has_foreign_prices = any(wine.currency is not target for wine in (*wines, *shown))
+        has_foreign_prices = any(
+            wine.currency is not target for wine in (*wines, *shown)
+        )
         if target is not None and has_foreign_prices:
             converted = _Selection(currencies, target)
             sums.append(self._sum_up(wines, shown, counts, converted))
@@ -228,7 +253,9 @@ class FigureChecker:
     ) -> list[str]:
         this_year = datetime.now(UTC).year
         years = find_years(text, is_description=is_description)
-        past_years = {year for year in years if year <= this_year}  # later ones: when to drink
+        past_years = {
+            year for year in years if year <= this_year
+        }  # later ones: when to drink
         if not past_years:
             return []
         wines = named or self.wines
@@ -240,8 +267,12 @@ class FigureChecker:
         numbers = source_numbers | find_numbers(text)
         ages = _few(frozenset(number for number in numbers if number <= MAX_AGE))
         # "The 2010 was at its best after ten years, in 2020."
-        derived_years = {wine.vintage + age for wine in wines if wine.vintage for age in ages}
-        derived_years.update(year for wine in wines for year in drinking_years(wine.facts) or ())
+        derived_years = {
+            wine.vintage + age for wine in wines if wine.vintage for age in ages
+        }
+        derived_years.update(
+            year for wine in wines for year in drinking_years(wine.facts) or ()
+        )
         return [*map(str, sorted(past_years - source_numbers - derived_years))]
 
 

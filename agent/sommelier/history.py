@@ -7,7 +7,11 @@ from agent.language import truncate_at_boundary
 from agent.markdown import unescape
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.basket import format_total_for_model, list_basket
-from agent.sommelier.sommelier_prompts import SommelierResponse, StoredAnswer, StoredWine
+from agent.sommelier.sommelier_prompts import (
+    SommelierResponse,
+    StoredAnswer,
+    StoredWine,
+)
 from agent.sommelier.vocabulary import format_money_for_model
 from agent.turn import StoredMessage
 
@@ -18,7 +22,11 @@ def to_stored(answer: SommelierResponse, wines: Iterable[AnyWine]) -> StoredAnsw
     stored_wines = []
     for item in answer.wines:
         wine = known[item.wine_id]
-        price = "" if wine.price is None else format_money_for_model(wine.price, wine.currency)
+        price = (
+            ""
+            if wine.price is None
+            else format_money_for_model(wine.price, wine.currency)
+        )
         stored_wines.append(
             StoredWine(
                 wine_id=wine.id,
@@ -50,7 +58,8 @@ def cut_stored(answer: StoredAnswer, max_chars: int) -> StoredAnswer:
 
     intro = cut(answer.intro)
     wines = [
-        wine.model_copy(update={"description": cut(wine.description)}) for wine in answer.wines
+        wine.model_copy(update={"description": cut(wine.description)})
+        for wine in answer.wines
     ]
     return answer.model_copy(
         update={"intro": intro, "wines": tuple(wines), "closing": cut(answer.closing)}

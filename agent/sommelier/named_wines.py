@@ -32,7 +32,10 @@ MAX_WINES: Final = 6
 
 
 async def find_named_wines(
-    answer: SommelierResponse, sources: Sequence[AnyWine], catalogue: Catalogue, person: Person
+    answer: SommelierResponse,
+    sources: Sequence[AnyWine],
+    catalogue: Catalogue,
+    person: Person,
 ) -> list[Wine]:
     """Return the wines that an answer names in its prose, and does not recommend by their ids.
 
@@ -43,7 +46,9 @@ async def find_named_wines(
     if has_list or person.safety.prefers_alcohol_free:
         return []
     shown_ids = {item.wine_id for item in answer.wines}
-    known = {_words_of(wine) for wine in sources if wine.id in shown_ids or _is_own(wine)}
+    known = {
+        _words_of(wine) for wine in sources if wine.id in shown_ids or _is_own(wine)
+    }
     named: list[Wine] = []
     for name in _list_names(answer)[:MAX_NAMES]:
         wine = await _find_wine(name, catalogue)

@@ -7,7 +7,14 @@ always hard; body, tannin, acidity and the pairing of a dish are always soft.
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
 from agent import size_limits
@@ -15,7 +22,12 @@ from agent.documents.shop import find_shop_topics
 from agent.query_reading.asked_names import AskedName, read_asked_name
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request, read_request
-from agent.query_reading.tables import Profile, find_profile, load_pairings, load_profiles
+from agent.query_reading.tables import (
+    Profile,
+    find_profile,
+    load_pairings,
+    load_profiles,
+)
 from agent.sommelier.vocabulary import (
     OAKY,
     Allergen,
@@ -98,41 +110,58 @@ class WineQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     styles: ListOf[Canonical[Style]] = Field((), max_length=8)
-    alcohol_free: bool | None = Field(None, description="true: only wines without alcohol.")
+    alcohol_free: bool | None = Field(
+        None, description="true: only wines without alcohol."
+    )
     colours: ListOf[Canonical[Colour]] = Field(
-        (), max_length=4, description="For styles of several colours: rose for pink bubbles."
+        (),
+        max_length=4,
+        description="For styles of several colours: rose for pink bubbles.",
     )
     sweetness: ListOf[Canonical[Sweetness]] = Field((), max_length=6)
     bodies: ListOf[Canonical[Body]] = Field((), max_length=5)
     tannins: ListOf[Canonical[Level]] = Field((), max_length=4)
     acidities: ListOf[Canonical[Level]] = Field((), max_length=4)
     foods: ListOf[Canonical[Food]] = Field(
-        (), max_length=12, description="The dishes. Wines that suit more of them come first."
+        (),
+        max_length=12,
+        description="The dishes. Wines that suit more of them come first.",
     )
     grapes: NameList = ()
     countries: NameList = ()
     regions: NameList = Field((), description="Regions or appellations.")
     min_price: float | None = None
-    max_price: float | None = Field(None, description="The price may be this, or lower.")
+    max_price: float | None = Field(
+        None, description="The price may be this, or lower."
+    )
     below: float | None = Field(None, description="The price must be lower than this.")
-    around: float | None = Field(None, description="The price is to be about this, as for a gift.")
+    around: float | None = Field(
+        None, description="The price is to be about this, as for a gift."
+    )
     currency: Currency = Currency.EUR
     min_abv: float | None = None
     max_abv: float | None = None
     oak: bool | None = Field(None, description="true: with oak; false: without.")
-    vegan: bool | None = Field(None, description="true: no wine that is known not to be vegan.")
+    vegan: bool | None = Field(
+        None, description="true: no wine that is known not to be vegan."
+    )
     without_allergens: ListOf[Canonical[Allergen]] = Field((), max_length=4)
     without_styles: ListOf[Canonical[Style]] = Field((), max_length=8)
     without_grapes: NameList = ()
     without_countries: NameList = ()
     without_regions: NameList = ()
-    not_ids: ListOf[ShortText] = Field((), max_length=100, description="Ids of wines to leave out.")
+    not_ids: ListOf[ShortText] = Field(
+        (), max_length=100, description="Ids of wines to leave out."
+    )
     in_stock_only: SkipJsonSchema[bool] = True
     offer: Canonical[OfferKind] | None = Field(
-        None, description="If the guest wants something else than a bottle, such as a glass."
+        None,
+        description="If the guest wants something else than a bottle, such as a glass.",
     )
     text: str = Field(
-        "", max_length=300, description="What no filter can say, such as 'smoky'. It only ranks."
+        "",
+        max_length=300,
+        description="What no filter can say, such as 'smoky'. It only ranks.",
     )
     name: ShortText = Field(
         "",
@@ -142,7 +171,9 @@ class WineQuery(BaseModel):
     order: Canonical[SearchOrder] = Field(
         "match", description="match: the best match first; the others sort by price."
     )
-    like: ShortText = Field("", description="The wine_id of a wine; finds others that are like it.")
+    like: ShortText = Field(
+        "", description="The wine_id of a wine; finds others that are like it."
+    )
     limit: int = Field(6, ge=1, le=12)
     soft: SkipJsonSchema[Annotated[tuple[str, ...], AfterValidator(_check_soft)]] = ()
 
@@ -198,7 +229,10 @@ def is_for_documents(request: Request) -> bool:
 
 
 def build_query(
-    request: Request, *, excluded_ids: Sequence[str] = (), hard_fields: Sequence[str] = ()
+    request: Request,
+    *,
+    excluded_ids: Sequence[str] = (),
+    hard_fields: Sequence[str] = (),
 ) -> WineQuery:
     """Return the query for a request, with its hard and soft filters.
 
@@ -233,7 +267,9 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     """Add the foods of the dishes and the pairing to the filters; return those that are soft."""
     if not request.dishes:
         return set()
-    foods = dict.fromkeys(food for dish in request.dishes.values() for food in dish.foods)
+    foods = dict.fromkeys(
+        food for dish in request.dishes.values() for food in dish.foods
+    )
     filters["foods"] = tuple(foods)[:MAX_FOODS]
     soft = {"foods"}
     has_grape_or_region = not filters.keys().isdisjoint({"grapes", "regions"})
@@ -252,7 +288,9 @@ def _without_dessert(
     filters: Mapping[str, Any], pairing: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
     """Return the excluded styles: those of the request, and those of desserts without one."""
-    dessert = [style for style in DESSERT_STYLES if style not in pairing.get("styles", ())]
+    dessert = [
+        style for style in DESSERT_STYLES if style not in pairing.get("styles", ())
+    ]
     return tuple(dict.fromkeys((*dessert, *filters.get("without_styles", ()))))
 
 
@@ -292,7 +330,11 @@ def parse_query(text: str, language: str = "en") -> WineQuery:
 def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
     """Return the query for a first message that was understood almost completely, or None."""
     request = read_request(text, language)
-    if request.unknown_words or request.unknown_count > MAX_UNKNOWN_WORDS or request.is_question:
+    if (
+        request.unknown_words
+        or request.unknown_count > MAX_UNKNOWN_WORDS
+        or request.is_question
+    ):
         return None
     if not request.inclusions and not request.dishes:
         return None
@@ -303,7 +345,9 @@ def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
     return build_query(request)
 
 
-async def find_asked_query(catalogue: Catalogue, text: str, language: str) -> WineQuery | None:
+async def find_asked_query(
+    catalogue: Catalogue, text: str, language: str
+) -> WineQuery | None:
     """Return the query for a wine that a message asks for by its name, or None if it asks for none.
 
     "Habt ihr roten Burgunder von Jadot?" is looked up as a name first. If no wine is named so, the
@@ -314,7 +358,9 @@ async def find_asked_query(catalogue: Catalogue, text: str, language: str) -> Wi
     if asked is None:
         return None
     query = await _find_named_query(catalogue, asked)
-    return query or await _find_near_query(catalogue, asked, read_request(text, language))
+    return query or await _find_near_query(
+        catalogue, asked, read_request(text, language)
+    )
 
 
 async def _find_named_query(catalogue: Catalogue, asked: AskedName) -> WineQuery | None:
@@ -342,7 +388,11 @@ async def _find_near_query(
     if is_only_a_wish or asked.is_kind:
         return None
     by_filters = build_query(request).model_copy(
-        update={"name": asked.unknown[:MAX_NAME_CHARS], "text": "", "in_stock_only": False}
+        update={
+            "name": asked.unknown[:MAX_NAME_CHARS],
+            "text": "",
+            "in_stock_only": False,
+        }
     )
     if request.inclusions and (await catalogue.search(by_filters)).total:
         return by_filters
@@ -360,7 +410,9 @@ def _is_meant(asked: AskedName, wine: Wine) -> bool:
     """Return whether a message asks for a wine that its words find, not for one for a dish."""
     if not asked.unknown:
         # "Mouton" alone is a dish, "Chablis" a place.
-        return asked.asks_for_stock and (not asked.has_dish or _has_all_words(wine, asked.core))
+        return asked.asks_for_stock and (
+            not asked.has_dish or _has_all_words(wine, asked.core)
+        )
     if asked.asks_for_stock and not asked.has_dish:
         return True
     return _is_named_so(wine, asked.unknown)
@@ -386,7 +438,9 @@ def wine_from_name(
     """
     request = read_request(name)
     profile = _find_profile_in(name, request)
-    implied_style = next(iter(request.values("styles")), profile.style if profile else None)
+    implied_style = next(
+        iter(request.values("styles")), profile.style if profile else None
+    )
     style_value = style or implied_style
     if style_value is None:
         return None
@@ -401,7 +455,11 @@ def wine_from_name(
         "sweetness": next(iter(request.values("sweetness")), None),
     }
     if profile and profile.style == style_value:
-        implied |= {"body": profile.body, "tannin": profile.tannin, "acidity": profile.acidity}
+        implied |= {
+            "body": profile.body,
+            "tannin": profile.tannin,
+            "acidity": profile.acidity,
+        }
     return Wine(**{**implied, **attributes})
 
 
@@ -409,4 +467,6 @@ def _find_profile_in(name: str, request: Request) -> Profile | None:
     """Return the profile of the region or the grape that a wine's name has, or None."""
     label = f" {normalize(name)} "
     in_label = [known for known in load_profiles() if f" {normalize(known)} " in label]
-    return find_profile((*request.values("regions"), *request.values("grapes"), *in_label))
+    return find_profile(
+        (*request.values("regions"), *request.values("grapes"), *in_label)
+    )

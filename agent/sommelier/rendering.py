@@ -29,7 +29,11 @@ class _Shown(NamedTuple):
 def render(response: SommelierResponse, evidence: Evidence) -> str:
     """Return an answer as Markdown: the model's plain text, a card for each wine, and sums."""
     shown = _list_shown(response.wines, evidence)
-    texts = [response.intro, *(each.item.description for each in shown), response.closing]
+    texts = [
+        response.intro,
+        *(each.item.description for each in shown),
+        response.closing,
+    ]
     texts, footnote_lines = _number_citations(texts, evidence)
     intro, *descriptions, closing = (_to_markdown(text, evidence) for text in texts)
     cards = _render_cards(shown, descriptions, evidence)
@@ -41,7 +45,11 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
 
 def cites_documents(response: SommelierResponse, evidence: Evidence) -> bool:
     """Return whether an answer cites a document, or repeats what one says."""
-    texts = [response.intro, *(wine.description for wine in response.wines), response.closing]
+    texts = [
+        response.intro,
+        *(wine.description for wine in response.wines),
+        response.closing,
+    ]
     _, footnote_lines = _number_citations(texts, evidence)
     return bool(footnote_lines)
 
@@ -52,7 +60,9 @@ def find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
     return source if isinstance(source, AnyWine) else None
 
 
-def _list_shown(items: Sequence[WineRecommendation], evidence: Evidence) -> list[_Shown]:
+def _list_shown(
+    items: Sequence[WineRecommendation], evidence: Evidence
+) -> list[_Shown]:
     shown: list[_Shown] = []
     for item in items:
         wine = find_wine(item.wine_id, evidence)
@@ -67,10 +77,14 @@ def _render_cards(
     """Return the card of each wine: its facts, what its bottles cost, and its description."""
     user_text = " ".join(evidence.user_texts)
     cards: list[str] = []
-    for number, (each, description) in enumerate(zip(shown, descriptions, strict=True), start=1):
+    for number, (each, description) in enumerate(
+        zip(shown, descriptions, strict=True), start=1
+    ):
         line = find_line(each.item, each.wine)
         cards.append(
-            render_wine(each.wine, description, f"{number}. ", user_text=user_text, line=line)
+            render_wine(
+                each.wine, description, f"{number}. ", user_text=user_text, line=line
+            )
         )
     return cards
 
@@ -101,10 +115,16 @@ def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], 
 
     Descriptions of wines rest on the catalogue; other sentences cite the excerpts they repeat.
     """
-    chunks = [source for source in evidence.sources.values() if isinstance(source, Chunk)]
+    chunks = [
+        source for source in evidence.sources.values() if isinstance(source, Chunk)
+    ]
     if not chunks:
         return texts, ""
     intro, *descriptions, closing = texts
-    texts = [cite_excerpts(intro, chunks), *descriptions, cite_excerpts(closing, chunks)]
+    texts = [
+        cite_excerpts(intro, chunks),
+        *descriptions,
+        cite_excerpts(closing, chunks),
+    ]
     numbered, notes = number_citations(SEPARATOR.join(texts), chunks)
     return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)

@@ -30,10 +30,14 @@ def add_line(reply: Reply, safety: SafetyState, texts: Help) -> Reply:
     if reply.safety_action is not SafetyAction.ANSWER:
         return reply
     if safety.is_after_crisis:
-        return replace(reply, notes=(*reply.notes, texts.glad_line(safety)), offers_numbers=True)
+        return replace(
+            reply, notes=(*reply.notes, texts.glad_line(safety)), offers_numbers=True
+        )
     if not safety.likely_concerns:
         return reply
     notes = (*reply.notes, texts.likely_line(safety))
     return replace(
-        reply, notes=notes, offers_numbers=bool(safety.likely_concerns & SERIOUS_CONCERNS)
+        reply,
+        notes=notes,
+        offers_numbers=bool(safety.likely_concerns & SERIOUS_CONCERNS),
     )

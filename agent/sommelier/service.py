@@ -64,7 +64,8 @@ MAX_LISTED_WINES: Final = 15
 """Maximum number of wines of a wine list that a reply shows."""
 # Lines of the prompt: if the user chose a language, and if a notice is shown.
 LANGUAGE_RULE: Final = (
-    "- The guest chose {language} as their language: answer in it, whatever language they write in."
+    "- The guest chose {language} as their language: answer in it, whatever "
+    "language they write in."
 )
 NOTICE_RULE: Final = (
     '- A fixed notice is shown above your answer: "{notice}" Do not repeat what it says. Continue '
@@ -110,7 +111,9 @@ class Sommelier:
     ) -> None:
         self._tools = [*wine_tools(catalogue), *research_tools]
         self._servers = servers or McpServers()
-        self._can_search_documents = any(tool.name == SEARCH_DOCUMENTS for tool in research_tools)
+        self._can_search_documents = any(
+            tool.name == SEARCH_DOCUMENTS for tool in research_tools
+        )
         self._is_small = uses_small_model
         self._catalogue = catalogue
         self._fallback = fallback
@@ -188,7 +191,11 @@ class Sommelier:
         before = get_person(run).safety
         safety = self._hear_concern(inquiry, run, response)
         run = with_person(run, replace(get_person(run), safety=safety))
-        if safety != before and not safety.is_crisis and self._concern_notice(inquiry, run):
+        if (
+            safety != before
+            and not safety.is_crisis
+            and self._concern_notice(inquiry, run)
+        ):
             response = await self._ask_with_notice(inquiry, run, prompt, response)
             safety = self._hear_concern(inquiry, run, response)
         if safety.is_crisis:  # no answer, proposals or changes
@@ -212,11 +219,15 @@ class Sommelier:
         It has heard the concern itself, so its answer could not fit the notice. What its tools
         wanted done in the first response stays; so does the response if there is no other.
         """
-        deps = replace(get_deps(run), ids_given_to_model=set())  # it has no results so far
+        deps = replace(
+            get_deps(run), ids_given_to_model=set()
+        )  # it has no results so far
         second = await self._ask_model(inquiry, replace(run, deps=deps), prompt)
         if second is None or not second.has_text:
             return first
-        new_effects = (effect for effect in second.effects if effect not in first.effects)
+        new_effects = (
+            effect for effect in second.effects if effect not in first.effects
+        )
         return replace(
             second,
             effects=(*first.effects, *new_effects),
@@ -224,32 +235,44 @@ class Sommelier:
             error_types=(*first.error_types, *second.error_types),
         )
 
-    def _hear_concern(self, inquiry: Inquiry, run: Run, response: Response) -> SafetyState:
+    def _hear_concern(
+        self, inquiry: Inquiry, run: Run, response: Response
+    ) -> SafetyState:
         """Return the safety of the user with the concern that the model has heard, if any."""
         safety = get_person(run).safety
-        if self._is_small or response.answer is None:  # small models report concerns at random
+        if (
+            self._is_small or response.answer is None
+        ):  # small models report concerns at random
             return safety
         concern = response.answer.concern
         if concern == "none":
             return safety
         heard = safety.with_concern(concern)
         if heard != safety:
-            with run.span.child("guard.concerns", "guardrail", input=inquiry.message) as guard:
+            with run.span.child(
+                "guard.concerns", "guardrail", input=inquiry.message
+            ) as guard:
                 guard.update(output=[concern], metadata={"detected_by": "model"})
         return heard
 
-    async def _ask_model(self, inquiry: Inquiry, run: Run, prompt: Prompt) -> Response | None:
+    async def _ask_model(
+        self, inquiry: Inquiry, run: Run, prompt: Prompt
+    ) -> Response | None:
         """Return the response; None if a small model is not asked, as about pictures."""
         message = inquiry.message
         if self._is_small:
             if inquiry.new_attachment:
                 return None
-            return await ask_small_model(message, run, await self._answer_by_rules(inquiry, run))
+            return await ask_small_model(
+                message, run, await self._answer_by_rules(inquiry, run)
+            )
         tools = self._list_tools(run, inquiry.attachment)
         offered = [tool for tool in tools if tool.is_offered(run)]
         instructions = render(
             prompt,
-            tool_rules="\n".join(f"- {tool.prompt_line}" for tool in offered if tool.prompt_line),
+            tool_rules="\n".join(
+                f"- {tool.prompt_line}" for tool in offered if tool.prompt_line
+            ),
             schema=SOMMELIER.output.schema_text,
             guest_rules=self._rules_for_guest(inquiry, run),
         )
@@ -306,7 +329,9 @@ class Sommelier:
                 tools.append(tool)
         return tools
 
-    async def _convert_response(self, inquiry: Inquiry, run: Run, response: Response) -> Reply:
+    async def _convert_response(
+        self, inquiry: Inquiry, run: Run, response: Response
+    ) -> Reply:
         """Convert a response to a reply; answer by rules if the model gave no usable answer.
 
         Changes are made even if the answer failed: the user requested them, and can undo them.
@@ -334,9 +359,13 @@ class Sommelier:
         if answer != response.answer:
             user_texts = [*inquiry.texts_by("user"), inquiry.message]
             text = SOMMELIER.render(answer, Evidence(sources, user_texts))
-        notice = self._concern_notice(inquiry, run)  # also of a concern that the model reported
+        notice = self._concern_notice(
+            inquiry, run
+        )  # also of a concern that the model reported
         outcome = response.outcome
-        shown = [sources[id] for id in wine_ids(answer)]  # also those read from pictures
+        shown = [
+            sources[id] for id in wine_ids(answer)
+        ]  # also those read from pictures
         wines = [wine for wine in shown if isinstance(wine, AnyWine)]
         return Reply(
             text="\n\n".join(filter(None, (notice, text))),
@@ -366,15 +395,24 @@ class Sommelier:
 
     async def _answer_by_rules(self, inquiry: Inquiry, run: Run) -> RuleAnswer:
         messages = [*inquiry.history, StoredMessage("user", inquiry.message)]
-        return await self._fallback.answer(messages, person=get_person(run), span=run.span)
+        return await self._fallback.answer(
+            messages, person=get_person(run), span=run.span
+        )
 
     async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
         """Return a reply with the wines that were read, and for labels our closest wines."""
         read = await attachment.wines_for(person, self._catalogue)
         if not read:
-            return Reply(text=translate("nothing_suitable" if attachment.wines else "nothing_read"))
+            return Reply(
+                text=translate(
+                    "nothing_suitable" if attachment.wines else "nothing_read"
+                )
+            )
         if attachment.shows != "labels":
-            lines = [f"- {escape(wine.label)} · {escape(format_facts(wine))}" for wine in read]
+            lines = [
+                f"- {escape(wine.label)} · {escape(format_facts(wine))}"
+                for wine in read
+            ]
             if len(lines) > MAX_LISTED_WINES:
                 further = len(lines) - MAX_LISTED_WINES
                 lines[MAX_LISTED_WINES:] = [translate("further_wines", count=further)]
@@ -386,7 +424,9 @@ class Sommelier:
             facts = escape(format_facts(wine))
             lines = [f"**{escape(wine.label)}**", facts, translate(availability)]
             for our in ours:
-                lines.append(f"- **{escape(get_shown_label(our))}** · {escape(format_facts(our))}")
+                lines.append(
+                    f"- **{escape(get_shown_label(our))}** · {escape(format_facts(our))}"
+                )
             texts.append("\n".join(lines))
             ids += [our.id for our in ours]
         return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))
@@ -397,7 +437,11 @@ class Sommelier:
         if not safety.new_concern:
             return ""
         notice = self._help.notice_for(safety)
-        return "" if any(notice in text for text in inquiry.texts_by("assistant")) else notice
+        return (
+            ""
+            if any(notice in text for text in inquiry.texts_by("assistant"))
+            else notice
+        )
 
 
 def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
@@ -405,8 +449,12 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
     answer, sources = response.answer, response.sources
     if answer is None or not response.has_text:
         return None
-    wines_by_id = {id: wine.facts for id, wine in sources.items() if isinstance(wine, AnyWine)}
-    wines = [wine for wine in answer.wines if may_be_shown(wines_by_id[wine.wine_id], person)]
+    wines_by_id = {
+        id: wine.facts for id, wine in sources.items() if isinstance(wine, AnyWine)
+    }
+    wines = [
+        wine for wine in answer.wines if may_be_shown(wines_by_id[wine.wine_id], person)
+    ]
     if answer.wines and not wines:
         return None
     if person.safety.prefers_alcohol_free:
@@ -416,7 +464,9 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
 
 def _find_unanswered(answer: SommelierResponse, evidence: Evidence) -> Lack | None:
     """Return that no document answers, if an answer without wines cites none of those found."""
-    was_searched = any(isinstance(source, Chunk) for source in evidence.sources.values())
+    was_searched = any(
+        isinstance(source, Chunk) for source in evidence.sources.values()
+    )
     is_about_documents = was_searched and answer.response_type == "informational"
     if not is_about_documents or answer.wines or cites_documents(answer, evidence):
         return None

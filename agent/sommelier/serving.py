@@ -110,7 +110,9 @@ def _find_usual_years(wine: Wine, style: Style) -> Range:
         _find_term(tables.terms, [*appellation, *title, *region], style)
         or _find_longest(tables.words, [*appellation, *title], style)
         or _find_longest(tables.places, appellation, style)
-        or _find_longest(tables.places, title, style)  # in a cellar, all that a user wrote
+        or _find_longest(
+            tables.places, title, style
+        )  # in a cellar, all that a user wrote
         or _find_longest(tables.places, region, style)
         or _find_longest(tables.grapes, main_grape, style)
         or tables.styles[style]
@@ -137,7 +139,9 @@ def _find_longest(
     return None
 
 
-def _find_term(terms: Iterable[_Term], phrases: Collection[str], style: Style) -> Range | None:
+def _find_term(
+    terms: Iterable[_Term], phrases: Collection[str], style: Style
+) -> Range | None:
     """Return the range of the longest term among phrases that also name one of its places.
 
     "Gran Reserva" counts in Rioja, not in Maipo, and as more than "Reserva".

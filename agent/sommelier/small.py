@@ -54,9 +54,16 @@ COPIED: Final = "·"
 def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the schema of an answer with two or three of these wines; None stands for any."""
     wine_id: dict[str, Any] = {"type": "string"} | ({"enum": [*ids]} if ids else {})
-    parts = {"wine_id": wine_id, "description": {"type": "string", "maxLength": DESCRIPTION_CHARS}}
+    parts = {
+        "wine_id": wine_id,
+        "description": {"type": "string", "maxLength": DESCRIPTION_CHARS},
+    }
     wine = {"type": "object", "properties": parts, "required": [*parts]}
-    count = {"minItems": min(MIN_SHOWN_WINES, len(ids)), "maxItems": MAX_SHOWN_WINES} if ids else {}
+    count = (
+        {"minItems": min(MIN_SHOWN_WINES, len(ids)), "maxItems": MAX_SHOWN_WINES}
+        if ids
+        else {}
+    )
     properties = {"wines": {"type": "array"} | count | {"items": wine}}
     return {"type": "object", "properties": properties, "required": [*properties]}
 
@@ -101,7 +108,9 @@ async def ask_small_model(
     wines = found.wines[:MAX_WINES]
     if not wines or safety.concerns or safety.likely_concerns:
         return None
-    if any(wine.notes and wine.notes_language != current_language() for wine, _ in wines):
+    if any(
+        wine.notes and wine.notes_language != current_language() for wine, _ in wines
+    ):
         return None
     wish = f"({found.wish})\n" if found.wish else ""
     lines = [message, wish, "Wines:"]
@@ -118,14 +127,18 @@ async def ask_small_model(
 
 
 def _compose(
-    response: AgenticResponse[SommelierResponse], wish: str, wines: Sequence[DescribedWine]
+    response: AgenticResponse[SommelierResponse],
+    wish: str,
+    wines: Sequence[DescribedWine],
 ) -> AgenticResponse[SommelierResponse]:
     """Return a response with the wish as it was understood, and with descriptions that hold."""
     if response.answer is None or not response.has_text:
         return response
     by_id = {described.wine.id: described for described in wines}
     shown = [
-        item.model_copy(update={"description": _choose_description(item, by_id[item.wine_id])})
+        item.model_copy(
+            update={"description": _choose_description(item, by_id[item.wine_id])}
+        )
         for item in response.answer.wines
     ]
     answer = response.answer.model_copy(update={"wines": shown})

@@ -114,9 +114,11 @@ class WineRecommendation(BaseModel):
         description="How many of it the guest needs, if a quantity was asked for. The sums are "
         "written beside it by code.",
     )
-    size: Annotated[OfferKind | None, BeforeValidator(_parse_size), SIZE_SCHEMA] = Field(
-        default=None,
-        description="What is counted, if it is not the usual bottle: one of the wine's offers.",
+    size: Annotated[OfferKind | None, BeforeValidator(_parse_size), SIZE_SCHEMA] = (
+        Field(
+            default=None,
+            description="What is counted, if it is not the usual bottle: one of the wine's offers.",
+        )
     )
 
 

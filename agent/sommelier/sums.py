@@ -53,7 +53,9 @@ class Sums:
         self._parts_of_lines = _add_up(lines[:MAX_ITEMS], (0, 1))
         compared = {*named, *prices[:MAX_COMPARED_PRICES]}
         self._differences = {
-            abs(price - other) for price in prices[:MAX_COMPARED_PRICES] for other in compared
+            abs(price - other)
+            for price in prices[:MAX_COMPARED_PRICES]
+            for other in compared
         }
 
     def allow(self, value: float) -> bool:
@@ -91,7 +93,9 @@ class Sums:
         for named in self._named:
             if any(abs(abs(named - total) - value) <= margin for total in self._totals):
                 return True
-            if self._is_sum(named - value, CENT_MARGIN) or self._is_sum(named + value, CENT_MARGIN):
+            if self._is_sum(named - value, CENT_MARGIN) or self._is_sum(
+                named + value, CENT_MARGIN
+            ):
                 return True
         return False
 
@@ -111,7 +115,9 @@ class Sums:
                 continue
             if any(abs(total / count - value) <= margin for total in self._totals):
                 return True
-            if not value.is_integer() and self._is_sum(value * count, CENT_MARGIN * count):
+            if not value.is_integer() and self._is_sum(
+                value * count, CENT_MARGIN * count
+            ):
                 return True
         return False
 

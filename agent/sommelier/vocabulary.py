@@ -19,7 +19,16 @@ NameKind = Literal["grapes", "countries", "regions"]
 
 OAKY: Final = "oaky"
 """The taste of oak, which searches look for by `oak` instead of by text."""
-OAKED: Final = ("oak", "oaky", "oaked", "barrel", "barrels", "barrique", "barriques", "vanilla")
+OAKED: Final = (
+    "oak",
+    "oaky",
+    "oaked",
+    "barrel",
+    "barrels",
+    "barrique",
+    "barriques",
+    "vanilla",
+)
 UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
 """Words in the notes of oaked wines, and of unoaked ones."""
 
@@ -61,7 +70,9 @@ def canonical_name(kind: NameKind, name: str) -> str:
 def _synonyms() -> Mapping[NameKind, Mapping[str, tuple[str, ...]]]:
     file = Path(__file__).with_name("synonyms.toml")
     kinds = read_toml(dict[NameKind, list[tuple[str, ...]]], file)
-    return {kind: {name: group for group in kinds[kind] for name in group} for kind in kinds}
+    return {
+        kind: {name: group for group in kinds[kind] for name in group} for kind in kinds
+    }
 
 
 class Currency(StrEnum):
@@ -133,7 +144,10 @@ def parse_currency(text: str) -> Currency | None:
 def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
     """Return the currencies that a folded word, sign or code in prose may mean, by the word."""
     by_word = {currency.lower(): frozenset({currency}) for currency in Currency}
-    tables = [_currencies().words, *(language.money for language in load_languages().values())]
+    tables = [
+        _currencies().words,
+        *(language.money for language in load_languages().values()),
+    ]
     for table in tables:
         for codes, words in table.items():
             currencies = frozenset(map(Currency, codes.split()))
@@ -162,7 +176,9 @@ Food = StrEnum(
 """The foods that a wine suits. Pairings come from the catalogue, never from a model."""
 Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
 """The allergens that a label must declare, fining agents included."""
-OfferKind = StrEnum("OfferKind", "BOTTLE HALF MAGNUM LARGE PICCOLO BOX CASE GLASS CARAFE")
+OfferKind = StrEnum(
+    "OfferKind", "BOTTLE HALF MAGNUM LARGE PICCOLO BOX CASE GLASS CARAFE"
+)
 """What is sold, in the order in which the offers of a wine are told."""
 
 

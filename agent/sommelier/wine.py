@@ -137,8 +137,12 @@ def _check_address(address: str) -> str:
     Raises:
         ValueError: it does not begin with https, or Telegram would refuse it under a message.
     """
-    if address and (len(address) > MAX_ADDRESS_CHARS or not HTTPS_ADDRESS.match(address)):
-        raise ValueError("is not an address like https://shop.example/barolo, the https included")
+    if address and (
+        len(address) > MAX_ADDRESS_CHARS or not HTTPS_ADDRESS.match(address)
+    ):
+        raise ValueError(
+            "is not an address like https://shop.example/barolo, the https included"
+        )
     return address
 
 
@@ -424,7 +428,8 @@ class Wine(BaseModel):
     def with_first_offer(self, kind: OfferKind) -> "Wine | None":
         """Return the wine with an offer of this kind first, one in stock; None without one."""
         first = next(
-            (offer for offer in self.offers if offer.kind is kind and offer.in_stock), None
+            (offer for offer in self.offers if offer.kind is kind and offer.in_stock),
+            None,
         )
         if first is None:
             return None
@@ -455,7 +460,9 @@ class Wine(BaseModel):
     @property
     def title(self) -> str:
         """Return producer, name and vintage, as they are shown in a language without `NV`."""
-        title = self.name if self.producer in self.name else f"{self.producer} {self.name}"
+        title = (
+            self.name if self.producer in self.name else f"{self.producer} {self.name}"
+        )
         return f"{title} {self.vintage or ''}".strip()
 
     @property
@@ -489,7 +496,9 @@ class Wine(BaseModel):
         words = split_words(f"{self.name} {self.notes}")
         if VEGAN_WORD not in words:
             return "unknown"
-        word_before = words[words.index(VEGAN_WORD) - 1] if words[0] != VEGAN_WORD else ""
+        word_before = (
+            words[words.index(VEGAN_WORD) - 1] if words[0] != VEGAN_WORD else ""
+        )
         return "no" if word_before in {"not", "non"} else "yes"
 
     def is_known_to_lack(self, allergen: Allergen) -> bool:
@@ -522,7 +531,9 @@ def wine_fields() -> Mapping[str, WineField]:
     for name, info in Wine.model_fields.items():
         declarations[name] = _declaration(info)
         if name == "offers":
-            declarations |= {fact: _declaration(Offer.model_fields[fact]) for fact in OFFER_FACTS}
+            declarations |= {
+                fact: _declaration(Offer.model_fields[fact]) for fact in OFFER_FACTS
+            }
     return declarations
 
 
@@ -535,7 +546,9 @@ def stored_wine_fields() -> set[str]:
 
 def _declaration(info: FieldInfo) -> WineField:
     """Return what a field declares, or the defaults."""
-    return next((each for each in info.metadata if isinstance(each, WineField)), WineField())
+    return next(
+        (each for each in info.metadata if isinstance(each, WineField)), WineField()
+    )
 
 
 def wine_record(wine: Wine) -> dict[str, Any]:
@@ -547,7 +560,9 @@ def wine_record(wine: Wine) -> dict[str, Any]:
         "from": ", ".join(dict.fromkeys(filter(None, places))),
         "grapes": ", ".join(wine.grapes),
         "colour": wine.colour if str(wine.colour) != wine.style else None,
-        "price": None if wine.price is None else format_money_for_model(wine.price, wine.currency),
+        "price": None
+        if wine.price is None
+        else format_money_for_model(wine.price, wine.currency),
         "offers": _describe_offers(wine),
         "foods": ", ".join(wine.foods),
         "allergens": ", ".join(declared) if wine.allergens else "unknown",

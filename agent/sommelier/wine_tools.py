@@ -55,7 +55,9 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         filters = query.model_dump(mode="json", exclude_defaults=True)
         with run.span.child(name, "retriever", input=filters) as span:
             result = await find_wines(catalogue, query, get_person(run))
-            span.update(output=list(wines_by_id(result.wines)), metadata={"found": result.total})
+            span.update(
+                output=list(wines_by_id(result.wines)), metadata={"found": result.total}
+            )
         output = _search_output(result, get_deps(run).ids_given_to_model)
         return replace(output, effects=(_look(query, result),))
 
@@ -104,7 +106,9 @@ def _look(query: WineQuery, result: WineSearchResult) -> Looked:
     return Looked(kind, found=any(wine.in_stock for wine in met))
 
 
-def _search_output(result: WineSearchResult, ids_given_to_model: set[str]) -> ToolOutput:
+def _search_output(
+    result: WineSearchResult, ids_given_to_model: set[str]
+) -> ToolOutput:
     """Return a search result for the model; wines given to it before are listed by id only."""
     rows = [
         {"wine_id": wine.id, "facts": "as returned before in this turn"}

@@ -12,10 +12,17 @@ from typing import Any, Final, cast
 
 import httpx2
 from google.protobuf.message import DecodeError
-from langfuse.api import AsyncLangfuseAPI, CreateScoreRequest, NotFoundError, ScoreDataType
+from langfuse.api import (
+    AsyncLangfuseAPI,
+    CreateScoreRequest,
+    NotFoundError,
+    ScoreDataType,
+)
 from langfuse.api.core import ApiError, RequestOptions
 from langfuse.api.scores import CreateScoreBatchResults
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceResponse,
+)
 
 from agent import size_limits
 from agent.engine.errors import quoted
@@ -49,7 +56,11 @@ class OtlpServer:
         self.http = httpx2.AsyncClient(auth=auth, timeout=seconds, event_hooks=hooks)
         self.project = project
         self._url = url
-        self._headers = {"Content-Type": PROTOBUF, "Content-Encoding": "gzip", **headers}
+        self._headers = {
+            "Content-Type": PROTOBUF,
+            "Content-Encoding": "gzip",
+            **headers,
+        }
         self._seconds = seconds
 
     async def send_trace(self, trace: TraceRecord) -> None:
@@ -66,7 +77,9 @@ class OtlpServer:
         """
         packed = await asyncio.to_thread(gzip.compress, request, 1)
         async with self.bounded():
-            response = await self.http.post(self._url, content=packed, headers=self._headers)
+            response = await self.http.post(
+                self._url, content=packed, headers=self._headers
+            )
             if not response.is_success:
                 body = None
                 with suppress(ValueError):
@@ -77,7 +90,9 @@ class OtlpServer:
                 raise ValueError("a web page")
             if kind != PROTOBUF:  # JSON or no body: all were accepted
                 return
-            answer = ExportTraceServiceResponse.FromString(response.content).partial_success
+            answer = ExportTraceServiceResponse.FromString(
+                response.content
+            ).partial_success
         if answer.rejected_spans:
             words = quoted(answer.error_message, 200)
             raise Refused(f"{self.name} refused {answer.rejected_spans} spans: {words}")
@@ -91,7 +106,13 @@ class OtlpServer:
         try:
             async with asyncio.timeout(self._seconds):
                 yield
-        except (ApiError, httpx2.HTTPError, TimeoutError, ValueError, DecodeError) as error:
+        except (
+            ApiError,
+            httpx2.HTTPError,
+            TimeoutError,
+            ValueError,
+            DecodeError,
+        ) as error:
             raise to_unavailable(error, self.name, self.settings_to_check) from None
 
     async def aclose(self) -> None:
@@ -114,7 +135,9 @@ class LangfuseApi(OtlpServer):
             base_url=base_url,
             username=project.keys[0],
             password=project.keys[1],
-            httpx_client=cast(Any, self.http),  # httpx2 has httpx's interface, but other types
+            httpx_client=cast(
+                Any, self.http
+            ),  # httpx2 has httpx's interface, but other types
         )
 
     async def send_score(self, score: Any) -> None:
@@ -126,7 +149,9 @@ class LangfuseApi(OtlpServer):
         if score.value is None:
             async with self.bounded():
                 with suppress(NotFoundError):
-                    await self.api.scores.delete(score.score_id, request_options=NO_RETRIES)
+                    await self.api.scores.delete(
+                        score.score_id, request_options=NO_RETRIES
+                    )
             return
         request = CreateScoreRequest(
             id=score.score_id,
@@ -149,7 +174,9 @@ class LangfuseApi(OtlpServer):
         """
         async with self.bounded():
             request = cast(Any, score)  # the client's method sends what it gets
-            answer = await self.api.scores.create(request=request, request_options=NO_RETRIES)
+            answer = await self.api.scores.create(
+                request=request, request_options=NO_RETRIES
+            )
         if isinstance(answer, CreateScoreBatchResults) and answer.rejected:
             reasons = "; ".join(error.message for error in answer.errors)
             raise Refused(f"Langfuse refused a score: {quoted(reasons, 200)}")

@@ -17,7 +17,9 @@ from langfuse import Langfuse, propagate_attributes
 from langfuse.api import CreateScoreRequest, Prompt_Text, ScoreDataType
 from langfuse.model import TextPromptClient
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+)
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -45,7 +47,9 @@ class TraceEncoder:
     """Encodes recorded traces in OpenTelemetry's format, using a project's Langfuse client."""
 
     def __init__(self, project: Project) -> None:
-        logging.getLogger("langfuse").setLevel(logging.CRITICAL)  # our callers log its errors
+        logging.getLogger("langfuse").setLevel(
+            logging.CRITICAL
+        )  # our callers log its errors
         service = {"service.name": "sommelier", "service.version": project.version}
         self._finished = InMemorySpanExporter()
         self.client = Langfuse(
@@ -96,14 +100,18 @@ class TraceEncoder:
         tags = dict.fromkeys(tag for trace in traces for tag in trace.tags)
         with self._lock, _propagate(last, list(tags)):
             try:
-                result = self.client.run_experiment(data=[item], task=replay, **experiment)
+                result = self.client.run_experiment(
+                    data=[item], task=replay, **experiment
+                )
             finally:
                 request = self._take_request()
         for span in _spans_of(request):
             record = observed.get(span.span_id.hex())
             # The client's own spans last from the first turn to the last one.
             _put_back_times(span, [record] if record else observed.values())
-        return EncodedItem(request.SerializeToString(), scores, result.experiment_url or "")
+        return EncodedItem(
+            request.SerializeToString(), scores, result.experiment_url or ""
+        )
 
     def _take_request(self) -> ExportTraceServiceRequest:
         """Return the spans that have ended since the last call."""
@@ -122,7 +130,9 @@ def _spans_of(request: ExportTraceServiceRequest) -> Iterator[Span]:
 def _put_back_times(span: Span, records: Collection[SpanRecord]) -> None:
     """Give a span the time from the start of the first of these records to the end of the last."""
     span.start_time_unix_nano = min(record.started_ns for record in records)
-    span.end_time_unix_nano = max(record.ended_ns or record.started_ns for record in records)
+    span.end_time_unix_nano = max(
+        record.ended_ns or record.started_ns for record in records
+    )
 
 
 _open_lock: Final = Lock()
@@ -131,7 +141,9 @@ _cached_encoder: Final = cache(TraceEncoder)
 
 def get_trace_encoder(project: Project) -> TraceEncoder:
     """Return the only `TraceEncoder` of a project: Langfuse's client is a singleton, too."""
-    with _open_lock:  # two encoders would share a client, and one of them would get no spans
+    with (
+        _open_lock
+    ):  # two encoders would share a client, and one of them would get no spans
         return _cached_encoder(project)
 
 
@@ -156,11 +168,16 @@ def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
 def _propagate(trace: TraceRecord, tags: list[str]) -> AbstractContextManager[Any]:
     """Put a trace's user, session, name and tags on all observations of a block."""
     return propagate_attributes(
-        user_id=trace.user, session_id=trace.session, trace_name=trace.name, tags=tags or None
+        user_id=trace.user,
+        session_id=trace.session,
+        trace_name=trace.name,
+        tags=tags or None,
     )
 
 
-def _scores_of_current_span(client: Langfuse, trace: TraceRecord) -> Iterator[CreateScoreRequest]:
+def _scores_of_current_span(
+    client: Langfuse, trace: TraceRecord
+) -> Iterator[CreateScoreRequest]:
     """Yield the scores of a trace as those of the observation that is current in the client."""
     observation_id = client.get_current_observation_id()
     for score in trace.scores.values():
@@ -234,7 +251,11 @@ def _generation_fields(span: SpanRecord) -> dict[str, Any]:
     prompt = span.prompt
     if prompt:
         version = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
-        fields["metadata"] = {**span.metadata, **version, "prompt_label": prompt.label or None}
+        fields["metadata"] = {
+            **span.metadata,
+            **version,
+            "prompt_label": prompt.label or None,
+        }
         fields["prompt"] = _prompt_link(prompt)
     return fields
 
@@ -242,6 +263,11 @@ def _generation_fields(span: SpanRecord) -> dict[str, Any]:
 def _prompt_link(prompt: PromptRef) -> TextPromptClient:
     """Return what links a generation to its prompt in Langfuse; the text is not needed."""
     version = Prompt_Text(
-        name=prompt.name, version=prompt.version, prompt="", config={}, labels=[], tags=[]
+        name=prompt.name,
+        version=prompt.version,
+        prompt="",
+        config={},
+        labels=[],
+        tags=[],
     )
     return TextPromptClient(version, is_fallback=prompt.is_fallback)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEYS: Final = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
-REFUSALS: Final = frozenset({400, 413, 422})  # statuses of requests that will never be accepted
+REFUSALS: Final = frozenset(
+    {400, 413, 422}
+)  # statuses of requests that will never be accepted
 FETCH_SECONDS: Final = 5
 EVERY_SECONDS: Final = 60.0
 AWAY: Final = "Prompts cannot be fetched, the last good ones stay"
@@ -48,7 +50,9 @@ class Refused(Unavailable):
     """A server will never accept what was sent. The text has the server's words."""
 
 
-def to_unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) -> Unavailable:
+def to_unavailable(
+    error: Exception, name: str = "Langfuse", check: str = KEYS
+) -> Unavailable:
     """Return an error of Langfuse's client, or of HTTP, as one line for an admin.
 
     It is `Refused` if the same request will fail again.
@@ -72,7 +76,11 @@ def to_unavailable(error: Exception, name: str = "Langfuse", check: str = KEYS) 
 
 
 def fetch_prompt(
-    client: "Langfuse", name: str, *, label: str | None = None, version: int | None = None
+    client: "Langfuse",
+    name: str,
+    *,
+    label: str | None = None,
+    version: int | None = None,
 ) -> Prompt | None:
     """Return the version of a prompt with this label or number, or None if it does not exist.
 
@@ -130,10 +138,14 @@ class ManagedPrompts:
 
     def _fetch_prompt(self, client: "Langfuse", name: str) -> str:
         """Fetch a prompt, and use it if it is valid; return what is wrong with it, or ""."""
-        prompt = fetch_prompt(client, name, label=self._label) or built_in_prompts()[name]
+        prompt = (
+            fetch_prompt(client, name, label=self._label) or built_in_prompts()[name]
+        )
         reason = find_prompt_error(name, prompt.text)
         if reason:
-            refused = f"prompt {name}: {prompt.ref.origin} is refused: {quoted(reason, 300)}"
+            refused = (
+                f"prompt {name}: {prompt.ref.origin} is refused: {quoted(reason, 300)}"
+            )
             return f"{refused}; {self.current[name].ref.origin} stays in use"
         self.current[name] = prompt
         return ""

@@ -16,7 +16,15 @@ from typing import Any, Final, Unpack
 from pydantic import SecretStr
 
 from agent.engine.messages import TokenUsage
-from agent.engine.run import Costs, PromptRef, ScoreType, Span, SpanFields, SpanLevel, SpanType
+from agent.engine.run import (
+    Costs,
+    PromptRef,
+    ScoreType,
+    Span,
+    SpanFields,
+    SpanLevel,
+    SpanType,
+)
 
 SENDING: Final = "telegram.send"
 """The name of the span in which the messages of a turn are sent, after its answer was stored."""
@@ -121,7 +129,9 @@ class TraceRecord:
         root.update(input=input, started_ns=started_ns)
         return root
 
-    def open_span(self, name: str, kind: SpanType, parent: SpanRecord | None = None) -> "OpenSpan":
+    def open_span(
+        self, name: str, kind: SpanType, parent: SpanRecord | None = None
+    ) -> "OpenSpan":
         """Open a span, whose id is fixed by the trace and the number of spans before it."""
         seed = f"{self.trace_id}:{len(self.spans)}".encode()
         record = SpanRecord(
@@ -150,8 +160,16 @@ class TraceRecord:
         spans = [span for span in self.spans if not span.metadata.get("superseded")]
         # The turn lasts until its messages are sent, which is after its answer was stored.
         root.ended_ns = max(span.ended_ns or 0 for span in spans)
-        asked = [span for span in spans if span.kind == "generation" and "model" in span.metadata]
-        answers = [span for span in asked if span.name == "llm.answer" and span.level != "ERROR"]
+        asked = [
+            span
+            for span in spans
+            if span.kind == "generation" and "model" in span.metadata
+        ]
+        answers = [
+            span
+            for span in asked
+            if span.name == "llm.answer" and span.level != "ERROR"
+        ]
         # A fallback is an answer without a model, or one of another model than was asked first.
         is_fallback = root.metadata.get("outcome") == "fallback"
         if answers:
@@ -199,7 +217,9 @@ class OpenSpan(Span):
         self.trace: TraceRecord = trace
         self.record = record
 
-    def child(self, name: str, type: SpanType, /, **fields: Unpack[SpanFields]) -> "OpenSpan":
+    def child(
+        self, name: str, type: SpanType, /, **fields: Unpack[SpanFields]
+    ) -> "OpenSpan":
         """Open a span below this one."""
         span = self.trace.open_span(name, type, parent=self.record)
         span.update(**fields)
@@ -212,7 +232,9 @@ class OpenSpan(Span):
             if name != "metadata" and value is not None:
                 setattr(self.record, name, value)
 
-    def score(self, name: str, value: float | str, type: ScoreType, comment: str = "") -> None:
+    def score(
+        self, name: str, value: float | str, type: ScoreType, comment: str = ""
+    ) -> None:
         """Score the trace; a score of the same name is replaced."""
         self.trace.scores[name] = ScoreRecord(name, value, type, comment)
 

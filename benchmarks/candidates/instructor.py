@@ -19,18 +19,25 @@ from benchmarks.scenario import (
     find_wines,
 )
 
-ARGUMENTS = create_model("find_wines", __doc__=find_wines.__doc__, style=str, max_price=float)
+ARGUMENTS = create_model(
+    "find_wines", __doc__=find_wines.__doc__, style=str, max_price=float
+)
 TOOLS: Any = [pydantic_function_tool(ARGUMENTS)]
 
 
 def make(base_url: str) -> Candidate:
     """Patch a client; turns with tools begin with one request of the plain client."""
-    client = AsyncOpenAI(api_key="none", base_url=f"{base_url}/v1", max_retries=0, timeout=60)
+    client = AsyncOpenAI(
+        api_key="none", base_url=f"{base_url}/v1", max_retries=0, timeout=60
+    )
     patched = instructor.from_openai(client, mode=instructor.Mode.JSON)
 
     async def tool_messages(messages: list[Any]) -> list[Any]:
         completion = await client.chat.completions.create(
-            model=MODEL, messages=messages, tools=TOOLS, max_completion_tokens=MAX_TOKENS
+            model=MODEL,
+            messages=messages,
+            tools=TOOLS,
+            max_completion_tokens=MAX_TOKENS,
         )
         message: Any = completion.choices[0].message
         arguments = [json.loads(call.function.arguments) for call in message.tool_calls]

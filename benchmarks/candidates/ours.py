@@ -26,7 +26,9 @@ from benchmarks.scenario import (
 LIMITS = Limits(structured_output_max_retries=RETRIES, answer_tokens=MAX_TOKENS)
 
 
-def make(base_url: str, keep: Callable[[TraceRecord], Awaitable[None]] | None = None) -> Candidate:
+def make(
+    base_url: str, keep: Callable[[TraceRecord], Awaitable[None]] | None = None
+) -> Candidate:
     """`generate_agentic_response`, each turn with a trace if there is who keeps it."""
     llm = LLMService(model=MODEL, base_url=f"{base_url}/v1")
     contract = OutputContract(Answer)

@@ -19,7 +19,9 @@ from benchmarks.scenario import (
 
 def make(base_url: str) -> Candidate:
     """Make an Agent with a typed output."""
-    client = AsyncOpenAI(api_key="none", base_url=f"{base_url}/v1", max_retries=0, timeout=60)
+    client = AsyncOpenAI(
+        api_key="none", base_url=f"{base_url}/v1", max_retries=0, timeout=60
+    )
     agent = Agent(
         OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=client)),
         output_type=PromptedOutput(Answer),

@@ -73,19 +73,30 @@ class _Import:
 def import_cellar(
     user_id: UserId,
     file: Annotated[
-        Path, typer.Argument(help="A CSV file, workbook or plain list of the user's bottles.")
+        Path,
+        typer.Argument(
+            help="A CSV file, workbook or plain list of the user's bottles."
+        ),
     ],
     *,
     replace: Annotated[
         bool | None,
         typer.Option(
-            "--replace/--add", help="What is not in the file is gone, or its bottles are added."
+            "--replace/--add",
+            help="What is not in the file is gone, or its bottles are added.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Store what can be, without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Store what can be, without asking.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done.")
+    ] = False,
     allow_shrink: Annotated[
-        bool, typer.Option("--allow-shrink", help="Replace a cellar of which much would be gone.")
+        bool,
+        typer.Option(
+            "--allow-shrink", help="Replace a cellar of which much would be gone."
+        ),
     ] = False,
 ) -> None:
     """Store the bottles of a file in the cellar of a user.
@@ -105,13 +116,23 @@ def import_cellar(
             typer.echo("Nothing was stored.")
             return
     if mode is None:
-        fail("nothing was stored: the user owns bottles; say --replace or --add", UNCLEAR_STATUS)
+        fail(
+            "nothing was stored: the user owns bottles; say --replace or --add",
+            UNCLEAR_STATUS,
+        )
     if read.file.unread_count and not (yes or is_interactive):
-        fail(f"nothing was stored from {file}: {_tell_unread(read.file)}; --yes stores the rest")
+        fail(
+            f"nothing was stored from {file}: {_tell_unread(read.file)}; --yes stores the rest"
+        )
     plan = read.plan(mode)
     if mode == "replace" and not allow_shrink and _shrinks(plan, read.stored):
-        reason = f"nothing was stored from {file}: {plan.gone} of the user's wines would"
-        fail(f"{reason} be gone. If that is right, store it with --allow-shrink.", SHRINKS_STATUS)
+        reason = (
+            f"nothing was stored from {file}: {plan.gone} of the user's wines would"
+        )
+        fail(
+            f"{reason} be gone. If that is right, store it with --allow-shrink.",
+            SHRINKS_STATUS,
+        )
     _store(read, mode)
     typer.echo(_tell_result(plan))
 
@@ -122,7 +143,9 @@ def _read(user_id: int, path: Path) -> _Import:
     try:
         data = read_regular_file(path, MAX_FILE_BYTES)
         with show_status(f"Reading {path}"):
-            file = asyncio.run(parse_in_process(read_cellar, data, seconds=READ_SECONDS))
+            file = asyncio.run(
+                parse_in_process(read_cellar, data, seconds=READ_SECONDS)
+            )
     except Unreadable as error:
         fail(f"nothing was stored from {path}: {error}")
     if not file.items:
@@ -151,9 +174,13 @@ def _show(read: _Import, mode: ImportMode | None) -> None:
     if read.file.unread_count:
         typer.echo(f"{_tell_unread(read.file)}.")
     if plan.left_out:
-        typer.echo(f"{plan.left_out} do not fit: a cellar holds {MAX_CELLAR_ITEMS} wines.")
+        typer.echo(
+            f"{plan.left_out} do not fit: a cellar holds {MAX_CELLAR_ITEMS} wines."
+        )
     if mode != "add":
-        typer.echo(f"Replace: {plan.new} new, {plan.changed} changed, {plan.gone} gone.")
+        typer.echo(
+            f"Replace: {plan.new} new, {plan.changed} changed, {plan.gone} gone."
+        )
     if mode != "replace" and items_in_stock(read.stored):
         added = read.plan("add")
         typer.echo(f"Add: {added.new} new, {added.changed} with more bottles.")
@@ -162,7 +189,9 @@ def _show(read: _Import, mode: ImportMode | None) -> None:
 def _item_table(items: Sequence[CellarItem]) -> Table:
     count = Column("Bottles", justify="right")
     rows = map(_describe, items[:PREVIEW_ITEMS])
-    return build_table([count, "Wine", "Style", "Size", "Price", "Best years", "Place"], rows)
+    return build_table(
+        [count, "Wine", "Style", "Size", "Price", "Best years", "Place"], rows
+    )
 
 
 def _describe(item: CellarItem) -> Iterator[str]:
@@ -181,7 +210,11 @@ def _ask(read: _Import, mode: ImportMode | None) -> ImportMode | None:
     """Ask whether and how to store a file that was shown; return None if it is not to be."""
     if mode is not None:
         return mode if typer.confirm(f"Store it ({mode})?") else None
-    chosen = typer.prompt("Store it (replace, add, cancel)?", default="cancel").strip().lower()
+    chosen = (
+        typer.prompt("Store it (replace, add, cancel)?", default="cancel")
+        .strip()
+        .lower()
+    )
     return MODES.get(chosen)
 
 

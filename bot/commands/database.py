@@ -27,7 +27,11 @@ def db() -> None:
 def upgrade() -> None:
     """Bring the database to this version's schema."""
     previous, revision = asyncio.run(_upgrade(open_settings()))
-    change = "was up to date" if previous == revision else f"upgraded from {previous or 'none'}"
+    change = (
+        "was up to date"
+        if previous == revision
+        else f"upgraded from {previous or 'none'}"
+    )
     newer = ""
     if revision != newest_revision():
         newer = ", of a later release that this one can use"
@@ -58,7 +62,9 @@ def backup(
 
 @app.command("restore")
 def restore(
-    file: Annotated[Path, typer.Argument(help="A file that `sommelier db backup` wrote.")],
+    file: Annotated[
+        Path, typer.Argument(help="A file that `sommelier db backup` wrote.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Put a backup in the place of an SQLite database; stop the bot first.
@@ -67,14 +73,18 @@ def restore(
     """
     database = _database_file(open_settings())
     if database.exists() and not yes:
-        typer.confirm(f"Replace {database}, whose content is kept beside it?", abort=True)
+        typer.confirm(
+            f"Replace {database}, whose content is kept beside it?", abort=True
+        )
     try:
         replaced = restore_database(file, database, datetime.now(UTC))
     except BackupError as error:
         fail(str(error))
     typer.echo(f"{database} is restored from {file}.")
     if replaced:
-        typer.echo(f"What it held before is in {replaced}: delete that when it is not needed.")
+        typer.echo(
+            f"What it held before is in {replaced}: delete that when it is not needed."
+        )
 
 
 def _database_file(settings: Settings) -> Path:

@@ -38,7 +38,8 @@ LOWEST_LANGFUSE: Final = (4, 16)
 CHECK_SECONDS: Final = 120
 """The time limit of a check. A local model server may have to load the model first."""
 KEY_ADVICE: Final = (
-    "set TRACE_USER_KEY (`openssl rand -hex 32`): with the default key, users can be identified"
+    "set TRACE_USER_KEY (`openssl rand -hex 32`): with the default key, "
+    "users can be identified"
 )
 
 
@@ -55,7 +56,8 @@ class PairingAnswer(BaseModel):
 
 def doctor(
     print_settings: Annotated[
-        bool, typer.Option("--settings", help="Print all settings instead, secrets hidden.")
+        bool,
+        typer.Option("--settings", help="Print all settings instead, secrets hidden."),
     ] = False,
 ) -> None:
     """Check the settings and everything they name, and say how to fix problems."""
@@ -118,7 +120,9 @@ async def check_database(settings: Settings) -> str:
         check_schema(schema, engine.url)
         wines = await SqlCatalogue(Sessions(engine)).count()
         documents = await SqlDocumentStore(Sessions(engine)).count()
-        return f"{engine.dialect.name}, up to date, {wines} wines, {documents} documents"
+        return (
+            f"{engine.dialect.name}, up to date, {wines} wines, {documents} documents"
+        )
 
 
 async def check_model(settings: Settings) -> str:
@@ -152,7 +156,9 @@ async def check_telegram(settings: Settings) -> str:
         raise NotConfigured("set TELEGRAM_BOT_TOKEN to what @BotFather gives you")
     token = settings.telegram_bot_token.get_secret_value()
     try:
-        async with telegram.Bot(token, base_url=f"{settings.telegram_base_url}/bot") as bot:
+        async with telegram.Bot(
+            token, base_url=f"{settings.telegram_base_url}/bot"
+        ) as bot:
             return f"this is {bot.name}"
     except TelegramError as error:
         advice = "check TELEGRAM_BOT_TOKEN (from @BotFather), TELEGRAM_BASE_URL and the network"
@@ -162,11 +168,15 @@ async def check_telegram(settings: Settings) -> str:
 async def check_staff(settings: Settings) -> str:
     """Check that the bot may write to the chat of the staff."""
     if settings.staff_chat_id is None or settings.telegram_bot_token is None:
-        raise NotConfigured("users cannot ask the people of the shop; set STAFF_CHAT_ID")
+        raise NotConfigured(
+            "users cannot ask the people of the shop; set STAFF_CHAT_ID"
+        )
     chat_id = settings.staff_chat_id
     token = settings.telegram_bot_token.get_secret_value()
     try:
-        async with telegram.Bot(token, base_url=f"{settings.telegram_base_url}/bot") as bot:
+        async with telegram.Bot(
+            token, base_url=f"{settings.telegram_base_url}/bot"
+        ) as bot:
             await bot.send_chat_action(chat_id, ChatAction.TYPING)
             if chat_id < 0:
                 member = await bot.get_chat_member(chat_id, bot.id)
@@ -189,7 +199,9 @@ async def check_tools(settings: Settings) -> str:
         for connection in servers.connections:
             await connection.first_attempt_ended.wait()
             if connection.problem:
-                problems.append(f"{connection.name} does not run ({connection.problem})")
+                problems.append(
+                    f"{connection.name} does not run ({connection.problem})"
+                )
         names = []
         for tool in servers.tools:
             note = " (asks the user)" if tool.needs_confirmation else ""
@@ -211,7 +223,9 @@ async def check_tracing(settings: Settings) -> str:
         destination = await _check_langfuse(settings)
     else:
         async with aclosing(trace_server(settings)) as server:
-            await server.export(b"")  # an empty export tests the address and the headers
+            await server.export(
+                b""
+            )  # an empty export tests the address and the headers
         destination = str(settings.otel_exporter_otlp_endpoint)
     async with open_engine(settings) as engine:
         schema = await find_schema(engine)
@@ -233,7 +247,9 @@ async def _check_langfuse(settings: Settings) -> str:
         health = await client.api.health.health(request_options={"max_retries": 0})
     names = ", ".join(project.name for project in projects.data)
     server = f"{names or settings.langfuse_base_url} (Langfuse {health.version})"
-    numbers = [part for part in health.version.lstrip("v").split(".") if part.isdecimal()]
+    numbers = [
+        part for part in health.version.lstrip("v").split(".") if part.isdecimal()
+    ]
     if numbers and tuple(map(int, numbers)) < LOWEST_LANGFUSE:
         lowest = ".".join(map(str, LOWEST_LANGFUSE))
         raise SettingsError(f"{server} is too old: update it to {lowest} or later")

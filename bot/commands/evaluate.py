@@ -26,7 +26,14 @@ from agent.evals.dataset import (
     to_item,
 )
 from agent.evals.experiments import Recorded, items_of, put_items, record_run
-from agent.evals.run import Result, Variant, evaluate, report_data, table_rows, worst_lines
+from agent.evals.run import (
+    Result,
+    Variant,
+    evaluate,
+    report_data,
+    table_rows,
+    worst_lines,
+)
 from agent.fallback.answering import Fallback
 from agent.memory.tools import memory_tools
 from agent.prompts import built_in_prompts, find_prompt_error
@@ -55,7 +62,9 @@ FALLBACK: Final = "fallback"
 """The name of the variant that answers without a model."""
 STARTER_NAME: Final = "starter"
 LANGFUSE_PREFIX: Final = "langfuse:"
-NO_KEYS: Final = "there are no keys of Langfuse: set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
+NO_KEYS: Final = (
+    "there are no keys of Langfuse: set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
+)
 SOMMELIER_PROMPT: Final = "sommelier"
 REPOSITORY: Final = "repository"
 INTERRUPTED_STATUS: Final = 130
@@ -81,7 +90,8 @@ def run(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="DATASET", help="`starter`, a JSONL file, or `langfuse:` and a data set's name."
+            metavar="DATASET",
+            help="`starter`, a JSONL file, or `langfuse:` and a data set's name.",
         ),
     ] = STARTER_NAME,
     *,
@@ -96,9 +106,15 @@ def run(
             "`sommelier@staging`), or `repository`; repeatable."
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The number of conversations.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, max=64, help="Conversations at a time.")] = 4,
-    save: Annotated[Path | None, typer.Option(help="A JSON file for every answer.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="The number of conversations.")
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=64, help="Conversations at a time.")
+    ] = 4,
+    save: Annotated[
+        Path | None, typer.Option(help="A JSON file for every answer.")
+    ] = None,
 ) -> None:
     """Run conversations through all models and prompts, and score the answers.
 
@@ -131,7 +147,11 @@ def run(
         status = INTERRUPTED_STATUS
     if not results:
         fail("nothing was evaluated", status or 1)
-    labels = [label_variant(model, source) for model in model_names for source in prompts_by_source]
+    labels = [
+        label_variant(model, source)
+        for model in model_names
+        for source in prompts_by_source
+    ]
     _sort(results, labels, cases)
     if settings.langfuse_keys:
         _record(settings, name, title, results)
@@ -164,7 +184,9 @@ def label_variant(model: str, source: str) -> str:
     return f"{model} · {source}"
 
 
-def _sort(results: list[Result], labels: Sequence[str], cases: Sequence[EvalCase]) -> None:
+def _sort(
+    results: list[Result], labels: Sequence[str], cases: Sequence[EvalCase]
+) -> None:
     """Sort results by variant and case: they came in any order."""
     case_ids = [case.id for case in cases]
 
@@ -213,7 +235,9 @@ class Bench:
     documents: DocumentStore
     stack: AsyncExitStack
 
-    def variant(self, model: str, source: str, prompts: Mapping[str, Prompt]) -> Variant:
+    def variant(
+        self, model: str, source: str, prompts: Mapping[str, Prompt]
+    ) -> Variant:
         """Return a variant with a model, none for `fallback`, and the prompts of a source."""
         run = run_of(self.settings, prompts)
         if model != FALLBACK:
@@ -249,7 +273,9 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
         yield Bench(settings, SqlCatalogue(sessions), documents, stack)
 
 
-def _record(settings: Settings, name: str, title: str, results: Sequence[Result]) -> None:
+def _record(
+    settings: Settings, name: str, title: str, results: Sequence[Result]
+) -> None:
     """Record the results as experiments in Langfuse; warn if that fails."""
     masking = masking_of(settings)
     is_in_langfuse = name.startswith(LANGFUSE_PREFIX)
@@ -304,7 +330,9 @@ def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
 
 @prompts_app.command()
 def push(
-    label: Annotated[str, typer.Option(help="The label of the versions.")] = PROMPT_LABEL,
+    label: Annotated[
+        str, typer.Option(help="The label of the versions.")
+    ] = PROMPT_LABEL,
 ) -> None:
     """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
     settings = open_settings()
@@ -315,7 +343,9 @@ def push(
             continue
         try:
             client = trace_encoder(settings).client
-            created = client.create_prompt(name=name, prompt=prompt.text, labels=[label])
+            created = client.create_prompt(
+                name=name, prompt=prompt.text, labels=[label]
+            )
         except Exception as error:
             fail(str(to_unavailable(error)), 2)
         pushed += 1
@@ -328,13 +358,19 @@ def push(
 
 
 def fetch_stored_prompt(
-    settings: Settings, name: str, *, label: str | None = None, version: int | None = None
+    settings: Settings,
+    name: str,
+    *,
+    label: str | None = None,
+    version: int | None = None,
 ) -> Prompt | None:
     """Return a version of a prompt in Langfuse, or None. The command fails on an error."""
     if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:
-        return fetch_prompt(trace_encoder(settings).client, name, label=label, version=version)
+        return fetch_prompt(
+            trace_encoder(settings).client, name, label=label, version=version
+        )
     except Exception as error:
         fail(str(to_unavailable(error)), 2)
 

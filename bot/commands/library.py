@@ -33,7 +33,9 @@ def add_documents(
 ) -> None:
     """Index files and folders; unchanged files are left alone, unreadable ones reported."""
     with show_status("Reading") as status:
-        report = _with_documents(lambda documents: index_files(documents, paths, status.update))
+        report = _with_documents(
+            lambda documents: index_files(documents, paths, status.update)
+        )
     added = len(report.added)
     updated = len(report.updated)
     unchanged = len(report.unchanged)
@@ -63,7 +65,9 @@ def list_documents() -> None:
 
 @documents_app.command("remove")
 def remove_documents(
-    path: Annotated[str, typer.Argument(help="A path that `sommelier documents list` shows.")],
+    path: Annotated[
+        str, typer.Argument(help="A path that `sommelier documents list` shows.")
+    ],
 ) -> None:
     """Forget a document, or all below a path. The file itself stays."""
 
@@ -72,10 +76,14 @@ def remove_documents(
 
     removed, remaining = _with_documents(remove)
     if not removed:
-        fail(f"there is no document {path}, and none below it; see `sommelier documents list`")
+        fail(
+            f"there is no document {path}, and none below it; see `sommelier documents list`"
+        )
     typer.echo(f"{removed} removed, {remaining} left.")
     if not remaining:
-        typer.echo("An empty library gets the starter documents again on the next start.")
+        typer.echo(
+            "An empty library gets the starter documents again on the next start."
+        )
 
 
 @documents_app.command("search")

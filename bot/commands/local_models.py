@@ -87,14 +87,17 @@ def use_model(server: ModelServer, model: str) -> Settings:
     write_settings({"OPENAI_BASE_URL": server.base_url, "LLM_MODEL": model})
     settings = load_settings()
     profile = "small" if settings.is_small else "full"
-    typer.echo(f"{model} answers from now on (.env; profile {profile}, see docs/local-models.md).")
+    typer.echo(
+        f"{model} answers from now on (.env; profile {profile}, see docs/local-models.md)."
+    )
     return settings
 
 
 def model(
     port: Annotated[int | None, typer.Option(help="The port of its server.")] = None,
     name: Annotated[
-        str | None, typer.Option(help="A model that the server lists; default: the first.")
+        str | None,
+        typer.Option(help="A model that the server lists; default: the first."),
     ] = None,
 ) -> None:
     """Find a model server on this machine and save one of its models in .env."""

@@ -24,25 +24,35 @@ updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
 @updates_app.command("list")
 def list_updates() -> None:
     """List the updates that were set aside, with the reason but without their text."""
-    updates = run_with_database(open_settings(), lambda sessions: Inbox(sessions).list_set_aside())
+    updates = run_with_database(
+        open_settings(), lambda sessions: Inbox(sessions).list_set_aside()
+    )
     for update in updates:
         received = update.received_at.isoformat(timespec="seconds")
-        typer.echo(f"{update.update_id}  {received}  chat {update.chat_id}  {update.error}")
+        typer.echo(
+            f"{update.update_id}  {received}  chat {update.chat_id}  {update.error}"
+        )
 
 
 @updates_app.command("retry")
 def retry(
-    update_id: Annotated[int, typer.Argument(help="An id that `sommelier updates list` shows.")],
+    update_id: Annotated[
+        int, typer.Argument(help="An id that `sommelier updates list` shows.")
+    ],
 ) -> None:
     """Have the running bot try an update again, within seconds."""
     settings = open_settings()
-    if not run_with_database(settings, lambda sessions: Inbox(sessions).schedule_retry(update_id)):
+    if not run_with_database(
+        settings, lambda sessions: Inbox(sessions).schedule_retry(update_id)
+    ):
         fail(f"there is no failed update {update_id}; see `sommelier updates list`")
     typer.echo(f"The running bot will try update {update_id} again.")
 
 
 def admin(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 selects a free port.")] = 8765,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="0 selects a free port.")
+    ] = 8765,
 ) -> None:
     """Show usage, cost, failures and disliked answers in a browser on this machine."""
     asyncio.run(_serve_page(open_settings(), port))

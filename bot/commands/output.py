@@ -25,7 +25,15 @@ UserId = Annotated[
 
 PIPE_WIDTH: Final = 400
 """The width of tables in a pipe, in characters: no cell should be wrapped."""
-NOISY_LOGGERS: Final = ("httpx", "httpx2", "httpcore", "httpcore2", "telegram", "alembic", "openai")
+NOISY_LOGGERS: Final = (
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "httpcore2",
+    "telegram",
+    "alembic",
+    "openai",
+)
 """Loggers that are silent below WARNING: those of HTTP clients log URLs that contain tokens."""
 
 
@@ -47,7 +55,9 @@ def open_settings(log_level: str | None = "WARNING") -> "Settings":
     handler.setFormatter(RedactingFormatter(settings.secrets))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for name in NOISY_LOGGERS:
-        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+        logging.getLogger(name).setLevel(
+            max(logging.WARNING, logging.getLogger().level)
+        )
     return settings
 
 
@@ -65,7 +75,9 @@ class RedactingFormatter(logging.Formatter):
         return self._masking.mask_text(super().format(record))
 
 
-def run_with_database(settings: "Settings", function: "Callable[[Sessions], Awaitable[T]]") -> T:
+def run_with_database(
+    settings: "Settings", function: "Callable[[Sessions], Awaitable[T]]"
+) -> T:
     """Open the database, call a function with its sessions, and return the result.
 
     Raises:
@@ -88,11 +100,15 @@ def show_status(text: str) -> Status:
     return Console(stderr=True).status(Text(text))
 
 
-def build_table(columns: Iterable[str | Column], rows: Iterable[Iterable[str]]) -> Table:
+def build_table(
+    columns: Iterable[str | Column], rows: Iterable[Iterable[str]]
+) -> Table:
     """Return a table. Its cells appear literally, without markup and control characters."""
     from agent.text import to_one_line
 
-    table = Table(*map(_to_column, columns), box=None, pad_edge=False, header_style="bold")
+    table = Table(
+        *map(_to_column, columns), box=None, pad_edge=False, header_style="bold"
+    )
     for row in rows:
         cells = [Text(to_one_line(cell)) for cell in row]
         table.add_row(*cells)

@@ -12,7 +12,13 @@ from agent.memory.exports import MAX_EXPORT_BYTES, Exported, NotAnExport, read_e
 from agent.memory.taste import describe_fact, find_new_facts
 from agent.tracing.records import keyed_hash
 from agent.turn import Change, Fact
-from bot.commands.output import UserId, fail, open_settings, run_with_database, show_status
+from bot.commands.output import (
+    UserId,
+    fail,
+    open_settings,
+    run_with_database,
+    show_status,
+)
 from bot.resources import Stores
 from bot.tracing import forget_people
 from bot.turn import Turn
@@ -31,7 +37,8 @@ def export(user_id: UserId) -> None:
     user_hash = keyed_hash("user", user_id, settings.trace_user_key)
     with show_status("Collecting the data"):
         data = run_with_database(
-            settings, lambda sessions: MemoryRepository(sessions).export(user_id, user_hash)
+            settings,
+            lambda sessions: MemoryRepository(sessions).export(user_id, user_hash),
         )
     typer.echo(to_json(data, indent=2).decode())
 
@@ -59,12 +66,16 @@ def forget(
         await forget_people(settings, stores.upkeep)
 
     run_with_database(settings, delete)
-    typer.echo("Deleted. The running bot also looks for traces that Langfuse stores later.")
+    typer.echo(
+        "Deleted. The running bot also looks for traces that Langfuse stores later."
+    )
 
 
 @people_app.command("import")
 def import_export(
-    file: Annotated[Path, typer.Argument(help="What /export or `sommelier people export` wrote.")],
+    file: Annotated[
+        Path, typer.Argument(help="What /export or `sommelier people export` wrote.")
+    ],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Store the taste, the cellar and the settings of an export, of any release or bot.
@@ -73,7 +84,9 @@ def import_export(
     """
     settings = open_settings()
     exported = _read_file(file)
-    change = run_with_database(settings, lambda sessions: _plan_import(sessions, exported))
+    change = run_with_database(
+        settings, lambda sessions: _plan_import(sessions, exported)
+    )
     typer.echo(_describe_import(exported, change))
     if change == Change(user_id=exported.user_id) and not exported.ratings:
         typer.echo("There is nothing to store.")
@@ -84,7 +97,9 @@ def import_export(
 
     async def store(sessions: Sessions) -> None:
         turn = Turn(user_id=exported.user_id, user=user_hash)
-        turn.change(ChangeMemory(change), RestoreRatings(exported.user_id, exported.ratings))
+        turn.change(
+            ChangeMemory(change), RestoreRatings(exported.user_id, exported.ratings)
+        )
         await Stores(sessions).commits.save(turn.collected())
 
     run_with_database(settings, store)
@@ -115,7 +130,9 @@ async def _plan_import(sessions: Sessions, exported: Exported) -> Change:
         user_id=user_id,
         added_facts=_without_chosen(find_new_facts(exported.facts, known), known),
         bottles=tuple(find_items_with_room(items, stored)),
-        drinks=tuple(drink for drink in exported.drinks if (drink.key, drink.at) not in opened),
+        drinks=tuple(
+            drink for drink in exported.drinks if (drink.key, drink.at) not in opened
+        ),
     )
 
 
@@ -123,7 +140,9 @@ def _without_chosen(facts: Sequence[Fact], known: Sequence[Fact]) -> tuple[Fact,
     """Return facts without the settings that the user has chosen here."""
     chosen = {_setting_name(fact) for fact in known if fact.kind == "setting"}
     return tuple(
-        fact for fact in facts if fact.kind != "setting" or _setting_name(fact) not in chosen
+        fact
+        for fact in facts
+        if fact.kind != "setting" or _setting_name(fact) not in chosen
     )
 
 
@@ -135,7 +154,9 @@ def _describe_import(exported: Exported, change: Change) -> str:
     """Return what is added, and what is left out, in lines."""
     bottles = sum(item.count for item in change.bottles)
     kept = len(exported.items) - len(change.bottles)
-    taste = [describe_fact(fact) for fact in change.added_facts if fact.kind != "setting"]
+    taste = [
+        describe_fact(fact) for fact in change.added_facts if fact.kind != "setting"
+    ]
     settings = [fact.value for fact in change.added_facts if fact.kind == "setting"]
     lines = [
         f"User {exported.user_id}",

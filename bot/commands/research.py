@@ -20,9 +20,14 @@ SESSION: Final = "cli"
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help='For example "What does sur lie mean?".')],
+    question: Annotated[
+        str, typer.Argument(help='For example "What does sur lie mean?".')
+    ],
     refine: Annotated[
-        bool, typer.Option("--refine", help="Have the question rewritten for the search first.")
+        bool,
+        typer.Option(
+            "--refine", help="Have the question rewritten for the search first."
+        ),
     ] = False,
 ) -> None:
     """Answer a question from the documents, with a source for every statement."""
@@ -37,11 +42,15 @@ def quotes(
 
 
 def find(
-    category: Annotated[str, typer.Argument(help="WINE_SHOP, WINE_BAR, WINERY, TASTING …")],
+    category: Annotated[
+        str, typer.Argument(help="WINE_SHOP, WINE_BAR, WINERY, TASTING …")
+    ],
     place: Annotated[str, typer.Argument(help="A town, a district or a region.")],
     save: Annotated[
         Path | None,
-        typer.Option("--save", help="Also write the ten queries to a file, one per line."),
+        typer.Option(
+            "--save", help="Also write the ten queries to a file, one per line."
+        ),
     ] = None,
 ) -> None:
     """Find places for people who love wine: shops, bars, wineries …"""

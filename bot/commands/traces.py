@@ -41,7 +41,8 @@ ID_DIGITS: Final = 8  # shown in lists; usually unique
 MAX_QUESTION_CHARS: Final = 60
 
 Days = Annotated[
-    float | None, typer.Option(min=0, max=36500, help="Only turns of the last so many days.")
+    float | None,
+    typer.Option(min=0, max=36500, help="Only turns of the last so many days."),
 ]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -70,7 +71,9 @@ def list_traces(
         typer.echo(NO_TRACES)
         return
     print_table(trace_table(traces))
-    typer.echo("\n`sommelier traces show ID` draws one of them, `show last` the newest.")
+    typer.echo(
+        "\n`sommelier traces show ID` draws one of them, `show last` the newest."
+    )
     if problems:
         print_text(problems)
 
@@ -78,9 +81,14 @@ def list_traces(
 @app.command("show")
 def show_trace(
     trace_id: Annotated[
-        str, typer.Argument(help="An id that `traces list` shows, its beginning, or `last`.")
+        str,
+        typer.Argument(
+            help="An id that `traces list` shows, its beginning, or `last`."
+        ),
     ],
-    full: Annotated[bool, typer.Option("--full", help="Show inputs and outputs whole.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show inputs and outputs whole.")
+    ] = False,
 ) -> None:
     """Draw a turn as a tree: every request to the model, every tool, its time and cost."""
     settings = open_settings()
@@ -123,8 +131,12 @@ async def _resend(exporter: Exporter, sessions: Sessions) -> str:
 
 @app.command("export")
 def export(
-    file: Annotated[Path, typer.Argument(help="Where to write it: one JSON object a line.")],
-    disliked: Annotated[bool, typer.Option("--disliked", help="Only turns with a 👎.")] = False,
+    file: Annotated[
+        Path, typer.Argument(help="Where to write it: one JSON object a line.")
+    ],
+    disliked: Annotated[
+        bool, typer.Option("--disliked", help="Only turns with a 👎.")
+    ] = False,
     days: Days = None,
 ) -> None:
     """Save turns as a dataset for `sommelier eval run`, with their history."""
@@ -137,7 +149,9 @@ def export(
 
     turns = run_with_database(settings, read)
     if not turns:
-        typer.echo("No such turn whose words are still remembered; nothing was written.")
+        typer.echo(
+            "No such turn whose words are still remembered; nothing was written."
+        )
         return
     lines = [json.dumps(turn, ensure_ascii=False) + "\n" for turn in turns]
     write_file(file, "".join(lines))
@@ -148,7 +162,9 @@ def export(
 @app.command("wanted")
 def export_wanted(
     file: Annotated[Path, typer.Argument(help="Where to write it: CSV.")],
-    days: Annotated[float, typer.Option(min=0, max=36500, help="Of the last so many days.")] = 7,
+    days: Annotated[
+        float, typer.Option(min=0, max=36500, help="Of the last so many days.")
+    ] = 7,
 ) -> None:
     """Save what guests wanted and did not get, by week and by the words that wishes share."""
     settings = open_settings()

@@ -55,25 +55,37 @@ def wines() -> None:
 @wines_app.command("import")
 def import_wines(
     file: Annotated[
-        Path, typer.Argument(help="A CSV file or workbook of your shop or cellar program.")
+        Path,
+        typer.Argument(help="A CSV file or workbook of your shop or cellar program."),
     ],
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Import what can be, without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Import what can be, without asking.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done.")
+    ] = False,
     without_samples: Annotated[
-        bool, typer.Option("--without-samples", help="Take the starter wines out of stock.")
+        bool,
+        typer.Option("--without-samples", help="Take the starter wines out of stock."),
     ] = False,
     allow_shrink: Annotated[
-        bool, typer.Option("--allow-shrink", help="Import a list of which much is gone.")
+        bool,
+        typer.Option("--allow-shrink", help="Import a list of which much is gone."),
     ] = False,
     report: Annotated[
-        Path | None, typer.Option("--report", help="Write all that was not imported to a file.")
+        Path | None,
+        typer.Option("--report", help="Write all that was not imported to a file."),
     ] = None,
     currency: Annotated[
-        Currency | None, typer.Option("--currency", help="The currency of prices without one.")
+        Currency | None,
+        typer.Option("--currency", help="The currency of prices without one."),
     ] = None,
     ask_model: Annotated[
-        bool, typer.Option("--ask-model", help="Let the model tell styles, grapes and origins.")
+        bool,
+        typer.Option(
+            "--ask-model", help="Let the model tell styles, grapes and origins."
+        ),
     ] = False,
 ) -> None:
     """Add or update the wines of a file; wines that left the file are out of stock.
@@ -94,11 +106,16 @@ def import_wines(
 
     async def add(sessions: Sessions) -> ImportReport:
         return await add_wines(
-            sessions, catalogue, without_samples=without_samples, may_shrink=allow_shrink
+            sessions,
+            catalogue,
+            without_samples=without_samples,
+            may_shrink=allow_shrink,
         )
 
     async def plan(sessions: Sessions) -> ImportReport:
-        return await add_wines(sessions, catalogue, without_samples=without_samples, dry_run=True)
+        return await add_wines(
+            sessions, catalogue, without_samples=without_samples, dry_run=True
+        )
 
     is_shown = dry_run or is_interactive or catalogue.is_by_model
     if is_shown:
@@ -115,7 +132,9 @@ def import_wines(
         _show_rest(catalogue)
     samples = run_with_database(settings, count_samples)
     if samples and not without_samples:
-        typer.echo(f"{samples} starter wines are offered too; --without-samples takes them away.")
+        typer.echo(
+            f"{samples} starter wines are offered too; --without-samples takes them away."
+        )
 
 
 def _read_or_refuse(
@@ -141,7 +160,8 @@ def _import_or_refuse(file: Path, settings: Settings, add: ImportFunction) -> st
 def list_catalogue(
     *,
     changed: Annotated[
-        bool, typer.Option("--changed", help="Only what /out, /in and /price have changed.")
+        bool,
+        typer.Option("--changed", help="Only what /out, /in and /price have changed."),
     ] = False,
 ) -> None:
     """Show the wines; those that the staff changed since the last import of their list first."""
@@ -151,7 +171,12 @@ def list_catalogue(
 
     wines = run_with_database(open_settings(), read)
     rows = [
-        (wine.label, _format_offers(wine), f"{at:%Y-%m-%d %H:%M}" if at else "", wine.id)
+        (
+            wine.label,
+            _format_offers(wine),
+            f"{at:%Y-%m-%d %H:%M}" if at else "",
+            wine.id,
+        )
         for wine, at in wines
     ]
     print_table(build_table(["Wine", "Offers", "Changed (UTC)", "Id"], rows))
@@ -183,7 +208,9 @@ def _show(catalogue: CatalogueFile) -> None:
             "No column tells allergens: sulphites are assumed, egg, milk and fish are not known."
         )
     if not catalogue.has_currency:
-        typer.echo("No column tells the currency: prices are in EUR; --currency names another.")
+        typer.echo(
+            "No column tells the currency: prices are in EUR; --currency names another."
+        )
     is_transcribed = catalogue.profile == READ_BY_MODEL
     shown = catalogue.wines if is_transcribed else catalogue.wines[:PREVIEW_WINES]
     print_table(_wine_table(catalogue, shown))
@@ -213,7 +240,10 @@ def _describe_columns(catalogue: CatalogueFile) -> Iterable[tuple[str, str]]:
         if field:
             yield title, field
         elif suggestion:
-            yield title, f"not used; looks like {suggestion}: call the column so to use it"
+            yield (
+                title,
+                f"not used; looks like {suggestion}: call the column so to use it",
+            )
         else:
             unused.append(title)
     if unused:
@@ -224,7 +254,9 @@ def _show_derived(catalogue: CatalogueFile) -> None:
     """Show how often each field was derived, and how many wines have no style."""
     counts = Counter(field for fields in catalogue.derived.values() for field in fields)
     if counts:
-        listed = ", ".join(f"{field} of {count}" for field, count in counts.most_common())
+        listed = ", ".join(
+            f"{field} of {count}" for field, count in counts.most_common()
+        )
         typer.echo(f"Derived from names and tables: {listed}.")
     unknown = [wine for wine in catalogue.wines if not wine.style]
     if unknown:
@@ -243,8 +275,16 @@ def _show_rest(catalogue: CatalogueFile) -> None:
 
 
 def _format_report(report: ImportReport) -> str:
-    counts = [f"{report.added} added", f"{report.updated} updated", f"{report.unchanged} unchanged"]
-    counts += [f"{report.gone} out of stock (not in the file any more)"] if report.gone else []
+    counts = [
+        f"{report.added} added",
+        f"{report.updated} updated",
+        f"{report.unchanged} unchanged",
+    ]
+    counts += (
+        [f"{report.gone} out of stock (not in the file any more)"]
+        if report.gone
+        else []
+    )
     return f"{', '.join(counts)}."
 
 
@@ -264,7 +304,9 @@ def _problem_table(problems: Sequence[Problem]) -> Table:
 
 def _name_examples(problems: Sequence[Problem]) -> str:
     examples = (
-        f"line {problem.line}: {problem.value}" if problem.value else f"line {problem.line}"
+        f"line {problem.line}: {problem.value}"
+        if problem.value
+        else f"line {problem.line}"
         for problem in problems[:EXAMPLES]
         if problem.line
     )
@@ -280,7 +322,9 @@ def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
         (str(len(names)), reason, "; ".join(names[:EXAMPLES]))
         for reason, names in by_reason.items()
     ]
-    return build_table([Column("Products", justify="right"), "Because", "Such as"], rows)
+    return build_table(
+        [Column("Products", justify="right"), "Because", "Such as"], rows
+    )
 
 
 def _format_csv(catalogue: CatalogueFile) -> str:

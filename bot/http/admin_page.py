@@ -74,7 +74,9 @@ class AdminPage:
 
     def build_router(self) -> APIRouter:
         """Return the routes of the page, which require the token."""
-        router = APIRouter(include_in_schema=False, dependencies=[Depends(self._require_token)])
+        router = APIRouter(
+            include_in_schema=False, dependencies=[Depends(self._require_token)]
+        )
         router.get(PATH)(self.show)
         router.get(f"{PATH}/week.svg")(self.show_charts)
         router.get(f"{PATH}/wanted.csv")(self.download_wanted)
@@ -96,7 +98,9 @@ class AdminPage:
         failed = await repositories.traces.list_summaries(
             MAX_TURNS, since=week.start, until=week.end, failed=True
         )
-        disliked = await export_turns(self.sessions, self.hide, week.start, week.end, disliked=True)
+        disliked = await export_turns(
+            self.sessions, self.hide, week.start, week.end, disliked=True
+        )
         backlog = await RowQueue(self.sessions, TraceRow).count_by_state()
 
         def render() -> str:
@@ -120,8 +124,12 @@ class AdminPage:
         columns: Literal["1", "2"] = "2",
     ) -> Response:
         """Return the charts of a week as a picture."""
-        statistics = await Repositories(self.sessions).statistics.summarize_week(_week_until(until))
-        picture = await self.painter.paint(statistics, "svg", THEMES[theme], int(columns))
+        statistics = await Repositories(self.sessions).statistics.summarize_week(
+            _week_until(until)
+        )
+        picture = await self.painter.paint(
+            statistics, "svg", THEMES[theme], int(columns)
+        )
         return Response(picture, headers=HEADERS, media_type="image/svg+xml")
 
     async def download_wanted(self, until: LastDay = None) -> Response:
@@ -131,7 +139,9 @@ class AdminPage:
         return Response(content, headers={**HEADERS, **name}, media_type="text/csv")
 
     async def _group_wishes(self, week: Week) -> list[WishGroup]:
-        wishes = await UnmetWishes(self.sessions).list_between(week.start, week.end, self.hide)
+        wishes = await UnmetWishes(self.sessions).list_between(
+            week.start, week.end, self.hide
+        )
         return await asyncio.to_thread(group_wishes, wishes)
 
     async def show_trace(self, trace_id: str) -> HTMLResponse:

@@ -53,7 +53,9 @@ def clean_text(text: str) -> str:
 
 TEXT_CLEANER: Final = AfterValidator(clean_text)
 MessageText = Annotated[str, Field(max_length=size_limits.MESSAGE_CHARS), TEXT_CLEANER]
-QuestionText = Annotated[str, Body(embed=True, max_length=MAX_QUESTION_CHARS), TEXT_CLEANER]
+QuestionText = Annotated[
+    str, Body(embed=True, max_length=MAX_QUESTION_CHARS), TEXT_CLEANER
+]
 
 
 class ChatMessage(StrictModel):
@@ -75,7 +77,9 @@ class ChatResponse(BaseModel):
     outcome: TurnOutcome
 
 
-async def set_request_language(accept_language: Annotated[str | None, Header()] = None) -> None:
+async def set_request_language(
+    accept_language: Annotated[str | None, Header()] = None,
+) -> None:
     """Set the language of the answer from the request."""
     set_language(accept_language)
     set_app_language((accept_language or "").split(",")[0].split(";")[0])
@@ -96,7 +100,10 @@ class Api:
     def build_router(self) -> APIRouter:
         """Return the routes of the API."""
         # HTTPBearer only documents the token in the OpenAPI schema.
-        dependencies = [Depends(HTTPBearer(auto_error=False)), Depends(set_request_language)]
+        dependencies = [
+            Depends(HTTPBearer(auto_error=False)),
+            Depends(set_request_language),
+        ]
         router = APIRouter(prefix="/api", dependencies=dependencies)
         router.post("/chat")(self.chat)
         router.post("/rag/rewrite")(self.rewrite)
@@ -110,7 +117,9 @@ class Api:
         history: Annotated[list[ChatMessage], Body(max_length=MAX_HISTORY)] = [],  # noqa: B006
     ) -> ChatResponse:
         """Ask the sommelier. `history` is the conversation so far, oldest message first."""
-        earlier_messages = [StoredMessage(earlier.role, earlier.content) for earlier in history]
+        earlier_messages = [
+            StoredMessage(earlier.role, earlier.content) for earlier in history
+        ]
 
         async def make_reply(run: Run) -> Reply:
             # Without a stored person, the sommelier reads safety concerns from the history.
@@ -146,7 +155,9 @@ class Api:
         return refinement
 
     async def ask(
-        self, question: QuestionText, refine_prompt: Annotated[bool | None, Body()] = None
+        self,
+        question: QuestionText,
+        refine_prompt: Annotated[bool | None, Body()] = None,
     ) -> Answer:
         """Answer a question from the documents, with a source for every statement.
 
@@ -201,7 +212,9 @@ class Api:
 
     async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
         """Return the result of an external agent's tool call, or the reply of the safety rules."""
-        results: list[ToolResult] = []  # stays empty if the safety rules prevent the call
+        results: list[
+            ToolResult
+        ] = []  # stays empty if the safety rules prevent the call
 
         async def make_reply(run: Run) -> Reply:
             results.append(await tools.call(call, run))
@@ -213,13 +226,17 @@ class Api:
             return ToolResult(reply.text, error_type=reply.outcome)
         return results[0]
 
-    async def _run_turn(self, kind: TurnKind, text: str, make_reply: ReplyFunction) -> Reply:
+    async def _run_turn(
+        self, kind: TurnKind, text: str, make_reply: ReplyFunction
+    ) -> Reply:
         """Run a turn that belongs to no user and no conversation; only the global budget applies.
 
         Its trace and figures are stored, and no history.
         """
         turn = Turn(session=SESSION, user=self.client_hash)
-        return await self.runner.run_and_commit(turn, Question(text=text, kind=kind), make_reply)
+        return await self.runner.run_and_commit(
+            turn, Question(text=text, kind=kind), make_reply
+        )
 
 
 async def stream_events(events: Iterable[tuple[str, Any]]) -> AsyncIterator[bytes]:

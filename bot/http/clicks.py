@@ -15,7 +15,9 @@ HEADERS: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 """Each press is counted, and the shop does not learn where its guest comes from."""
 
 
-def build_click_router(links: CountedLinks, catalogue: Catalogue, clicks: Clicks) -> APIRouter:
+def build_click_router(
+    links: CountedLinks, catalogue: Catalogue, clicks: Clicks
+) -> APIRouter:
     """Return the route of signed addresses."""
     router = APIRouter(include_in_schema=False)
 

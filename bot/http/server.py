@@ -45,7 +45,11 @@ BACKLOG_SECONDS: Final = 2
 """The time limit for reading the backlog from the database."""
 MAX_CONNECTIONS: Final = 256
 """The limit of open connections, above which requests are answered with 503."""
-NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
+NO_TELEMETRY: Final[TelemetryConfig] = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+}
 """Requests are traced as turns. FastAPI's own telemetry would contain the users' texts."""
 
 
@@ -64,7 +68,9 @@ def build_webhook_router(accept: AcceptUpdates, secret: SecretStr) -> APIRouter:
             raise HTTPException(403, "the secret token is missing or wrong")
         update = read_update(await request.body())
         if update is None:
-            raise HTTPException(400, "the body is not a JSON object with an integer update_id")
+            raise HTTPException(
+                400, "the body is not a JSON object with an integer update_id"
+            )
         await accept([update])
         return Response()
 
@@ -73,7 +79,9 @@ def build_webhook_router(accept: AcceptUpdates, secret: SecretStr) -> APIRouter:
 
 def matches_secret(value: str, secret: SecretStr) -> bool:
     """Return whether the value of a header, which Starlette decodes as Latin-1, is the secret."""
-    return hmac.compare_digest(value.encode("latin-1"), secret.get_secret_value().encode())
+    return hmac.compare_digest(
+        value.encode("latin-1"), secret.get_secret_value().encode()
+    )
 
 
 def build_monitoring_router(
@@ -88,7 +96,9 @@ def build_monitoring_router(
             async with asyncio.timeout(BACKLOG_SECONDS):
                 return await read_backlog()
         except Exception as error:
-            log.warning("HTTP: the backlog could not be read (%s)", type(error).__name__)
+            log.warning(
+                "HTTP: the backlog could not be read (%s)", type(error).__name__
+            )
             return None
 
     @router.get("/healthz")
@@ -113,7 +123,9 @@ def build_monitoring_router(
 
 
 def build_http_app(
-    routers: Sequence[APIRouter], routes: Sequence[BaseRoute] = (), token: SecretStr | None = None
+    routers: Sequence[APIRouter],
+    routes: Sequence[BaseRoute] = (),
+    token: SecretStr | None = None,
 ) -> FastAPI:
     """Return an app with these routes, which answers errors in JSON.
 
@@ -158,9 +170,15 @@ class RequireToken:
         """Pass a request on to the app, or answer 401."""
         app = self.app
         if scope["type"] == "http" and scope["path"].startswith(TOKEN_PATHS):
-            scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not matches_secret(token.strip(), self.token):
-                app = JSONResponse({"detail": UNAUTHORIZED}, 401, {"www-authenticate": "Bearer"})
+            scheme, _, token = (
+                Headers(scope=scope).get("authorization", "").partition(" ")
+            )
+            if scheme.lower() != "bearer" or not matches_secret(
+                token.strip(), self.token
+            ):
+                app = JSONResponse(
+                    {"detail": UNAUTHORIZED}, 401, {"www-authenticate": "Bearer"}
+                )
             elif _is_of_another_page(Headers(scope=scope)):
                 app = JSONResponse({"detail": FOREIGN_PAGE}, 403)
         await app(scope, receive, send)
@@ -199,7 +217,9 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: int = 4) -> None:
+async def serve_http(
+    app: FastAPI, listener: socket.socket, *, finish_seconds: int = 4
+) -> None:
     """Serve `app` on a listening socket until cancelled, then close the socket.
 
     On cancellation the server finishes its current requests; those that take longer than
@@ -222,7 +242,9 @@ async def serve_http(app: FastAPI, listener: socket.socket, *, finish_seconds: i
     log.info("HTTP on %s:%s", *listener.getsockname()[:2])
     serving = asyncio.create_task(server.serve([listener]))
     try:
-        await asyncio.shield(serving)  # a cancelled server would not finish its requests
+        await asyncio.shield(
+            serving
+        )  # a cancelled server would not finish its requests
     finally:
         server.should_exit = True
         await serving

@@ -46,7 +46,10 @@ from db.repositories.statistics import Week
 
 STATS_PICTURE: Final = "week.png"
 USER_ID: Final = pattern(r"\d{1,18}")
-ACCESS_BY_COMMAND: Final[Mapping[str, Access]] = {"allow": "allowed", "block": "blocked"}
+ACCESS_BY_COMMAND: Final[Mapping[str, Access]] = {
+    "allow": "allowed",
+    "block": "blocked",
+}
 BUTTON_DATA: Final = r"[ab]:\d{1,18}:(?:allow|block|send)$"
 """The data of buttons: the id of a user (a:ID:allow, a:ID:block) or a broadcast (b:ID:send)."""
 BATCH_SIZE: Final = 20
@@ -71,7 +74,10 @@ def admin_handlers(
         on_command("stats", partial(_show_stats, WeekPainter(), masking), is_admin),
         on_command("trace", partial(_show_trace, trace_link), is_admin),
         on_command("broadcast", partial(_draft_broadcast, only_allowed), is_admin),
-        *(on_command(name, partial(_manage_user, admin_ids, name), is_admin) for name in commands),
+        *(
+            on_command(name, partial(_manage_user, admin_ids, name), is_admin)
+            for name in commands
+        ),
         on_press(BUTTON_DATA, partial(_handle_button, admin_ids, only_allowed)),
     ]
 
@@ -98,7 +104,9 @@ async def _show_stats(
 
 async def _describe_wanted(masking: Masking, turn: ChatTurn, week: Week) -> str:
     """Return what most guests of a week wanted in vain; "" if there was nothing."""
-    wishes = await turn.repositories.unmet.list_between(week.start, week.end, masking.mask_words)
+    wishes = await turn.repositories.unmet.list_between(
+        week.start, week.end, masking.mask_words
+    )
     if not wishes:
         return ""
     groups = await asyncio.to_thread(group_wishes, wishes)
@@ -112,7 +120,9 @@ async def _format_clicks(turn: ChatTurn) -> str:
     return clicks_table(clicks, wines)
 
 
-async def _show_trace(link: Callable[[str], str] | None, update: Update, turn: ChatTurn) -> None:
+async def _show_trace(
+    link: Callable[[str], str] | None, update: Update, turn: ChatTurn
+) -> None:
     """/trace: show the turn of the message that is replied to, or the last turn of this chat."""
     message, turns = message_of(update), turn.repositories.turns
     if replied_message := get_replied_message(message):
@@ -147,7 +157,9 @@ async def _manage_user(
         turn.change(ForgetConcerns(user_id))
         names = ", ".join(concern.replace("_", " ") for concern in sorted(cleared))
         text = translate(
-            "concerns_cleared" if cleared else "no_concerns_stored", id=str(user_id), told=names
+            "concerns_cleared" if cleared else "no_concerns_stored",
+            id=str(user_id),
+            told=names,
         )
     elif command == "block" and user_id in admin_ids:
         text = translate("admin_stays", id=str(user_id))
@@ -165,7 +177,9 @@ async def _handle_button(
     if query.from_user.id not in admin_ids:
         await acknowledge(query, translate("button_too_old"))
     elif action == "send":
-        is_first_press = await _send_broadcast(turn, int(id_text), only_allowed=only_allowed)
+        is_first_press = await _send_broadcast(
+            turn, int(id_text), only_allowed=only_allowed
+        )
         await acknowledge(query, "" if is_first_press else translate("broadcast_over"))
         turn.replace_buttons(query.message, ())
     else:
@@ -192,13 +206,17 @@ async def _draft_broadcast(only_allowed: bool, update: Update, turn: ChatTurn) -
         turn.reply(translate("broadcast_to_nobody" if text else "broadcast_usage"))
         return
     text = link_addresses(text)
-    turn.change(DraftBroadcast(turn.id, text, turn.user_id))  # the draft has the turn's id
+    turn.change(
+        DraftBroadcast(turn.id, text, turn.user_id)
+    )  # the draft has the turn's id
     turn.reply(text)
     button = Button(translate("send_button"), f"b:{turn.id}:send")
     turn.reply(translate("broadcast_preview", count=len(chats)), ((button,),))
 
 
-async def _send_broadcast(turn: ChatTurn, broadcast_id: int, *, only_allowed: bool) -> bool:
+async def _send_broadcast(
+    turn: ChatTurn, broadcast_id: int, *, only_allowed: bool
+) -> bool:
     """Collect that a broadcast is sent. Return False if that was done before."""
     draft = await turn.repositories.broadcasts.get(broadcast_id)
     if draft is None or draft.state != BroadcastState.DRAFT:
@@ -207,7 +225,9 @@ async def _send_broadcast(turn: ChatTurn, broadcast_id: int, *, only_allowed: bo
     languages = (CHOSEN_LANGUAGE_KEY, WRITTEN_LANGUAGE_KEY)
     settings = await turn.repositories.memory.list_settings(languages)
     messages: list[OutboxRow] = []
-    for chat_id in await turn.repositories.chats.list_recipients(only_allowed=only_allowed):
+    for chat_id in await turn.repositories.chats.list_recipients(
+        only_allowed=only_allowed
+    ):
         for part in first:
             messages.append(_address(part, chat_id))
         with use_language(language_from_settings(settings.get(chat_id, {}))):
@@ -221,7 +241,9 @@ def _address(
     part: OutboxRow, chat_id: int, buttons: list[list[list[str]]] | None = None
 ) -> OutboxRow:
     """Return a part of a broadcast as a message for a chat."""
-    return OutboxRow(chat_id=chat_id, html=part.html, follows=part.follows, buttons=buttons or [])
+    return OutboxRow(
+        chat_id=chat_id, html=part.html, follows=part.follows, buttons=buttons or []
+    )
 
 
 def find_named_user(message: Message) -> int | None:
@@ -259,13 +281,17 @@ def to_code_block(text: str) -> str:
 
 def link_addresses(text: str) -> str:
     """Return a text in which web addresses are links, which users can tap."""
-    for link in reversed(find_auto_links(text)):  # backwards: a change moves the text after it
+    for link in reversed(
+        find_auto_links(text)
+    ):  # backwards: a change moves the text after it
         address = text[link.start : link.end]
         text = text[: link.start] + (format_link(address) or address) + text[link.end :]
     return text
 
 
-async def send_broadcasts(broadcasts: Broadcasts, memory: MemoryRepository, sender: Sender) -> None:
+async def send_broadcasts(
+    broadcasts: Broadcasts, memory: MemoryRepository, sender: Sender
+) -> None:
     """Send the queued messages of broadcasts, then report finished broadcasts to their admins."""
     while messages := await broadcasts.list_unsent(BATCH_SIZE):
         await sender.deliver(messages)

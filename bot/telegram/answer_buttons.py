@@ -138,7 +138,11 @@ def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     """
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
     is_for_sale = any(not wine.is_own for wine in wines)
-    if question.kind not in ("chat", "label") or not is_for_sale or len(wines) < len(reply.wines):
+    if (
+        question.kind not in ("chat", "label")
+        or not is_for_sale
+        or len(wines) < len(reply.wines)
+    ):
         return ()
     is_explained = find_follow_up(question.text) is FollowUp.WHY
     offered = [name for name in FollowUp if not (is_explained and name is FollowUp.WHY)]
@@ -150,7 +154,9 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
     """Answer the question of a button, if the conversation history still has its message."""
     query = press_of(update)
     (name,) = split_data(query, 1)
-    if name not in FollowUp.__members__.values() or not await _is_in_history(query, turn):
+    if name not in FollowUp.__members__.values() or not await _is_in_history(
+        query, turn
+    ):
         await acknowledge(query, translate("button_too_old"))
         return
     # One of these may be pressed; after an explanation the others still make sense.
@@ -200,20 +206,27 @@ async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> 
     remove_buttons(query, turn)
 
     async def make_reply(run: Run) -> Reply:
-        if turn.calls.earlier:  # an interrupted try has called the tool, perhaps with effect
+        if (
+            turn.calls.earlier
+        ):  # an interrupted try has called the tool, perhaps with effect
             text = translate("tool_uncertain", tool=escape(proposal.tool_name))
             return Reply(text=text, outcome="failed")
         await turn.calls.add(proposal.tool_name, proposal.arguments)
         return await run_proposal(proposal, run, servers)
 
-    await turn.services.runner.run(turn, turn.ask(f"▶ {proposal.tool_name}"), make_reply)
+    await turn.services.runner.run(
+        turn, turn.ask(f"▶ {proposal.tool_name}"), make_reply
+    )
 
 
 def _parse_proposals(message: object) -> list[Proposal]:
     """Return the proposed calls in a message: its code blocks, a tool name and arguments each."""
     if not isinstance(message, Message):
         return []
-    calls = [call.partition(" ") for call in message.parse_entities([MessageEntity.PRE]).values()]
+    calls = [
+        call.partition(" ")
+        for call in message.parse_entities([MessageEntity.PRE]).values()
+    ]
     return [Proposal(tool, arguments) for tool, _, arguments in calls]
 
 
@@ -257,18 +270,25 @@ def _concern_button(reply: Reply) -> ButtonRows:
 async def _show_numbers(update: Update, turn: ChatTurn) -> None:
     """Show the numbers to call; the button stays."""
     await acknowledge(press_of(update))
-    turn.reply(turn.services.resources.help.numbers(SafetyState()), international_button())
+    turn.reply(
+        turn.services.resources.help.numbers(SafetyState()), international_button()
+    )
 
 
 def _memory_buttons(reply: Reply) -> ButtonRows:
     """Return the buttons that undo the changes of a turn, or remember the facts it suggests."""
     undo_id = next((change.undo_id for change in reply.changes if change.undo_id), 0)
     fact_buttons = [
-        Button(clip(translate("remember_fact", fact=describe_fact(fact)), MAX_LABEL_CHARS), data)
+        Button(
+            clip(translate("remember_fact", fact=describe_fact(fact)), MAX_LABEL_CHARS),
+            data,
+        )
         for fact in reply.suggested_facts
         if len((data := _fact_data(fact)).encode()) <= MAX_DATA_BYTES
     ]
-    return undo_button(undo_id) + tuple((button,) for button in fact_buttons[:MAX_SUGGESTED_FACTS])
+    return undo_button(undo_id) + tuple(
+        (button,) for button in fact_buttons[:MAX_SUGGESTED_FACTS]
+    )
 
 
 def _fact_data(fact: Fact) -> str:

@@ -55,7 +55,10 @@ def ask_shop_button(turn: Turn) -> ButtonRows:
 
     In a group it leads to the private chat: what is asked there, others do not read.
     """
-    if not isinstance(turn, ChatTurn) or turn.services.staff_chat_id in (None, turn.chat_id):
+    if not isinstance(turn, ChatTurn) or turn.services.staff_chat_id in (
+        None,
+        turn.chat_id,
+    ):
         return ()
     data = f"https://t.me/{turn.bot_name}?start={SHOP}" if turn.is_group else ASK
     return ((Button(translate("ask_shop_button"), data),),)
@@ -89,12 +92,19 @@ async def _draft_by_button(update: Update, turn: ChatTurn) -> None:
         return
     messages = turn.repositories.messages
     history = await messages.list_recent(turn.chat_id, last_turn_id=answered.turn_id)
-    asked = [said for said in history if said.turn_id == answered.turn_id and said.role == "user"]
+    asked = [
+        said
+        for said in history
+        if said.turn_id == answered.turn_id and said.role == "user"
+    ]
     if not asked:
         await acknowledge(query, translate("button_too_old"))
         return
     await acknowledge(query)
-    await _draft(turn, "\n\n".join([as_quote(asked[0].content), *await _list_wines(turn, history)]))
+    await _draft(
+        turn,
+        "\n\n".join([as_quote(asked[0].content), *await _list_wines(turn, history)]),
+    )
 
 
 async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> list[str]:
@@ -110,7 +120,9 @@ async def _draft(turn: ChatTurn, text: str) -> None:
     if turn.services.staff_chat_id == turn.chat_id:
         turn.reply(translate("shop_is_here"))
         return
-    turn.change(DraftReferral(turn.id, turn.user_id, text))  # the draft has the turn's id
+    turn.change(
+        DraftReferral(turn.id, turn.user_id, text)
+    )  # the draft has the turn's id
     buttons = [Button(translate("shop_send_button"), f"{SEND}{turn.id}")]
     if name := _first_name(turn.names):
         label = translate("shop_send_name", name=name)
@@ -140,7 +152,9 @@ async def _send_or_drop(update: Update, turn: ChatTurn) -> None:
     )
     to_user = await write_to_user(turn, referral, translate("shop_sent"))
     to_staff = await _build_question(turn, referral, name)
-    turn.change(OpenReferral(referral.id, turn.user_id, name, (*to_staff, *to_user), refusal))
+    turn.change(
+        OpenReferral(referral.id, turn.user_id, name, (*to_staff, *to_user), refusal)
+    )
 
 
 async def find_referral(turn: ChatTurn, referral_id: int) -> ReferralRow | None:
@@ -165,23 +179,31 @@ async def is_from_staff(turn: ChatTurn) -> bool:
     return has_staff and turn.chat_id == await find_staff_chat(turn)
 
 
-async def _build_question(turn: ChatTurn, referral: ReferralRow, name: str) -> list[OutboxRow]:
+async def _build_question(
+    turn: ChatTurn, referral: ReferralRow, name: str
+) -> list[OutboxRow]:
     """Return the first message to the staff, in their language."""
     with use_language(await load_staff_language(turn)):
         lines = [translate("staff_question", number=number_of(referral))]
         if name:
             lines.append(translate("staff_name", name=escape(name)))
-        text = "\n\n".join(["\n".join(lines), referral.text, f"_{translate('staff_hint')}_"])
+        text = "\n\n".join(
+            ["\n".join(lines), referral.text, f"_{translate('staff_hint')}_"]
+        )
         return await write_to_staff(turn, referral, text)
 
 
-async def write_to_staff(turn: ChatTurn, referral: ReferralRow, text: str) -> list[OutboxRow]:
+async def write_to_staff(
+    turn: ChatTurn, referral: ReferralRow, text: str
+) -> list[OutboxRow]:
     """Return a message of a referral for the staff, with the button that ends it."""
     to = Destination(await find_staff_chat(turn))
     return await _build(to, referral, text)
 
 
-async def write_to_user(turn: ChatTurn, referral: ReferralRow, text: str) -> list[OutboxRow]:
+async def write_to_user(
+    turn: ChatTurn, referral: ReferralRow, text: str
+) -> list[OutboxRow]:
     """Return a message of a referral for its user, with the button that ends it."""
     return await _build(Destination(referral.user_id), referral, text)
 
@@ -191,7 +213,9 @@ async def _build(to: Destination, referral: ReferralRow, text: str) -> list[Outb
     return belonging_to(referral, await build_messages(to, [text], ((end,),)))
 
 
-def belonging_to(referral: ReferralRow, messages: Iterable[OutboxRow]) -> list[OutboxRow]:
+def belonging_to(
+    referral: ReferralRow, messages: Iterable[OutboxRow]
+) -> list[OutboxRow]:
     """Return messages as ones of a referral, so that replies to them find it."""
     messages = list(messages)
     for message in messages:

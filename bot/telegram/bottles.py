@@ -26,7 +26,13 @@ from agent.sommelier.wine import CELLAR_PREFIX
 from agent.text import clip
 from agent.turn import CellarItem
 from bot.telegram.answer_buttons import OPENED
-from bot.telegram.buttons import acknowledge, claim_once, parse_id, remove_buttons, split_data
+from bot.telegram.buttons import (
+    acknowledge,
+    claim_once,
+    parse_id,
+    remove_buttons,
+    split_data,
+)
 from bot.telegram.chat import AnyHandler, ChatTurn, on_press
 from bot.telegram.memory import store_and_confirm
 from bot.telegram.messages import press_of
@@ -50,7 +56,9 @@ async def load_bottles(turn: ChatTurn) -> Sequence[CellarItem]:
     return await turn.repositories.memory.list_bottles(turn.user_id)
 
 
-async def remove_bottles(turn: ChatTurn, bottles: Sequence[CellarItem], line: str) -> None:
+async def remove_bottles(
+    turn: ChatTurn, bottles: Sequence[CellarItem], line: str
+) -> None:
     """Remove the bottles that a line like "2 Barolo 2016" names, or say why none are removed."""
     count, name = parse_removal(line)
     match find_item_to_remove(bottles, name, count):
@@ -59,7 +67,10 @@ async def remove_bottles(turn: ChatTurn, bottles: Sequence[CellarItem], line: st
         case TooFew(item):
             turn.reply(format_items([item], this_year(), translate("cellar_too_few")))
         case Unclear(items):
-            turn.reply(translate("cellar_which"), _item_buttons(items, f"{REMOVE_BOTTLES}{count}:"))
+            turn.reply(
+                translate("cellar_which"),
+                _item_buttons(items, f"{REMOVE_BOTTLES}{count}:"),
+            )
         case NotFound():
             turn.reply(translate("cellar_not_found"))
 
@@ -82,10 +93,14 @@ async def _remove_chosen_bottles(update: Update, turn: ChatTurn) -> None:
     bottles = await load_bottles(turn)
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
-    await remove_bottles(turn, bottles, f"{parse_id(count)} {CELLAR_PREFIX}{parse_id(number)}")
+    await remove_bottles(
+        turn, bottles, f"{parse_id(count)} {CELLAR_PREFIX}{parse_id(number)}"
+    )
 
 
-async def open_named_bottle(turn: ChatTurn, bottles: Sequence[CellarItem], line: str) -> None:
+async def open_named_bottle(
+    turn: ChatTurn, bottles: Sequence[CellarItem], line: str
+) -> None:
     """Open a bottle that a line like "12 92 lovely" or "Barolo 2016" names, or say why not."""
     found, rating, note = read_opened(bottles, line)
     match found:

@@ -34,7 +34,9 @@ async def acknowledge(query: CallbackQuery, toast: str = "") -> None:
 
 
 async def answer_inline_query(
-    query: InlineQuery, results: Sequence[InlineQueryResult] = (), cache_seconds: int = 0
+    query: InlineQuery,
+    results: Sequence[InlineQueryResult] = (),
+    cache_seconds: int = 0,
 ) -> None:
     """Answer an inline query; the answer is only cached for the user who typed it."""
     try:
@@ -58,7 +60,9 @@ def parse_id(part: str) -> int:
     return int(part) if part.isdecimal() and len(part) <= MAX_ID_DIGITS else 0
 
 
-async def claim_press(query: CallbackQuery, turn: ChatTurn, action: str = "") -> Message | None:
+async def claim_press(
+    query: CallbackQuery, turn: ChatTurn, action: str = ""
+) -> Message | None:
     """Return the message of a button if the press may be carried out, and collect the claim.
 
     It may if the user whose turn the message answers pressed it, and if no turn has carried out the
@@ -96,14 +100,19 @@ async def find_answered_turn(query: CallbackQuery, turn: ChatTurn) -> TurnRow | 
     message = query.message
     if not isinstance(message, Message):
         return None
-    return await turn.repositories.turns.find_by_message(message.chat.id, message.message_id)
+    return await turn.repositories.turns.find_by_message(
+        message.chat.id, message.message_id
+    )
 
 
 def get_button_rows(message: Message) -> ButtonRows:
     """Return the buttons under a message."""
     rows = message.reply_markup.inline_keyboard if message.reply_markup else ()
     return tuple(
-        tuple(Button(button.text, str(button.callback_data or button.url or "")) for button in row)
+        tuple(
+            Button(button.text, str(button.callback_data or button.url or ""))
+            for button in row
+        )
         for row in rows
     )
 

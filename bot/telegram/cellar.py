@@ -55,7 +55,9 @@ def cellar_handlers(painter: CellarPainter) -> list[AnyHandler]:
     ]
 
 
-async def _show_or_change_cellar(painter: CellarPainter, update: Update, turn: ChatTurn) -> None:
+async def _show_or_change_cellar(
+    painter: CellarPainter, update: Update, turn: ChatTurn
+) -> None:
     """Answer /cellar: show it, or `add`, `remove`, `drank` or `note`."""
     action, _, line = text_after_command(message_of(update)).partition(" ")
     bottles = await load_bottles(turn)
@@ -91,12 +93,16 @@ async def _show_overview(
 def _view_buttons(bottles: Sequence[CellarItem]) -> ButtonRows:
     """Return the buttons below the overview: colours, then other views, then files."""
     styles = [style for style, _ in count_by(bottles, "style") if style]
-    colours = [Button(translate(f"style_{style}"), f"{VIEW}{style}:0") for style in styles]
+    colours = [
+        Button(translate(f"style_{style}"), f"{VIEW}{style}:0") for style in styles
+    ]
     others = [
         Button(translate(f"cellar_{name}_button"), f"{VIEW}{name}:0")
         for name in ("soon", "past", "regions", "all")
     ]
-    files = [Button(f"📄 {name}", f"{VIEW}{name.lower()}:0") for name in ("CSV", "XLSX")]
+    files = [
+        Button(f"📄 {name}", f"{VIEW}{name.lower()}:0") for name in ("CSV", "XLSX")
+    ]
     return (*in_rows(colours, 3), *in_rows(others, 2), tuple(files))
 
 

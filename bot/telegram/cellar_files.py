@@ -53,7 +53,9 @@ async def _read_file(update: Update, turn: ChatTurn) -> None:
     download = partial(fetch_file, update.get_bot(), document.to_dict(), MAX_FILE_BYTES)
     file = CellarFile()
     with suppress(Unreadable):
-        file = await turn.services.resources.files.read(download, read_cellar, user_id=turn.user_id)
+        file = await turn.services.resources.files.read(
+            download, read_cellar, user_id=turn.user_id
+        )
     if not file.items:
         turn.reply(translate("cellar_unreadable"))
         return
@@ -81,19 +83,28 @@ def _describe_file(file: CellarFile, stored: Sequence[CellarItem]) -> str:
         new, changed, gone = str(plan.new), str(plan.changed), str(plan.gone)
         lines.append(translate("import_changes", new=new, changed=changed, gone=gone))
     if plan.left_out:
-        lines.append(translate("cellar_full", limit=MAX_CELLAR_ITEMS, left=plan.left_out))
-    lines.append(format_items(file.items[:MAX_SAMPLES], this_year(), translate("import_samples")))
+        lines.append(
+            translate("cellar_full", limit=MAX_CELLAR_ITEMS, left=plan.left_out)
+        )
+    lines.append(
+        format_items(file.items[:MAX_SAMPLES], this_year(), translate("import_samples"))
+    )
     lines.append(translate("import_question" if has_bottles else "import_question_new"))
     return "\n\n".join(lines)
 
 
 def _import_buttons(import_id: int, stored: Sequence[CellarItem]) -> ButtonRows:
     """Return the buttons that store a file; an empty cellar can only be filled."""
-    names: tuple[ImportMode, ...] = ("replace", "add") if items_in_stock(stored) else ("add",)
+    names: tuple[ImportMode, ...] = (
+        ("replace", "add") if items_in_stock(stored) else ("add",)
+    )
     buttons = [
-        Button(translate(f"import_{name}_button"), f"{IMPORT}{name}:{import_id}") for name in names
+        Button(translate(f"import_{name}_button"), f"{IMPORT}{name}:{import_id}")
+        for name in names
     ]
-    buttons.append(Button(translate("import_cancel_button"), f"{IMPORT}{CANCEL}:{import_id}"))
+    buttons.append(
+        Button(translate("import_cancel_button"), f"{IMPORT}{CANCEL}:{import_id}")
+    )
     return (tuple(buttons),)
 
 
@@ -101,7 +112,9 @@ async def _store_import(update: Update, turn: ChatTurn) -> None:
     """Store the pending file of a button, or drop it."""
     query = press_of(update)
     mode, import_id = split_data(query, 2)
-    items = await turn.repositories.memory.find_import(turn.user_id, parse_id(import_id))
+    items = await turn.repositories.memory.find_import(
+        turn.user_id, parse_id(import_id)
+    )
     if items is None or mode not in (*get_args(ImportMode), CANCEL):
         await acknowledge(query, translate("button_too_old"))
         return

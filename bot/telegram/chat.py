@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 from telegram import Message, Update
-from telegram.ext import BaseHandler, CallbackQueryHandler, CommandHandler, MessageHandler, filters
+from telegram.ext import (
+    BaseHandler,
+    CallbackQueryHandler,
+    CommandHandler,
+    MessageHandler,
+    filters,
+)
 from telegram.ext.filters import BaseFilter
 
 from agent.engine.parsing import CurrentDraft
@@ -141,7 +147,9 @@ class ChatTurn(Turn):
         """Return the stored facts about the user, as they were when the turn began."""
         if self.facts is None:
             memory = self.repositories.memory
-            self.facts = await memory.list_facts(self.user_id) if self.has_memory else ()
+            self.facts = (
+                await memory.list_facts(self.user_id) if self.has_memory else ()
+            )
         return self.facts
 
     def reply(self, markdown: str, buttons: ButtonRows = ()) -> None:
@@ -162,7 +170,9 @@ class ChatTurn(Turn):
     def send_picture(self, name: str, content: bytes) -> None:
         """Collect a picture, shown in the chat."""
         if self.to is not None:
-            picture = build_message(self.to.next, kind="photo", file_name=name, file=content)
+            picture = build_message(
+                self.to.next, kind="photo", file_name=name, file=content
+            )
             self.messages.append(picture)
 
     def replace_buttons(self, message: object, rows: ButtonRows) -> None:
@@ -188,10 +198,14 @@ class ChatTurn(Turn):
             buttons = self.services.buttons_below(self, question, reply, links)
         picture = picture_of(reply)
         self.messages.append(
-            MarkdownMessages(to, reply.messages, buttons, turn_id=self.id, picture=picture)
+            MarkdownMessages(
+                to, reply.messages, buttons, turn_id=self.id, picture=picture
+            )
         )
         if reply.audio:
-            audio = build_message(to.next, kind="voice", file_name=AUDIO_FILE, file=reply.audio)
+            audio = build_message(
+                to.next, kind="voice", file_name=AUDIO_FILE, file=reply.audio
+            )
             audio.turn_id = self.id
             self.messages.append(audio)
 
@@ -201,7 +215,9 @@ class ChatTurn(Turn):
             if isinstance(collected, OutboxRow):
                 self.commit.messages.append(collected)
                 continue
-            rendered = await build_messages(collected.to, collected.texts, collected.buttons)
+            rendered = await build_messages(
+                collected.to, collected.texts, collected.buttons
+            )
             for message in rendered:
                 message.turn_id = collected.turn_id
             if rendered:
@@ -279,7 +295,9 @@ async def load_history(
     hidden_turns = {turn.id, turn.taken_back_id}
     history = [message for message in messages if message.turn_id not in hidden_turns]
     if turn.is_group:
-        history = [as_visible_to(turn.user_id, message, replied_turn_id) for message in history]
+        history = [
+            as_visible_to(turn.user_id, message, replied_turn_id) for message in history
+        ]
     return history
 
 
@@ -314,11 +332,15 @@ def on_message(only: BaseFilter, handle: Handle) -> AnyHandler:
 
 def attachment_in(history: Sequence[StoredMessage]) -> Attachment | None:
     """Return the contents of the last pictures of a conversation; None if there were none."""
-    stored = next((message.attachment for message in reversed(history) if message.attachment), "")
+    stored = next(
+        (message.attachment for message in reversed(history) if message.attachment), ""
+    )
     if not stored:
         return None
     try:
-        return Attachment.model_validate_json(stored).model_copy(update={"is_new": False})
+        return Attachment.model_validate_json(stored).model_copy(
+            update={"is_new": False}
+        )
     except ValidationError:  # an earlier release stored it in another form
         return None
 
@@ -352,11 +374,15 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
         set_language(settings[CHOSEN_LANGUAGE_KEY], is_chosen=True)
     elif known:  # otherwise that of the app stays, which may have no catalogue
         set_language(known)
-    if written != (stored or ENGLISH):  # without a setting, the default is English anyway
+    if written != (
+        stored or ENGLISH
+    ):  # without a setting, the default is English anyway
         store_setting(turn, settings, WRITTEN_LANGUAGE_KEY, written)
 
 
-def store_setting(turn: ChatTurn, settings: Mapping[str, str], name: str, value: str) -> None:
+def store_setting(
+    turn: ChatTurn, settings: Mapping[str, str], name: str, value: str
+) -> None:
     """Collect a setting of the user; `settings` are the current values."""
     if not turn.has_memory or value == settings.get(name):
         return

@@ -14,7 +14,14 @@ from urllib.parse import urlencode
 import httpx2
 from telegram import LinkPreviewOptions
 from telegram.constants import ParseMode
-from telegram.error import Conflict, InvalidToken, NetworkError, RetryAfter, TelegramError, TimedOut
+from telegram.error import (
+    Conflict,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+    TimedOut,
+)
 from telegram.ext import Defaults, ExtBot
 from telegram.request import BaseRequest, RequestData
 
@@ -28,7 +35,9 @@ log = logging.getLogger(__name__)
 
 AnyBot = ExtBot[Any]
 
-LIMITS: Final = httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=3)
+LIMITS: Final = httpx2.Limits(
+    max_connections=64, max_keepalive_connections=8, keepalive_expiry=3
+)
 """Idle connections are closed before Telegram closes them: a message sent at that moment would be
 ambiguous, and so would not be sent again."""
 
@@ -57,7 +66,9 @@ class TelegramRequests(BaseRequest):
     A request waits `read_seconds` for the response.
     """
 
-    def __init__(self, limits: httpx2.Limits = LIMITS, *, read_seconds: float = 20) -> None:
+    def __init__(
+        self, limits: httpx2.Limits = LIMITS, *, read_seconds: float = 20
+    ) -> None:
         self._client = httpx2.AsyncClient(
             limits=limits,
             timeout=httpx2.Timeout(10, read=read_seconds, write=read_seconds),
@@ -80,12 +91,19 @@ class TelegramRequests(BaseRequest):
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
         """Return the JSON of a response; unlike the library, do not log invalid JSON."""
         try:
-            return cast("dict[str, Any]", json.loads(payload.decode("utf-8", "replace")))
+            return cast(
+                "dict[str, Any]", json.loads(payload.decode("utf-8", "replace"))
+            )
         except ValueError:
             raise TelegramError("Invalid server response") from None
 
     async def do_request(
-        self, url: str, method: str, request_data: RequestData | None = None, *_: Any, **__: Any
+        self,
+        url: str,
+        method: str,
+        request_data: RequestData | None = None,
+        *_: Any,
+        **__: Any,
     ) -> tuple[int, bytes]:
         """Return the status and body of a response. Ignore the timeouts that the library passes."""
         request_data = request_data or RequestData()
@@ -141,7 +159,9 @@ async def introduce(bot: AnyBot) -> None:
 
 
 async def retry_until_answered(
-    call: Callable[[], Awaitable[object]], description: str, sleep: Sleep = asyncio.sleep
+    call: Callable[[], Awaitable[object]],
+    description: str,
+    sleep: Sleep = asyncio.sleep,
 ) -> None:
     """Repeat a call until Telegram answers without an error.
 
@@ -187,7 +207,10 @@ async def fetch_updates(
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    parameters = {"timeout": POLL_SECONDS, "allowed_updates": json.dumps(ALLOWED_UPDATES)}
+    parameters = {
+        "timeout": POLL_SECONDS,
+        "allowed_updates": json.dumps(ALLOWED_UPDATES),
+    }
     offset = 0
 
     async def fetch_next() -> None:

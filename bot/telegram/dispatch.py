@@ -146,7 +146,9 @@ class Dispatcher:
             return True
         access = await chats.find_access(user.id)  # None if no admin has decided
         if access == "blocked":
-            log.info("User %s is blocked: update %s is ignored", user.id, update.update_id)
+            log.info(
+                "User %s is blocked: update %s is ignored", user.id, update.update_id
+            )
             return False
         if access is not None or not self.allow_list or await is_from_staff(turn):
             return True
@@ -167,12 +169,16 @@ class Dispatcher:
                 turn.change(AskAdmins(user.id, questions))
             turn.reply(text)
 
-    async def _build_questions_to_admins(self, turn: ChatTurn, user: User) -> list[OutboxRow]:
+    async def _build_questions_to_admins(
+        self, turn: ChatTurn, user: User
+    ) -> list[OutboxRow]:
         """Return a message to every admin that asks whether to give a user access."""
         messages = list[OutboxRow]()
         for admin_id in sorted(self.admin_ids):
             with use_language(await load_language(turn.repositories.memory, admin_id)):
-                text = translate("asks_to_be_let_in", id=str(user.id), name=_name_as_code(user))
+                text = translate(
+                    "asks_to_be_let_in", id=str(user.id), name=_name_as_code(user)
+                )
                 allow = Button(translate("allow_button"), f"a:{user.id}:allow")
                 block = Button(translate("block_button"), f"a:{user.id}:block")
             buttons = ((allow, block),)

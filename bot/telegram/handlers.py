@@ -14,10 +14,21 @@ from agent.markdown import escape
 from agent.safety.state import SafetyState
 from agent.turn import UNDER_AGE_SETTING, Fact, get_chosen_settings
 from bot import look_ups
-from bot.telegram.answer_buttons import NUMBERS_PARAMETER, international_button, numbers_button
+from bot.telegram.answer_buttons import (
+    NUMBERS_PARAMETER,
+    international_button,
+    numbers_button,
+)
 from bot.telegram.ask_shop import SHOP, show_how_to_ask
 from bot.telegram.buttons import acknowledge, split_data
-from bot.telegram.chat import AnyHandler, ChatTurn, answer_text, on_command, on_message, on_press
+from bot.telegram.chat import (
+    AnyHandler,
+    ChatTurn,
+    answer_text,
+    on_command,
+    on_message,
+    on_press,
+)
 from bot.telegram.connection import AnyBot, retry_until_answered
 from bot.telegram.messages import (
     TYPED_BY_USER,
@@ -32,8 +43,8 @@ from db.changes.chats import MigrateChat
 from db.changes.memory import TakeBackTurn, without_added_allergies
 
 COMMANDS: Final = (
-    "ask quotes find shop stop new taste cellar settings privacy export forget help".split()
-)
+    "ask quotes find shop stop new taste cellar settings privacy export forget help"
+).split()
 FIND: Final = "find"
 """The command that finds places, which can be switched off."""
 PRIVATE_COMMANDS: Final = "taste cellar shop settings export forget".split()
@@ -61,9 +72,14 @@ def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
         on_command("new", _forget_conversation),
         on_command("stop", _stop),
         on_command(
-            PRIVATE_COMMANDS, partial(_reply_with, "only_in_private"), ~filters.ChatType.PRIVATE
+            PRIVATE_COMMANDS,
+            partial(_reply_with, "only_in_private"),
+            ~filters.ChatType.PRIVATE,
         ),
-        *(on_command(name, partial(_look_up, name)) for name in get_args(look_ups.CommandName)),
+        *(
+            on_command(name, partial(_look_up, name))
+            for name in get_args(look_ups.CommandName)
+        ),
         *additional,
         on_press("", _reject_old_button),
         on_message(TYPED_BY_USER & filters.COMMAND, _explain_no_answer),
@@ -93,8 +109,12 @@ async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
     """
     repositories = turn.repositories
     message_id = message_of(update).message_id
-    turn_id = await repositories.turns.find_by_question(turn.chat_id, message_id, turn.id)
-    last_id = await repositories.messages.find_last_turn(turn.chat_id, thread_id=turn.thread_id)
+    turn_id = await repositories.turns.find_by_question(
+        turn.chat_id, message_id, turn.id
+    )
+    last_id = await repositories.messages.find_last_turn(
+        turn.chat_id, thread_id=turn.thread_id
+    )
     if turn_id is None or turn_id != last_id:
         return False
     change = await repositories.memory.find_undoable(turn.user_id, turn_id)
@@ -124,7 +144,9 @@ async def _start(update: Update, turn: ChatTurn) -> None:
     """
     parameters = turn.message_text.split()[1:]
     if parameters == [NUMBERS_PARAMETER]:
-        turn.reply(turn.services.resources.help.numbers(SafetyState()), international_button())
+        turn.reply(
+            turn.services.resources.help.numbers(SafetyState()), international_button()
+        )
         return
     if parameters == [SHOP]:
         await show_how_to_ask(turn)
@@ -177,7 +199,9 @@ async def _forget_conversation(update: Update, turn: ChatTurn) -> None:
 async def _stop(update: Update, turn: ChatTurn) -> None:
     """Answer /stop: stop the turn of this user, which then answers with the part written so far."""
     stop = turn.services.runner.running.stop_everywhere
-    if not await stop(chat_id=turn.chat_id, thread_id=turn.thread_id, user_id=turn.user_id):
+    if not await stop(
+        chat_id=turn.chat_id, thread_id=turn.thread_id, user_id=turn.user_id
+    ):
         turn.reply(translate("nothing_to_stop"))
 
 
@@ -228,7 +252,9 @@ async def _explain_no_answer(update: Update, turn: ChatTurn) -> None:
         turn.reply(translate("unknown_command" if message.text else "text_only"))
 
 
-async def show_commands(bot: AnyBot, *, finds_places: bool = True, has_staff: bool = False) -> None:
+async def show_commands(
+    bot: AnyBot, *, finds_places: bool = True, has_staff: bool = False
+) -> None:
     """Set the menu of commands in every language.
 
     Raises:
@@ -241,7 +267,9 @@ async def show_commands(bot: AnyBot, *, finds_places: bool = True, has_staff: bo
     async def show() -> None:
         for language in languages():
             with use_language(language):
-                menu = [BotCommand(name, translate(f"command_{name}")) for name in commands]
+                menu = [
+                    BotCommand(name, translate(f"command_{name}")) for name in commands
+                ]
             # Without a code, English is the menu of all languages that have no menu of their own.
             code = None if language == ENGLISH else language
             await bot.set_my_commands(menu, language_code=code)

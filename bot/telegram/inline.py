@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from telegram import InlineQuery, InlineQueryResultArticle, InputTextMessageContent, Update
+from telegram import (
+    InlineQuery,
+    InlineQueryResultArticle,
+    InputTextMessageContent,
+    Update,
+)
 from telegram.ext import InlineQueryHandler
 
 from agent.markdown import escape
@@ -26,7 +31,11 @@ USER_LIMITS: Final = (Limit(20, 10),)
 
 def inline_handlers() -> list[AnyHandler]:
     """Return the handler of inline queries."""
-    return [InlineQueryHandler(partial(_answer_query, RateLimit(USER_LIMITS, USER_LIMITS, ())))]
+    return [
+        InlineQueryHandler(
+            partial(_answer_query, RateLimit(USER_LIMITS, USER_LIMITS, ()))
+        )
+    ]
 
 
 async def _answer_query(rate_limit: RateLimit, update: Update, turn: ChatTurn) -> None:
@@ -53,6 +62,8 @@ def _article(index: int, wine: Wine) -> InlineQueryResultArticle:
     return InlineQueryResultArticle(
         str(index),
         get_shown_label(wine),
-        InputTextMessageContent(split_messages(render_wine(wine, escape(wine.notes)))[0]),
+        InputTextMessageContent(
+            split_messages(render_wine(wine, escape(wine.notes)))[0]
+        ),
         description=format_facts(wine),
     )

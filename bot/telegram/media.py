@@ -23,7 +23,13 @@ from agent.senses.sent_files import (
     render_pages,
     to_data_url,
 )
-from agent.senses.speech import MAX_SECONDS, AudioServer, Transcript, read_aloud, transcribe_voice
+from agent.senses.speech import (
+    MAX_SECONDS,
+    AudioServer,
+    Transcript,
+    read_aloud,
+    transcribe_voice,
+)
 from agent.servers import retry
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.filters import get_safety_state
@@ -65,7 +71,9 @@ class RepliesToPhoto(filters.MessageFilter):
         return replied is not None and bool(replied.photo)
 
 
-REPLY_TO_PHOTO: Final = filters.REPLY & RepliesToPhoto() & filters.TEXT & ~filters.COMMAND
+REPLY_TO_PHOTO: Final = (
+    filters.REPLY & RepliesToPhoto() & filters.TEXT & ~filters.COMMAND
+)
 
 
 def media_handlers() -> list[AnyHandler]:
@@ -96,11 +104,17 @@ async def _answer_pictures(update: Update, turn: ChatTurn) -> None:
     async def make_reply(run: Run) -> Reply:
         safety = get_safety_state(run)
         if safety.forbids_alcohol:
-            return Reply(text=turn.services.runner.safety.help.notice_for(safety), outcome="help")
-        if VISION not in get_deps(run).models:  # there is none, or the budget is used up
+            return Reply(
+                text=turn.services.runner.safety.help.notice_for(safety), outcome="help"
+            )
+        if (
+            VISION not in get_deps(run).models
+        ):  # there is none, or the budget is used up
             reply = await ask_agent(turn, text, run, history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
-        read = _FileDownloads(message.get_bot(), turn.services.resources.files, turn.user_id)
+        read = _FileDownloads(
+            message.get_bot(), turn.services.resources.files, turn.user_id
+        )
         attachment = await _read_files(files, read, run, turn.repositories.wines)
         reply = await ask_agent(turn, text, run, history, attachment)
         return replace(reply, attachment=attachment.model_dump_json())
@@ -128,7 +142,9 @@ class _FileDownloads:
     async def read_pages(self, pdf: File) -> tuple[list[str], int]:
         """Return the first pages of a PDF file as data URLs, and the number of further pages."""
         download = partial(fetch_file, self.bot, pdf)
-        return await read_sent_file(self.files, download, render_pages, user_id=self.user_id)
+        return await read_sent_file(
+            self.files, download, render_pages, user_id=self.user_id
+        )
 
 
 async def _read_files(
@@ -178,7 +194,9 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
     async def make_reply(run: Run) -> Reply:  # called after `transcribe`
         if transcript.error_type:
             errors = (f"voice_{transcript.error_type}",)
-            return Reply(text=translate("not_heard"), outcome="fallback", error_types=errors)
+            return Reply(
+                text=translate("not_heard"), outcome="fallback", error_types=errors
+            )
         text = with_quotations(transcript.text, message)
         reply = await ask_agent(turn, text, run, history)
         audio = await _read_reply_aloud(resources.speaker, reply, run)
@@ -188,7 +206,9 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
     await turn.services.runner.run(turn, question, make_reply)
 
 
-async def _read_reply_aloud(speaker: AudioServer | None, reply: Reply, run: Run) -> bytes:
+async def _read_reply_aloud(
+    speaker: AudioServer | None, reply: Reply, run: Run
+) -> bytes:
     """Return a reply as audio; empty unless the user's settings ask for it."""
     is_chosen = get_chosen_settings(get_person(run).facts).get(ALOUD) == ON
     if speaker is None or not is_chosen or reply.outcome == "help":
@@ -214,7 +234,9 @@ def _format_lead(transcription: str) -> str:
     return f"_{translate('heard', words=words)}_" if words else ""
 
 
-async def fetch_file(bot: Bot, file: File, max_bytes: int = size_limits.FILE_BYTES) -> bytes:
+async def fetch_file(
+    bot: Bot, file: File, max_bytes: int = size_limits.FILE_BYTES
+) -> bytes:
     """Return the content of a file that Telegram stores.
 
     Raises:
@@ -231,9 +253,13 @@ async def fetch_file(bot: Bot, file: File, max_bytes: int = size_limits.FILE_BYT
         return bytes(content)
 
     def is_transient(error: Exception) -> bool:
-        return isinstance(error, TelegramError) and not isinstance(error, BadRequest | Forbidden)
+        return isinstance(error, TelegramError) and not isinstance(
+            error, BadRequest | Forbidden
+        )
 
     try:
-        return await retry(download, max_tries=MAX_FETCH_TRIES, should_retry=is_transient)
+        return await retry(
+            download, max_tries=MAX_FETCH_TRIES, should_retry=is_transient
+        )
     except TelegramError as error:
         raise UnusableFile("not_fetched") from error

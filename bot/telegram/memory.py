@@ -77,7 +77,9 @@ async def _show_or_add_facts(update: Update, turn: ChatTurn) -> None:
     facts = await turn.load_facts()
     if stated := parse_facts(text_after_command(message_of(update))):
         new = find_new_facts(stated, facts)
-        contradicted = tuple(old for fact in new for old in find_contradicted_facts(fact, facts))
+        contradicted = tuple(
+            old for fact in new for old in find_contradicted_facts(fact, facts)
+        )
         await store_and_confirm(turn, added_facts=new, removed_facts=contradicted)
         return
     listed = _listed_facts(facts)
@@ -131,7 +133,9 @@ async def _stop_reminders(update: Update, turn: ChatTurn) -> None:
 
 
 async def send_reminders(
-    memory: MemoryRepository, upkeep: MemoryUpkeep, trace_hash: Callable[[str, int], str]
+    memory: MemoryRepository,
+    upkeep: MemoryUpkeep,
+    trace_hash: Callable[[str, int], str],
 ) -> None:
     """Remind each user with bottles that are due, by day and at most once a season."""
     now = datetime.now().astimezone()
@@ -165,7 +169,9 @@ async def _remind(
         return
     messages = await _reminder_messages(user_id, due_items, facts, year)
     keys = [item.key for item in due_items]
-    await upkeep.save_reminder(user_id, fence, season, keys=keys, year=year, messages=messages)
+    await upkeep.save_reminder(
+        user_id, fence, season, keys=keys, year=year, messages=messages
+    )
 
 
 async def _reminder_messages(

@@ -52,7 +52,11 @@ def chat_and_user_ids(update: Update) -> tuple[int, int]:
 def names_of(update: Update) -> tuple[str, ...]:
     """Return the names of the sender, the user replied to and the chat, to mask them in traces."""
     message = update.effective_message
-    replied = message.reply_to_message.from_user if message and message.reply_to_message else None
+    replied = (
+        message.reply_to_message.from_user
+        if message and message.reply_to_message
+        else None
+    )
     people = [update.effective_user, replied, update.effective_chat]
     names = [
         getattr(person, field)
@@ -60,7 +64,9 @@ def names_of(update: Update) -> tuple[str, ...]:
         if person is not None and not getattr(person, "is_bot", False)
         for field in ("first_name", "last_name", "username")
     ]
-    return tuple(dict.fromkeys(name[: size_limits.NAME_CHARS] for name in names if name))
+    return tuple(
+        dict.fromkeys(name[: size_limits.NAME_CHARS] for name in names if name)
+    )
 
 
 def destination(update: Update) -> Destination:

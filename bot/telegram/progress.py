@@ -117,7 +117,11 @@ class _ShownProgress:
             if html and (html != self.shown_html or is_expiring):
                 # Reset on success only: a failed draft may have arrived, or be unsupported.
                 self.due_at = inf
-                await (self._edit_placeholder(html) if to.is_group else self._send_draft(html))
+                await (
+                    self._edit_placeholder(html)
+                    if to.is_group
+                    else self._send_draft(html)
+                )
                 return
         if not self.shown_html and now - self.typed_at >= TYPING_SECONDS:
             self.typed_at = now

@@ -111,7 +111,11 @@ class RateLimit(BaseRateLimiter[Priority]):
         is_counted = _is_counted(endpoint, chat_id)
         if is_counted and rate_limit_args is None:
             await self._wait_and_count(self._window(chat_id))
-        elif rate_limit_args == "optional" and is_counted and not self.count_if_free(chat_id):
+        elif (
+            rate_limit_args == "optional"
+            and is_counted
+            and not self.count_if_free(chat_id)
+        ):
             raise RetryAfter(timedelta(seconds=1))
         try:
             return await callback(*args, **kwargs)

@@ -45,11 +45,17 @@ def rating_buttons(
     """Return the rating buttons of a turn, which show its rating if it has one."""
 
     def button(label: str, action: str, *, is_chosen: bool = False) -> Button:
-        return Button(f"{label} ✓" if is_chosen else label, f"{PREFIX}{turn_id}:{action}")
+        return Button(
+            f"{label} ✓" if is_chosen else label, f"{PREFIX}{turn_id}:{action}"
+        )
 
     thumbs = (
         button("👍", NONE if verdict == "liked" else UP, is_chosen=verdict == "liked"),
-        button("👎", NONE if verdict == "disliked" else DOWN, is_chosen=verdict == "disliked"),
+        button(
+            "👎",
+            NONE if verdict == "disliked" else DOWN,
+            is_chosen=verdict == "disliked",
+        ),
     )
     if verdict != "disliked":
         return (thumbs,)
@@ -71,7 +77,9 @@ def rating_handlers(masking: Masking) -> list[AnyHandler]:
 
     `masking` masks a comment before it is stored: only then are the names in the chat known.
     """
-    replies = filters.UpdateType.MESSAGE & filters.REPLY & filters.TEXT & ~filters.COMMAND
+    replies = (
+        filters.UpdateType.MESSAGE & filters.REPLY & filters.TEXT & ~filters.COMMAND
+    )
     return [
         on_press(PREFIX, _store_rating),
         MessageReactionHandler(_store_reaction),
@@ -98,8 +106,14 @@ async def _store_rating(update: Update, turn: ChatTurn) -> None:
         turn.change(ExplainRating(rated.turn_id, "reason", action))
     confirmation = "reason_noted" if action in REASONS else verdict or "taken_back"
     await acknowledge(query, translate(confirmation))
-    others = [row for row in get_button_rows(query.message) if not row[0].data.startswith(PREFIX)]
-    turn.replace_buttons(query.message, (*others, *rating_buttons(rated.turn_id, verdict, reason)))
+    others = [
+        row
+        for row in get_button_rows(query.message)
+        if not row[0].data.startswith(PREFIX)
+    ]
+    turn.replace_buttons(
+        query.message, (*others, *rating_buttons(rated.turn_id, verdict, reason))
+    )
 
 
 async def _store_reaction(update: Update, turn: ChatTurn) -> None:
@@ -107,7 +121,10 @@ async def _store_reaction(update: Update, turn: ChatTurn) -> None:
     reaction, turns = update.message_reaction, turn.repositories.turns
     if reaction is None or reaction.user is None:
         return
-    old, new = _last_verdict(reaction.old_reaction), _last_verdict(reaction.new_reaction)
+    old, new = (
+        _last_verdict(reaction.old_reaction),
+        _last_verdict(reaction.new_reaction),
+    )
     rated = await turns.find_by_message(reaction.chat.id, reaction.message_id)
     if old == new or rated is None or rated.user_id != reaction.user.id:
         return

@@ -83,7 +83,9 @@ def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
     while rest := text[start:].lstrip():
         start = len(text) - len(rest)
         # A character has at least one unit, so no more of them can fit.
-        capacity = _count_fitting_chars(rest[: limit + 1], marks[start : start + limit + 1], limit)
+        capacity = _count_fitting_chars(
+            rest[: limit + 1], marks[start : start + limit + 1], limit
+        )
         end = _find_split(rest[: capacity + 2], capacity)
         visible = rest[:end].rstrip()
         part = Styled(visible, marks[start : start + len(visible)])
@@ -172,7 +174,9 @@ def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
         yield line, block
         return
     (inline,) = _parser().parseInline(line)
-    open_marks = list[TextMark | None]()  # None for a link that is not rendered as a link
+    open_marks = list[
+        TextMark | None
+    ]()  # None for a link that is not rendered as a link
     for token in inline.children or ():
         marks = (*block, *filter(None, open_marks))
         if token.type == "link_open":
@@ -210,7 +214,9 @@ def _as_code(marks: Marks) -> Marks:
 def to_html(styled: Styled) -> str:
     """Return a text as Telegram's HTML: well nested, all text escaped."""
     html, open_marks, start = "", Marks(), 0
-    for marks, run in groupby((*styled.marks, ())):  # the empty formatting closes all tags
+    for marks, run in groupby(
+        (*styled.marks, ())
+    ):  # the empty formatting closes all tags
         pairs = zip(open_marks, marks, strict=False)
         common = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
         html += "".join(f"</{mark.tag}>" for mark in reversed(open_marks[common:]))

@@ -14,7 +14,12 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import httpx2
-from telegram import InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, Message
+from telegram import (
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    Message,
+)
 from telegram.constants import KeyboardButtonStyle
 from telegram.error import (
     BadRequest,
@@ -81,7 +86,9 @@ ButtonRows = tuple[tuple[Button, ...], ...]
 
 def in_rows(buttons: Sequence[Button], count: int) -> ButtonRows:
     """Return buttons in rows of `count`."""
-    return tuple(tuple(buttons[start : start + count]) for start in range(0, len(buttons), count))
+    return tuple(
+        tuple(buttons[start : start + count]) for start in range(0, len(buttons), count)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,9 @@ class Sender:
     rate_limit: RateLimit
     sleep: Sleep = asyncio.sleep
 
-    async def deliver(self, messages: Sequence[OutboxRow], hold: Hold = LASTING) -> Delivery:
+    async def deliver(
+        self, messages: Sequence[OutboxRow], hold: Hold = LASTING
+    ) -> Delivery:
         """Send messages in order, and record each one immediately. Raise no Telegram errors.
 
         If a message fails, skip the parts that continue it (`follows`). After an ambiguous error
@@ -116,7 +125,9 @@ class Sender:
                 delivery += result
         if delivery.error:
             log.warning(
-                "Answer to chat %s was not delivered whole: %s", messages[0].chat_id, delivery.error
+                "Answer to chat %s was not delivered whole: %s",
+                messages[0].chat_id,
+                delivery.error,
             )
         return delivery
 
@@ -128,7 +139,9 @@ class Sender:
         """
         began_ns = time.time_ns()
         delivery = last = await self._send_with_retries(message, hold)
-        is_answer = message.turn_id is not None and not message.follows and message.file is None
+        is_answer = (
+            message.turn_id is not None and not message.follows and message.file is None
+        )
         if is_answer:
             for html in (to_plain_html(message.html), translate("apology")):
                 if last.error == "rejected":
@@ -138,7 +151,9 @@ class Sender:
                     delivery += last
         texts = (message.html,) if delivery.message_ids and message.html else ()
         await self._record(message, delivery)
-        return replace(delivery, began_ns=began_ns, ended_ns=time.time_ns(), texts=texts)
+        return replace(
+            delivery, began_ns=began_ns, ended_ns=time.time_ns(), texts=texts
+        )
 
     async def _record(self, message: OutboxRow, delivery: Delivery) -> None:
         """Store what became of a message, and that the parts are skipped that continue it."""
@@ -174,17 +189,23 @@ class Sender:
                 continue
             except TelegramError as error:
                 kind = classify_error(error)
-            is_edit = message.edits is not None  # repeating an edit is safe: it adds no message
+            is_edit = (
+                message.edits is not None
+            )  # repeating an edit is safe: it adds no message
             if kind == "unreachable":
                 await self._store(self.outbox.set_unreachable, message.chat_id)
-            if kind == "unreachable" or (kind in ("rejected", "ambiguous") and not is_edit):
+            if kind == "unreachable" or (
+                kind in ("rejected", "ambiguous") and not is_edit
+            ):
                 return Delivery(tries=tries, error=kind)
             if kind == "rejected" and message.kind == "buttons":
                 return Delivery(tries=tries, error=kind)
             if kind == "rejected":
                 # The message to edit was deleted, or is too old: send a new one.
                 message.edits = None
-            elif kind != "rate_limited" and tries < MAX_TRIES:  # after a 429 the rate limit waits
+            elif (
+                kind != "rate_limited" and tries < MAX_TRIES
+            ):  # after a 429 the rate limit waits
                 await self.sleep(BACKOFF.draw_wait(tries))
         return Delivery(tries=MAX_TRIES, error=kind)
 
@@ -199,14 +220,18 @@ class Sender:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
             delivery = await _settle(sending)
-            may_repeat = message.edits is not None and delivery == AMBIGUOUS  # an edit is safe
+            may_repeat = (
+                message.edits is not None and delivery == AMBIGUOUS
+            )  # an edit is safe
             if delivery is not None and not may_repeat:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(RECORD_SECONDS):
                         await self._record(message, delivery)
             raise
 
-    async def _store(self, store: Callable[..., Awaitable[None]], *chat_ids: int) -> None:
+    async def _store(
+        self, store: Callable[..., Awaitable[None]], *chat_ids: int
+    ) -> None:
         """Store what sending tells of a chat; if that fails, only log it."""
         problem = f"What is known of chat {chat_ids[0]} could not be stored"
         await call_or_default(partial(store, *chat_ids), None, problem)
@@ -228,7 +253,9 @@ async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
     error = sending.exception()
     if error is None:
         return Delivery((sending.result(),), tries=1)
-    is_ambiguous = isinstance(error, TelegramError) and classify_error(error) == "ambiguous"
+    is_ambiguous = (
+        isinstance(error, TelegramError) and classify_error(error) == "ambiguous"
+    )
     return AMBIGUOUS if is_ambiguous else None
 
 
@@ -273,7 +300,11 @@ async def build_messages(
 def build_message(to: Destination, **content: Any) -> OutboxRow:
     """Return a message for a destination."""
     return OutboxRow(
-        chat_id=to.chat_id, thread_id=to.thread_id, reply_to=to.reply_to, edits=to.edits, **content
+        chat_id=to.chat_id,
+        thread_id=to.thread_id,
+        reply_to=to.reply_to,
+        edits=to.edits,
+        **content,
     )
 
 
@@ -339,9 +370,13 @@ async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
     if message.picture:
         content["link_preview_options"] = picture_above(message.picture)
     if message.edits is None:
-        return (await bot.send_message(message.chat_id, **content, **position)).message_id
+        return (
+            await bot.send_message(message.chat_id, **content, **position)
+        ).message_id
     try:
-        await bot.edit_message_text(chat_id=message.chat_id, message_id=message.edits, **content)
+        await bot.edit_message_text(
+            chat_id=message.chat_id, message_id=message.edits, **content
+        )
     except BadRequest as error:
         # An interrupted try of the turn may have made this edit already.
         if "not modified" not in str(error).lower():

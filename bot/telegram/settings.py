@@ -11,7 +11,13 @@ from typing import Final
 from pydantic_core import to_json
 from telegram import Update
 
-from agent.i18n import current_language, languages, set_language, translate, translate_into
+from agent.i18n import (
+    current_language,
+    languages,
+    set_language,
+    translate,
+    translate_into,
+)
 from agent.turn import get_chosen_settings
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import (
@@ -74,7 +80,10 @@ def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
 async def _show_settings(update: Update, turn: ChatTurn) -> None:
     """Answer /settings with a button for each value of each setting."""
     rows = _buttons(turn, get_chosen_settings(await turn.load_facts()))
-    parts = [translate(name) for name in ("settings", "setting_language_ask", "setting_traces_ask")]
+    parts = [
+        translate(name)
+        for name in ("settings", "setting_language_ask", "setting_traces_ask")
+    ]
     turn.reply("\n\n".join(parts), rows)
 
 
@@ -120,7 +129,9 @@ def _buttons(turn: ChatTurn, chosen: Mapping[str, str]) -> ButtonRows:
         current = chosen.get(name, values[0])
         labels = {value: _label(name, value) for value in values}
         labels[current] += " ✓"
-        buttons = [Button(label, f"{PREFIX}{name}:{value}") for value, label in labels.items()]
+        buttons = [
+            Button(label, f"{PREFIX}{name}:{value}") for value, label in labels.items()
+        ]
         if name != ALOUD or turn.services.resources.speaker is not None:
             rows += in_rows(buttons, 2)
     return rows

@@ -52,11 +52,15 @@ async def _pass_on(update: Update, turn: ChatTurn) -> object:
     replied_id = id_of_replied_answer(message)
     if replied_id is None:
         return NOT_MINE
-    referral = await turn.repositories.referrals.find_by_message(turn.chat_id, replied_id)
+    referral = await turn.repositories.referrals.find_by_message(
+        turn.chat_id, replied_id
+    )
     is_staff = await is_from_staff(turn)
     if referral is None:
         return await _reject_unknown(turn, replied_id) if is_staff else NOT_MINE
-    if not is_staff and turn.chat_id != referral.user_id:  # a chat that was the staff's before
+    if (
+        not is_staff and turn.chat_id != referral.user_id
+    ):  # a chat that was the staff's before
         turn.reply(translate("staff_unknown"))
     elif not message.text:
         turn.reply(translate("shop_only_text"))
@@ -70,16 +74,25 @@ async def _pass_on(update: Update, turn: ChatTurn) -> object:
 
 async def _reject_unknown(turn: ChatTurn, replied_id: int) -> object:
     """Say that a reply of the staff goes to nobody, unless it replies to an answer to them."""
-    if await turn.repositories.turns.find_by_message(turn.chat_id, replied_id) is not None:
+    if (
+        await turn.repositories.turns.find_by_message(turn.chat_id, replied_id)
+        is not None
+    ):
         return NOT_MINE
     turn.reply(translate("staff_unknown"))
     return None
 
 
-async def _pass_to_user(turn: ChatTurn, referral: ReferralRow, message: Message) -> None:
+async def _pass_to_user(
+    turn: ChatTurn, referral: ReferralRow, message: Message
+) -> None:
     number = number_of(referral)
-    done = await _confirm(turn, referral, message, translate("staff_sent", number=number))
-    refusal = await _confirm(turn, referral, message, translate("staff_over", number=number))
+    done = await _confirm(
+        turn, referral, message, translate("staff_sent", number=number)
+    )
+    refusal = await _confirm(
+        turn, referral, message, translate("staff_over", number=number)
+    )
     with use_language(await load_language(turn.repositories.memory, referral.user_id)):
         shop = turn.services.resources.shop_name or translate("the_shop")
         heading = translate("shop_writes", shop=escape(shop))
@@ -88,7 +101,9 @@ async def _pass_to_user(turn: ChatTurn, referral: ReferralRow, message: Message)
     turn.change(PassOn(referral.id, (*to_user, *done), refusal))
 
 
-async def _pass_to_staff(turn: ChatTurn, referral: ReferralRow, message: Message) -> None:
+async def _pass_to_staff(
+    turn: ChatTurn, referral: ReferralRow, message: Message
+) -> None:
     done = await _confirm(turn, referral, message, translate("shop_passed_on"))
     refusal = await _confirm(turn, referral, message, translate("shop_over"))
     with use_language(await load_staff_language(turn)):
@@ -102,7 +117,9 @@ async def _confirm(
     turn: ChatTurn, referral: ReferralRow, message: Message, text: str
 ) -> list[OutboxRow]:
     """Return a message to the writer of a message; a reply to it is passed on as well."""
-    to = Destination(message.chat.id, turn.thread_id or None, reply_to=message.message_id)
+    to = Destination(
+        message.chat.id, turn.thread_id or None, reply_to=message.message_id
+    )
     return belonging_to(referral, await build_messages(to, [text]))
 
 
@@ -123,18 +140,26 @@ async def end_before_forgetting(turn: ChatTurn) -> None:
     """Collect that the staff are told of the end of the user's referrals, which will be deleted."""
     for referral in await turn.repositories.referrals.list_open(turn.user_id):
         # These messages belong to no referral: it is gone when they are stored.
-        turn.change(EndReferral(referral.id, await _build_end_for_staff(turn, referral)))
+        turn.change(
+            EndReferral(referral.id, await _build_end_for_staff(turn, referral))
+        )
 
 
 async def _build_end_for_user(turn: ChatTurn, referral: ReferralRow) -> list[OutboxRow]:
     with use_language(await load_language(turn.repositories.memory, referral.user_id)):
-        return await build_messages(Destination(referral.user_id), [translate("shop_ended")])
+        return await build_messages(
+            Destination(referral.user_id), [translate("shop_ended")]
+        )
 
 
-async def _build_end_for_staff(turn: ChatTurn, referral: ReferralRow) -> list[OutboxRow]:
+async def _build_end_for_staff(
+    turn: ChatTurn, referral: ReferralRow
+) -> list[OutboxRow]:
     to = Destination(await find_staff_chat(turn))
     with use_language(await load_staff_language(turn)):
-        return await build_messages(to, [translate("staff_ended", number=number_of(referral))])
+        return await build_messages(
+            to, [translate("staff_ended", number=number_of(referral))]
+        )
 
 
 def _with_links(text: str) -> str:
@@ -143,7 +168,10 @@ def _with_links(text: str) -> str:
     end = 0
     for link in find_auto_links(text):
         address = text[link.start : link.end]
-        parts += [escape(text[end : link.start]), format_link(address) or escape(address)]
+        parts += [
+            escape(text[end : link.start]),
+            format_link(address) or escape(address),
+        ]
         end = link.end
     return "".join([*parts, escape(text[end:])])
 

@@ -74,7 +74,9 @@ async def _change_named(
     if not name or (command is StockCommand.PRICE and not cents):
         turn.reply(translate("stock_usage"))
         return None
-    query = WineQuery(name=name[:MAX_NAME_CHARS], in_stock_only=False, limit=MAX_RESULTS)
+    query = WineQuery(
+        name=name[:MAX_NAME_CHARS], in_stock_only=False, limit=MAX_RESULTS
+    )
     result = await turn.repositories.wines.search(query)
     near = (*result.other_vintages, *result.mentioned, *result.closest)
     targets = _list_targets(command, result.wines or near)
@@ -128,7 +130,9 @@ def _describe(offer: Offer) -> str:
     return " ".join(parts)
 
 
-async def _change_pressed(admin_ids: Collection[int], update: Update, turn: ChatTurn) -> None:
+async def _change_pressed(
+    admin_ids: Collection[int], update: Update, turn: ChatTurn
+) -> None:
     """Change the wine of a button, unless one below the same message was pressed before."""
     query = press_of(update)
     command, cents, position, digest = split_data(query, 4)
@@ -144,7 +148,9 @@ async def _change_pressed(admin_ids: Collection[int], update: Update, turn: Chat
         return
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
-    _change(turn, StockCommand(command), Target(wine, parse_id(position)), parse_id(cents))
+    _change(
+        turn, StockCommand(command), Target(wine, parse_id(position)), parse_id(cents)
+    )
 
 
 def _change(turn: ChatTurn, command: StockCommand, target: Target, cents: int) -> None:

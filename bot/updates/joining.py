@@ -24,7 +24,13 @@ FORWARD: Final = "forward_"
 BY_BOT: Final = ("via_bot", "sender_business_bot")
 """The fields of a message by a bot: sent inline, or for a business account."""
 REMOVED_FROM_QUOTES: Final = (*BY_BOT, "caption", "caption_entities")
-KINDS: Final = ("message", "edited_message", "callback_query", "message_reaction", STOPPED)
+KINDS: Final = (
+    "message",
+    "edited_message",
+    "callback_query",
+    "message_reaction",
+    STOPPED,
+)
 FOLLOW_UP: Final = "n"
 """The prefix of the data of a follow-up button, which asks a question."""
 STOP: Final = "/stop"
@@ -133,7 +139,9 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     """
     edited = section(later, "edited_message")
     if edited:
-        edits_one = _id_of(edited) in {_id_of(message_in(payload)) for payload in payloads}
+        edits_one = _id_of(edited) in {
+            _id_of(message_in(payload)) for payload in payloads
+        }
         return edits_one and _id_of(edited) != 0 and may_join({"message": edited})
     if len(payloads) >= MAX_JOINED_UPDATES:
         return False
@@ -175,12 +183,16 @@ def comes_in_parts(payload: Payload) -> bool:
 
 def is_forwarded(message: Payload) -> bool:
     """Return whether a message was forwarded."""
-    return any(name.startswith(FORWARD) and message[name] is not None for name in message)
+    return any(
+        name.startswith(FORWARD) and message[name] is not None for name in message
+    )
 
 
 def is_foreign(message: Payload) -> bool:
     """Return whether the text is not the sender's own: it was forwarded, or made by a bot."""
-    return is_forwarded(message) or any(message.get(name) is not None for name in BY_BOT)
+    return is_forwarded(message) or any(
+        message.get(name) is not None for name in BY_BOT
+    )
 
 
 def join(payloads: Sequence[Payload]) -> Payload:
@@ -227,7 +239,9 @@ def file_in(message: Payload) -> Payload:
 
 
 def _text_of(message: Payload) -> str:
-    return str(message.get("text") or message.get("caption") or "")[: size_limits.MESSAGE_CHARS]
+    return str(message.get("text") or message.get("caption") or "")[
+        : size_limits.MESSAGE_CHARS
+    ]
 
 
 def _as_own(message: Payload) -> Payload:

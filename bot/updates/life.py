@@ -154,7 +154,9 @@ class UpdateLife(Generic[T]):
         try:
             await self._run_tries(lane, waiting, row, turn, deaths)
         except TurnTaken:
-            log.warning("The turn of update %s is run by another process now", row.update_id)
+            log.warning(
+                "The turn of update %s is run by another process now", row.update_id
+            )
         except asyncio.CancelledError:
             await self._release(row)
             raise
@@ -183,7 +185,9 @@ class UpdateLife(Generic[T]):
                     joining = ids
             deaths = 0
 
-    async def _wait_for_parts(self, lane: Lane, waiting: Sequence[UpdateRow]) -> Sequence[int]:
+    async def _wait_for_parts(
+        self, lane: Lane, waiting: Sequence[UpdateRow]
+    ) -> Sequence[int]:
         """Return the ids of the updates that belong to the first; wait if parts may follow."""
         first = waiting[0].payload
         if self.join_seconds and comes_in_parts(first):
@@ -229,7 +233,9 @@ class UpdateLife(Generic[T]):
         await self._deliver_and_end(row, turn, turn.commit.outgoing)
         return Ended()
 
-    async def _handle(self, lane: Lane, turn: T, payloads: Sequence[Payload]) -> Sequence[int]:
+    async def _handle(
+        self, lane: Lane, turn: T, payloads: Sequence[Payload]
+    ) -> Sequence[int]:
         """Handle the updates of a turn as one. If others join it, stop; return their ids."""
 
         async def wait_for_joining() -> Sequence[int]:
@@ -249,7 +255,9 @@ class UpdateLife(Generic[T]):
         joining = await run_unless(wait_for_joining, handle)
         return joining or ()
 
-    def _find_joining(self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]) -> list[int]:
+    def _find_joining(
+        self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]
+    ) -> list[int]:
         """Return the ids of waiting updates that belong to the turn of `payloads`."""
         if not self.join_seconds:
             return []
@@ -280,7 +288,9 @@ class UpdateLife(Generic[T]):
         turn.on_delivery(await self.deliverer.deliver(messages, turn.hold))
         await retry_forever(self.inbox.end, row, turn.commit.trace)
 
-    async def _wait_or_set_aside(self, row: UpdateRow, turn: T, error: Exception) -> Result:
+    async def _wait_or_set_aside(
+        self, row: UpdateRow, turn: T, error: Exception
+    ) -> Result:
         """Wait before the next try of a failed turn, or set it aside."""
         kind = type(error).__name__
         if is_transient(error):
@@ -310,7 +320,9 @@ class UpdateLife(Generic[T]):
         try:
             await self.handlers.give_up(row.payload, turn, error)
         except Exception as failure:
-            log_failure(f"The user could not be notified about update {row.update_id}", failure)
+            log_failure(
+                f"The user could not be notified about update {row.update_id}", failure
+            )
         await self._commit(row, turn, error)
         self.metrics.count_update("set_aside")
         await self._deliver_and_end(row, turn, turn.commit.outgoing)
@@ -320,7 +332,10 @@ class UpdateLife(Generic[T]):
         try:
             await self.inbox.release(row)
         except Exception as error:
-            log_failure(f"The try of update {row.update_id} counts, though it was cancelled", error)
+            log_failure(
+                f"The try of update {row.update_id} counts, though it was cancelled",
+                error,
+            )
 
 
 async def run_unless(
@@ -337,7 +352,9 @@ async def run_unless(
     running = asyncio.create_task(function())
     waiting = asyncio.create_task(interrupt())
     try:
-        done, _ = await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            [running, waiting], return_when=asyncio.FIRST_COMPLETED
+        )
     finally:
         for task in (running, waiting):
             task.cancel()

@@ -125,9 +125,13 @@ class ReplicaLocks(Locks):
     poll_seconds = POLL_SECONDS
 
     def __init__(self, url: str) -> None:
-        parameters = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
+        parameters = conninfo_to_dict(
+            url.replace("postgresql+psycopg://", "postgresql://", 1)
+        )
         options = f"{parameters.get('options', '')} {SERVER_KEEPALIVE}"
-        self._address = make_conninfo("", **parameters | POSTGRES_OPTIONS | {"options": options})
+        self._address = make_conninfo(
+            "", **parameters | POSTGRES_OPTIONS | {"options": options}
+        )
         self._connection: psycopg.AsyncConnection | None = None
         self._connection_in_use = asyncio.Lock()
         self._locked: dict[str, asyncio.Event] = {}
@@ -178,7 +182,9 @@ class ReplicaLocks(Locks):
         try:
             ((_, has_begun),) = await self._execute(SEND_STOP, notice, chat_id)
         except CONNECTION_ERRORS as error:
-            log.warning("No other process could be asked to stop: %s", type(error).__name__)
+            log.warning(
+                "No other process could be asked to stop: %s", type(error).__name__
+            )
             return False
         return bool(has_begun)
 
@@ -189,7 +195,9 @@ class ReplicaLocks(Locks):
         """
         while True:
             try:
-                connecting = psycopg.AsyncConnection.connect(self._address, autocommit=True)
+                connecting = psycopg.AsyncConnection.connect(
+                    self._address, autocommit=True
+                )
                 async with await connecting as connection:
                     await connection.execute("LISTEN lanes")
                     async for notice in connection.notifies():
@@ -197,7 +205,9 @@ class ReplicaLocks(Locks):
                         if notice.pid != self._pid:
                             yield json.loads(notice.payload)
             except CONNECTION_ERRORS as error:
-                log.warning("Notices of other processes are lost: %s", type(error).__name__)
+                log.warning(
+                    "Notices of other processes are lost: %s", type(error).__name__
+                )
                 await asyncio.sleep(POLL_SECONDS)
 
     async def unowned(self) -> list[str]:
@@ -209,7 +219,9 @@ class ReplicaLocks(Locks):
         Raises:
             OSError, psycopg.Error: Postgres is unavailable.
         """
-        rows = await retry(lambda: self._execute(FIND_UNOWNED), max_tries=2, backoff=QUICK_RETRY)
+        rows = await retry(
+            lambda: self._execute(FIND_UNOWNED), max_tries=2, backoff=QUICK_RETRY
+        )
         if any(pid != self._pid for _, pid in rows):
             log.error(POOLER_WARNING)
         unowned = [lane for lane, _ in rows]
@@ -227,7 +239,9 @@ class ReplicaLocks(Locks):
             with suppress(*CONNECTION_ERRORS):
                 await connection.close()
 
-    async def _execute(self, statement: LiteralString, *values: object) -> Sequence[Any]:
+    async def _execute(
+        self, statement: LiteralString, *values: object
+    ) -> Sequence[Any]:
         """Return the rows of a statement; after an error or timeout, close the connection.
 
         Raises:
@@ -252,7 +266,9 @@ class ReplicaLocks(Locks):
 
     async def _connect(self) -> psycopg.AsyncConnection:
         """Open the connection. After a loss, lock our lanes again and wait for others to do so."""
-        connection = await psycopg.AsyncConnection.connect(self._address, autocommit=True)
+        connection = await psycopg.AsyncConnection.connect(
+            self._address, autocommit=True
+        )
         self._connection = connection
         if self._pid:
             lost = await connection.execute(LOCK_AGAIN, [[*self._locked]])

@@ -14,7 +14,15 @@ from agent.engine.errors import log_failure
 from bot.metrics import Metrics
 from bot.tasks import run_all, run_and_log_errors, run_every
 from bot.turn import RunningTurns
-from bot.updates.joining import INLINE, as_int, chat_of, is_quick, lane_of, section, sender_of
+from bot.updates.joining import (
+    INLINE,
+    as_int,
+    chat_of,
+    is_quick,
+    lane_of,
+    section,
+    sender_of,
+)
 from bot.updates.life import Lane, UpdateLife, run_unless
 from bot.updates.locks import Locks
 from db.models import UpdateRow
@@ -58,7 +66,9 @@ class Scheduler:
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the turn of an update in whose turn a process has died before."""
-    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_TURNS))
+    _slots: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(MAX_TURNS)
+    )
 
     @property
     def running(self) -> dict[str, asyncio.Task[None]]:
@@ -82,7 +92,9 @@ class Scheduler:
         async def answer() -> None:
             await self.answer_inline(payload)
 
-        task = asyncio.create_task(run_and_log_errors("answering an inline query", answer))
+        task = asyncio.create_task(
+            run_and_log_errors("answering an inline query", answer)
+        )
         self._inline.add(task)
         task.add_done_callback(self._inline.discard)
 
@@ -113,7 +125,9 @@ class Scheduler:
 
     async def schedule_unowned(self) -> None:
         """Schedule lanes with updates that no process runs: after a crash, or for a retry."""
-        unowned = [name for name in await self.locks.unowned() if name not in self._lanes]
+        unowned = [
+            name for name in await self.locks.unowned() if name not in self._lanes
+        ]
         if unowned:
             log.info("Taking over %s lanes that nobody runs", len(unowned))
         for name in unowned:
@@ -137,7 +151,9 @@ class Scheduler:
 
         Return False if no updates wait, another process runs the lane, or the bot stops.
         """
-        if is_quick(lane.name):  # a press must not wait for answers, and a Stop least of all
+        if is_quick(
+            lane.name
+        ):  # a press must not wait for answers, and a Stop least of all
             return await self._run_first(lane, await self.life.list_unfinished(lane))
         async with self._slots:
             waiting = await self.life.list_unfinished(lane)

@@ -12,7 +12,9 @@ from agent.turn import CELLAR_FACTS, MAX_CELLAR_ITEMS, CellarItem, Change
 from db.models import BottleRow
 
 
-async def change_bottles(session: AsyncSession, change: Change, now: datetime) -> Change:
+async def change_bottles(
+    session: AsyncSession, change: Change, now: datetime
+) -> Change:
     """Change the bottles, and return the change as it was made, with what it has overwritten.
 
     New wines beyond `MAX_CELLAR_ITEMS` are left out.
@@ -20,7 +22,9 @@ async def change_bottles(session: AsyncSession, change: Change, now: datetime) -
     if not change.bottles:
         return change
     # Locked, as replicas may change one cellar at once: counts are read, then written.
-    owned = select(BottleRow).where(BottleRow.user_id == change.user_id).with_for_update()
+    owned = (
+        select(BottleRow).where(BottleRow.user_id == change.user_id).with_for_update()
+    )
     rows = {row.key: row for row in await session.scalars(owned)}
     last_number = max((row.number for row in rows.values()), default=0)
     at = _time_of_change(rows.values(), now)
@@ -72,7 +76,11 @@ def _make_row(user_id: int, item: CellarItem, number: int) -> BottleRow:
 def _to_item(row: BottleRow) -> CellarItem:
     """Return what a row says."""
     return CellarItem(
-        key=row.key, count=row.count, number=row.number, size_ml=row.size_ml, **_facts_of(row)
+        key=row.key,
+        count=row.count,
+        number=row.number,
+        size_ml=row.size_ml,
+        **_facts_of(row),
     )
 
 

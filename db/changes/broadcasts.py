@@ -44,7 +44,9 @@ class SendBroadcast(StoredChange):
         is_draft = (BroadcastRow.id == self.broadcast_id) & (
             BroadcastRow.state == BroadcastState.DRAFT
         )
-        begin = update(BroadcastRow).where(is_draft).values(state=BroadcastState.SENDING)
+        begin = (
+            update(BroadcastRow).where(is_draft).values(state=BroadcastState.SENDING)
+        )
         if not await count_changed(transaction.session, begin):
             return
         for message in self.messages:

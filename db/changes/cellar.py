@@ -72,11 +72,15 @@ class StoreList(StoredChange):
         rows = (await transaction.session.execute(owned)).all()
         stored = [to_record(CellarItem, row) for row in rows]
         plan = make_plan(self.items, stored, self.mode)
-        change = Change(user_id=self.user_id, bottles=plan.changes, undo_id=self.undo_id)
+        change = Change(
+            user_id=self.user_id, bottles=plan.changes, undo_id=self.undo_id
+        )
         await ChangeMemory(change).apply(transaction)
 
 
 def is_kept_import(user_id: int, import_id: int, now: datetime) -> ColumnElement[bool]:
     """Return the condition for the items of a file that a user may still have stored."""
-    is_theirs = (KeptImportRow.user_id == user_id) & (KeptImportRow.import_id == import_id)
+    is_theirs = (KeptImportRow.user_id == user_id) & (
+        KeptImportRow.import_id == import_id
+    )
     return is_theirs & (KeptImportRow.until > now)

@@ -30,7 +30,9 @@ class SetAccess(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the decision of the admin."""
-        await upsert(transaction.session, ChatRow(chat_id=self.user_id, access=self.access))
+        await upsert(
+            transaction.session, ChatRow(chat_id=self.user_id, access=self.access)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class AskAdmins(StoredChange):
         session = transaction.session
         await insert_new(session, ChatRow(chat_id=self.user_id))
         is_new = (ChatRow.chat_id == self.user_id) & ChatRow.is_introduced.is_not(True)
-        if await count_changed(session, update(ChatRow).where(is_new).values(is_introduced=True)):
+        if await count_changed(
+            session, update(ChatRow).where(is_new).values(is_introduced=True)
+        ):
             transaction.messages.extend(self.messages)
 
 
@@ -57,7 +61,9 @@ class SetReachable(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store it."""
-        await upsert(transaction.session, ChatRow(chat_id=self.chat_id, is_reachable=True))
+        await upsert(
+            transaction.session, ChatRow(chat_id=self.chat_id, is_reachable=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,9 @@ class MigrateChat(StoredChange):
         await upsert(session, ChatRow(chat_id=old_id, migrated_to=new_id))
         is_old = ConcernRow.chat_id == old_id
         concerns = await session.scalars(select(ConcernRow).where(is_old))
-        await upsert(session, *(replace(concern, chat_id=new_id) for concern in concerns))
+        await upsert(
+            session, *(replace(concern, chat_id=new_id) for concern in concerns)
+        )
         await session.execute(delete(ConcernRow).where(is_old))
         for row in (MessageRow, TurnRow):
             moved = update(row).where(row.chat_id == old_id).values(chat_id=new_id)

@@ -84,7 +84,9 @@ class ForgetConversation(StoredChange):
         at = transaction.accepted_at  # what is asked later is not forgotten
         key = {"chat_id": self.chat_id, "thread_id": self.thread_id}
         await upsert(transaction.session, ForgottenChatRow(**key, at=at))
-        is_here = (MessageRow.chat_id == self.chat_id) & (MessageRow.thread_id == self.thread_id)
+        is_here = (MessageRow.chat_id == self.chat_id) & (
+            MessageRow.thread_id == self.thread_id
+        )
         await transaction.session.execute(delete(MessageRow).where(is_here))
 
 
@@ -116,20 +118,27 @@ class ForgetUser(StoredChange):
         begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
         may_delete: dict[type[Base], ColumnElement[bool]] = {
             UpdateRow: begun_by.not_in(unfinished),
-            OutboxRow: OutboxRow.update_id.is_(None) | OutboxRow.update_id.not_in(unfinished),
+            OutboxRow: OutboxRow.update_id.is_(None)
+            | OutboxRow.update_id.not_in(unfinished),
             ChatRow: ChatRow.access.is_(None),
         }
         for model, conditions in owned.items():
             for is_theirs in conditions:
-                await session.execute(delete(model).where(is_theirs, may_delete.get(model, true())))
+                await session.execute(
+                    delete(model).where(is_theirs, may_delete.get(model, true()))
+                )
         now = transaction.now
         await upsert(session, DeletionRow(user=self.user, at=now, due_at=now, tries=0))
 
     async def _anonymise(self, session: AsyncSession, owned: OwnedRows) -> None:
         """Empty the rows that stay, or stay for a while: nothing in them tells whose they were."""
-        is_done = (UpdateRow.chat_id == self.user_id) & (UpdateRow.state == UpdateState.DONE)
+        is_done = (UpdateRow.chat_id == self.user_id) & (
+            UpdateRow.state == UpdateState.DONE
+        )
         await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
-        is_being_sent = OutboxRow.update_id.in_(select(UpdateRow.update_id).where(IS_UNFINISHED))
+        is_being_sent = OutboxRow.update_id.in_(
+            select(UpdateRow.update_id).where(IS_UNFINISHED)
+        )
         for is_theirs in owned[OutboxRow]:
             released = update(OutboxRow).where(is_theirs, is_being_sent)
             await session.execute(released.values(turn_id=None, referral_id=None))
@@ -147,7 +156,9 @@ class ForgetMemory(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Delete the rows."""
         for model in MEMORY:
-            await transaction.session.execute(delete(model).where(model.user_id == self.user_id))
+            await transaction.session.execute(
+                delete(model).where(model.user_id == self.user_id)
+            )
 
 
 def find_owned_rows(user_id: int, user: str) -> OwnedRows:
@@ -161,7 +172,9 @@ def find_owned_rows(user_id: int, user: str) -> OwnedRows:
     referrals = select(ReferralRow.id).where(ReferralRow.user_id == user_id)
     traces_of_turns = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
     traces = select(TraceRow.trace_id).where(TraceRow.user == user)
-    is_unanswered = (UpdateRow.state != UpdateState.DONE) & (UpdateRow.user_id == user_id)
+    is_unanswered = (UpdateRow.state != UpdateState.DONE) & (
+        UpdateRow.user_id == user_id
+    )
     return {
         MessageRow: (MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
         OutboxRow: (
@@ -171,7 +184,10 @@ def find_owned_rows(user_id: int, user: str) -> OwnedRows:
         ),
         ReferralRow: (ReferralRow.user_id == user_id,),
         ReservationRow: (ReservationRow.user_id == user_id,),
-        ScoreRow: (ScoreRow.trace_id.in_(traces), ScoreRow.trace_id.in_(traces_of_turns)),
+        ScoreRow: (
+            ScoreRow.trace_id.in_(traces),
+            ScoreRow.trace_id.in_(traces_of_turns),
+        ),
         TraceRow: (TraceRow.user == user, TraceRow.trace_id.in_(traces_of_turns)),
         UpdateRow: (UpdateRow.chat_id == user_id, is_unanswered),
         **{model: (model.user_id == user_id,) for model in MEMORY},

@@ -40,7 +40,9 @@ class ChangeMemory(StoredChange):
         """Make the change; if it reverts one that was reverted before or expired, do nothing."""
         change = self.change
         if change.reverts_id:
-            undoable = await _pop_undoable(transaction, change.user_id, change.reverts_id)
+            undoable = await _pop_undoable(
+                transaction, change.user_id, change.reverts_id
+            )
             if undoable is None:
                 return
             change = undoable.inverse
@@ -60,7 +62,9 @@ class TakeBackTurn(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Delete the messages of the turn, and revert what it changed."""
         session = transaction.session
-        await session.execute(delete(MessageRow).where(MessageRow.turn_id == self.turn_id))
+        await session.execute(
+            delete(MessageRow).where(MessageRow.turn_id == self.turn_id)
+        )
         change = await _pop_undoable(transaction, self.user_id, self.turn_id)
         if change is not None:
             inverse = without_added_allergies(change).inverse
@@ -104,7 +108,9 @@ class ForgetConcerns(StoredChange):
         is_theirs = ConcernRow.user_id == self.user_id
         if self.chat_id is not None:
             is_theirs &= ConcernRow.chat_id == self.chat_id
-        forgotten = delete(ConcernRow).where(is_theirs, ConcernRow.name.not_in(self.but))
+        forgotten = delete(ConcernRow).where(
+            is_theirs, ConcernRow.name.not_in(self.but)
+        )
         await transaction.session.execute(forgotten)
 
 
@@ -150,7 +156,9 @@ async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
     change = await change_bottles(session, change, now)
     for drink in change.removed_drinks:
         is_drink = (DrinkRow.key == drink.key) & (DrinkRow.at == drink.at)
-        await session.execute(delete(DrinkRow).where(DrinkRow.user_id == change.user_id, is_drink))
+        await session.execute(
+            delete(DrinkRow).where(DrinkRow.user_id == change.user_id, is_drink)
+        )
     session.add_all(_to_row(change.user_id, drink) for drink in change.drinks)
     if change.undo_id:
         undoable = UndoableChangeRow(
@@ -173,14 +181,20 @@ def _to_row(user_id: int, drink: Drink) -> DrinkRow:
     )
 
 
-async def _add_fact(session: AsyncSession, user_id: int, fact: Fact, now: datetime) -> None:
+async def _add_fact(
+    session: AsyncSession, user_id: int, fact: Fact, now: datetime
+) -> None:
     row: Base
     if fact.kind == "setting":
         name, _, value = fact.value.partition("=")
         row = SettingRow(user_id=user_id, name=name, value=value, at=now)
     else:
         row = FactRow(
-            user_id=user_id, kind=fact.kind, value=fact.value, said=fact.original_text, at=now
+            user_id=user_id,
+            kind=fact.kind,
+            value=fact.value,
+            said=fact.original_text,
+            at=now,
         )
     await upsert(session, row)
 
@@ -211,7 +225,9 @@ async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
     await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_fact))
 
 
-async def _pop_undoable(transaction: Transaction, user_id: int, undo_id: int) -> Change | None:
+async def _pop_undoable(
+    transaction: Transaction, user_id: int, undo_id: int
+) -> Change | None:
     """Delete a stored change, and return it; None if it was undone before, or expired."""
     is_theirs = is_undo(user_id, undo_id, transaction.now)
     pop = delete(UndoableChangeRow).where(is_theirs).returning(UndoableChangeRow.change)

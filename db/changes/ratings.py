@@ -50,7 +50,9 @@ class ExplainRating(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Change the row, if the turn is disliked."""
         text = strip_unstorable(self.text).strip()[:MAX_COMMENT_CHARS]
-        is_disliked = (TurnRow.turn_id == self.turn_id) & (TurnRow.verdict == "disliked")
+        is_disliked = (TurnRow.turn_id == self.turn_id) & (
+            TurnRow.verdict == "disliked"
+        )
         explained = update(TurnRow).where(is_disliked).values({self.field: text})
         await transaction.session.execute(explained)
         await _update_taste_and_scores(transaction, self.turn_id)
@@ -97,7 +99,9 @@ async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> No
     if turn.verdict is None or turn.user_id <= 0:
         return
     id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
-    ids = {wine_id for wine_ids in await session.scalars(id_lists) for wine_id in wine_ids}
+    ids = {
+        wine_id for wine_ids in await session.scalars(id_lists) for wine_id in wine_ids
+    }
     blends = await session.scalars(select(WineRow.grapes).where(WineRow.id.in_(ids)))
     for grape in sorted({grapes[0] for grapes in blends if grapes}):
         rating = TasteRatingRow(

@@ -31,7 +31,9 @@ class DraftReferral(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the draft."""
-        is_earlier = (ReferralRow.user_id == self.user_id) & _has_state(ReferralState.DRAFT)
+        is_earlier = (ReferralRow.user_id == self.user_id) & _has_state(
+            ReferralState.DRAFT
+        )
         await transaction.session.execute(delete(ReferralRow).where(is_earlier))
         draft = ReferralRow(
             id=self.referral_id,
@@ -50,7 +52,9 @@ class DropReferral(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Delete the draft."""
-        is_draft = (ReferralRow.id == self.referral_id) & _has_state(ReferralState.DRAFT)
+        is_draft = (ReferralRow.id == self.referral_id) & _has_state(
+            ReferralState.DRAFT
+        )
         await transaction.session.execute(delete(ReferralRow).where(is_draft))
 
 
@@ -75,7 +79,9 @@ class OpenReferral(StoredChange):
         if (open_count or 0) >= MAX_OPEN:
             transaction.messages.extend(self.refusal)
             return
-        is_draft = (ReferralRow.id == self.referral_id) & _has_state(ReferralState.DRAFT)
+        is_draft = (ReferralRow.id == self.referral_id) & _has_state(
+            ReferralState.DRAFT
+        )
         opened = update(ReferralRow).where(is_draft)
         values = {
             "state": ReferralState.OPEN,
@@ -101,7 +107,9 @@ class PassOn(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Pass it on if the referral is still open, and not too long."""
         is_open = (ReferralRow.id == self.referral_id) & _has_state(ReferralState.OPEN)
-        counted = update(ReferralRow).where(is_open, ReferralRow.messages < MAX_MESSAGES)
+        counted = update(ReferralRow).where(
+            is_open, ReferralRow.messages < MAX_MESSAGES
+        )
         values = {"messages": ReferralRow.messages + 1, "at": transaction.now}
         if await count_changed(transaction.session, counted.values(values)):
             transaction.messages.extend(self.messages)

@@ -32,7 +32,11 @@ class ChangeOffers(StoredChange):
             values["stock"] = None if self.in_stock else 0  # nobody has counted
         if self.price is not None:
             values["price"] = self.price
-        is_offer = (OfferRow.wine_id == self.wine_id) & OfferRow.position.in_(self.positions)
+        is_offer = (OfferRow.wine_id == self.wine_id) & OfferRow.position.in_(
+            self.positions
+        )
         session = transaction.session
-        if await count_changed(session, update(OfferRow).where(is_offer).values(values)):
+        if await count_changed(
+            session, update(OfferRow).where(is_offer).values(values)
+        ):
             await session.execute(COUNT_VERSION)

@@ -77,7 +77,9 @@ class ChunkIndex:
             case((ChunkRow.model == model, ChunkRow.vector)),
         )
         rows = rows.join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-        self._rows = rows.order_by(ChunkRow.number).execution_options(yield_per=ROWS_PER_PARTITION)
+        self._rows = rows.order_by(ChunkRow.number).execution_options(
+            yield_per=ROWS_PER_PARTITION
+        )
         self._updating = asyncio.Lock()
         self._by_words = WordIndex()
         self._by_meaning = VectorIndex({})

@@ -46,7 +46,9 @@ TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
 HYPHENATED: Final = pattern(r"[\x{2}\x{fffe}]\n?(\p{Ll})")
 HEADING_STYLE: Final = pattern(r"(?i)\A(?:heading (\d)|title)\Z")
 SEPARATORS_BY_NODE: Final = {
-    **dict.fromkeys(("bullet_list", "ordered_list", "list_item", "table", "thead", "tbody"), "\n"),
+    **dict.fromkeys(
+        ("bullet_list", "ordered_list", "list_item", "table", "thead", "tbody"), "\n"
+    ),
     **dict.fromkeys(("inline", "em", "strong", "link", "image"), ""),
     "tr": " | ",
 }
@@ -105,7 +107,9 @@ def read_document(data: bytes, path: str) -> Document:
         raise Unreadable("is empty")
     kind, read = KINDS[Path(path).suffix.lower()]
     for parser in PARSERS:
-        logging.getLogger(parser).setLevel(logging.CRITICAL)  # `Unreadable` reports problems
+        logging.getLogger(parser).setLevel(
+            logging.CRITICAL
+        )  # `Unreadable` reports problems
     try:
         content = read(data)
         blocks = (Block(_clean(block.text), block.level) for block in content.blocks)
@@ -115,11 +119,15 @@ def read_document(data: bytes, path: str) -> Document:
         raise
     except Exception as error:
         # Parsers raise many errors on damaged files, and one file must not stop the others.
-        raise Unreadable(f"is damaged, or no {kind} file ({type(error).__name__})") from error
+        raise Unreadable(
+            f"is damaged, or no {kind} file ({type(error).__name__})"
+        ) from error
     if not sections:
         raise Unreadable("holds no text")
     if sum(len(section.text) for section in sections) > size_limits.DOCUMENT_CHARS:
-        raise Unreadable(f"holds over {size_limits.DOCUMENT_CHARS:,} characters of text; split it")
+        raise Unreadable(
+            f"holds over {size_limits.DOCUMENT_CHARS:,} characters of text; split it"
+        )
     return Document(
         path=path,
         title=" ".join(title.split()) or _title_of(path),
@@ -208,7 +216,9 @@ def _markdown_text(node: SyntaxTreeNode) -> str:
         parts = [_list_item("- ", part) for part in parts]
     if node.type == "ordered_list":
         first = int(node.attrs.get("start", 1))
-        parts = [_list_item(f"{number}. ", part) for number, part in enumerate(parts, first)]
+        parts = [
+            _list_item(f"{number}. ", part) for number, part in enumerate(parts, first)
+        ]
     if node.type != "tr":  # empty cells keep their place in a row
         parts = [part for part in parts if part]
     return SEPARATORS_BY_NODE.get(node.type, "\n\n").join(parts)
@@ -243,7 +253,11 @@ def _html_blocks(tree: Any) -> list[Block]:
     if tree is None:
         return []
     body = tree.find(".//body")
-    if body is not None and body.find(".//main") is None and body.find(".//article") is None:
+    if (
+        body is not None
+        and body.find(".//main") is None
+        and body.find(".//article") is None
+    ):
         article = body.makeelement("article")
         article.text, body.text = body.text, None
         article.extend(list(body))
@@ -277,12 +291,16 @@ def read_pdf(data: bytes) -> Content:
         raise Unreadable("is broken or cut off") from None
     with closing(document):
         if len(document) > size_limits.PDF_PAGES:
-            raise Unreadable(f"has {len(document):,} pages, the limit is {size_limits.PDF_PAGES:,}")
+            raise Unreadable(
+                f"has {len(document):,} pages, the limit is {size_limits.PDF_PAGES:,}"
+            )
         pages = [_page_text(document, number) for number in range(len(document))]
         title = str(document.get_metadata_dict().get("Title", ""))
     missing = pages.count("")
     if missing == len(pages):
-        raise Unreadable("holds pictures of pages and no text (a scan): run ocrmypdf over it first")
+        raise Unreadable(
+            "holds pictures of pages and no text (a scan): run ocrmypdf over it first"
+        )
     note = ""
     if missing:
         note = (
@@ -301,8 +319,13 @@ def _page_text(document: Any, number: int) -> str:
     from pypdfium2 import PdfiumError
 
     try:
-        with closing(document[number]) as page, closing(page.get_textpage()) as text_page:
-            text = text_page.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
+        with (
+            closing(document[number]) as page,
+            closing(page.get_textpage()) as text_page,
+        ):
+            text = (
+                text_page.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
+            )
     except PdfiumError:
         return ""
     # PDFium returns a hyphen at the end of a line as U+0002 or U+FFFE.
@@ -351,7 +374,10 @@ def read_epub(data: bytes) -> Content:
         path = parse("META-INF/container.xml").find(".//{*}rootfile").get("full-path")
         package = parse(path)
         folder = posixpath.dirname(path)
-        files = {item.get("id"): item.get("href", "") for item in package.iterfind(".//{*}item")}
+        files = {
+            item.get("id"): item.get("href", "")
+            for item in package.iterfind(".//{*}item")
+        }
         for item in package.iterfind(".//{*}itemref"):
             address = files.get(item.get("idref"), "")
             name = posixpath.join(folder, unquote(address))

@@ -65,7 +65,11 @@ _CHANGE: Final = text("""
     ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
 """)
 _WITH_DOCUMENT: Final = select(
-    CHUNKS, DocumentRow.path, DocumentRow.title, DocumentRow.parts, DocumentRow.content_hash
+    CHUNKS,
+    DocumentRow.path,
+    DocumentRow.title,
+    DocumentRow.parts,
+    DocumentRow.content_hash,
 ).join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
 
 logger = logging.getLogger(__name__)
@@ -121,19 +125,25 @@ class SqlDocumentStore(SqlRepository):
     async def _rank(self, queries: Sequence[str]) -> list[RankedRow]:
         """Return the best chunks by words and by meaning with their scores, best first."""
         if self._index is None:
-            finding = await asyncio.to_thread(import_module, "db.documents.finding")  # slow
+            finding = await asyncio.to_thread(
+                import_module, "db.documents.finding"
+            )  # slow
             self._index = finding.ChunkIndex(self.sessions, self._model)
         vectors = await self._embed(queries, SEARCH_SECONDS)
         scores = await self._index.search(queries, vectors, CANDIDATES)
         chunks = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(scores)))
         rows = {row.number: row for row in chunks}
         # A chunk may have been deleted since the search.
-        return [(rows[number], score) for number, score in scores.items() if number in rows]
+        return [
+            (rows[number], score) for number, score in scores.items() if number in rows
+        ]
 
     async def load_shop(self) -> list[Chunk]:
         """Return all chunks of the owner's document about the shop, in order."""
         is_shop = DocumentRow.path.ilike(f"%{SHOP_DOCUMENT}")
-        first = _WITH_DOCUMENT.where(is_shop).order_by(ChunkRow.number).limit(CANDIDATES)
+        first = (
+            _WITH_DOCUMENT.where(is_shop).order_by(ChunkRow.number).limit(CANDIDATES)
+        )
         rows = await self._rows(first)
         return [_to_chunk(row, 1.0) for row in rows if is_shop_document(row.path)]
 
@@ -207,11 +217,17 @@ class SqlDocumentStore(SqlRepository):
         """Return the next chunks after a number that have no vector of this model."""
         number = CHUNKS.c.number
         is_next = ChunkRow.model.is_distinct_from(self._model) & (number > last_number)
-        return await self._rows(_WITH_DOCUMENT.where(is_next).order_by(number).limit(BATCH_SIZE))
+        return await self._rows(
+            _WITH_DOCUMENT.where(is_next).order_by(number).limit(BATCH_SIZE)
+        )
 
-    async def _store_vectors(self, numbers: Sequence[int], vectors: list[list[float]]) -> None:
+    async def _store_vectors(
+        self, numbers: Sequence[int], vectors: list[list[float]]
+    ) -> None:
         values = {"model": self._model, "vector": bindparam("bytes")}
-        store_vector = update(CHUNKS).where(CHUNKS.c.number == bindparam("chunk")).values(values)
+        store_vector = (
+            update(CHUNKS).where(CHUNKS.c.number == bindparam("chunk")).values(values)
+        )
         parameters = []
         for number, vector in zip(numbers, vectors, strict=True):
             parameters.append({"chunk": number, "bytes": array("f", vector).tobytes()})
@@ -314,7 +330,9 @@ async def _save(
 
 
 async def add_documents(
-    store: SqlDocumentStore, paths: Sequence[Path], tell: Callable[[str], None] = do_not_tell
+    store: SqlDocumentStore,
+    paths: Sequence[Path],
+    tell: Callable[[str], None] = do_not_tell,
 ) -> AddReport:
     """Index files and folders; report unreadable files and continue. `tell` is told the progress.
 
@@ -336,7 +354,9 @@ async def add_documents(
             if content_hash(data) == hashes.get(path):
                 report.unchanged.append(path)
                 continue
-            document = await parse_in_process(read_document, data, path, seconds=READ_SECONDS)
+            document = await parse_in_process(
+                read_document, data, path, seconds=READ_SECONDS
+            )
         except Unreadable as error:
             report.problems.append(f"{path} {error}")
             continue
@@ -348,7 +368,9 @@ async def add_documents(
     return report
 
 
-async def load_starter_documents(store: SqlDocumentStore, folder: Path = STARTER) -> None:
+async def load_starter_documents(
+    store: SqlDocumentStore, folder: Path = STARTER
+) -> None:
     """Index the starter documents in one transaction, if there are no documents yet."""
     if await store.count():
         return
@@ -375,7 +397,9 @@ def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
             files.setdefault(_stored_path(path), path)
             continue
         for parent, folders, names in os.walk(path, onerror=report):
-            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+            folders[:] = sorted(
+                folder for folder in folders if not folder.startswith(".")
+            )
             for name in sorted(names):
                 if name.startswith("."):
                     continue
@@ -384,7 +408,9 @@ def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
                 if file.resolve().is_relative_to(path.resolve()):
                     files.setdefault(stored, file)
                 else:
-                    problems.append(f"{stored} is a link that leaves the folder; copy the file")
+                    problems.append(
+                        f"{stored} is a link that leaves the folder; copy the file"
+                    )
     return files
 
 

@@ -39,7 +39,9 @@ class ClickRepository(SqlRepository):
             .order_by(desc(total), ClickRow.wine_id)
             .limit(MAX_LISTED)
         )
-        return [ClickCount(wine_id, presses) for wine_id, presses in await self._rows(query)]
+        return [
+            ClickCount(wine_id, presses) for wine_id, presses in await self._rows(query)
+        ]
 
     def _monday(self) -> date:
         today = self.now().date()

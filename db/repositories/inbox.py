@@ -31,7 +31,9 @@ MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
 """How long a trace that `commit` stores waits for `end`, which adds how it was delivered.
 After a crash between the two, the stored trace is exported without delivery details."""
-HAS_NO_TURN: Final = (UpdateRow.state == UpdateState.WAITING) & UpdateRow.turn_id.is_(None)
+HAS_NO_TURN: Final = (UpdateRow.state == UpdateState.WAITING) & UpdateRow.turn_id.is_(
+    None
+)
 
 
 class Begun(NamedTuple):
@@ -70,7 +72,9 @@ class Inbox(TraceStoringRepository):
     async def list_unfinished(self, lane: str) -> Sequence[UpdateRow]:
         """Return the updates of a lane whose turns have not ended, in order."""
         query = select(UpdateRow).where(UpdateRow.lane == lane, IS_UNFINISHED)
-        return await self._values(query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE))
+        return await self._values(
+            query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE)
+        )
 
     async def list_lanes(self) -> list[str]:
         """Return the lanes with unfinished updates, sorted by their oldest update."""
@@ -102,16 +106,24 @@ class Inbox(TraceStoringRepository):
             if not await count_changed(session, set_begun.values(new_values)):
                 raise TurnTaken
             if joining:
-                set_joined = update(UpdateRow).where(UpdateRow.update_id.in_(joining), HAS_NO_TURN)
+                set_joined = update(UpdateRow).where(
+                    UpdateRow.update_id.in_(joining), HAS_NO_TURN
+                )
                 await session.execute(
                     set_joined.values(turn_id=row.update_id, state=UpdateState.JOINED)
                 )
             payloads: Sequence[Payload] = [row.payload]
             if joining or row.turn_id is not None:  # others belong to the turn, or may
-                of_turn = select(UpdateRow.payload).where(UpdateRow.turn_id == row.update_id)
-                payloads = (await session.scalars(of_turn.order_by(UpdateRow.update_id))).all()
+                of_turn = select(UpdateRow.payload).where(
+                    UpdateRow.turn_id == row.update_id
+                )
+                payloads = (
+                    await session.scalars(of_turn.order_by(UpdateRow.update_id))
+                ).all()
             if row.state == UpdateState.ANSWERED:
-                unsent = select(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
+                unsent = select(OutboxRow).where(
+                    OutboxRow.update_id == row.update_id, IS_UNSENT
+                )
                 outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
             elif self.budgets is not None and payer_id is not None:
                 budget = await self.budgets.reserve_in(session, row.update_id, payer_id)
@@ -126,7 +138,9 @@ class Inbox(TraceStoringRepository):
             _is_unchanged(row), UpdateRow.state == UpdateState.WAITING
         )
         async with self.sessions.begin() as session:
-            changed = await count_changed(session, unchanged.values(tries=max(0, row.tries - 1)))
+            changed = await count_changed(
+                session, unchanged.values(tries=max(0, row.tries - 1))
+            )
             if changed and self.budgets is not None:
                 await self.budgets.settle_in(session, row.update_id)
 
@@ -150,7 +164,9 @@ class Inbox(TraceStoringRepository):
         if not await self._write(unchanged.values(calls=[*calls])):
             raise TurnTaken
 
-    async def commit(self, row: UpdateRow, commit: Commit, *, error: str | None = None) -> None:
+    async def commit(
+        self, row: UpdateRow, commit: Commit, *, error: str | None = None
+    ) -> None:
         """Store all that a turn has collected; afterwards `commit.outgoing` are to be sent.
 
         With an `error` the turn has failed: the messages are the apology and replace all unsent
@@ -163,9 +179,13 @@ class Inbox(TraceStoringRepository):
         is_open = UpdateRow.state == UpdateState.WAITING
         if error is not None:
             # A committed turn can fail too: its delivery may crash the process repeatedly.
-            is_open |= (UpdateRow.state == UpdateState.ANSWERED) & UpdateRow.error.is_(None)
+            is_open |= (UpdateRow.state == UpdateState.ANSWERED) & UpdateRow.error.is_(
+                None
+            )
         set_committed = update(UpdateRow).where(_is_unchanged(row), is_open)
-        delete_unsent = delete(OutboxRow).where(OutboxRow.update_id == row.update_id, IS_UNSENT)
+        delete_unsent = delete(OutboxRow).where(
+            OutboxRow.update_id == row.update_id, IS_UNSENT
+        )
         await commit.prepare(self.rows)
         async with self.sessions.begin() as session:
             if await count_changed(
@@ -175,12 +195,19 @@ class Inbox(TraceStoringRepository):
                     await session.execute(delete_unsent)
                 await self._carry_out(session, row, commit)
             else:  # an earlier try of this commit succeeded, or the turn was taken over
-                stored = select(UpdateRow.state, UpdateRow.error).where(_is_unchanged(row))
-                if (await session.execute(stored)).one_or_none() != (UpdateState.ANSWERED, error):
+                stored = select(UpdateRow.state, UpdateRow.error).where(
+                    _is_unchanged(row)
+                )
+                if (await session.execute(stored)).one_or_none() != (
+                    UpdateState.ANSWERED,
+                    error,
+                ):
                     raise TurnTaken
         row.error = error
 
-    async def _carry_out(self, session: AsyncSession, row: UpdateRow, commit: Commit) -> None:
+    async def _carry_out(
+        self, session: AsyncSession, row: UpdateRow, commit: Commit
+    ) -> None:
         transaction = Transaction(
             session=session,
             accepted_at=commit.fence.accepted_at,
@@ -208,7 +235,11 @@ class Inbox(TraceStoringRepository):
         """
         is_committed = UpdateRow.state == UpdateState.ANSWERED
         state = UpdateState.DONE if row.error is None else UpdateState.SET_ASIDE
-        end = update(UpdateRow).where(_is_unchanged(row), is_committed).values(state=state)
+        end = (
+            update(UpdateRow)
+            .where(_is_unchanged(row), is_committed)
+            .values(state=state)
+        )
         delivered = await self.rows.prepare_delivery(trace)
         async with self.sessions.begin() as session:
             if not await count_changed(session, end):
@@ -236,20 +267,33 @@ class Inbox(TraceStoringRepository):
         async with self.sessions.begin() as session:
             if not await count_changed(session, retry):
                 return False
-            await session.execute(delete(OutboxRow).where(OutboxRow.update_id == update_id))
+            await session.execute(
+                delete(OutboxRow).where(OutboxRow.update_id == update_id)
+            )
         return True
 
     async def measure_backlog(self) -> Backlog:
-        query = select(func.count(), func.min(UpdateRow.received_at)).where(IS_UNFINISHED)
+        query = select(func.count(), func.min(UpdateRow.received_at)).where(
+            IS_UNFINISHED
+        )
         [(count, oldest)] = await self._rows(query)
         age = (self.now() - oldest).total_seconds() if oldest else 0.0
         return Backlog(count, max(0.0, age))
 
 
-async def _delete_content(session: AsyncSession, update_id: int, *, has_turn: bool) -> None:
+async def _delete_content(
+    session: AsyncSession, update_id: int, *, has_turn: bool
+) -> None:
     """End a turn's updates without payloads; if no turn is stored, clear all except ids."""
-    values: dict[str, object] = {"payload": {}, "calls": [], "error": None, "user_id": None}
-    if not has_turn and await session.get(TurnRow, update_id) is None:  # such as a command
+    values: dict[str, object] = {
+        "payload": {},
+        "calls": [],
+        "error": None,
+        "user_id": None,
+    }
+    if (
+        not has_turn and await session.get(TurnRow, update_id) is None
+    ):  # such as a command
         values = NO_PERSONAL_DATA
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
     await session.execute(updates.values(state=UpdateState.DONE, **values))

@@ -34,7 +34,9 @@ class TurnTaken(BaseException):
 class Outbox(SqlRepository):
     """The messages of turns, and what sending them tells of their chats."""
 
-    async def record_delivery(self, message: OutboxRow, *, skip_rest: bool = False) -> None:
+    async def record_delivery(
+        self, message: OutboxRow, *, skip_rest: bool = False
+    ) -> None:
         """Store the id or the error of a sent message, and delete its content or the whole row.
 
         With `skip_rest`, the parts that continue the message are not sent any more.
@@ -88,7 +90,9 @@ async def _skip_rest(session: AsyncSession, message: OutboxRow) -> None:
         belongs &= OutboxRow.chat_id == message.chat_id
     belongs &= OutboxRow.update_id.is_not_distinct_from(message.update_id)
     belongs &= OutboxRow.broadcast_id.is_not_distinct_from(message.broadcast_id)
-    next_message = select(func.min(OutboxRow.id)).where(belongs, OutboxRow.follows.is_(False))
+    next_message = select(func.min(OutboxRow.id)).where(
+        belongs, OutboxRow.follows.is_(False)
+    )
     next_id = await session.scalar(next_message)
     rest = update(OutboxRow).where(belongs, OutboxRow.follows, IS_UNSENT)
     if next_id is not None:
@@ -134,4 +138,6 @@ class BroadcastRepository(SqlRepository):
 
     async def get(self, broadcast_id: int) -> BroadcastRow | None:
         """Return a broadcast; None if it was sent to all."""
-        return await self._first_value(select(BroadcastRow).where(BroadcastRow.id == broadcast_id))
+        return await self._first_value(
+            select(BroadcastRow).where(BroadcastRow.id == broadcast_id)
+        )

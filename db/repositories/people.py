@@ -83,7 +83,9 @@ class ChatRepository(SqlRepository):
         is_open = (ChatRow.chat_id > 0) & ChatRow.is_reachable.is_(True)
         is_off = (SettingRow.name == NEWS) & (SettingRow.value == "off")
         unwilling = select(SettingRow.user_id).where(is_off)
-        query = select(ChatRow.chat_id).where(is_open, may_write, ChatRow.chat_id.not_in(unwilling))
+        query = select(ChatRow.chat_id).where(
+            is_open, may_write, ChatRow.chat_id.not_in(unwilling)
+        )
         return await self._values(query.order_by(ChatRow.chat_id))
 
 
@@ -91,7 +93,12 @@ class MessageRepository(SqlRepository):
     """The messages of conversations. A conversation is a chat, or a topic of it."""
 
     async def list_recent(
-        self, chat_id: int, limit: int = 20, *, thread_id: int = 0, last_turn_id: int | None = None
+        self,
+        chat_id: int,
+        limit: int = 20,
+        *,
+        thread_id: int = 0,
+        last_turn_id: int | None = None,
     ) -> list[StoredMessage]:
         """Return the last `limit` messages of a conversation, the oldest first.
 
@@ -110,7 +117,9 @@ class MessageRepository(SqlRepository):
             of_last_turn = MessageRow.turn_id == last_turn_id
             rows = [
                 *await self._rows(newest.where(of_last_turn)),
-                *await self._rows(newest.where(~of_last_turn | MessageRow.turn_id.is_(None))),
+                *await self._rows(
+                    newest.where(~of_last_turn | MessageRow.turn_id.is_(None))
+                ),
             ]
         return [to_record(StoredMessage, row) for row in reversed(rows[:limit])]
 
@@ -140,12 +149,17 @@ class MemoryRepository(CellarRepository):
 
         The oldest come first.
         """
-        kind = type_coerce(FactRow.kind, String)  # the other parts have kinds of their own
+        kind = type_coerce(
+            FactRow.kind, String
+        )  # the other parts have kinds of their own
         stated = select(kind, FactRow.value, FactRow.said, FactRow.at)
         setting = SettingRow.name + "=" + SettingRow.value
         chosen = select(literal("setting"), setting, literal(""), SettingRow.at)
         liked = select(
-            literal("rated"), TasteRatingRow.taste, literal(""), func.min(TasteRatingRow.at)
+            literal("rated"),
+            TasteRatingRow.taste,
+            literal(""),
+            func.min(TasteRatingRow.at),
         )
         balance = func.sum(case((TasteRatingRow.is_liked, 1), else_=-1))
         # One statement, for this is read with every message.
@@ -158,7 +172,9 @@ class MemoryRepository(CellarRepository):
         )
         async with self.sessions() as session:
             rows = (await session.execute(facts.order_by("at"))).all()
-        return [Fact(cast("FactKind", kind), value, said) for kind, value, said, _ in rows]
+        return [
+            Fact(cast("FactKind", kind), value, said) for kind, value, said, _ in rows
+        ]
 
     async def list_settings(self, names: Collection[str]) -> dict[int, dict[str, str]]:
         """Return some settings of all users who have chosen them, by name."""
@@ -171,10 +187,14 @@ class MemoryRepository(CellarRepository):
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it expired or is another user's."""
         is_theirs = is_undo(user_id, undo_id, self.now())
-        change = await self._first_value(select(UndoableChangeRow.change).where(is_theirs))
+        change = await self._first_value(
+            select(UndoableChangeRow.change).where(is_theirs)
+        )
         return None if change is None else CHANGE_ADAPTER.validate_json(change)
 
-    async def find_import(self, user_id: int, import_id: int) -> Sequence[CellarItem] | None:
+    async def find_import(
+        self, user_id: int, import_id: int
+    ) -> Sequence[CellarItem] | None:
         """Return the items of a file that a user may still have stored; None if there are none."""
         is_this = is_kept_import(user_id, import_id, self.now())
         items = await self._first_value(select(KeptImportRow.items).where(is_this))
@@ -187,10 +207,14 @@ class MemoryRepository(CellarRepository):
         reminded = select(ReminderRow.user_id).where(ReminderRow.season == season)
         blocked = select(ChatRow.chat_id).where(ChatRow.access == "blocked")
         is_owner = (BottleRow.count > 0) & BottleRow.user_id.not_in(unwilling)
-        is_owner &= BottleRow.user_id.not_in(reminded) & BottleRow.user_id.not_in(blocked)
+        is_owner &= BottleRow.user_id.not_in(reminded) & BottleRow.user_id.not_in(
+            blocked
+        )
         return await self._values(select(BottleRow.user_id).where(is_owner).distinct())
 
-    async def export(self, user_id: int, user: str) -> dict[str, list[dict[str, object]]]:
+    async def export(
+        self, user_id: int, user: str
+    ) -> dict[str, list[dict[str, object]]]:
         """Return all rows of a user by table; `user` is their hash in traces, which stay masked.
 
         From groups, return only their messages, the answers to these, and their feedback.
@@ -249,7 +273,9 @@ class MemoryUpkeep(SqlRepository):
 
     async def list_due_deletions(self) -> Sequence[DeletionRow]:
         """Return the deletions of exported traces that are due now."""
-        return await self._values(select(DeletionRow).where(DeletionRow.due_at <= self.now()))
+        return await self._values(
+            select(DeletionRow).where(DeletionRow.due_at <= self.now())
+        )
 
     async def postpone_deletion(self, deletion: DeletionRow, seconds: float) -> None:
         """Schedule another try of a deletion in `seconds`."""

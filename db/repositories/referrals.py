@@ -15,13 +15,21 @@ class ReferralRepository(SqlRepository):
 
     async def get(self, referral_id: int) -> ReferralRow | None:
         """Return a referral; None if it was deleted."""
-        return await self._first_value(select(ReferralRow).where(ReferralRow.id == referral_id))
+        return await self._first_value(
+            select(ReferralRow).where(ReferralRow.id == referral_id)
+        )
 
-    async def find_by_message(self, chat_id: int, message_id: int) -> ReferralRow | None:
+    async def find_by_message(
+        self, chat_id: int, message_id: int
+    ) -> ReferralRow | None:
         """Return the referral to which a message of the bot belongs; None if there is none."""
-        is_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
+        is_message = (OutboxRow.chat_id == chat_id) & (
+            OutboxRow.message_id == message_id
+        )
         referral_id = select(OutboxRow.referral_id).where(is_message).scalar_subquery()
-        return await self._first_value(select(ReferralRow).where(ReferralRow.id == referral_id))
+        return await self._first_value(
+            select(ReferralRow).where(ReferralRow.id == referral_id)
+        )
 
     async def list_open(self, user_id: int) -> Sequence[ReferralRow]:
         """Return the open referrals of a user."""
@@ -48,5 +56,7 @@ class ReferralUpkeep(SqlRepository):
     async def report(self, message: OutboxRow, notice: Sequence[OutboxRow]) -> None:
         """Queue a notice about a message that may not have arrived, once."""
         async with self.sessions.begin() as session:
-            if await count_changed(session, delete(OutboxRow).where(OutboxRow.id == message.id)):
+            if await count_changed(
+                session, delete(OutboxRow).where(OutboxRow.id == message.id)
+            ):
                 session.add_all(notice)

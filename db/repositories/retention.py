@@ -29,7 +29,9 @@ class Retention(SqlRepository):
 
     async def delete_turns(self, older_than: timedelta) -> int:
         """Delete older turns with their answers and feedback; return their number."""
-        return await self._write(delete(TurnRow).where(TurnRow.at < self.now() - older_than))
+        return await self._write(
+            delete(TurnRow).where(TurnRow.at < self.now() - older_than)
+        )
 
     async def delete_messages(self, older_than: timedelta) -> int:
         """Delete older messages of conversations; return their number."""

@@ -46,7 +46,9 @@ class Week:
     @property
     def days(self) -> list[date]:
         """Return the days, the oldest first."""
-        return [self.last - timedelta(days=before) for before in reversed(range(WEEK_DAYS))]
+        return [
+            self.last - timedelta(days=before) for before in reversed(range(WEEK_DAYS))
+        ]
 
     @property
     def start(self) -> datetime:
@@ -81,7 +83,9 @@ class StatisticsRepository(SqlRepository):
             await self.summarize(midnight(day), midnight(day + timedelta(days=1)))
             for day in week.days
         ]
-        return WeekStatistics(week, tuple(by_day), await self.summarize(week.start, week.end))
+        return WeekStatistics(
+            week, tuple(by_day), await self.summarize(week.start, week.end)
+        )
 
     async def summarize(self, start: datetime, end: datetime) -> TurnStatistics:
         """Return the numbers of the turns of a time."""
@@ -107,7 +111,10 @@ class StatisticsRepository(SqlRepository):
             func.min(turn.seconds).filter(is_slow).label("slow_seconds"),
             func.count().filter(turn.verdict == "liked").label("liked"),
             func.count().filter(turn.verdict == "disliked").label("disliked"),
-            *(func.count().filter(turn.outcome == name).label(name) for name in OUTCOMES),
+            *(
+                func.count().filter(turn.outcome == name).label(name)
+                for name in OUTCOMES
+            ),
         )
         [row] = await self._rows(query)
         return TurnStatistics(

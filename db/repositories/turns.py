@@ -40,8 +40,12 @@ class TurnRepository(SqlRepository):
 
     async def find_by_message(self, chat_id: int, message_id: int) -> TurnRow | None:
         """Return the turn whose answer includes a message; None if there is none."""
-        is_message = (OutboxRow.chat_id == chat_id) & (OutboxRow.message_id == message_id)
-        return await self._newest(TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(is_message)))
+        is_message = (OutboxRow.chat_id == chat_id) & (
+            OutboxRow.message_id == message_id
+        )
+        return await self._newest(
+            TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(is_message))
+        )
 
     async def find_by_question(
         self, chat_id: int, message_id: int, before_update: int
@@ -50,9 +54,15 @@ class TurnRepository(SqlRepository):
 
         Only updates before `before_update` count. Return None if there is no turn.
         """
-        is_message = (UpdateRow.chat_id == chat_id) & (UpdateRow.message_id == message_id)
-        query = select(UpdateRow.turn_id).where(is_message, UpdateRow.update_id < before_update)
-        return await self._first_value(query.order_by(UpdateRow.update_id.desc()).limit(1))
+        is_message = (UpdateRow.chat_id == chat_id) & (
+            UpdateRow.message_id == message_id
+        )
+        query = select(UpdateRow.turn_id).where(
+            is_message, UpdateRow.update_id < before_update
+        )
+        return await self._first_value(
+            query.order_by(UpdateRow.update_id.desc()).limit(1)
+        )
 
     async def find_last(self, chat_id: int) -> TurnRow | None:
         """Return the newest turn of a chat; None if there is none."""
@@ -112,7 +122,11 @@ def _select_exchanges(
     """Return a query for turns, each with its question and its answer."""
     is_question = (Question.turn_id == TurnRow.turn_id) & (Question.role == "user")
     is_answer = (Answer.turn_id == TurnRow.turn_id) & (Answer.role == "assistant")
-    query = select(TurnRow, Question, Answer).join(Question, is_question).join(Answer, is_answer)
+    query = (
+        select(TurnRow, Question, Answer)
+        .join(Question, is_question)
+        .join(Answer, is_answer)
+    )
     query = query.where(~IS_HIDDEN)
     if disliked:
         query = query.where(TurnRow.verdict == "disliked")
@@ -127,7 +141,9 @@ async def _load_histories(
     session: AsyncSession, question_ids: Sequence[int]
 ) -> dict[int, list[MessageRow]]:
     """Return the messages before each question in its conversation, by the question's id."""
-    of_hidden_turn = select(TurnRow.turn_id).where(TurnRow.turn_id == MessageRow.turn_id, IS_HIDDEN)
+    of_hidden_turn = select(TurnRow.turn_id).where(
+        TurnRow.turn_id == MessageRow.turn_id, IS_HIDDEN
+    )
     columns = Question.id, Question.chat_id, Question.thread_id
     questions = select(*columns).where(Question.id.in_(question_ids)).subquery()
     is_earlier = (

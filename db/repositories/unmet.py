@@ -44,7 +44,13 @@ class UnmetWishes(SqlRepository):
         # What may not be read does not leave the database.
         words = case((IS_HIDDEN, ""), else_=Question.content).label("words")
         comment = case((IS_HIDDEN, ""), else_=TurnRow.comment).label("noted")
-        columns = TurnRow.at, TurnRow.lack, TurnRow.verdict, TurnRow.reason, TurnRow.trace_id
+        columns = (
+            TurnRow.at,
+            TurnRow.lack,
+            TurnRow.verdict,
+            TurnRow.reason,
+            TurnRow.trace_id,
+        )
         query = (
             select(*columns, words, comment)
             .outerjoin(Question, is_question)

@@ -71,7 +71,9 @@ class SqlCatalogue(SqlRepository):
     async def find_by_digest(self, digest: str) -> Wine | None:
         """Return the wine whose id has this digest, as `digest_of` returns it; None without one."""
         wines = (await self._current_index()).wines_by_id
-        ids = await asyncio.to_thread(lambda: [id for id in wines if digest_of(id) == digest])
+        ids = await asyncio.to_thread(
+            lambda: [id for id in wines if digest_of(id) == digest]
+        )
         return wines[ids[0]] if ids else None
 
     async def count(self) -> int:
@@ -89,7 +91,9 @@ class SqlCatalogue(SqlRepository):
 
     async def _read_index(self) -> "WineIndex":
         async with self.sessions() as session:
-            wines = (await session.execute(_WINES.order_by(WineRow.id))).mappings().all()
+            wines = (
+                (await session.execute(_WINES.order_by(WineRow.id))).mappings().all()
+            )
             offers = (await session.execute(_OFFERS)).mappings().all()
 
         def make_index() -> "WineIndex":
@@ -115,12 +119,16 @@ def _to_wines(wines: Sequence[RowMapping], offers: Sequence[RowMapping]) -> list
 
 async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
     """Return stored wines by their ids, without unknown ids."""
-    wines = (await session.execute(_WINES.where(WineRow.id.in_(wine_ids)))).mappings().all()
+    wines = (
+        (await session.execute(_WINES.where(WineRow.id.in_(wine_ids)))).mappings().all()
+    )
     offers = await session.execute(_OFFERS.where(OfferRow.wine_id.in_(wine_ids)))
     return {wine.id: wine for wine in _to_wines(wines, offers.mappings().all())}
 
 
-async def list_wines(sessions: Sessions, *, changed: bool) -> list[tuple[Wine, datetime | None]]:
+async def list_wines(
+    sessions: Sessions, *, changed: bool
+) -> list[tuple[Wine, datetime | None]]:
     """Return the wines, with the time when the staff changed them after the last import, or None.
 
     Those that were changed come first, the last one first; with `changed` there are no others.
@@ -147,7 +155,9 @@ class ImportReport:
     gone: int = 0
 
 
-async def import_catalogue(sessions: Sessions, path: Path, source: str = "") -> ImportReport:
+async def import_catalogue(
+    sessions: Sessions, path: Path, source: str = ""
+) -> ImportReport:
     """Import the wines of a file in one transaction.
 
     Raises:
@@ -221,21 +231,30 @@ async def _replace_offers(session: AsyncSession, wines: Sequence[Wine]) -> None:
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[start : start + BATCH_SIZE] for start in range(0, len(items), BATCH_SIZE))
+    return (
+        items[start : start + BATCH_SIZE] for start in range(0, len(items), BATCH_SIZE)
+    )
 
 
 async def count_samples(sessions: Sessions) -> int:
     """Return the number of wines of the starter catalogue that are in stock."""
     samples = _select_in_stock({STARTER_SOURCE})
     async with sessions() as session:
-        return await session.scalar(select(func.count()).select_from(samples.subquery())) or 0
+        return (
+            await session.scalar(select(func.count()).select_from(samples.subquery()))
+            or 0
+        )
 
 
 def _select_in_stock(sources: Collection[str]) -> Select[str]:
     """Return the statement that selects the ids of the wines of these sources in stock."""
-    has_offer = select(OfferRow.wine_id).where(OfferRow.wine_id == WineRow.id, OfferRow.in_stock)
+    has_offer = select(OfferRow.wine_id).where(
+        OfferRow.wine_id == WineRow.id, OfferRow.in_stock
+    )
     return select(WineRow.id).where(WineRow.source.in_(sources), has_offer.exists())
 
 
 def _to_row(wine: Wine, source: str) -> WineRow:
-    return WineRow(**wine.model_dump(mode="json", include=stored_wine_fields()), source=source)
+    return WineRow(
+        **wine.model_dump(mode="json", include=stored_wine_fields()), source=source
+    )

@@ -46,7 +46,11 @@ def make_entry(number: int, wine: Wine) -> Entry:
 
 def searched_text(wine: Wine) -> str:
     """Return the words that a text search matches, including synonyms of the grapes."""
-    words = [wine.field_text(name) for name, field in wine_fields().items() if field.is_searched]
+    words = [
+        wine.field_text(name)
+        for name, field in wine_fields().items()
+        if field.is_searched
+    ]
     if wine.vintage is None:
         words.append("NV")
     for grape in wine.grapes:

@@ -21,7 +21,15 @@ Filters = dict[str, Predicate]
 
 PRICE_TOLERANCE: Final = 0.25
 """The share by which prices may differ from the price `query.around`."""
-BUBBLES: Final = ("sparkling", "bubbles", "fizz", "fizzy", "spumante", "sekt", "mousseux")
+BUBBLES: Final = (
+    "sparkling",
+    "bubbles",
+    "fizz",
+    "fizzy",
+    "spumante",
+    "sekt",
+    "mousseux",
+)
 """Words in the notes of sparkling alcohol-free wines, whose style is just alcohol-free."""
 MAX_ALCOHOL_FREE: Final = 0.5
 """The strongest drink that may be sold as alcohol-free, in % vol."""
@@ -59,11 +67,15 @@ def _yes_or_no_filters(query: WineQuery) -> Filters:
     """Return the filters that a wine meets or not, whatever its values."""
     filters: Filters = {}
     if query.alcohol_free is not None:
-        filters["alcohol_free"] = lambda entry: _is_alcohol_free(entry) == query.alcohol_free
+        filters["alcohol_free"] = lambda entry: (
+            _is_alcohol_free(entry) == query.alcohol_free
+        )
     if query.oak is not None:
         filters["oak"] = lambda entry: speaks_of_oak(entry.text) == query.oak
     if query.vegan:
-        filters["vegan"] = lambda entry: NON_VEGAN_ALLERGENS.isdisjoint(entry.wine.allergens)
+        filters["vegan"] = lambda entry: NON_VEGAN_ALLERGENS.isdisjoint(
+            entry.wine.allergens
+        )
     if query.in_stock_only and not query.name:
         filters["in_stock_only"] = lambda entry: entry.in_stock
     return filters
@@ -74,7 +86,9 @@ def _limits(query: WineQuery) -> Filters:
     filters: Filters = {}
     minimum, maximum = query.min_abv, query.max_abv
     if minimum is not None:
-        filters["min_abv"] = lambda entry: entry.wine.abv is not None and entry.wine.abv >= minimum
+        filters["min_abv"] = lambda entry: (
+            entry.wine.abv is not None and entry.wine.abv >= minimum
+        )
     if maximum is not None:
         filters["max_abv"] = lambda entry: _is_at_most(entry, maximum)
     if any(limit is not None for limit in query.price_limits):
@@ -90,7 +104,9 @@ def _exclusions(query: WineQuery) -> Filters:
         filters["not_ids"] = lambda entry: entry.wine.id not in ids
     if query.without_allergens:
         allergens = frozenset(query.without_allergens)
-        filters["without_allergens"] = lambda entry: allergens.isdisjoint(entry.wine.allergens)
+        filters["without_allergens"] = lambda entry: allergens.isdisjoint(
+            entry.wine.allergens
+        )
     if query.without_styles:
         # "red" and "white" are styles and colours. A wine of unknown colour passes.
         styles: frozenset[str | None] = frozenset(query.without_styles)
@@ -102,7 +118,9 @@ def _exclusions(query: WineQuery) -> Filters:
             _is_made_of(query.without_grapes),
             _suggests(query.without_grapes),
         )
-        filters["without_grapes"] = lambda entry: not (is_made_of(entry) or is_suggested(entry))
+        filters["without_grapes"] = lambda entry: (
+            not (is_made_of(entry) or is_suggested(entry))
+        )
     for name in ("without_countries", "without_regions"):
         if places := getattr(query, name):
             filters[name] = _is_not_from(places)
@@ -152,7 +170,9 @@ def _is_from(names: Sequence[str]) -> Predicate:
 def _is_in_region(names: Sequence[str]) -> Predicate:
     """Return whether a wine is from one of the regions; many lists tell it by the name only."""
     regions = [region for name in names for region in synonyms("regions", name)]
-    return lambda entry: mentions(entry.origin, regions) or mentions(entry.name, regions)
+    return lambda entry: (
+        mentions(entry.origin, regions) or mentions(entry.name, regions)
+    )
 
 
 def _is_not_from(names: Sequence[str]) -> Predicate:
@@ -178,14 +198,20 @@ def _is_within_price(query: WineQuery) -> Predicate:
     def limit(amount: float | None) -> float | None:
         return None if amount is None else to_euros(amount, query.currency)
 
-    low, high, below = limit(query.min_price), limit(query.max_price), limit(query.below)
+    low, high, below = (
+        limit(query.min_price),
+        limit(query.max_price),
+        limit(query.below),
+    )
     around = limit(query.around)
 
     def is_within(entry: Entry) -> bool:
         price = entry.price
         if price is None or (low is not None and price < low):
             return False
-        if (high is not None and price > high) or (below is not None and price >= below):
+        if (high is not None and price > high) or (
+            below is not None and price >= below
+        ):
             return False
         if around is None:
             return True

@@ -30,7 +30,9 @@ class SpellingIndex:
         found: dict[str, int] = {}
         for letters in range(len(word) - edits, len(word) + edits + 1):
             words = self._words.get(letters, [])
-            near = process.extract(word, words, scorer=OSA.distance, score_cutoff=edits, limit=None)
+            near = process.extract(
+                word, words, scorer=OSA.distance, score_cutoff=edits, limit=None
+            )
             found |= {other: distance for other, distance, _ in near if other != word}
         return found
 

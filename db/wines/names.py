@@ -187,7 +187,9 @@ class NameIndex:
             kept: set[int] = set()
             for number in found:
                 producer = self._producer_words[number]
-                is_other = estate in producer and name not in producer and number in with_name
+                is_other = (
+                    estate in producer and name not in producer and number in with_name
+                )
                 if not is_other:
                     kept.add(number)
             found = kept
@@ -199,7 +201,9 @@ class NameIndex:
         What guests say before a name is in no wine: "je suis à la recherche de Michel Lynch". What
         follows it tells the wine: "Penfolds Bin 707" is no other wine of Penfolds.
         """
-        start = next((i for i, word in enumerate(words) if word in self._by_any), len(words))
+        start = next(
+            (i for i, word in enumerate(words) if word in self._by_any), len(words)
+        )
         rest = words[start:]
         if start == 0 or not rest:
             return set()
@@ -212,7 +216,9 @@ class NameIndex:
         return bool(producer) and producer <= words
 
     def _find_year(self, year: int) -> set[int]:
-        return self._numbers_by_vintage.get(year, set()) | self._by_name.get(str(year), set())
+        return self._numbers_by_vintage.get(year, set()) | self._by_name.get(
+            str(year), set()
+        )
 
     def _find_words(self, words: Sequence[str]) -> set[int]:
         """Return the wines that have every word, or one like it.
@@ -251,7 +257,11 @@ class NameIndex:
 
         Short words, numbers, and the names of places and grapes are not another's misspelling.
         """
-        if len(word) < MIN_EDITED_LETTERS or not word.isalpha() or word in _known_words():
+        if (
+            len(word) < MIN_EDITED_LETTERS
+            or not word.isalpha()
+            or word in _known_words()
+        ):
             return set()
         others = self._spellings.find(word, edits)
         nearest = min(others.values(), default=0)
@@ -321,7 +331,9 @@ def _words_of(entry: Entry) -> tuple[list[str], list[str], list[str]]:
 def _own_words(text: str) -> frozenset[str]:
     """Return the telling words of a producer or a name; none of "Chardonnay", which many have."""
     words = frozenset(_telling_words(split_words(text)))
-    has_long_word = any(len(word) >= MIN_TELLING_LETTERS for word in words - _known_words())
+    has_long_word = any(
+        len(word) >= MIN_TELLING_LETTERS for word in words - _known_words()
+    )
     return words if has_long_word else frozenset()
 
 

@@ -88,7 +88,16 @@ PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
 EXPENSIVE_FACTOR: Final = 2
 """Unless the query limits prices, wines above this multiple of their median price come last."""
 SHUFFLE_PRIME: Final = 2**31 - 1
-UNSHUFFLED: Final = {"text", "not_ids", "order", "limit", "soft", "vegan", "name", "offer"}
+UNSHUFFLED: Final = {
+    "text",
+    "not_ids",
+    "order",
+    "limit",
+    "soft",
+    "vegan",
+    "name",
+    "offer",
+}
 """The fields of a query that do not change the shuffle."""
 FILTER_WORDS: Final = frozenset(
     word
@@ -198,7 +207,9 @@ def _other_keys(
         yield lambda entry: entry.wine.abv or 0.0
     if query.around is not None:
         around = to_euros(query.around, query.currency)
-        yield lambda entry: abs((entry.price or 0.0) - around)  # the filter lets no others pass
+        yield lambda entry: abs(
+            (entry.price or 0.0) - around
+        )  # the filter lets no others pass
     if like:
         yield _distance_from(like)
 
@@ -280,7 +291,9 @@ def rank_by_preference(
         return [((), candidate) for candidate in candidates]
     counts = _count_named_words(query.text, candidates)
     max_price = inf
-    prices = [found.entry.price for found in candidates if found.entry.price is not None]
+    prices = [
+        found.entry.price for found in candidates if found.entry.price is not None
+    ]
     if prices and all(limit is None for limit in query.price_limits):
         max_price = EXPENSIVE_FACTOR * median(prices)
     has_points = any(getattr(query, name) for name in query.soft)
@@ -354,7 +367,9 @@ def _distance_from(wine: Wine) -> Key:
 
     def distance(entry: Entry) -> float:
         other = entry.wine
-        total = 4.0 * _value_distance(wine.style, other.style)  # a port never resembles a Chablis
+        total = 4.0 * _value_distance(
+            wine.style, other.style
+        )  # a port never resembles a Chablis
         total += 3.0 * _value_distance(wine.colour, other.colour)
         total += 2.0 * sweetness[other.sweetness]
         total += 2.0 * bodies[other.body]
@@ -363,7 +378,9 @@ def _distance_from(wine: Wine) -> Key:
         total += 0.5 * _value_distance(country, entry.country)
         if grapes:  # the Jaccard distance
             total += 3.0 * (
-                1 - len(grapes.intersection(entry.grapes)) / len(grapes.union(entry.grapes))
+                1
+                - len(grapes.intersection(entry.grapes))
+                / len(grapes.union(entry.grapes))
             )
         if region.strip():
             total += 1.5 * (region not in entry.origin)

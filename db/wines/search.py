@@ -53,7 +53,11 @@ class WineIndex:
         chosen: list[Entry] = []
         for entries_alike in _split_by_allergens(found, query, narrowing.soft):
             best = find_best(entries_alike, query, narrowing.soft, matches or {}, like)
-            ranked = [((), item) for item in best] if like else rank_by_preference(best, query)
+            ranked = (
+                [((), item) for item in best]
+                if like
+                else rank_by_preference(best, query)
+            )
             chosen += choose_varied(ranked, query.limit - len(chosen))
         result = WineSearchResult(
             wines=tuple(entry.wine for entry in chosen),
@@ -74,7 +78,9 @@ class WineIndex:
             return None
         return self._words.search(" ".join(terms), len(self._entries))
 
-    def _select_entries(self, query: WineQuery, named: Collection[int] | None) -> list[Entry]:
+    def _select_entries(
+        self, query: WineQuery, named: Collection[int] | None
+    ) -> list[Entry]:
         """Return the wines to search, each with the offer that the query asks for first.
 
         These are the `named` ones only, if the query asks for a name.
@@ -108,7 +114,9 @@ class WineIndex:
             counts[OFFER_FILTER] = len(narrowing.find(self._entries))
         return {name: count for name, count in counts.items() if count > len(found)}
 
-    def _find_similar(self, name: str, narrowing: "_Narrowing") -> dict[str, tuple[Wine, ...]]:
+    def _find_similar(
+        self, name: str, narrowing: "_Narrowing"
+    ) -> dict[str, tuple[Wine, ...]]:
         """Return the wines that come near a name that no wine has, as fields of a result.
 
         These are other vintages, or wines that a longer text mentions, or those with similar names.
@@ -120,7 +128,9 @@ class WineIndex:
             "closest": self._names.find_closest(name),
         }
         for field, numbers in ways.items():
-            near = narrowing.select_but_for_name([self._entries[number] for number in numbers])
+            near = narrowing.select_but_for_name(
+                [self._entries[number] for number in numbers]
+            )
             if near:
                 near.sort(key=lambda entry: not entry.in_stock)
                 return {field: tuple(entry.wine for entry in near[:MAX_CLOSEST])}
@@ -165,8 +175,12 @@ class _Narrowing:
         filters = build_filters(query)
         if named is not None:
             filters[NAME_FILTER] = lambda entry: entry.number in named
-        self.soft: Filters = {name: filters[name] for name in filters if name in query.soft}
-        self._hard: Filters = {name: filters[name] for name in filters if name not in query.soft}
+        self.soft: Filters = {
+            name: filters[name] for name in filters if name in query.soft
+        }
+        self._hard: Filters = {
+            name: filters[name] for name in filters if name not in query.soft
+        }
         self._query = query
         self._matches = matches
 
@@ -199,7 +213,9 @@ class _Narrowing:
         for name in self._hard:
             if name != NAME_FILTER:
                 without = [*passing, *failing_one[name]]
-                counts[name] = len(self._select_matching(without, {*self._hard} - {name}))
+                counts[name] = len(
+                    self._select_matching(without, {*self._hard} - {name})
+                )
         return counts
 
     def _find_unmet(self, entry: Entry) -> list[str]:
@@ -217,7 +233,10 @@ class _Narrowing:
         unmet: dict[str, tuple[str, ...]] = {}
         for entry in entries:
             names = [name for name, is_met in self.soft.items() if not is_met(entry)]
-            if self._query.offer is not None and entry.wine.offers[0].kind != self._query.offer:
+            if (
+                self._query.offer is not None
+                and entry.wine.offers[0].kind != self._query.offer
+            ):
                 names.append(OFFER_FILTER)
             if names:
                 unmet[entry.wine.id] = tuple(names)

@@ -44,7 +44,9 @@ class ListShrinks(Exception):
         self.shrinkage = shrinkage
 
 
-async def find_shrinkage(session: AsyncSession, source: str, wines: Sequence[Wine]) -> Shrinkage:
+async def find_shrinkage(
+    session: AsyncSession, source: str, wines: Sequence[Wine]
+) -> Shrinkage:
     """Return what an import of these wines would do to the list of a source."""
     offers = select(OfferRow.wine_id, OfferRow.kind, OfferRow.price).where(
         OfferRow.in_stock,
@@ -67,6 +69,8 @@ def _changes_much(old_prices: Mapping[str, float | None], wine: Wine) -> bool:
     """Return whether the price of an offer of the wine changes much, or is lost."""
     for offer in wine.offers:
         old = old_prices.get(offer.kind)
-        if old and (offer.price is None or abs(offer.price - old) > MAX_PRICE_CHANGE * old):
+        if old and (
+            offer.price is None or abs(offer.price - old) > MAX_PRICE_CHANGE * old
+        ):
             return True
     return False

@@ -67,7 +67,9 @@ def plain_key(name: str) -> sa.Column[int]:
     return sa.Column(name, sa.BigInteger, autoincrement=False, primary_key=True)
 
 
-def timestamp(name: str, *, nullable: bool = False, index: bool = False) -> sa.Column[datetime]:
+def timestamp(
+    name: str, *, nullable: bool = False, index: bool = False
+) -> sa.Column[datetime]:
     """Return a timestamp column."""
     return sa.Column(name, sa.DateTime(timezone=True), nullable=nullable, index=index)
 
@@ -84,7 +86,9 @@ def optional(*names: str, type_: ColumnType = sa.String) -> list[sa.Column[Any]]
     return [sa.Column(name, type_) for name in names]
 
 
-def foreign_key(name: str, to: str, type_: Any = sa.BigInteger, **options: Any) -> sa.Column[Any]:
+def foreign_key(
+    name: str, to: str, type_: Any = sa.BigInteger, **options: Any
+) -> sa.Column[Any]:
     """Return a foreign key whose row is deleted together with the referenced row."""
     return sa.Column(name, type_, sa.ForeignKey(to, ondelete="CASCADE"), **options)
 
@@ -94,7 +98,9 @@ def _create_wines() -> None:
         "wines",
         sa.Column("number", sa.Integer, primary_key=True),
         sa.Column("id", sa.String, nullable=False, unique=True),
-        *required("producer", "name", "country", "region", "appellation", "currency", "notes"),
+        *required(
+            "producer", "name", "country", "region", "appellation", "currency", "notes"
+        ),
         *required("source", "places", "search_text"),
         *required("grapes", "foods", "allergens", "grape_keys", type_=sa.JSON),
         *required("in_stock", type_=sa.Boolean),
@@ -135,7 +141,10 @@ def _create_documents() -> None:
         *optional("vector", type_=sa.LargeBinary),
     )
     op.create_index(
-        "ix_chunks_document_id_position", "chunks", ["document_id", "position"], unique=True
+        "ix_chunks_document_id_position",
+        "chunks",
+        ["document_id", "position"],
+        unique=True,
     )
     op.create_index("ix_chunks_model_number", "chunks", ["model", "number"])
 
@@ -167,7 +176,9 @@ def _create_messages() -> None:
     )
     op.create_index("ix_updates_chat_id_state", "updates", ["chat_id", "state"])
     op.create_index("ix_updates_state_received_at", "updates", ["state", "received_at"])
-    op.create_index("ix_updates_lane_state_update_id", "updates", ["lane", "state", "update_id"])
+    op.create_index(
+        "ix_updates_lane_state_update_id", "updates", ["lane", "state", "update_id"]
+    )
     op.create_table(
         "chats",
         plain_key("chat_id"),
@@ -254,7 +265,9 @@ def _create_traces() -> None:
     )
     for table in ("traces", "scores"):
         index = f"ix_{table}_waiting"
-        op.create_index(index, table, ["due_at"], sqlite_where=WAITING, postgresql_where=WAITING)
+        op.create_index(
+            index, table, ["due_at"], sqlite_where=WAITING, postgresql_where=WAITING
+        )
 
 
 def _create_outbox() -> None:

@@ -10,4 +10,6 @@ down_revision = "a001"
 def upgrade() -> None:
     """Add the words to traces and scores; those of earlier refusals are not known."""
     for table in ("traces", "scores"):
-        op.add_column(table, sa.Column("refusal", sa.String, nullable=False, server_default=""))
+        op.add_column(
+            table, sa.Column("refusal", sa.String, nullable=False, server_default="")
+        )

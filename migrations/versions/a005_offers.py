@@ -11,7 +11,10 @@ def upgrade() -> None:
     op.create_table(
         "offers",
         sa.Column(
-            "wine_id", sa.String, sa.ForeignKey("wines.id", ondelete="CASCADE"), primary_key=True
+            "wine_id",
+            sa.String,
+            sa.ForeignKey("wines.id", ondelete="CASCADE"),
+            primary_key=True,
         ),
         sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("kind", sa.String, nullable=False),

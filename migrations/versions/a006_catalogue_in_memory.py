@@ -61,7 +61,10 @@ def _create_tables() -> None:
     op.create_table(
         "offers",
         sa.Column(
-            "wine_id", sa.String, sa.ForeignKey("wines.id", ondelete="CASCADE"), primary_key=True
+            "wine_id",
+            sa.String,
+            sa.ForeignKey("wines.id", ondelete="CASCADE"),
+            primary_key=True,
         ),
         sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("kind", sa.String, nullable=False),

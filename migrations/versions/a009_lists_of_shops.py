@@ -8,7 +8,9 @@ down_revision = "a008"
 
 
 def upgrade() -> None:
-    language = sa.Column("notes_language", sa.String, nullable=False, server_default="en")
+    language = sa.Column(
+        "notes_language", sa.String, nullable=False, server_default="en"
+    )
     if op.get_context().dialect.name != "sqlite":
         op.alter_column("wines", "style", nullable=True)
         op.add_column("wines", language)
@@ -20,7 +22,9 @@ def upgrade() -> None:
         table.alter_column("style", existing_type=sa.String, nullable=True)
         table.add_column(language)
     with op.batch_alter_table("wines") as table:
-        table.alter_column("notes_language", existing_type=sa.String, server_default=None)
+        table.alter_column(
+            "notes_language", existing_type=sa.String, server_default=None
+        )
     op.execute("DELETE FROM offers")
     op.execute("INSERT INTO offers SELECT * FROM old_offers")
     op.drop_table("old_offers")

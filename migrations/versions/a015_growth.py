@@ -27,7 +27,10 @@ def upgrade() -> None:
     op.create_index("ix_facts_turn_id", "facts", ["turn_id"])
     for table in ("traces", "scores"):
         create_partial_index(
-            f"ix_{table}_unsendable", table, ["state"], "(state = 'refused' OR refusal <> '')"
+            f"ix_{table}_unsendable",
+            table,
+            ["state"],
+            "(state = 'refused' OR refusal <> '')",
         )
     create_partial_index("ix_facts_expiring", "facts", ["until"], "until IS NOT NULL")
     create_partial_index(
@@ -44,20 +47,28 @@ def upgrade() -> None:
     )
     op.add_column("updates", sa.Column("user_id", sa.BigInteger))
     fill_senders()
-    create_partial_index("ix_updates_not_done_user", "updates", ["user_id"], "state <> 'done'")
+    create_partial_index(
+        "ix_updates_not_done_user", "updates", ["user_id"], "state <> 'done'"
+    )
 
 
-def create_partial_index(name: str, table: str, columns: list[str], condition: str) -> None:
+def create_partial_index(
+    name: str, table: str, columns: list[str], condition: str
+) -> None:
     where = sa.text(condition)
     op.create_index(name, table, columns, sqlite_where=where, postgresql_where=where)
 
 
 def fill_senders() -> None:
     connection = op.get_bind()
-    waiting = sa.select(updates.c.update_id, updates.c.payload).where(updates.c.state != "done")
+    waiting = sa.select(updates.c.update_id, updates.c.payload).where(
+        updates.c.state != "done"
+    )
     for update_id, payload in connection.execute(waiting).all():
         is_this = updates.c.update_id == update_id
-        connection.execute(sa.update(updates).where(is_this).values(user_id=find_sender(payload)))
+        connection.execute(
+            sa.update(updates).where(is_this).values(user_id=find_sender(payload))
+        )
 
 
 def find_sender(payload: dict[str, Any]) -> int | None:

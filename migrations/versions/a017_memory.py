@@ -31,7 +31,9 @@ def upgrade() -> None:
     )
 
 
-def key(name: str, kind: type[sa.types.TypeEngine[Any]] = sa.BigInteger) -> sa.Column[Any]:
+def key(
+    name: str, kind: type[sa.types.TypeEngine[Any]] = sa.BigInteger
+) -> sa.Column[Any]:
     return sa.Column(name, kind, primary_key=True, autoincrement=False)
 
 
@@ -44,7 +46,9 @@ def text(name: str) -> sa.Column[Any]:
 
 
 def create_tables() -> None:
-    op.create_table("settings", key("user_id"), key("name", sa.String), text("value"), time("at"))
+    op.create_table(
+        "settings", key("user_id"), key("name", sa.String), text("value"), time("at")
+    )
     op.create_table(
         "concerns",
         key("user_id"),
@@ -63,7 +67,11 @@ def create_tables() -> None:
         postgresql_where=expires,
     )
     op.create_table(
-        "undoable_changes", key("user_id"), key("undo_id"), text("change"), time("until")
+        "undoable_changes",
+        key("user_id"),
+        key("undo_id"),
+        text("change"),
+        time("until"),
     )
     op.create_index("ix_undoable_changes_until", "undoable_changes", ["until"])
     op.create_table(
@@ -78,7 +86,11 @@ def create_tables() -> None:
         "taste_ratings",
         sa.Column("id", COUNTER, primary_key=True),
         sa.Column("user_id", sa.BigInteger, nullable=False),
-        sa.Column("turn_id", sa.BigInteger, sa.ForeignKey("turns.turn_id", ondelete="SET NULL")),
+        sa.Column(
+            "turn_id",
+            sa.BigInteger,
+            sa.ForeignKey("turns.turn_id", ondelete="SET NULL"),
+        ),
         text("taste"),
         sa.Column("is_liked", sa.Boolean, nullable=False),
         time("at"),
@@ -111,7 +123,9 @@ def copy_facts() -> None:
 def copy_reminders() -> None:
     """Copy settings; the records of reminders among them go to the bottles and to the seasons."""
     connection = op.get_bind()
-    query = sa.text("SELECT user_id, value, at FROM facts WHERE kind = 'setting' ORDER BY at")
+    query = sa.text(
+        "SELECT user_id, value, at FROM facts WHERE kind = 'setting' ORDER BY at"
+    )
     setting = sa.text(
         "INSERT INTO settings (user_id, name, value, at) VALUES (:user_id, :name, :value, :at) "
         "ON CONFLICT (user_id, name) DO UPDATE SET value = :value, at = :at"
@@ -124,7 +138,9 @@ def copy_reminders() -> None:
     for user_id, stored, at in connection.execute(query).all():
         if stored.startswith(REMINDED):
             season = stored.removeprefix(REMINDED)
-            seasons[user_id] = max(seasons.get(user_id, season), season, key=order_of_season)
+            seasons[user_id] = max(
+                seasons.get(user_id, season), season, key=order_of_season
+            )
         elif stored.startswith(DUE):
             item, _, year = stored.removeprefix(DUE).rpartition("=")
             values = {"user_id": user_id, "key": item, "year": int(year)}
@@ -133,7 +149,9 @@ def copy_reminders() -> None:
             name, _, value = stored.partition("=")
             values = {"user_id": user_id, "name": name, "value": value, "at": at}
             connection.execute(setting, values)
-    reminder = sa.text("INSERT INTO reminders (user_id, season) VALUES (:user_id, :season)")
+    reminder = sa.text(
+        "INSERT INTO reminders (user_id, season) VALUES (:user_id, :season)"
+    )
     for user_id, season in seasons.items():
         connection.execute(reminder, {"user_id": user_id, "season": season})
 
@@ -150,7 +168,9 @@ def make_facts_anew() -> None:
         "WHERE kind IN ('allergy', 'hate', 'like', 'budget', 'note')"
     )
     op.drop_table("facts")
-    kinds = sa.Enum(*STATED, name="ck_facts_kind", native_enum=False, create_constraint=True)
+    kinds = sa.Enum(
+        *STATED, name="ck_facts_kind", native_enum=False, create_constraint=True
+    )
     op.create_table(
         "facts",
         key("user_id"),
@@ -159,5 +179,7 @@ def make_facts_anew() -> None:
         text("said"),
         time("at"),
     )
-    op.execute("INSERT INTO facts SELECT user_id, kind, value, said, at FROM stated_facts")
+    op.execute(
+        "INSERT INTO facts SELECT user_id, kind, value, said, at FROM stated_facts"
+    )
     op.drop_table("stated_facts")

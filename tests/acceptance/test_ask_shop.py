@@ -50,21 +50,31 @@ class Shop:
         """Return the newest message of the bot in a chat that has these words."""
 
         def found() -> list[JsonObject]:
-            return [each for each in self.api.messages(chat) if words in each.get("text", "")]
+            return [
+                each
+                for each in self.api.messages(chat)
+                if words in each.get("text", "")
+            ]
 
         missing = lambda: f"{words!r} is not among {self.api.sent(chat)}"  # noqa: E731
         await eventually(lambda: bool(found()), otherwise=missing)
         return found()[-1]
 
     def press(self, message: JsonObject, label: str, user: int) -> None:
-        (data,) = [each["callback_data"] for each in buttons(message) if each["text"] == label]
+        (data,) = [
+            each["callback_data"] for each in buttons(message) if each["text"] == label
+        ]
         self.api.press(message, data, user)
 
-    def reply(self, message: JsonObject, text: str, user: int, **fields: object) -> None:
+    def reply(
+        self, message: JsonObject, text: str, user: int, **fields: object
+    ) -> None:
         chat = message["chat"]["id"]
         self.api.say(text, chat, user, reply_to_message=message, **fields)
 
-    async def ask(self, user: int, question: str, button: str = WITHOUT_NAME) -> JsonObject:
+    async def ask(
+        self, user: int, question: str, button: str = WITHOUT_NAME
+    ) -> JsonObject:
         """Ask the shop; return the message that the staff get."""
         self.api.say(f"/shop {question}", user)
         preview = await self.said(question, user)
@@ -131,7 +141,9 @@ async def test_the_staff_see_a_name_only_if_its_owner_agrees_and_nothing_of_a_dr
 ) -> None:
     async with shop(bot_api, sqlite_sessions) as on:
         bot_api.say("/shop something private", ADA)
-        on.press(await on.said("something private", ADA), translate("shop_drop_button"), ADA)
+        on.press(
+            await on.said("something private", ADA), translate("shop_drop_button"), ADA
+        )
         await on.said(translate("shop_dropped"), ADA)
         named = await on.ask(ADA, "And this with my name", WITH_NAME)
     assert "Name: Ada" in named["text"]
@@ -155,7 +167,11 @@ async def test_a_draft_is_sent_once_and_only_by_its_writer_and_not_without_bound
         on.press(await on.said("fourth", ADA), WITHOUT_NAME, ADA)
         await on.said(translate("shop_too_many", count=MAX_OPEN), ADA)
         await at_rest(on.app)
-    assert [text.splitlines()[2] for text in bot_api.sent(STAFF)] == ["first", "second", "third"]
+    assert [text.splitlines()[2] for text in bot_api.sent(STAFF)] == [
+        "first",
+        "second",
+        "third",
+    ]
 
 
 async def test_replies_that_come_within_a_moment_go_each_to_its_own_guest(
@@ -216,7 +232,9 @@ async def test_the_staff_hear_of_a_message_that_did_not_arrive_and_so_does_the_g
     async with shop(bot_api, sqlite_sessions) as on:
         asked = await on.ask(ADA, "Is anybody there?")
         question = await on.said(SENT, ADA)
-        bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=ADA)
+        bot_api.fail(
+            "sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=ADA
+        )
         on.reply(asked, "We are", ERIN)
         await on.said("may not have arrived", STAFF)
         bot_api.fail("sendMessage", 403, "Forbidden: bot was kicked", chat_id=STAFF)
@@ -256,7 +274,11 @@ async def test_a_guest_who_wants_a_person_is_offered_the_shop_without_a_model(
 async def test_a_model_offers_the_shop_and_sends_nothing(
     bot_api: BotApi, sqlite_sessions: Sessions, model_server: ModelServer
 ) -> None:
-    answer = {"response_type": "informational", "intro": "The shop can do that.", "wines": []}
+    answer = {
+        "response_type": "informational",
+        "intro": "The shop can do that.",
+        "wines": [],
+    }
     model_server.script(tool_call("offer_staff", {}), answer_json(answer))
     async with (
         open_model(model_server) as model,
@@ -264,7 +286,9 @@ async def test_a_model_offers_the_shop_and_sends_nothing(
     ):
         bot_api.say("I would like twelve bottles for a wedding", ADA)
         message = await on.said("The shop can do that.", ADA)
-        assert translate("ask_shop_button") in [each["text"] for each in buttons(message)]
+        assert translate("ask_shop_button") in [
+            each["text"] for each in buttons(message)
+        ]
         await at_rest(on.app)
     assert bot_api.messages(STAFF) == []
 
@@ -287,11 +311,16 @@ async def test_without_a_staff_chat_the_contact_of_the_shop_is_named(
 def test_the_doctor_names_a_staff_chat_to_which_the_bot_cannot_write(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    settings = {"TELEGRAM_BOT_TOKEN": bot_api.token, "TELEGRAM_BASE_URL": bot_api.base_url}
+    settings = {
+        "TELEGRAM_BOT_TOKEN": bot_api.token,
+        "TELEGRAM_BASE_URL": bot_api.base_url,
+    }
     settings |= {"STAFF_CHAT_ID": str(STAFF)}
     well = sommelier_here("doctor", environment=environment, **settings)
     assert f"✓ staff: questions of users go to chat {STAFF}" in well.stdout
-    bot_api.fail("sendChatAction", 403, "Forbidden: bot was kicked from the supergroup chat")
+    bot_api.fail(
+        "sendChatAction", 403, "Forbidden: bot was kicked from the supergroup chat"
+    )
     bad = sommelier_here("doctor", environment=environment, **settings)
     assert f"✗ staff: the bot cannot write to {STAFF} of STAFF_CHAT_ID" in bad.stdout
     assert bad.returncode == 1
@@ -309,11 +338,15 @@ async def test_three_guests_and_two_of_the_staff_write_at_once_and_the_process_i
         await on.start()
         for guest in guests:
             on.api.say(f"/shop question of {guest}", guest)
-        previews = {guest: await shown(on, f"question of {guest}", guest) for guest in guests}
+        previews = {
+            guest: await shown(on, f"question of {guest}", guest) for guest in guests
+        }
         for guest, preview in previews.items():
             (send, *_) = (each["callback_data"] for each in buttons(preview))
             on.api.press(preview, send, guest)
-        asked = {guest: await shown(on, f"question of {guest}", STAFF) for guest in guests}
+        asked = {
+            guest: await shown(on, f"question of {guest}", STAFF) for guest in guests
+        }
         told = {guest: await shown(on, SENT, guest) for guest in guests}
         struck = threading.Event()
 
@@ -327,7 +360,9 @@ async def test_three_guests_and_two_of_the_staff_write_at_once_and_the_process_i
                 for worker in (ERIN, FRED):
                     text = f"answer {number} of {worker} to {guest}"
                     on.api.say(text, STAFF, worker, reply_to_message=asked[guest])
-                on.api.say(f"more {number} of {guest}", guest, reply_to_message=told[guest])
+                on.api.say(
+                    f"more {number} of {guest}", guest, reply_to_message=told[guest]
+                )
         assert await sleep_until(struck.is_set, 30)
         on.bots[0].reap()
         unrecorded = out_and_unrecorded(on)
@@ -339,15 +374,21 @@ async def test_three_guests_and_two_of_the_staff_write_at_once_and_the_process_i
         waiting = "SELECT COUNT(*) FROM updates WHERE state IN ('waiting', 'answered')"
         assert await sleep_until(lambda: not on.query(waiting)[0][0], 30)
         for guest in guests:
-            expected = [f"answer {n} of {w} to {guest}" for n in (1, 2) for w in (ERIN, FRED)]
+            expected = [
+                f"answer {n} of {w} to {guest}" for n in (1, 2) for w in (ERIN, FRED)
+            ]
             assert without_repeats(on.api.sent(guest), "answer", unrecorded) == expected
         more = without_repeats(on.api.sent(STAFF), "more", unrecorded)
-        assert sorted(more) == [f"more {n} of {guest}" for n in (1, 2) for guest in guests]
+        assert sorted(more) == [
+            f"more {n} of {guest}" for n in (1, 2) for guest in guests
+        ]
 
 
 def out_and_unrecorded(on: Stage) -> str:
     """Return the messages that had been sent, and were not recorded, when a process was killed."""
-    recorded = on.query("SELECT chat_id, message_id FROM outbox WHERE message_id IS NOT NULL")
+    recorded = on.query(
+        "SELECT chat_id, message_id FROM outbox WHERE message_id IS NOT NULL"
+    )
     return "\n".join(
         message["text"]
         for message in on.api.messages()

@@ -33,11 +33,19 @@ def test_a_list_is_stored_and_replaced_or_added_as_it_is_said(
 
     status, shown = run("--dry-run")
     assert status == 0
-    for text in ("Quantity", "Château Zebulon 2016", "Rack", "5 bottles (2 wines) were read."):
+    for text in (
+        "Quantity",
+        "Château Zebulon 2016",
+        "Rack",
+        "5 bottles (2 wines) were read.",
+    ):
         assert text in shown
     assert shown.endswith("Nothing was stored.\n")
     assert "Zebulon" not in exported(environment)
-    assert run() == (0, "2 new, 0 changed, 0 gone; 5 bottles (2 wines) are in the cellar now.\n")
+    assert run() == (
+        0,
+        "2 new, 0 changed, 0 gone; 5 bottles (2 wines) are in the cellar now.\n",
+    )
     assert run() == (
         2,
         "sommelier: nothing was stored: the user owns bottles; say --replace or --add\n",
@@ -46,7 +54,9 @@ def test_a_list_is_stored_and_replaced_or_added_as_it_is_said(
     assert run("--add")[1].endswith("10 bottles (2 wines) are in the cellar now.\n")
     file.write_text(f"{TITLES}Chablis,2020,1,\n,2020,1,Rack\n")
     assert run("--replace")[0] == 1  # a row without a name
-    assert run("--replace", "--yes")[1].endswith("1 bottle (1 wine) are in the cellar now.\n")
+    assert run("--replace", "--yes")[1].endswith(
+        "1 bottle (1 wine) are in the cellar now.\n"
+    )
 
 
 def test_a_list_of_which_much_is_gone_changes_nothing_and_says_so(
@@ -62,7 +72,10 @@ def test_a_list_of_which_much_is_gone_changes_nothing_and_says_so(
     assert "5 of the user's wines would be gone" in done.stderr
     assert "Wine 11" in exported(environment)
     done = sommelier_here(*replace, "--allow-shrink", environment=environment)
-    assert done.stdout == "0 new, 0 changed, 5 gone; 7 bottles (7 wines) are in the cellar now.\n"
+    assert (
+        done.stdout
+        == "0 new, 0 changed, 5 gone; 7 bottles (7 wines) are in the cellar now.\n"
+    )
 
 
 @pytest.mark.parametrize(("typed", "is_stored"), [("add\n", True), ("\n", False)])
@@ -73,9 +86,15 @@ def test_on_a_terminal_one_chooses_after_what_was_understood(
     file.write_text(f"{TITLES}Rioja,2018,4,\n")
     terminal, process_end = pty.openpty()
     os.write(terminal, typed.encode())
-    with Process(*NIGHTLY, str(file), environment=environment, stdin=process_end) as process:
+    with Process(
+        *NIGHTLY, str(file), environment=environment, stdin=process_end
+    ) as process:
         process.wait()
-    for text in ("Replace: 1 new, 0 changed, 2 gone.", "Add: 1 new", "(replace, add, cancel)"):
+    for text in (
+        "Replace: 1 new, 0 changed, 2 gone.",
+        "Add: 1 new",
+        "(replace, add, cancel)",
+    ):
         assert text in process.shown
     assert ("9 bottles (3 wines) are" in process.shown) == is_stored
     assert ("Rioja" in exported(environment)) == is_stored
@@ -89,4 +108,6 @@ def test_a_file_that_lists_no_bottles_is_refused(
     done = sommelier_here(*NIGHTLY, str(file), environment=environment)
     assert done.returncode == 1
     assert done.stderr.startswith(f"sommelier: nothing was stored from {file}: ")
-    assert sommelier_here(*NIGHTLY, "nowhere.csv", environment=environment).returncode == 1
+    assert (
+        sommelier_here(*NIGHTLY, "nowhere.csv", environment=environment).returncode == 1
+    )

@@ -28,8 +28,18 @@ TOKEN = "123456789:AAThisIsNotTheTokenOfTheBotApiDouble"
     ("command", "settings", "status", "line"),
     [
         ("run", {}, 2, "TELEGRAM_BOT_TOKEN is not set"),
-        ("run", {"TELEGRAM_BOT_TOKEN": TOKEN}, 2, "Telegram rejects TELEGRAM_BOT_TOKEN; get"),
-        ("run", {"API_TOKEN": "hidden", "HTTP_PORT": "8080"}, 2, "API_TOKEN: must be 16 to 256"),
+        (
+            "run",
+            {"TELEGRAM_BOT_TOKEN": TOKEN},
+            2,
+            "Telegram rejects TELEGRAM_BOT_TOKEN; get",
+        ),
+        (
+            "run",
+            {"API_TOKEN": "hidden", "HTTP_PORT": "8080"},
+            2,
+            "API_TOKEN: must be 16 to 256",
+        ),
         (
             "documents list",
             {"DATABASE_URL": "postgresql+psycopg://ada:hidden@127.0.0.1:1/wines"},
@@ -71,7 +81,11 @@ def test_updates_that_were_set_aside_are_listed_without_text_and_tried_again(
     environment: dict[str, str],
 ) -> None:
     row = row_of({"update_id": 7, "message": {"chat": {"id": 5}, "text": "my secret"}})
-    row.state, row.error, row.received_at = UpdateState.SET_ASIDE, "ValueError", datetime.now(UTC)
+    row.state, row.error, row.received_at = (
+        UpdateState.SET_ASIDE,
+        "ValueError",
+        datetime.now(UTC),
+    )
     store(row, environment)
     listed = sommelier_here("updates", "list", environment=environment)
     assert listed.stdout.startswith("7  ")
@@ -81,16 +95,27 @@ def test_updates_that_were_set_aside_are_listed_without_text_and_tried_again(
     again = sommelier_here("updates", "retry", "7", environment=environment)
     assert retried.stdout == "The running bot will try update 7 again.\n"
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr == "sommelier: there is no failed update 7; see `sommelier updates list`\n"
+    assert (
+        again.stderr
+        == "sommelier: there is no failed update 7; see `sommelier updates list`\n"
+    )
 
 
-def test_the_data_of_a_user_is_exported_and_deleted(environment: dict[str, str]) -> None:
-    store(FactRow(user_id=5, kind="hate", value="grapes=merlot", at=datetime.now(UTC)), environment)
+def test_the_data_of_a_user_is_exported_and_deleted(
+    environment: dict[str, str],
+) -> None:
+    store(
+        FactRow(user_id=5, kind="hate", value="grapes=merlot", at=datetime.now(UTC)),
+        environment,
+    )
     exported = sommelier_here("people", "export", "5", environment=environment)
     assert "grapes=merlot" in exported.stdout
     deleted = sommelier_here("people", "forget", "5", "--yes", environment=environment)
     assert deleted.stdout.startswith("Deleted.")
-    assert "merlot" not in sommelier_here("people", "export", "5", environment=environment).stdout
+    assert (
+        "merlot"
+        not in sommelier_here("people", "export", "5", environment=environment).stdout
+    )
 
 
 def store(row: Base, environment: dict[str, str]) -> None:
@@ -101,7 +126,9 @@ def store(row: Base, environment: dict[str, str]) -> None:
             session.add(row)
 
     (file,) = Path(environment["XDG_DATA_HOME"]).rglob("sommelier.sqlite3")
-    run_with_database(load_settings(None, {"DATABASE_URL": f"sqlite+aiosqlite:///{file}"}), add)
+    run_with_database(
+        load_settings(None, {"DATABASE_URL": f"sqlite+aiosqlite:///{file}"}), add
+    )
 
 
 def test_wines_are_imported(environment: dict[str, str], tmp_path: Path) -> None:
@@ -110,7 +137,9 @@ def test_wines_are_imported(environment: dict[str, str], tmp_path: Path) -> None
     file.write_text(f"{header}Domaine Zebulon,Cuvée Acceptance,France,red,12,lamb\n")
     first = sommelier_here("wines", "import", str(file), environment=environment)
     second = sommelier_here("wines", "import", str(file), environment=environment)
-    preview = sommelier_here("wines", "import", str(file), "--dry-run", environment=environment)
+    preview = sommelier_here(
+        "wines", "import", str(file), "--dry-run", environment=environment
+    )
     samples = "starter wines are offered too; --without-samples takes them away.\n"
     assert first.stdout.startswith("1 added, 0 updated, 0 unchanged.\n")
     assert first.stdout.endswith(samples)
@@ -140,7 +169,9 @@ def test_a_list_that_was_cut_off_changes_nothing_and_says_so(
 
     file.write_text(header + "".join(rows))
     assert run()[0] == 0
-    file.write_text(header + "".join(rows[:11]) + rows[11][:9])  # in the middle of a line
+    file.write_text(
+        header + "".join(rows[:11]) + rows[11][:9]
+    )  # in the middle of a line
     status, said = run()
     assert (status, "was probably cut off" in said) == (3, True)
     file.write_text(header + "".join(rows[:7]))
@@ -148,12 +179,18 @@ def test_a_list_that_was_cut_off_changes_nothing_and_says_so(
     assert status == 3
     assert "of 12 wines of this list, 5 would be out of stock and 0 would" in said
     assert "--allow-shrink" in said
-    file.write_text(header + "".join(row.replace(",1", ",9") for row in rows))  # 10.. to 90..
+    file.write_text(
+        header + "".join(row.replace(",1", ",9") for row in rows)
+    )  # 10.. to 90..
     assert (run()[0], "10 would change their price" in run()[1]) == (3, True)
-    file.write_text(header + "".join(rows) + "Maker,Dear,red,dear\nMaker,Cheap,red,cheap\n")
+    file.write_text(
+        header + "".join(rows) + "Maker,Dear,red,dear\nMaker,Cheap,red,cheap\n"
+    )
     status, said = run()
     assert (status, "0 added, 0 updated, 12 unchanged." in said) == (0, True)
-    assert re.search(r"2 +price +should be a valid number.* +line 14: dear; line 15: cheap", said)
+    assert re.search(
+        r"2 +price +should be a valid number.* +line 14: dear; line 15: cheap", said
+    )
     assert report.read_text().splitlines()[1].startswith("14,price,dear,")
     file.write_text(header + rows[0])
     assert run("--allow-shrink")[0] == 0
@@ -165,7 +202,8 @@ def test_on_a_terminal_a_list_is_shown_before_anything_is_written(
 ) -> None:
     file = tmp_path / "liste.csv"
     file.write_text(
-        "Weingut;Bezeichnung;Farbe;Preis\nZebulon;Rot;rot;9,50 €\nZ;Y;weiß;teuer\n", "utf-8"
+        "Weingut;Bezeichnung;Farbe;Preis\nZebulon;Rot;rot;9,50 €\nZ;Y;weiß;teuer\n",
+        "utf-8",
     )
     terminal, process_end = pty.openpty()
     os.write(terminal, typed.encode())
@@ -173,10 +211,16 @@ def test_on_a_terminal_a_list_is_shown_before_anything_is_written(
         "wines", "import", str(file), environment=environment, stdin=process_end
     ) as process:
         process.wait()
-    for text in ("Zebulon Rot NV", "line 3: teuer", "Import 1 of 2? 1 need attention. [y/N]"):
+    for text in (
+        "Zebulon Rot NV",
+        "line 3: teuer",
+        "Import 1 of 2? 1 need attention. [y/N]",
+    ):
         assert text in process.shown
     assert ("Nothing was imported." in process.shown) == (count == 0)
-    again = sommelier_here("wines", "import", str(file), "--yes", environment=environment)
+    again = sommelier_here(
+        "wines", "import", str(file), "--yes", environment=environment
+    )
     assert again.stdout.startswith(f"{1 - count} added, 0 updated, {count} unchanged.")
 
 
@@ -210,7 +254,10 @@ def test_doctor_finds_nothing_wrong_on_an_empty_machine_nor_with_everything_conf
         assert text in done.stdout
     otlp_receiver.version = "4.9.2"
     done = sommelier_here("doctor", environment=environment, **traced_to(otlp_receiver))
-    assert "✗ tracing: Sommelier (Langfuse 4.9.2) is too old: update it to 4.16" in done.stdout
+    assert (
+        "✗ tracing: Sommelier (Langfuse 4.9.2) is too old: update it to 4.16"
+        in done.stdout
+    )
     assert done.returncode == 1
 
 
@@ -253,7 +300,9 @@ def full_settings(
 
 
 def test_the_example_file_has_ten_settings_with_their_defaults(tmp_path: Path) -> None:
-    lines = re.findall(r"^# ([A-Z_]+=.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE)
+    lines = re.findall(
+        r"^# ([A-Z_]+=.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE
+    )
     names = {name.upper() for name in Settings.model_fields}
     assert len(lines) == 10
     assert {line.partition("=")[0] for line in lines} <= names
@@ -261,7 +310,9 @@ def test_the_example_file_has_ten_settings_with_their_defaults(tmp_path: Path) -
     assert load_settings(tmp_path / "copied.env") == load_settings(None)
 
 
-def test_doctor_prints_every_setting_and_hides_secrets(environment: dict[str, str]) -> None:
+def test_doctor_prints_every_setting_and_hides_secrets(
+    environment: dict[str, str],
+) -> None:
     settings = {
         "OPENAI_API_KEY": "sk-hidden",
         "LEGAL_AGE": "21",
@@ -271,6 +322,8 @@ def test_doctor_prints_every_setting_and_hides_secrets(environment: dict[str, st
     done = sommelier_here("doctor", "--settings", environment=environment, **settings)
     printed = [line.split() for line in done.stdout.splitlines()[1:]]
     assert done.returncode == 0
-    assert [line[0] for line in printed] == [name.upper() for name in Settings.model_fields]
+    assert [line[0] for line in printed] == [
+        name.upper() for name in Settings.model_fields
+    ]
     assert ["LEGAL_AGE", "21"] in [line[:2] for line in printed]
     assert "hidden" not in done.stdout

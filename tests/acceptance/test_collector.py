@@ -25,19 +25,39 @@ PICTURE_WIDTH = 1080
 
 
 def bottle(
-    number: int, kind: tuple[str, str, str], vintage: int, window: tuple[int, int], bin_name: str
+    number: int,
+    kind: tuple[str, str, str],
+    vintage: int,
+    window: tuple[int, int],
+    bin_name: str,
 ) -> list[object]:
     producer, appellation, colour = kind
     name = f"{producer} {appellation}"
-    where = ("France", "Burgundy") if appellation == "Chablis" else ("Italy", "Piedmont")
+    where = (
+        ("France", "Burgundy") if appellation == "Chablis" else ("Italy", "Piedmont")
+    )
     size = "1.5L" if number == 1 else "750ml"
-    facts = ["Cellar", bin_name, size, 25, "5/1/2020", "", vintage, name, "", colour, colour]
+    facts = [
+        "Cellar",
+        bin_name,
+        size,
+        25,
+        "5/1/2020",
+        "",
+        vintage,
+        name,
+        "",
+        colour,
+        colour,
+    ]
     return [f"b{number}", vintage, *facts, producer, "", *where, appellation, *window]
 
 
 RIPE = bottle(1, ("Vietti", "Barolo", "Red"), 2008, (2015, YEAR), "G33")
 PAST = bottle(2, ("Château Dubois", "Barolo", "Red"), 1999, (2004, 2010), "A1")
-YOUNG = bottle(3, ("Cavallotto", "Barolo", "Red"), YEAR - 2, (YEAR + 6, YEAR + 20), "A2")
+YOUNG = bottle(
+    3, ("Cavallotto", "Barolo", "Red"), YEAR - 2, (YEAR + 6, YEAR + 20), "A2"
+)
 WHITE = bottle(4, ("Raveneau", "Chablis", "White"), 2017, (2020, YEAR + 3), "B7")
 
 
@@ -51,7 +71,13 @@ def export(bottles: Sequence[Sequence[object]]) -> bytes:
 def many(count: int) -> list[list[object]]:
     kinds = (("Produttore", "Barolo", "Red"), ("Domaine Éloi", "Chablis", "White"))
     return [
-        bottle(100 + number, kinds[number % 2], 1900 + number, (2015, YEAR + 5), f"C{number}")
+        bottle(
+            100 + number,
+            kinds[number % 2],
+            1900 + number,
+            (2015, YEAR + 5),
+            f"C{number}",
+        )
         for number in range(count)
     ]
 
@@ -69,14 +95,18 @@ async def test_a_file_sent_three_times_leaves_the_cellar_as_after_the_first(
         assert "4 bottles (4 wines)" in (await last(bot_api, 2, ADA))["text"]
         for count in (3, 4):
             bot_api.send("document", listed, ADA, file_name="cellar.tsv")
-            assert "already matches this file" in (await last(bot_api, count, ADA))["text"]
+            assert (
+                "already matches this file" in (await last(bot_api, count, ADA))["text"]
+            )
         bot_api.send("document", export([RIPE, WHITE]), ADA, file_name="cellar.tab")
         read = await last(bot_api, 5, ADA)
         assert "new: 0; changed: 0; removed: 2" in read["text"]
         await press(bot_api, read, labelled(read, "Replace"), ADA)
         stored = await last(bot_api, 6, ADA)
         assert "2 bottles (2 wines)" in stored["text"]
-        assert "no longer works" in await press(bot_api, read, labelled(read, "Add"), ADA)
+        assert "no longer works" in await press(
+            bot_api, read, labelled(read, "Add"), ADA
+        )
         assert "Undone" in await press(bot_api, stored, labelled(stored, "↩"), ADA)
         bot_api.say("/cellar", chat_id=ADA)
         assert "4 bottles" in (await last(bot_api, 8, ADA))["text"]
@@ -94,7 +124,9 @@ async def test_questions_about_a_cellar_are_answered_without_a_model(
         ("was aus meinem Keller ist noch zu jung?", "Cavallotto Barolo", "Vietti"),
     )
     async with running_here(bot_api, environment):
-        bot_api.send("document", export([RIPE, PAST, YOUNG, WHITE]), ADA, file_name="mine.csv")
+        bot_api.send(
+            "document", export([RIPE, PAST, YOUNG, WHITE]), ADA, file_name="mine.csv"
+        )
         read = await last(bot_api, 1, ADA)
         await press(bot_api, read, labelled(read, "Add"), ADA)
         await last(bot_api, 2, ADA)
@@ -139,7 +171,12 @@ async def test_a_large_cellar_is_paged_in_one_message(
         assert Image.open(io.BytesIO(sent.files["photo"].data)).width == PICTURE_WIDTH
         assert "Ready" in shown["text"]
         assert len(shown["text"].splitlines()) < 25
-        assert {label for label, _ in buttons(shown)} > {"Red", "White", "Regions", "All"}
+        assert {label for label, _ in buttons(shown)} > {
+            "Red",
+            "White",
+            "Regions",
+            "All",
+        }
         await press(bot_api, shown, labelled(shown, "White"), ADA)
         await press(bot_api, shown, "cl:white:1", ADA)
         await press(bot_api, shown, "cl:csv:0", ADA)
@@ -155,7 +192,9 @@ async def test_a_model_gets_a_large_cellar_in_one_call(
     model_server.script(
         tool_call("own_cellar", asked),
         answer_json(HELLO),
-        tool_call("change_cellar", {"action": "drink", "wine_id": "own:2", "rating": "92"}),
+        tool_call(
+            "change_cellar", {"action": "drink", "wine_id": "own:2", "rating": "92"}
+        ),
         answer_json(HELLO),
     )
     async with running_here(bot_api, environment, **known_to(model_server)):

@@ -24,7 +24,9 @@ ANSWER = {
 }
 
 
-SEARCH = tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"})
+SEARCH = tool_call(
+    "search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"}
+)
 
 
 def telegram_at(bot_api: BotApi) -> dict[str, str]:
@@ -46,14 +48,20 @@ def traced_to(langfuse: OtlpReceiver) -> dict[str, str]:
 
 
 @contextmanager
-def killed(bot_api: BotApi, environment: dict[str, str], **settings: str) -> Iterator[Process]:
+def killed(
+    bot_api: BotApi, environment: dict[str, str], **settings: str
+) -> Iterator[Process]:
     """`sommelier run` with these settings, killed while it works."""
-    with Process("run", environment=environment | telegram_at(bot_api) | settings) as process:
+    with Process(
+        "run", environment=environment | telegram_at(bot_api) | settings
+    ) as process:
         yield process
 
 
 @contextmanager
-def running(bot_api: BotApi, environment: dict[str, str], **settings: str) -> Iterator[Process]:
+def running(
+    bot_api: BotApi, environment: dict[str, str], **settings: str
+) -> Iterator[Process]:
     """`sommelier run` with these settings; it is told to stop at the end, and must."""
     with killed(bot_api, environment, **settings) as process:
         yield process
@@ -113,7 +121,9 @@ async def test_a_message_is_answered_by_the_model_and_traced(
     assert (root.metadata["retried"], root.metadata["retry_count"]) == (True, 1)
     assert root.metadata["error_types"] == ["semantic"]
     assert Counter(span.name for span in otlp_receiver.spans) == {
-        **dict.fromkeys(("guard.input", "llm.plan", "retrieve.wines", "telegram.send"), 1),
+        **dict.fromkeys(
+            ("guard.input", "llm.plan", "retrieve.wines", "telegram.send"), 1
+        ),
         **{"tool.search_wines": 1, "turn": 1, "guard.output": 2, "llm.answer": 2},
     }
     for span in otlp_receiver.spans:
@@ -165,7 +175,9 @@ async def test_a_trace_outlives_a_bot_that_is_killed_while_langfuse_is_away(
     otlp_receiver.mode = "ok"
     async with running_here(bot_api, environment, **settings):
         await otlp_receiver.wait_for_scores(2)
-        await otlp_receiver.wait_for_spans(1)  # the kill may have come while they were sent
+        await otlp_receiver.wait_for_spans(
+            1
+        )  # the kill may have come while they were sent
     root = otlp_receiver.span("turn")
     assert root.metadata["outcome"] == "answered"
     assert {score["traceId"] for score in otlp_receiver.scores} == {root.trace_id}

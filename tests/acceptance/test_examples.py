@@ -24,14 +24,23 @@ def test_the_examples_of_the_loop_run_one_after_the_other(
     page = (ROOT / "docs/embedding.md").read_text("utf-8")
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code.replace(MODEL_URL, model_server.base_url)],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            code.replace(MODEL_URL, model_server.base_url),
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (ran.stdout, ran.stderr) == ("No coat.\nNo umbrella.\n4 0\nA warm coat.\n", "")
+    assert (ran.stdout, ran.stderr) == (
+        "No coat.\nNo umbrella.\n4 0\nA warm coat.\n",
+        "",
+    )
     first, *_ = model_server.requests
     assert first.json["temperature"] == 0.2
     assert first.json["reasoning_effort"] == "low"

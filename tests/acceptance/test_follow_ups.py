@@ -6,7 +6,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.test_end_to_end import CHAT, WINE, killed, known_to, running_here, traced_to
+from tests.acceptance.test_end_to_end import (
+    CHAT,
+    WINE,
+    killed,
+    known_to,
+    running_here,
+    traced_to,
+)
 from tests.doubles.bot_api import BotApi
 from tests.doubles.model_server import ModelServer, answer_json, hang, tool_call
 from tests.doubles.otlp import OtlpReceiver
@@ -27,7 +34,9 @@ def labels(message: JsonObject) -> list[str]:
 
 def data(message: JsonObject, label: str) -> str:
     rows = message["reply_markup"]["inline_keyboard"]
-    return next(str(one["callback_data"]) for row in rows for one in row if one["text"] == label)
+    return next(
+        str(one["callback_data"]) for row in rows for one in row if one["text"] == label
+    )
 
 
 def query(environment: dict[str, str], sql: str) -> list[Any]:
@@ -46,19 +55,25 @@ def history(environment: dict[str, str]) -> list[tuple[str, str]]:
 
 
 async def answered(bot_api: BotApi, count: int, chat: int = CHAT) -> JsonObject:
-    await eventually(lambda: len(bot_api.sent(chat)) >= count and bot_api.sent(chat)[-1] != FORMING)
+    await eventually(
+        lambda: len(bot_api.sent(chat)) >= count and bot_api.sent(chat)[-1] != FORMING
+    )
     return bot_api.messages(chat)[-1]
 
 
 async def kept(environment: dict[str, str], turns: int) -> None:
     """Wait until so many turns are over, and sent."""
     unsent = "SELECT 1 FROM outbox WHERE message_id IS NULL"
-    await eventually(lambda: len(history(environment)) == turns and not query(environment, unsent))
+    await eventually(
+        lambda: len(history(environment)) == turns and not query(environment, unsent)
+    )
 
 
 async def idle(environment: dict[str, str]) -> None:
     """Wait until no lane runs: a press during a turn is acknowledged before it is handled."""
-    await eventually(lambda: not query(environment, "SELECT 1 FROM updates WHERE state != 'done'"))
+    await eventually(
+        lambda: not query(environment, "SELECT 1 FROM updates WHERE state != 'done'")
+    )
     await asyncio.sleep(0.2)
 
 
@@ -104,7 +119,10 @@ async def test_a_press_is_a_turn_in_the_words_of_its_button_and_happens_once(
         bot_api.press(third, data(third, "More like 1"))
         assert "no longer works" in await toasted(bot_api, 6)
     assert len(bot_api.sent(CHAT)) == 5
-    prices = [float(one) for one in _prices(first)], [float(one) for one in _prices(second)]
+    prices = (
+        [float(one) for one in _prices(first)],
+        [float(one) for one in _prices(second)],
+    )
     assert max(prices[1]) <= min(prices[0])
 
 
@@ -157,7 +175,10 @@ async def test_a_press_survives_a_kill(
         await bot_api.wait_for_message(2, CHAT)
         await kept(environment, 2)
     assert len(bot_api.sent(CHAT)) == 2
-    assert history(environment) == [("for trout?", "answered"), ("Cheaper, please.", "answered")]
+    assert history(environment) == [
+        ("for trout?", "answered"),
+        ("Cheaper, please.", "answered"),
+    ]
 
 
 async def test_a_reaction_to_an_answer_is_a_verdict_of_who_asked(

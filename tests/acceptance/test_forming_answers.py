@@ -23,7 +23,9 @@ from tests.doubles.telegram_html import parse_html
 
 LEAST_SECONDS = 0.5
 """Between two drafts; less would be more than two a second."""
-SEARCH = tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"})
+SEARCH = tool_call(
+    "search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"}
+)
 LONG: dict[str, Any] = ANSWER | {
     "intro": "For your trout and almonds, something dry. It is fresh and light.",
     "closing": " ".join(["Serve it cool, in a small glass."] * 8),
@@ -37,14 +39,19 @@ UNGROUNDED = {"zorkovitz", "1984", "gold"}
 STAGES: dict[str, tuple[list[Script], str]] = {
     "before it writes": ([SEARCH, hang(60)], "Searching"),
     "while it writes": ([SEARCH, paced(answer_json(LONG), 20)], "Trimbach"),
-    "while it mends what it wrote": ([SEARCH, answer_json(INVENTED), hang(60)], "Searching"),
+    "while it mends what it wrote": (
+        [SEARCH, answer_json(INVENTED), hang(60)],
+        "Searching",
+    ),
 }
 
 
 class World:
     """The bot with a model, and what users see of its answers."""
 
-    def __init__(self, api: BotApi, model: ModelServer, environment: dict[str, str]) -> None:
+    def __init__(
+        self, api: BotApi, model: ModelServer, environment: dict[str, str]
+    ) -> None:
         self.api, self.model = api, model
         own = {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model.base_url}
         self.environment = environment | own
@@ -58,7 +65,9 @@ class World:
 
     def asked(self) -> list[str]:
         said = [request.json["messages"] for request in self.model.requests]
-        return [[one["content"] for one in all if one["role"] == "user"][-1] for all in said]
+        return [
+            [one["content"] for one in all if one["role"] == "user"][-1] for all in said
+        ]
 
     def shown(self, calls: Sequence[Call]) -> list[str]:
         return [parse_html(call.params["text"])[0] for call in calls]
@@ -72,21 +81,29 @@ class World:
         before = len(self.model.requests)
         self.model.script(*script)
         self.api.say(said, chat_id=CHAT)
-        await eventually(lambda: any(draft in one for one in self.shown(self.api.drafts)))
+        await eventually(
+            lambda: any(draft in one for one in self.shown(self.api.drafts))
+        )
         await eventually(lambda: len(self.model.requests) == before + len(script))
 
     def ask_in_group(self) -> None:
         mention = {"type": "mention", "offset": 0, "length": 19}
-        self.api.say("@sommelier_test_bot for trout?", chat_id=-CHAT, entities=[mention])
+        self.api.say(
+            "@sommelier_test_bot for trout?", chat_id=-CHAT, entities=[mention]
+        )
 
     async def until_answered_in_group(self, answers: int = 1) -> None:
         """Wait until so many answers with their buttons stand in the group."""
         messages = self.api.messages
-        await eventually(lambda: sum("reply_markup" in m for m in messages(-CHAT)) >= answers)
+        await eventually(
+            lambda: sum("reply_markup" in m for m in messages(-CHAT)) >= answers
+        )
 
 
 @pytest.fixture
-def world(bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]) -> World:
+def world(
+    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
+) -> World:
     return World(bot_api, model_server, environment)
 
 
@@ -94,9 +111,13 @@ def informational(intro: str) -> Script:
     return answer_json({"response_type": "informational", "intro": intro})
 
 
-async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(world: World) -> None:
+async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(
+    world: World,
+) -> None:
     api = world.api
-    world.model.script(SEARCH, paced(answer_json(INVENTED), 80), paced(answer_json(LONG), 80))
+    world.model.script(
+        SEARCH, paced(answer_json(INVENTED), 80), paced(answer_json(LONG), 80)
+    )
     api.say("Something for trout?", chat_id=CHAT)
     with running(api, world.environment):
         (text,) = await api.wait_for_message(1, chat_id=CHAT)
@@ -114,9 +135,13 @@ async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(world: World)
     assert len({call.params["draft_id"] for call in api.drafts}) == 1
 
 
-async def test_in_a_group_one_message_grows_and_becomes_the_answer(world: World) -> None:
+async def test_in_a_group_one_message_grows_and_becomes_the_answer(
+    world: World,
+) -> None:
     api = world.api
-    world.model.script(SEARCH, paced(answer_json(INVENTED), 60), paced(answer_json(LONG), 18))
+    world.model.script(
+        SEARCH, paced(answer_json(INVENTED), 60), paced(answer_json(LONG), 18)
+    )
     api.fail("editMessageText", 429, retry_after=1)
     world.ask_in_group()
     async with world.running():
@@ -130,7 +155,9 @@ async def test_in_a_group_one_message_grows_and_becomes_the_answer(world: World)
     assert not UNGROUNDED & set(split_words(" ".join(world.edits())))
 
 
-async def test_a_kill_while_an_answer_grows_leaves_one_answer_in_a_group(world: World) -> None:
+async def test_a_kill_while_an_answer_grows_leaves_one_answer_in_a_group(
+    world: World,
+) -> None:
     api, model = world.api, world.model
     model.script(SEARCH, paced(answer_json(LONG), 25))
     model.default = answer_json(LONG)
@@ -138,7 +165,9 @@ async def test_a_kill_while_an_answer_grows_leaves_one_answer_in_a_group(world: 
     api.delay("editMessageText", 0.3)
     with world.killed():
         await eventually(lambda: any("Trimbach" in shown for shown in world.edits()))
-    await eventually(lambda: all(call.status for call in api.calls_of("editMessageText")))
+    await eventually(
+        lambda: all(call.status for call in api.calls_of("editMessageText"))
+    )
     api.delay("editMessageText", 0)
     model.script(SEARCH)  # what was not committed is asked again
     async with world.running():
@@ -150,7 +179,8 @@ async def test_a_kill_while_an_answer_grows_leaves_one_answer_in_a_group(world: 
 
 
 @pytest.mark.parametrize(
-    ("stage", "by_button"), [*((stage, False) for stage in STAGES), ("while it writes", True)]
+    ("stage", "by_button"),
+    [*((stage, False) for stage in STAGES), ("while it writes", True)],
 )
 async def test_stop_at_any_stage_keeps_what_was_shown(
     world: World, stage: str, by_button: bool
@@ -174,7 +204,9 @@ async def test_stop_at_any_stage_keeps_what_was_shown(
         assert text.endswith("Stopped here, as you asked.")
 
 
-async def test_an_answer_on_its_way_is_neither_stopped_nor_corrected(world: World) -> None:
+async def test_an_answer_on_its_way_is_neither_stopped_nor_corrected(
+    world: World,
+) -> None:
     api = world.api
     world.model.script(informational("Red, then."), informational("White, then."))
     api.delay("sendMessage", 1)

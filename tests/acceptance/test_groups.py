@@ -14,7 +14,9 @@ GROUP, SUPERGROUP, PERSON = -4711, -1004711, 4711
 ADA, BOB = 7001, 7002
 NAME = "@sommelier_test_bot"
 MENTION = [{"type": "mention", "offset": 0, "length": len(NAME)}]
-SEARCH = tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"})
+SEARCH = tool_call(
+    "search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"}
+)
 TURN = (SEARCH, answer_json(ANSWER))
 
 
@@ -26,7 +28,9 @@ def machine(environment: dict[str, str], model_server: ModelServer) -> dict[str,
 def said_before(model: ModelServer) -> list[str]:
     """What a model was shown of the people's words before its newest turn."""
     messages: list[JsonObject] = model.requests[-1].json["messages"]
-    return [message["content"] for message in messages if message["role"] == "user"][:-1]
+    return [message["content"] for message in messages if message["role"] == "user"][
+        :-1
+    ]
 
 
 def in_topic(number: int) -> dict[str, Any]:
@@ -38,7 +42,9 @@ async def test_each_topic_is_a_conversation_of_its_own(
 ) -> None:
     model_server.script(*TURN * 4)
     async with running_here(bot_api, machine):
-        for count, (words, topic) in enumerate((("trout?", 5), ("carp?", 6), ("drier?", 5)), 1):
+        for count, (words, topic) in enumerate(
+            (("trout?", 5), ("carp?", 6), ("drier?", 5)), 1
+        ):
             bot_api.say(words, chat_id=PERSON, **in_topic(topic))
             await bot_api.wait_for_message(count, chat_id=PERSON)
         assert said_before(model_server) == ["trout?"]
@@ -74,7 +80,9 @@ async def test_in_a_group_everybody_s_words_are_theirs_also_when_it_becomes_a_su
 ) -> None:
     model_server.script(*TURN * 5)
 
-    async def said(words: str, user: int, chat: int = GROUP, **fields: Any) -> JsonObject:
+    async def said(
+        words: str, user: int, chat: int = GROUP, **fields: Any
+    ) -> JsonObject:
         before = len(bot_api.messages(chat))
         bot_api.say(f"{NAME} {words}", chat, user, entities=MENTION, **fields)
         return await answered(bot_api, before + 1, chat)
@@ -97,7 +105,9 @@ async def test_a_group_that_migrates_while_it_is_answered_keeps_the_answer(
 ) -> None:
     gone = "Bad Request: group chat was upgraded to a supergroup chat"
     model_server.script(*TURN * 2)
-    bot_api.fail("sendMessage", 400, gone, migrate_to=SUPERGROUP, chat_id=GROUP, times=9)
+    bot_api.fail(
+        "sendMessage", 400, gone, migrate_to=SUPERGROUP, chat_id=GROUP, times=9
+    )
     bot_api.say(f"{NAME} trout?", GROUP, ADA, entities=MENTION)
     async with running_here(bot_api, machine):
         await bot_api.wait_for_message(1, SUPERGROUP)

@@ -21,16 +21,24 @@ TAKEOVER_SECONDS = 10
 
 @asynccontextmanager
 async def started(
-    folder: Path, request: pytest.FixtureRequest, kind: str, replicas: int = 1, **settings: str
+    folder: Path,
+    request: pytest.FixtureRequest,
+    kind: str,
+    replicas: int = 1,
+    **settings: str,
 ) -> AsyncIterator[Stage]:
     """Processes that answer people, over a database of this kind."""
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-    async with stage(folder, server_url=url, replicas=replicas, settings=settings) as on:
+    async with stage(
+        folder, server_url=url, replicas=replicas, settings=settings
+    ) as on:
         await on.start()
         yield on
 
 
-async def killed_at(on: Stage, boundary: Boundary, passes: int = 0, command: str = "") -> None:
+async def killed_at(
+    on: Stage, boundary: Boundary, passes: int = 0, command: str = ""
+) -> None:
     """Ask something, or give a command, and kill the process that reaches this boundary."""
     struck = threading.Event()
 
@@ -45,7 +53,9 @@ async def killed_at(on: Stage, boundary: Boundary, passes: int = 0, command: str
     else:
         on.say(ANNA)
     seen = on.api.sent
-    assert await sleep_until(struck.is_set, 30), f"{boundary!r} was not reached: {seen(ANNA)}"
+    assert await sleep_until(struck.is_set, 30), (
+        f"{boundary!r} was not reached: {seen(ANNA)}"
+    )
     for bot in on.bots:
         if bot.kills:
             bot.reap()
@@ -57,7 +67,9 @@ async def restarted(on: Stage) -> None:
     await on.bots[0].ready()
     assert await on.answered(30)
     last = on.say(ANNA)
-    assert await sleep_until(lambda: any(last in text for text in on.api.sent(ANNA)), 30)
+    assert await sleep_until(
+        lambda: any(last in text for text in on.api.sent(ANNA)), 30
+    )
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -32,7 +32,9 @@ def buttons(message: JsonObject) -> Mapping[str, str]:
 
 def settings(bot_api: BotApi, chat_id: int) -> JsonObject:
     messages = reversed(bot_api.messages(chat_id))
-    return next(message for message in messages if "s:" in str(message.get("reply_markup")))
+    return next(
+        message for message in messages if "s:" in str(message.get("reply_markup"))
+    )
 
 
 async def choose(bot_api: BotApi, chat_id: int, label: str) -> None:
@@ -45,14 +47,26 @@ async def test_a_phone_is_spoken_to_in_its_language(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     bot_api.app_languages |= {ada: code for code, ada in PEOPLE.items()}
-    bot_api.app_languages |= {PEOPLE["pt"]: "pt-pt", PEOPLE["de"]: "de-AT", BRAZILIAN: "pt-br"}
+    bot_api.app_languages |= {
+        PEOPLE["pt"]: "pt-pt",
+        PEOPLE["de"]: "de-AT",
+        BRAZILIAN: "pt-br",
+    }
     async with running_here(bot_api, environment):
         for language, ada in PEOPLE.items():
-            assert (await said(bot_api, "/start", ada)).startswith(seen(language, "greeting"))
-            assert (await said(bot_api, "/help", ada)).startswith(seen(language, "help"))
-            assert await said(bot_api, "/nonsense", ada) == seen(language, "unknown_command")
+            assert (await said(bot_api, "/start", ada)).startswith(
+                seen(language, "greeting")
+            )
+            assert (await said(bot_api, "/help", ada)).startswith(
+                seen(language, "help")
+            )
+            assert await said(bot_api, "/nonsense", ada) == seen(
+                language, "unknown_command"
+            )
             assert await said(bot_api, "/ask", ada) == seen(language, "ask_usage")
-            assert await said(bot_api, "/new", ada) == seen(language, "nothing_to_forget")
+            assert await said(bot_api, "/new", ada) == seen(
+                language, "nothing_to_forget"
+            )
             assert seen(language, "no_model") in await said(bot_api, "Riesling?", ada)
         assert "Diga o que você vai comer" in await said(bot_api, "/start", BRAZILIAN)
         # Nobody else's language is theirs.
@@ -70,7 +84,9 @@ async def test_a_user_who_changes_the_language_is_answered_in_it_from_then_on(
         assert await said(bot_api, "/nonsense", ada) == seen("fr", "unknown_command")
         # Neither what others wrote nor a name of a wine is how they write.
         forwarded = {"type": "hidden_user", "sender_user_name": "Bob", "date": 1}
-        await said(bot_api, "I would like a red for the lamb", ada, forward_origin=forwarded)
+        await said(
+            bot_api, "I would like a red for the lamb", ada, forward_origin=forwarded
+        )
         await said(bot_api, "Barolo", ada)
         await said(bot_api, "/find wine bar in London", ada)
         assert await said(bot_api, "/nonsense", ada) == seen("fr", "unknown_command")
@@ -85,7 +101,9 @@ async def test_a_chosen_language_stays_whatever_is_written(
 ) -> None:
     ada, bob = PEOPLE["en"], PEOPLE["es"]
     async with running_here(bot_api, environment):
-        assert (await said(bot_api, "/settings", ada)).startswith(seen("en", "settings"))
+        assert (await said(bot_api, "/settings", ada)).startswith(
+            seen("en", "settings")
+        )
         await choose(bot_api, ada, "Italiano")
         assert bot_api.toasts[-1] == translate_into("it", "language_chosen")
         assert seen("it", "no_model") in await said(bot_api, FRENCH, ada)

@@ -13,8 +13,18 @@ Rosso di Casa;Cantina Sconosciuta;9,90
 """
 TOLD = {
     "wines": [
-        {"number": 1, "style": "Red", "grapes": ["Nebbiolo", "Moonberry"], "country": "Italy"},
-        {"number": 2, "style": "alcohol_free", "region": "https://x.example", "country": "Italy"},
+        {
+            "number": 1,
+            "style": "Red",
+            "grapes": ["Nebbiolo", "Moonberry"],
+            "country": "Italy",
+        },
+        {
+            "number": 2,
+            "style": "alcohol_free",
+            "region": "https://x.example",
+            "country": "Italy",
+        },
         {"number": 3, "style": "white"},
     ]
 }
@@ -41,7 +51,9 @@ PAGE = {
 }
 
 
-def import_list(environment: dict[str, str], file: Path, *options: str, **settings: str) -> str:
+def import_list(
+    environment: dict[str, str], file: Path, *options: str, **settings: str
+) -> str:
     arguments = ("wines", "import", str(file), *options)
     done = sommelier_here(*arguments, environment=environment, **settings)
     return f"{done.returncode}\n{done.stdout}{done.stderr}"
@@ -62,7 +74,9 @@ def test_what_a_model_tells_of_a_list_is_shown_marked_and_then_written(
     ) == ("alcohol_free", "Moonberry", "x.example")
     written = import_list(environment, file, "--ask-model", "--yes", **settings)
     assert written.index("The model says") < written.index("2 added")
-    assert "2 unchanged" in import_list(environment, file, "--ask-model", "--yes", **settings)
+    assert "2 unchanged" in import_list(
+        environment, file, "--ask-model", "--yes", **settings
+    )
     assert (import_list(environment, file, "--ask-model")).startswith("2\n")
 
 
@@ -80,7 +94,9 @@ def test_a_pdf_and_a_scan_are_read_by_the_model_for_pictures_and_shown_first(
     read = import_list(environment, file, "--yes", "--without-samples", **settings)
     assert read.index("Domaine Vocoret Chablis 2022") < read.index("2 added")
     assert "€54 · glass €9.50" in read
-    assert "read: likely" in read  # and its price was not in the line that the model copied
+    assert (
+        "read: likely" in read
+    )  # and its price was not in the line that the model copied
     assert "98" not in read
     assert "lines of this page could not be read" in read
     assert "of this number could not be read" in read

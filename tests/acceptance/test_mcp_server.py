@@ -29,10 +29,14 @@ async def called(client: Client, name: str, arguments: Mapping[str, object]) -> 
 
 async def searched(client: Client) -> None:
     assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
-    found = json.loads(await called(client, "search_wines", {"styles": ["red"], "foods": ["lamb"]}))
+    found = json.loads(
+        await called(client, "search_wines", {"styles": ["red"], "foods": ["lamb"]})
+    )
     assert found["found"] > 10
     wine_id = found["wines"][0]["wine_id"]
-    (wine,) = json.loads(await called(client, "get_wine", {"wine_ids": [wine_id]}))["wines"]
+    (wine,) = json.loads(await called(client, "get_wine", {"wine_ids": [wine_id]}))[
+        "wines"
+    ]
     assert wine["wine_id"] == wine_id
     alike = json.loads(await called(client, "find_similar_wines", {"wine_id": wine_id}))
     assert wine_id not in [wine["wine_id"] for wine in alike["wines"]]
@@ -62,7 +66,10 @@ async def test_another_agent_searches_over_http_with_the_api_token(
     url = f"http://127.0.0.1:{port}/mcp"
     async with running_here(bot_api, environment, API_TOKEN=TOKEN, HTTP_PORT=str(port)):
         bearer = {"authorization": f"Bearer {TOKEN}"}
-        async with httpx2.AsyncClient() as stranger, httpx2.AsyncClient(headers=bearer) as known:
+        async with (
+            httpx2.AsyncClient() as stranger,
+            httpx2.AsyncClient(headers=bearer) as known,
+        ):
             await until_served(stranger, url)
             assert (await stranger.post(url, json={})).status_code == 401
             async with Client(streamable_http_client(url, http_client=known)) as client:
@@ -70,7 +77,9 @@ async def test_another_agent_searches_over_http_with_the_api_token(
         ours = SecretStr(json.dumps({"cellar": {"url": url, "headers": bearer}}))
         async with open_servers(ours) as servers:
             await servers.connections[0].first_attempt_ended.wait()
-            assert [tool.name for tool in servers.tools] == [f"cellar__{name}" for name in TOOLS]
+            assert [tool.name for tool in servers.tools] == [
+                f"cellar__{name}" for name in TOOLS
+            ]
 
 
 async def until_served(http: httpx2.AsyncClient, url: str) -> None:

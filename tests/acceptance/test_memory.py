@@ -15,7 +15,12 @@ from tests.doubles.server import JsonObject, eventually
 
 ADA, BEA = 7100471, 8200482
 BAROLO = {"name": "Barolo", "vintage": 2016}
-HELLO = {"response_type": "informational", "intro": "Gladly.", "wines": [], "closing": ""}
+HELLO = {
+    "response_type": "informational",
+    "intro": "Gladly.",
+    "wines": [],
+    "closing": "",
+}
 
 
 def buttons(message: JsonObject) -> list[tuple[str, str]]:
@@ -31,7 +36,9 @@ def labelled(message: JsonObject, label: str) -> str:
 async def press(bot_api: BotApi, message: JsonObject, data: str, user_id: int) -> str:
     answered = bot_api.calls_of("answerCallbackQuery")
     bot_api.press(message, data, user_id=user_id)
-    await eventually(lambda: len(bot_api.calls_of("answerCallbackQuery")) > len(answered))
+    await eventually(
+        lambda: len(bot_api.calls_of("answerCallbackQuery")) > len(answered)
+    )
     return str(bot_api.calls_of("answerCallbackQuery")[-1].params.get("text", ""))
 
 
@@ -56,7 +63,10 @@ async def test_a_fact_is_stored_by_command_and_button_and_applies_without_a_mode
         assert "One moment" in await press(bot_api, answer, remember, ADA)
         bot_api.say("/taste", chat_id=ADA)
         known = await last(bot_api, 3, ADA)
-        assert [label for label, _ in buttons(known)] == ["✖ no Riesling", "✖ no Chardonnay"]
+        assert [label for label, _ in buttons(known)] == [
+            "✖ no Riesling",
+            "✖ no Chardonnay",
+        ]
         undo = labelled(told, "↩")
         assert "nothing left to undo" in await press(bot_api, told, undo, BEA)
         assert "Undone" in await press(bot_api, told, undo, ADA)
@@ -70,14 +80,18 @@ async def test_a_fact_that_a_model_stores_is_shown_and_undone_by_a_press(
     bot_api: BotApi, model_server: ModelServer, environment: dict[str, str]
 ) -> None:
     model_server.script(
-        tool_call("remember", {"kind": "hate", "value": "Pinotage", "grapes": "Pinotage"}),
+        tool_call(
+            "remember", {"kind": "hate", "value": "Pinotage", "grapes": "Pinotage"}
+        ),
         tool_call("change_cellar", {"action": "add", "count": 6, **BAROLO}),
         answer_json(HELLO),
         tool_call("search_wines", {"grapes": ["Pinotage", "Malbec"]}),
         answer_json(HELLO),
     )
     async with running_here(bot_api, environment, **known_to(model_server)):
-        bot_api.say("Pinotage gives me the creeps; I bought six Barolo 2016", chat_id=ADA)
+        bot_api.say(
+            "Pinotage gives me the creeps; I bought six Barolo 2016", chat_id=ADA
+        )
         answer = await last(bot_api, 1, ADA)
         assert "no Pinotage" in answer["text"]
         assert "In your cellar now:\n6 × Barolo 2016" in answer["text"]
@@ -141,12 +155,18 @@ async def test_a_vintage_alone_took_all_bottles_of_a_cellar(
             bot_api.say(f"/cellar {line}", chat_id=ADA)
             asked = await last(bot_api, number, ADA)
             assert said in asked["text"]
-        assert buttons(asked) == [("6 × Barolo 2016", "d:2:1"), ("6 × Barolo 2019", "d:2:2")]
+        assert buttons(asked) == [
+            ("6 × Barolo 2016", "d:2:1"),
+            ("6 × Barolo 2019", "d:2:2"),
+        ]
         for _ in range(2):  # the second press is that of an impatient finger
             bot_api.press(asked, "d:2:2")
         assert "4 × Barolo 2019" in (await last(bot_api, number + 1, ADA))["text"]
         bot_api.say("/cellar", chat_id=ADA)
-        assert "In your cellar: 16 bottles." in (await last(bot_api, number + 3, ADA))["text"]
+        assert (
+            "In your cellar: 16 bottles."
+            in (await last(bot_api, number + 3, ADA))["text"]
+        )
 
 
 async def test_a_reminder_is_sent_once_and_can_be_turned_off_by_a_press(

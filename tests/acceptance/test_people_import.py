@@ -21,10 +21,16 @@ from tests.commands import sommelier_here
 from tests.stored import make
 
 ADA = 1001
-BAROLO = to_cellar_item(guess_wine("Barolo 2016", price=45), 6, note="from Anna", place="G33")
+BAROLO = to_cellar_item(
+    guess_wine("Barolo 2016", price=45), 6, note="from Anna", place="G33"
+)
 EMPTY = to_cellar_item(guess_wine("Chablis 2021"), 0)
 OPENED = Drink(
-    key=BAROLO.key, wine=BAROLO.wine, at=datetime(2026, 5, 1, tzinfo=UTC), rating="92", note="fine"
+    key=BAROLO.key,
+    wine=BAROLO.wine,
+    at=datetime(2026, 5, 1, tzinfo=UTC),
+    rating="92",
+    note="fine",
 )
 FACTS = (
     Fact("hate", "grapes=Riesling", "Riesling"),
@@ -41,8 +47,20 @@ OLD = {
             "turn_id": 0,
             "said": "Barolo",
         },
-        {"user_id": ADA, "kind": "setting", "value": "language=de", "turn_id": 0, "said": ""},
-        {"user_id": ADA, "kind": "setting", "value": "age=18", "turn_id": 0, "said": ""},
+        {
+            "user_id": ADA,
+            "kind": "setting",
+            "value": "language=de",
+            "turn_id": 0,
+            "said": "",
+        },
+        {
+            "user_id": ADA,
+            "kind": "setting",
+            "value": "age=18",
+            "turn_id": 0,
+            "said": "",
+        },
         {
             "user_id": ADA,
             "kind": "setting",
@@ -50,9 +68,27 @@ OLD = {
             "turn_id": 0,
             "said": "",
         },
-        {"user_id": ADA, "kind": "rated", "value": "grapes=Syrah", "turn_id": 9, "said": "+"},
-        {"user_id": ADA, "kind": "undo", "value": "7", "turn_id": 0, "said": "{}" * 500},
-        {"user_id": ADA, "kind": "allergy", "value": "moonlight", "turn_id": 0, "said": ""},
+        {
+            "user_id": ADA,
+            "kind": "rated",
+            "value": "grapes=Syrah",
+            "turn_id": 9,
+            "said": "+",
+        },
+        {
+            "user_id": ADA,
+            "kind": "undo",
+            "value": "7",
+            "turn_id": 0,
+            "said": "{}" * 500,
+        },
+        {
+            "user_id": ADA,
+            "kind": "allergy",
+            "value": "moonlight",
+            "turn_id": 0,
+            "said": "",
+        },
     ],
     "bottles": [
         {
@@ -74,7 +110,10 @@ OLD = {
 
 
 def database(home: Path) -> dict[str, str]:
-    return {"DATABASE_URL": f"sqlite+aiosqlite:///{home}/here.sqlite3", "HOME": str(home)}
+    return {
+        "DATABASE_URL": f"sqlite+aiosqlite:///{home}/here.sqlite3",
+        "HOME": str(home),
+    }
 
 
 def people(home: Path, *arguments: str, typed: str = "") -> CompletedProcess[str]:
@@ -89,7 +128,9 @@ def in_database(home: Path, function: Any) -> Any:
     return asyncio.run(run())
 
 
-def remember(home: Path, *changes: StoredChange, ratings: Sequence[TasteRatingRow] = ()) -> None:
+def remember(
+    home: Path, *changes: StoredChange, ratings: Sequence[TasteRatingRow] = ()
+) -> None:
     async def store(sessions: Sessions) -> None:
         await make(sessions, *changes)
         async with sessions.begin() as session:
@@ -103,7 +144,9 @@ def memory(home: Path) -> tuple[Any, ...]:
 
     async def read(sessions: Sessions) -> tuple[Any, ...]:
         stored = MemoryRepository(sessions)
-        facts = {fact.value: fact.original_text for fact in await stored.list_facts(ADA)}
+        facts = {
+            fact.value: fact.original_text for fact in await stored.list_facts(ADA)
+        }
         bottles = await stored.list_bottles(ADA)
         drinks = await stored.list_drinks(ADA)
         return facts, bottles, drinks, await stored.list_concerns(None, ADA)
@@ -118,7 +161,10 @@ def test_an_export_is_taken_to_another_bot_and_only_adds_there(tmp_path: Path) -
     there.mkdir()
     chosen = (Fact("setting", "language=de"), Fact("setting", "traces=numbers"))
     change = Change(
-        user_id=ADA, added_facts=(*FACTS, *chosen), bottles=(BAROLO, EMPTY), drinks=(OPENED,)
+        user_id=ADA,
+        added_facts=(*FACTS, *chosen),
+        bottles=(BAROLO, EMPTY),
+        drinks=(OPENED,),
     )
     rating = TasteRatingRow(
         user_id=ADA, turn_id=None, taste="grapes=Syrah", is_liked=True, at=OPENED.at
@@ -128,7 +174,10 @@ def test_an_export_is_taken_to_another_bot_and_only_adds_there(tmp_path: Path) -
     file = tmp_path / "sommelier.json"
     file.write_text(people(here, "export", str(ADA)).stdout)
     remember(
-        there, ChangeMemory(Change(user_id=ADA, added_facts=(Fact("setting", "language=fr"),)))
+        there,
+        ChangeMemory(
+            Change(user_id=ADA, added_facts=(Fact("setting", "language=fr"),))
+        ),
     )
 
     asked = people(there, "import", str(file), typed="n\n")
@@ -164,7 +213,11 @@ def test_an_export_of_0_1_is_read(tmp_path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     two = {"facts": [{"user_id": 1}, {"user_id": 2}]}
-    contents = {"[": "not JSON", '{"a": 1}': "not what /export", json.dumps(two): "not that of one"}
+    contents = {
+        "[": "not JSON",
+        '{"a": 1}': "not what /export",
+        json.dumps(two): "not that of one",
+    }
     for content, reason in contents.items():
         file.write_text(content)
         refused = people(tmp_path, "import", str(file))

@@ -23,7 +23,11 @@ async def test_a_turn_takes_no_more_than_it_did(tmp_path: Path) -> None:
         "statements": len(price.statements),
         "commits": price.commits,
     }
-    dearer = {name: f"{taken[name]} > {most}" for name, most in MOST.items() if taken[name] > most}
+    dearer = {
+        name: f"{taken[name]} > {most}"
+        for name, most in MOST.items()
+        if taken[name] > most
+    }
     assert not dearer, (
         f"A turn with one tool grew dearer: {dearer}. Called most: {price.calls.most_common(8)}; "
         f"statements: {[each[:60] for each in price.statements]}. Read what is read twice once, "

@@ -47,7 +47,9 @@ async def talk(bot_api: BotApi) -> None:
     for count, (user, word) in enumerate(WORDS.items(), 1):
         bot_api.say(f"a red for lamb, says {word}", chat_id=user)
         await last(bot_api, 1, user)
-        (answer,) = [each for each in bot_api.messages(user) if each.get("reply_markup")]
+        (answer,) = [
+            each for each in bot_api.messages(user) if each.get("reply_markup")
+        ]
         asked = f"/ask@sommelier_test_bot what is tannin, {word}?"
         bot_api.say(asked, chat_id=GROUP, user_id=user)
         await last(bot_api, count, GROUP)
@@ -58,9 +60,13 @@ async def talk(bot_api: BotApi) -> None:
         await said(bot_api, "check the label", user)
 
 
-async def people(*arguments: str, environment: Mapping[str, str]) -> CompletedProcess[str]:
+async def people(
+    *arguments: str, environment: Mapping[str, str]
+) -> CompletedProcess[str]:
     """What the command of operators says."""
-    return await asyncio.to_thread(sommelier, "people", *arguments, environment=environment)
+    return await asyncio.to_thread(
+        sommelier, "people", *arguments, environment=environment
+    )
 
 
 @pytest.fixture
@@ -102,12 +108,17 @@ async def test_a_user_who_asks_to_be_forgotten_is_nowhere_and_others_stay(
         bot_api.say("/forget", chat_id=ADA)
         sure = await said(bot_api, "cannot be undone", ADA)
         assert WORDS[ADA].encode() in files(folder)
-        bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
+        bot_api.press(
+            sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"]
+        )
         done = await said(bot_api, "Deleted.", ADA)
         assert "Langfuse deletes its copy within minutes" in done["text"]
         await eventually(lambda: not any(mark in files(folder) for mark in marks))
         await eventually(
-            lambda: keyed_hash("user", ADA, SecretStr("sommelier")) not in str(otlp_receiver.spans)
+            lambda: (
+                keyed_hash("user", ADA, SecretStr("sommelier"))
+                not in str(otlp_receiver.spans)
+            )
         )
         assert WORDS[ADA] not in str(otlp_receiver.spans) + str(otlp_receiver.scores)
         assert WORDS[BOB].encode() in files(folder)
@@ -132,7 +143,10 @@ async def test_a_user_who_asks_to_be_forgotten_is_nowhere_and_others_stay(
 
 
 async def test_traces_elsewhere_are_deleted_after_a_kill_and_once_they_can_be(
-    bot_api: BotApi, otlp_receiver: OtlpReceiver, environment: dict[str, str], looks_often: None
+    bot_api: BotApi,
+    otlp_receiver: OtlpReceiver,
+    environment: dict[str, str],
+    looks_often: None,
 ) -> None:
     settings = traced_to(otlp_receiver)
     folder = Path(environment["XDG_DATA_HOME"])
@@ -143,9 +157,13 @@ async def test_traces_elsewhere_are_deleted_after_a_kill_and_once_they_can_be(
         otlp_receiver.mode = "503"
         bot_api.say("/forget", chat_id=ADA)
         sure = await last(bot_api, 2, ADA)
-        bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][1]["callback_data"])
+        bot_api.press(
+            sure, sure["reply_markup"]["inline_keyboard"][0][1]["callback_data"]
+        )
         assert "Nothing was deleted" in str(await last(bot_api, 3, ADA))
-        bot_api.press(sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
+        bot_api.press(
+            sure, sure["reply_markup"]["inline_keyboard"][0][0]["callback_data"]
+        )
         await last(bot_api, 4, ADA)
         await eventually(lambda: WORDS[ADA].encode() not in files(folder))
     assert WORDS[ADA] in str(otlp_receiver.spans)
@@ -163,6 +181,8 @@ async def test_of_who_wants_numbers_alone_no_words_are_in_traces(
         await choose(bot_api, ADA, "Records: figures only")
         for user, word in WORDS.items():
             bot_api.say(f"a red for lamb, says {word}", chat_id=user)
-        await eventually(lambda: sum(span.name == "turn" for span in otlp_receiver.spans) == 2)
+        await eventually(
+            lambda: sum(span.name == "turn" for span in otlp_receiver.spans) == 2
+        )
     assert WORDS[BOB] in str(otlp_receiver.spans)
     assert WORDS[ADA] not in str(otlp_receiver.spans)

@@ -11,7 +11,9 @@ NAMES = list(built_in_prompts())
 
 
 @pytest.fixture
-def keys(empty_environment: dict[str, str], otlp_receiver: OtlpReceiver) -> dict[str, str]:
+def keys(
+    empty_environment: dict[str, str], otlp_receiver: OtlpReceiver
+) -> dict[str, str]:
     return empty_environment | traced_to(otlp_receiver)
 
 
@@ -19,12 +21,22 @@ def test_push_creates_versions_of_changed_prompts(
     keys: dict[str, str], otlp_receiver: OtlpReceiver
 ) -> None:
     first = sommelier("prompts", "push", environment=keys)
-    assert first.stdout.splitlines() == [f"{name}: version 1 is now production" for name in NAMES]
+    assert first.stdout.splitlines() == [
+        f"{name}: version 1 is now production" for name in NAMES
+    ]
     again = sommelier_here("prompts", "push", environment=keys)
-    assert again.stdout == "Nothing to push: Langfuse (production) has the repository's prompts.\n"
-    otlp_receiver.save_prompt("refinement", built_in_prompts()["refinement"].text + "\nBe quick.")
+    assert (
+        again.stdout
+        == "Nothing to push: Langfuse (production) has the repository's prompts.\n"
+    )
+    otlp_receiver.save_prompt(
+        "refinement", built_in_prompts()["refinement"].text + "\nBe quick."
+    )
     pushed = sommelier_here("prompts", "push", environment=keys)
-    assert pushed.stdout == "refinement: version 3 is now production, in place of version 2\n"
+    assert (
+        pushed.stdout
+        == "refinement: version 3 is now production, in place of version 2\n"
+    )
     newest = otlp_receiver.find_prompt("refinement", "production")
     assert newest is not None
     assert newest.prompt == built_in_prompts()["refinement"].text
@@ -37,8 +49,12 @@ def test_push_creates_versions_of_changed_prompts(
         ("sk-lf-wrong", "Langfuse answered HTTP 401: Invalid credentials.; check"),
     ],
 )
-def test_an_error_is_one_line_and_status_2(key: str, said: str, keys: dict[str, str]) -> None:
-    done = sommelier_here("prompts", "push", environment=keys | {"LANGFUSE_SECRET_KEY": key})
+def test_an_error_is_one_line_and_status_2(
+    key: str, said: str, keys: dict[str, str]
+) -> None:
+    done = sommelier_here(
+        "prompts", "push", environment=keys | {"LANGFUSE_SECRET_KEY": key}
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert said in done.stderr

@@ -76,7 +76,9 @@ def test_find_saves_ten_queries_and_shows_them_as_links(
     home: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "queries.txt"
-    done = sommelier_here("find", "wine bars", "Lyon", "--save", str(file), environment=home)
+    done = sommelier_here(
+        "find", "wine bars", "Lyon", "--save", str(file), environment=home
+    )
     assert (done.returncode, done.stderr) == (0, f"Saved the queries to {file}.\n")
     queries = file.read_text("utf-8").splitlines()
     assert len(queries) == len(set(queries)) == 10
@@ -85,8 +87,12 @@ def test_find_saves_ten_queries_and_shows_them_as_links(
     assert done.stdout.count("https://duckduckgo.com/?q=") == 10
 
 
-def test_find_merges_the_results_of_a_place_search(home: dict[str, str], web: Web) -> None:
-    done = sommelier_here("find", "WINE_SHOP", "Lyon", environment=home, SEARXNG_URL=web.base_url)
+def test_find_merges_the_results_of_a_place_search(
+    home: dict[str, str], web: Web
+) -> None:
+    done = sommelier_here(
+        "find", "WINE_SHOP", "Lyon", environment=home, SEARXNG_URL=web.base_url
+    )
     assert done.stdout.startswith(
         "Wine shop · Lyon\n\n1. Cave des Halles · halles.example (https://halles.example/vins)\n"
         "Wines of the Rhône.\nfound by 10 of 10 searches"
@@ -101,8 +107,18 @@ def test_a_failure_is_one_line_and_an_exit_status(
     cases: list[tuple[Sequence[str], dict[str, str], int, str]] = [
         (("ask", " "), {}, 2, "What should I look up?"),
         (("find", "pub", "Lyon"), {}, 2, "What should I look for, and where?"),
-        (("find", "WINERY", "Lyon", "--save", str(tmp_path)), {}, 1, f"{tmp_path} cannot be"),
-        (("find", "WINERY", "Lyon"), known_to(model_server), 1, "I'm sorry, I could not think"),
+        (
+            ("find", "WINERY", "Lyon", "--save", str(tmp_path)),
+            {},
+            1,
+            f"{tmp_path} cannot be",
+        ),
+        (
+            ("find", "WINERY", "Lyon"),
+            known_to(model_server),
+            1,
+            "I'm sorry, I could not think",
+        ),
     ]
     for arguments, settings, status, message in cases:
         done = sommelier_here(*arguments, environment=home, **settings)
@@ -128,12 +144,16 @@ def test_documents_are_added_found_and_removed(home: dict[str, str]) -> None:
     *rows, count = listed.stdout.splitlines()
     assert count == f"{len(rows) - 1} documents."
     assert sum(row.startswith("starter/") for row in rows) == len(rows) - 2 >= 25
-    assert found.stdout.startswith("The Zebulon grape · Section 1 of 1 (notes/zebulon.md)\n")
+    assert found.stdout.startswith(
+        "The Zebulon grape · Section 1 of 1 (notes/zebulon.md)\n"
+    )
     assert "Zebulon ripens late." in found.stdout
     assert removed.stdout == f"1 removed, {len(rows) - 2} left.\n"
 
 
-def test_vectors_are_made_as_documents_are_added(home: dict[str, str], web: Web) -> None:
+def test_vectors_are_made_as_documents_are_added(
+    home: dict[str, str], web: Web
+) -> None:
     settings = {
         "EMBEDDING_MODEL": "vectors",
         "SECOND_BASE_URL": f"{web.base_url}/v1",
@@ -141,6 +161,8 @@ def test_vectors_are_made_as_documents_are_added(home: dict[str, str], web: Web)
     }
     (Path(home["HOME"]) / "a.md").write_text("# A\n\nText.")
     added = sommelier("documents", "add", "a.md", environment=home | settings)
-    assert re.search(r"^\d{3} parts can be found by meaning now\.$", added.stdout, re.MULTILINE)
+    assert re.search(
+        r"^\d{3} parts can be found by meaning now\.$", added.stdout, re.MULTILINE
+    )
     assert len(web.embedded_texts) > 250
     assert set(web.keys) == {None}

@@ -66,7 +66,9 @@ async def test_a_crisis_in_spanish_names_the_lines_of_both_languages(
     async with running_here(bot_api, environment, HELP_COUNTRY="CL"):
         text = await said(bot_api, "me siento suicida", ADA)
     assert text.startswith("Siento mucho")
-    order = [text.index(country) for country in ("Chile", "Austria", "España", "Alemania")]
+    order = [
+        text.index(country) for country in ("Chile", "Austria", "España", "Alemania")
+    ]
     assert order == sorted(order)
 
 
@@ -124,7 +126,9 @@ async def test_nobody_is_taken_for_dependent_because_of_a_wine_and_can_take_it_b
         before = await said(bot_api, "un tinto para cordero", ADA)
         text = await said(bot_api, "he recaído", ADA)
         assert text.startswith("No le recomendaré nada con alcohol.")
-        assert text.endswith("¿Quiere ver bebidas sin alcohol o prefiere no hablar de bebidas?")
+        assert text.endswith(
+            "¿Quiere ver bebidas sin alcohol o prefiere no hablar de bebidas?"
+        )
         assert "1412" in text
         await press(bot_api, translate_into("es", "not_dependent_button"), ADA)
         await bot_api.wait_for_message(4, chat_id=ADA)
@@ -149,7 +153,9 @@ async def test_a_crisis_that_a_model_hears_is_kept_for_the_day(
     search = tool_call("search_wines", {"styles": ["white"]})
     model_server.script(search, answer_json(ANSWER | {"concern": "crisis"}))
     async with running_here(bot_api, environment | known_to(model_server)):
-        assert (await said(bot_api, "už to nemá cenu, něco bílého", ADA)).startswith(HELP)
+        assert (await said(bot_api, "už to nemá cenu, něco bílého", ADA)).startswith(
+            HELP
+        )
     async with running_here(bot_api, environment):
         assert (await said(bot_api, "hm", ADA)).startswith(NUMBERS)
 
@@ -188,12 +194,16 @@ async def test_a_user_with_an_allergy_reads_on_each_card_what_is_not_known(
 ) -> None:
     bot_api.app_languages |= {BOB: "de"}
     async with running_here(bot_api, environment):
-        asked = await said(bot_api, "I am allergic to egg. A red for pizza, please", ADA)
+        asked = await said(
+            bot_api, "I am allergic to egg. A red for pizza, please", ADA
+        )
         first, _, others = asked.partition("2. ")
         unknown = translate_into("en", "allergens_unknown", names="egg")
         assert unknown not in first  # the only one that says it is vegan
         assert others.count(unknown) == 2
-        later = await said(bot_api, "Ich bin allergisch gegen Eier. Ein Rotwein zu Lamm", BOB)
+        later = await said(
+            bot_api, "Ich bin allergisch gegen Eier. Ein Rotwein zu Lamm", BOB
+        )
         assert translate_into("de", "allergens_unknown", names="Ei") in later
 
 

@@ -36,7 +36,10 @@ CARD: dict[str, Iterable[Sequence[object]]] = {
     ]
 }
 
-PAGE, PICTURE = "https://shop.example/chablis?size=75", "https://cdn.example/chablis.jpg"
+PAGE, PICTURE = (
+    "https://shop.example/chablis?size=75",
+    "https://cdn.example/chablis.jpg",
+)
 LIST = f"""id,producer,name,style,price,link,image
 vocoret-chablis,Vocoret,Chablis Premier Cru Montée de Tonnerre Reserve,white,30,{PAGE},{PICTURE}
 barolo,Conterno,Barolo,red,49,https://shop.example/barolo,https://cdn.example/barolo.jpg
@@ -74,7 +77,9 @@ async def test_a_restaurant_speaks_of_itself_and_of_its_own_list(
         riesling = await ask("ein Riesling")
         assert "39" in riesling
         assert "≈" not in riesling
-        greeted = "Zum Löwen\n\nGrüß Gott im Löwen! Fragen Sie mich nach unseren Weinen.\n\n"
+        greeted = (
+            "Zum Löwen\n\nGrüß Gott im Löwen! Fragen Sie mich nach unseren Weinen.\n\n"
+        )
         assert (await ask("/start")).startswith(greeted)
         assert "17 bis 23 Uhr" in await ask("Wann haben Sie geöffnet?")
         assert "ab 60 Euro" in await ask("Liefern Sie auch nach Hause?")
@@ -85,12 +90,18 @@ async def test_a_restaurant_speaks_of_itself_and_of_its_own_list(
 
 
 async def test_a_model_reads_the_list_by_the_glass_and_the_shop_before_it_answers(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], tmp_path: Path
+    bot_api: BotApi,
+    model_server: ModelServer,
+    environment: dict[str, str],
+    tmp_path: Path,
 ) -> None:
     card, shop = tmp_path / "karte.xlsx", tmp_path / "shop.md"
     card.write_bytes(xlsx(CARD))
     shop.write_text(SHOP, "utf-8")
-    for arguments in (("wines", "import", str(card), "--yes"), ("documents", "add", str(shop))):
+    for arguments in (
+        ("wines", "import", str(card), "--yes"),
+        ("documents", "add", str(shop)),
+    ):
         done = await asyncio.to_thread(sommelier, *arguments, environment=environment)
         assert done.returncode == 0, done.stderr
     talk = {"response_type": "informational", "intro": "Gern.", "wines": []}
@@ -103,26 +114,38 @@ async def test_a_model_reads_the_list_by_the_glass_and_the_shop_before_it_answer
         await answered(bot_api, 2)
         bot_api.say("Wann haben Sie geöffnet?", chat_id=CHAT)
         await answered(bot_api, 3)
-    by_the_glass, hours = (str(request.json["messages"]) for request in model_server.requests)
+    by_the_glass, hours = (
+        str(request.json["messages"]) for request in model_server.requests
+    )
     assert "glass, 100 ml, €9.50, in stock" in by_the_glass
     assert "17 bis 23 Uhr" in hours
 
 
 def shop_buttons(message: JsonObject) -> list[tuple[str, str]]:
     """The labels and the addresses of the buttons that open a page."""
-    buttons = [button for row in message["reply_markup"]["inline_keyboard"] for button in row]
+    buttons = [
+        button for row in message["reply_markup"]["inline_keyboard"] for button in row
+    ]
     return [(button["text"], button["url"]) for button in buttons if "url" in button]
 
 
 def pictures(bot_api: BotApi) -> list[str]:
     """The picture above each message; "" for none."""
-    options = [call.params["link_preview_options"] for call in bot_api.calls_of("sendMessage")]
+    options = [
+        call.params["link_preview_options"] for call in bot_api.calls_of("sendMessage")
+    ]
     return ["" if each["is_disabled"] else str(each["url"]) for each in options]
 
 
 async def import_list(environment: dict[str, str], folder: Path) -> None:
     (folder / "list.csv").write_text(LIST, "utf-8")
-    arguments = ("wines", "import", str(folder / "list.csv"), "--yes", "--without-samples")
+    arguments = (
+        "wines",
+        "import",
+        str(folder / "list.csv"),
+        "--yes",
+        "--without-samples",
+    )
     done = await asyncio.to_thread(sommelier, *arguments, environment=environment)
     assert done.returncode == 0, done.stderr
 
@@ -149,7 +172,10 @@ async def test_a_button_opens_the_page_of_each_wine_and_a_single_one_is_shown_wi
 
 
 async def test_a_wine_that_a_model_shows_has_its_picture_unless_telegram_refuses_it(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], tmp_path: Path
+    bot_api: BotApi,
+    model_server: ModelServer,
+    environment: dict[str, str],
+    tmp_path: Path,
 ) -> None:
     await import_list(environment, tmp_path)
     search = tool_call("search_wines", {"styles": ["white"]})

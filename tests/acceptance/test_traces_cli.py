@@ -49,11 +49,16 @@ async def fill(url: str) -> None:
             trace_id=trace_id,
             root_id="0" * 16,
         )
-        said = StoredMessage("user", question), StoredMessage("assistant", answer, ("guigal",))
+        said = (
+            StoredMessage("user", question),
+            StoredMessage("assistant", answer, ("guigal",)),
+        )
         await store_turn(sessions, row, said)
     await make(sessions, RateTurn(2, "disliked"))
     await make(sessions, ExplainRating(2, "reason", "wrong_wine"))
-    await make(sessions, ExplainRating(2, "comment", "I wanted a Rioja. ada@example.org"))
+    await make(
+        sessions, ExplainRating(2, "comment", "I wanted a Rioja. ada@example.org")
+    )
     await save_traces(
         SqlTraceStore(sessions),
         [

@@ -63,8 +63,13 @@ async def test_users_learn_that_a_recording_cannot_be_transcribed(
         for count, duration in enumerate((1, 1, 181), 1):
             bot_api.send("voice", SOUND, CHAT, duration=duration)
             said = await bot_api.wait_for_message(count, chat_id=CHAT)
-    assert all(text.startswith("I'm sorry, I could not understand") for text in said[:2])
-    assert said[2] == "That is too long for me to listen to. Please send up to 180 seconds."
+    assert all(
+        text.startswith("I'm sorry, I could not understand") for text in said[:2]
+    )
+    assert (
+        said[2]
+        == "That is too long for me to listen to. Please send up to 180 seconds."
+    )
     assert len(model_server.recordings) == 3
     async with running_here(bot_api, environment):
         bot_api.send("voice", SOUND, CHAT)
@@ -88,7 +93,9 @@ async def test_an_answer_is_read_aloud_to_users_who_chose_that(
         await eventually(lambda: "Read aloud: on ✓" in str(bot_api.messages(CHAT)[-1]))
         bot_api.send("voice", SOUND, CHAT)
         await bot_api.wait_for_message(4, chat_id=CHAT)
-    assert [call.files["voice"].data[:4] for call in bot_api.calls_of("sendVoice")] == [b"OggS"]
+    assert [call.files["voice"].data[:4] for call in bot_api.calls_of("sendVoice")] == [
+        b"OggS"
+    ]
     (asked,) = model_server.speech_requests
     assert (asked["model"], asked["voice"]) == ("tts-1", "alloy")
     assert asked["input"] in bot_api.sent(CHAT)[2]

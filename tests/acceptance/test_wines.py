@@ -27,7 +27,9 @@ async def test_in_any_chat_wines_are_offered_as_they_are_shown_in_an_answer(
         first = next(each for each in shown if each.splitlines()[0] in answer["text"])
         assert first.splitlines()[1] in answer["text"]
         assert all(float(each.rpartition("≈ €")[2].split()[0]) <= 25 for each in shown)
-        assert [each["title"] for each in found] == [each.splitlines()[0] for each in shown]
+        assert [each["title"] for each in found] == [
+            each.splitlines()[0] for each in shown
+        ]
         assert 1 <= len(await inline(bot_api, "Trimbach")) <= 10
         assert len(await inline(bot_api, "")) == 10
         assert await inline(bot_api, "a red under 1 euro") == []
@@ -48,7 +50,9 @@ async def test_in_any_chat_wines_are_offered_as_they_are_shown_in_an_answer(
 async def test_only_who_is_let_in_is_offered_wines(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
-    async with running_here(bot_api, environment, ACCESS="allow_list", ADMIN_IDS=str(CHAT)):
+    async with running_here(
+        bot_api, environment, ACCESS="allow_list", ADMIN_IDS=str(CHAT)
+    ):
         assert await inline(bot_api, "lamb under 25", STRANGER) == []
         assert await inline(bot_api, "lamb under 25", CHAT)
     assert bot_api.sent(STRANGER) == []

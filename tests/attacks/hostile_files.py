@@ -17,8 +17,14 @@ def write_pdf(objects: Sequence[bytes]) -> bytes:
     for number, content in enumerate(objects, 1):
         offsets.append(len(body))
         body += b"%d 0 obj\n%b\nendobj\n" % (number, content)
-    size, table = len(objects) + 1, b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    end = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (size, len(body))
+    size, table = (
+        len(objects) + 1,
+        b"".join(b"%010d 00000 n \n" % offset for offset in offsets),
+    )
+    end = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
+        size,
+        len(body),
+    )
     return body + b"xref\n0 %d\n0000000000 65535 f \n%b" % (size, table) + end
 
 
@@ -81,7 +87,9 @@ def with_member(archive: bytes, name: str, megabytes: int, part: bytes) -> bytes
 def swelling_workbook(megabytes: int = 220) -> bytes:
     """A workbook of some 100 kB whose table of texts swells."""
     book = xlsx({"Cellar": [["name", "count"], ["Barolo", 1]]})
-    return with_member(book, "xl/sharedStrings.xml", megabytes, b"<si><t>aaaaaaaaaa</t></si>")
+    return with_member(
+        book, "xl/sharedStrings.xml", megabytes, b"<si><t>aaaaaaaaaa</t></si>"
+    )
 
 
 def swelling_docx(megabytes: int = 150) -> bytes:
@@ -108,7 +116,11 @@ def large_picture(side: int = 7_000) -> bytes:
     packer = zlib.compressobj(9)
     rows = [packer.compress(bytes(1 + 3 * side)) for _ in range(side)]
     header = pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", b"".join([*rows, packer.flush()])), (b"IEND", b""))
+    chunks = (
+        (b"IHDR", header),
+        (b"IDAT", b"".join([*rows, packer.flush()])),
+        (b"IEND", b""),
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         pack(">I", len(data)) + kind + data + pack(">I", zlib.crc32(kind + data))
         for kind, data in chunks

@@ -20,7 +20,11 @@ def run_with_limits(code: str, *, cpu_seconds: int = 10, megabytes: int = 1_000)
     """
     limits = SET_LIMITS.format(seconds=cpu_seconds, memory=megabytes * 1_000_000)
     ran = subprocess.run(
-        [sys.executable, "-c", limits + code], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", limits + code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, f"ended with {ran.returncode}: {ran.stderr[-2000:]}"
     return ran.stdout.strip()

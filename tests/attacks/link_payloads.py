@@ -24,8 +24,31 @@ PIECES = (
         "://",
         "xhttp://",
     ),
-    *("evil", "EVIL", "evil_bot", "pay", "t.me", "www.", "localhost", "xn--p1ai", "teiegram.org"),
-    *("ワイン", "・", "भारत", "क\u094d", "é", "e\u0301", "🍷", "ß", "İ", "ไทย", "\u0d82", "\u0660"),
+    *(
+        "evil",
+        "EVIL",
+        "evil_bot",
+        "pay",
+        "t.me",
+        "www.",
+        "localhost",
+        "xn--p1ai",
+        "teiegram.org",
+    ),
+    *(
+        "ワイン",
+        "・",
+        "भारत",
+        "क\u094d",
+        "é",
+        "e\u0301",
+        "🍷",
+        "ß",
+        "İ",
+        "ไทย",
+        "\u0d82",
+        "\u0660",
+    ),
     *(
         "@",
         "@evil_bot",
@@ -40,7 +63,15 @@ PIECES = (
         "/start",
         "/5",
     ),
-    *("2015", "2016", "2017 ", "0664 1234567", "+43 1 234567", "4111 1111 1111 1111", "10.0.0.1"),
+    *(
+        "2015",
+        "2016",
+        "2017 ",
+        "0664 1234567",
+        "+43 1 234567",
+        "4111 1111 1111 1111",
+        "10.0.0.1",
+    ),
     *(
         ".",
         "..",
@@ -110,7 +141,12 @@ def make_text(chance: random.Random) -> str:
     for _ in range(chance.choice((0, 0, 1, 3))):
         position = chance.randrange(len(chars))
         chars[position] = chance.choice(
-            (chars[position] * 2, "", chance.choice(chars), chr(chance.randrange(0x20, 0x3000)))
+            (
+                chars[position] * 2,
+                "",
+                chance.choice(chars),
+                chr(chance.randrange(0x20, 0x3000)),
+            )
         )
     return "".join(chars)
 
@@ -119,7 +155,9 @@ def find_live(texts: Iterator[str]) -> list[tuple[str, list[str]]]:
     """Return the texts that are live when they are shown as untrusted text, and their links."""
     found = []
     for text in texts:
-        live = [link for html in split_messages(escape(text)) for link in live_links(html)]
+        live = [
+            link for html in split_messages(escape(text)) for link in live_links(html)
+        ]
         if live:
             found.append((text, live))
     return found
@@ -133,7 +171,9 @@ def random_texts(count: int, seed: int) -> Iterator[str]:
 
 if __name__ == "__main__":
     count = int(sys.argv[1])
-    live = find_live(random_texts(count, seed=int(sys.argv[2]) if len(sys.argv) > 2 else 1))
+    live = find_live(
+        random_texts(count, seed=int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    )
     for text, links in live[:40]:
         print(ascii(text), ascii(links))
     print(f"{count} texts, {len(live)} live")

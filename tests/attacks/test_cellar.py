@@ -19,12 +19,18 @@ ADA = 71
 
 def items(count: int, first: int = 0) -> tuple[CellarItem, ...]:
     return tuple(
-        CellarItem(key=f"wine {number}", wine={"name": f"Wine {number}", "style": "red"}, count=1)
+        CellarItem(
+            key=f"wine {number}",
+            wine={"name": f"Wine {number}", "style": "red"},
+            count=1,
+        )
         for number in range(first, first + count)
     )
 
 
-async def test_a_cellar_holds_so_many_wines_and_a_message_lists_some(sessions: Sessions) -> None:
+async def test_a_cellar_holds_so_many_wines_and_a_message_lists_some(
+    sessions: Sessions,
+) -> None:
     for first in range(0, 8_000, 4_000):
         change = Change(user_id=ADA, bottles=items(4_000, first))
         await make(sessions, ChangeMemory(change))
@@ -49,7 +55,11 @@ async def test_a_change_with_unstorable_characters_is_stored_and_undone(
     await make(sessions, ChangeMemory(change))
     assert await memory.list_facts(ADA) == [Fact("note", "tannin ?", "no ? tannin")]
     (stored,) = await memory.list_bottles(ADA)
-    assert (stored.key, stored.wine["name"], stored.note) == ("rage ?", "Rage ?", "from Ada")
+    assert (stored.key, stored.wine["name"], stored.note) == (
+        "rage ?",
+        "Rage ?",
+        "from Ada",
+    )
     await make(sessions, ChangeMemory(Change(user_id=ADA, reverts_id=9)))
     assert await memory.list_facts(ADA) == []
     assert [item.count for item in await memory.list_bottles(ADA)] == [0]

@@ -51,7 +51,9 @@ def little_memory() -> Iterator[None]:
 def memory_of_this_process(name: str) -> int:
     """Return a figure of `/proc/self/status` in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+    return next(
+        1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:")
+    )
 
 
 async def test_no_table_of_a_user_is_opened_in_the_bot(
@@ -59,7 +61,9 @@ async def test_no_table_of_a_user_is_opened_in_the_bot(
 ) -> None:
     async with running_here(bot_api, environment):
         for chat_id, data in enumerate(TABLES, 7001):
-            bot_api.send("document", data, chat_id, file_name="mine.csv", file_size=None)
+            bot_api.send(
+                "document", data, chat_id, file_name="mine.csv", file_size=None
+            )
         for chat_id in range(7001, 7004):
             (said,) = await bot_api.wait_for_message(1, chat_id)
             assert said.startswith(NO_LIST)
@@ -69,11 +73,16 @@ async def test_no_table_of_a_user_is_opened_in_the_bot(
 
 
 async def test_no_picture_of_a_user_is_opened_in_the_bot(
-    bot_api: BotApi, model_server: ModelServer, environment: dict[str, str], little_memory: None
+    bot_api: BotApi,
+    model_server: ModelServer,
+    environment: dict[str, str],
+    little_memory: None,
 ) -> None:
     model_server.default = recommending(intro="Gladly.")
     async with running_here(bot_api, environment, **seeing(model_server)):
-        for _ in range(2):  # in an album, Telegram gives a document no type if it has none
+        for _ in range(
+            2
+        ):  # in an album, Telegram gives a document no type if it has none
             bot_api.send("photo", drawn(["x"]), 7001, media_group_id="7")
             bot_api.send("document", large_picture(), 7001, media_group_id="7")
         bot_api.send("document", swelling_pdf(), 7002, mime_type="application/pdf")
@@ -121,7 +130,8 @@ async def never() -> bytes:
 async def test_the_documents_of_others_do_not_delay_a_photo() -> None:
     files = FileReader()
     hostile = [
-        asyncio.create_task(files.read(never, render_pages, user_id=number)) for number in range(5)
+        asyncio.create_task(files.read(never, render_pages, user_id=number))
+        for number in range(5)
     ]
 
     async def download() -> bytes:
@@ -134,7 +144,9 @@ async def test_the_documents_of_others_do_not_delay_a_photo() -> None:
         task.cancel()
 
 
-async def test_one_document_of_a_user_is_read_at_a_time_and_none_waits_for_ever() -> None:
+async def test_one_document_of_a_user_is_read_at_a_time_and_none_waits_for_ever() -> (
+    None
+):
     files = FileReader(wait_seconds=0.2)
     begun: list[int] = []
 
@@ -145,7 +157,10 @@ async def test_one_document_of_a_user_is_read_at_a_time_and_none_waits_for_ever(
 
         return download
 
-    reads = [files.read(downloading(number), read_cellar, user_id=number // 2) for number in (0, 1)]
+    reads = [
+        files.read(downloading(number), read_cellar, user_id=number // 2)
+        for number in (0, 1)
+    ]
     results = await asyncio.gather(*reads, return_exceptions=True)
     assert begun == [0]
     assert [type(result) for result in results] == [TooCostly, TooCostly]
@@ -154,7 +169,9 @@ async def test_one_document_of_a_user_is_read_at_a_time_and_none_waits_for_ever(
 async def test_only_regular_files_of_the_folder_itself_are_indexed(
     sessions: Sessions, tmp_path: Path
 ) -> None:
-    (tmp_path / "secret.txt").write_text("The secret of the cellar is under the stairs.")
+    (tmp_path / "secret.txt").write_text(
+        "The secret of the cellar is under the stairs."
+    )
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "lees.md").write_text("Lees are dead yeast.")
@@ -171,7 +188,9 @@ async def test_only_regular_files_of_the_folder_itself_are_indexed(
     ]
 
 
-@pytest.mark.parametrize("name", ["/dev/zero", "pipe.csv", "workbook.csv", "commas.csv"])
+@pytest.mark.parametrize(
+    "name", ["/dev/zero", "pipe.csv", "workbook.csv", "commas.csv"]
+)
 async def test_a_wine_list_that_is_none_is_refused(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "workbook.csv").write_bytes(swelling_workbook())
@@ -186,6 +205,8 @@ async def test_the_cells_of_a_list_are_cut(tmp_path: Path) -> None:
     path.write_text(f"producer,name,country,style,notes\nA,B,Italy,red,{notes}\n")
     (wine,) = (await read_catalogue_safely(path)).wines
     assert len(wine.notes) <= 5_000
-    path.write_text(f"producer,name,country,style,notes\nA,B,Italy,red,{marks(100_000).decode()}\n")
+    path.write_text(
+        f"producer,name,country,style,notes\nA,B,Italy,red,{marks(100_000).decode()}\n"
+    )
     (wine,) = (await read_catalogue_safely(path)).wines
     assert len(wine.notes) <= 9

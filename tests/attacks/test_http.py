@@ -24,7 +24,12 @@ async def test_nothing_redirects_to_the_host_that_a_request_names(path: str) -> 
 
 
 @pytest.mark.parametrize(
-    "body", [rb'{"message": "\ud800"}', rb'{"message": "", "\ud800": 1}', rb'{"\ud800": "\ud800"}']
+    "body",
+    [
+        rb'{"message": "\ud800"}',
+        rb'{"message": "", "\ud800": 1}',
+        rb'{"\ud800": "\ud800"}',
+    ],
 )
 async def test_a_lone_surrogate_is_invalid_input(body: bytes) -> None:
     async with serving_api() as client:
@@ -33,7 +38,9 @@ async def test_a_lone_surrogate_is_invalid_input(body: bytes) -> None:
     assert "input" not in refused.text
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:1"]
+)
 async def test_a_web_page_of_another_address_reaches_no_tool(origin: str) -> None:
     async with serving(token=SecretStr(TOKEN)) as running:
         headers = {"authorization": f"Bearer {TOKEN}", "origin": origin}
@@ -61,7 +68,10 @@ def parse_blocks(text: str) -> list[Any]:
 
 def test_slow_requests_are_ended_by_the_proxy_that_the_docs_recommend() -> None:
     options, site = parse_blocks((ROOT / "deploy" / "Caddyfile").read_text())
-    assert options == ("", [("servers", [("timeouts", ["read_header 10s", "read_body 30s"])])])
+    assert options == (
+        "",
+        [("servers", [("timeouts", ["read_header 10s", "read_body 30s"])])],
+    )
     assert site[0] == "bot.example.com"
     assert ("request_body", ["max_size 1MB"]) in site[1]
     assert site[1][-1] == ("handle", ["respond 404"])
@@ -69,8 +79,12 @@ def test_slow_requests_are_ended_by_the_proxy_that_the_docs_recommend() -> None:
 
 
 def test_actions_are_pinned_by_hash() -> None:
-    uses = re.findall(r"uses: (\S+)", (ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    uses = re.findall(
+        r"uses: (\S+)", (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    )
     assert uses
     assert [
-        action for action in uses if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action)
+        action
+        for action in uses
+        if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action)
     ] == []

@@ -16,9 +16,28 @@ TRIALS = 2_000
 """Each run of the suite tries as many; `link_payloads.py` tries any number."""
 
 LIVE_IN_PLAIN_TEXT = [
-    *("evil.भारत/pay", "evil.भारतम्", "ワイン・.com", "🍷.com", "a_.evil.com", "x\u0301.evil.de"),
-    *("2015 2016 2017+evil.com/pay", "0664 1234567:evil.com", "+@evil_bot", "(@_evil_bot)"),
-    *("100 €/5", "2019·/start", "#1evil", "#·evil", "$1INCH", "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"),
+    *(
+        "evil.भारत/pay",
+        "evil.भारतम्",
+        "ワイン・.com",
+        "🍷.com",
+        "a_.evil.com",
+        "x\u0301.evil.de",
+    ),
+    *(
+        "2015 2016 2017+evil.com/pay",
+        "0664 1234567:evil.com",
+        "+@evil_bot",
+        "(@_evil_bot)",
+    ),
+    *(
+        "100 €/5",
+        "2019·/start",
+        "#1evil",
+        "#·evil",
+        "$1INCH",
+        "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
+    ),
     "4111 1111 1\t111 1111",
     *("tonsite://evil.example", "a,b@evil.com", "1.2.3.4:80/pay", "xn--e1a4c.xn--p1ai"),
 ]
@@ -30,7 +49,9 @@ LIVE_IN_PLAIN_TEXT = [
 )
 def test_untrusted_text_is_never_live(text: str, around: str) -> None:
     markdown = around.format(escape(text))
-    assert [link for html in split_messages(markdown) for link in live_links(html)] == []
+    assert [
+        link for html in split_messages(markdown) for link in live_links(html)
+    ] == []
 
 
 def test_each_of_these_texts_would_be_live_without_protection() -> None:
@@ -38,7 +59,13 @@ def test_each_of_these_texts_would_be_live_without_protection() -> None:
 
 
 def test_a_domain_under_any_top_level_domain_is_protected() -> None:
-    forms = ("evil.{}", "evil.{}/pay", "x・.{}", "user@evil.{}", "2015 2016 2017+evil.{}:80/?q#f")
+    forms = (
+        "evil.{}",
+        "evil.{}/pay",
+        "x・.{}",
+        "user@evil.{}",
+        "2015 2016 2017+evil.{}:80/?q#f",
+    )
     assert find_live(form.format(top) for top in TOPS for form in forms) == []
 
 
@@ -56,15 +83,20 @@ def test_no_split_makes_a_link_of_what_is_none() -> None:
     assert find_live(iter(texts)) == []
 
 
-@pytest.mark.parametrize("text", ["/start", "@evil_bot", "#evil", "$USD", "evil.com", "t.me/evil"])
+@pytest.mark.parametrize(
+    "text", ["/start", "@evil_bot", "#evil", "$USD", "evil.com", "t.me/evil"]
+)
 @pytest.mark.parametrize("limit", [MAX_MESSAGE_UNITS, MAX_REPLY_CHARS])
-def test_no_split_before_or_within_a_tag_or_an_address_makes_it_live(text: str, limit: int) -> None:
+def test_no_split_before_or_within_a_tag_or_an_address_makes_it_live(
+    text: str, limit: int
+) -> None:
     padded = [f"{'a' * (limit - cut)}{text}b{text}" for cut in range(-3, len(text) + 4)]
     assert find_live(iter(padded)) == []
 
 
 @pytest.mark.parametrize(
-    "address", ["evil.भारत/pay", "ワイン・.com", "+@evil_bot", "a.B.evil.com", "evil.Com/pay"]
+    "address",
+    ["evil.भारत/pay", "ワイン・.com", "+@evil_bot", "a.B.evil.com", "evil.Com/pay"],
 )
 def test_an_address_without_evidence_is_a_problem_in_an_answer(address: str) -> None:
     response = SommelierResponse.model_validate(

@@ -9,7 +9,10 @@ from tests.doubles.telegram_links import live_links
 
 def test_the_text_without_formatting_is_as_protected_as_with_it() -> None:
     markdowns = [f"**{escape(text)}**" for text in random_texts(300, seed=9)]
-    markdowns += ["> **evil.com** and @evil_bot", f"See {format_link('https://x.org/a')}, /help."]
+    markdowns += [
+        "> **evil.com** and @evil_bot",
+        f"See {format_link('https://x.org/a')}, /help.",
+    ]
     for markdown in markdowns:
         for html in split_messages(markdown):
             live = set(live_links(to_plain_html(html)))

@@ -38,13 +38,17 @@ def test_a_short_password_is_hidden_where_it_is_no_word() -> None:
     address = "http://ada:pw@127.0.0.1:9/v1"
     masking = masking_of(load_settings(None, {"OPENAI_BASE_URL": address}))
     shown = f"GET {address} failed; ada:pw@127.0.0.1; authorization: Basic YWRhOnB3; pw is a word"
-    expected = "GET http[secret]:9/v1 failed; [secret]; authorization: [secret]; pw is a word"
+    expected = (
+        "GET http[secret]:9/v1 failed; [secret]; authorization: [secret]; pw is a word"
+    )
     assert masking.mask_text(shown) == expected
 
 
 def test_the_name_of_a_model_holds_no_secret() -> None:
     masking = masking_of(load_settings(None, SETTINGS))
-    span = SpanRecord("1", None, "llm.plan", "generation", 1, model=f"gpt-2024-08-06 {KEY}")
+    span = SpanRecord(
+        "1", None, "llm.plan", "generation", 1, model=f"gpt-2024-08-06 {KEY}"
+    )
     (masked,) = masking.mask_trace(TraceRecord("1", "chat", "user", spans=[span])).spans
     assert masked.model == "gpt-2024-08-06 [secret]"
 

@@ -57,15 +57,21 @@ def test_many_numbers_let_no_invented_amount_pass() -> None:
     counts = ", ".join(map(str, range(1, 61)))
     evidence = Evidence({CHINON.id: CHINON}, user_texts=[f"I am {counts}"])
     intro = f"Of {counts} it is yours for 1357.24 euros."
-    answer = SommelierResponse.model_validate({"response_type": "informational", "intro": intro})
+    answer = SommelierResponse.model_validate(
+        {"response_type": "informational", "intro": intro}
+    )
     assert "1357.24 euros" in (grounding_problem(answer, evidence) or "")
     multiple = f"Of {counts} bottles it costs 999 euros."
-    answer = SommelierResponse.model_validate({"response_type": "informational", "intro": multiple})
+    answer = SommelierResponse.model_validate(
+        {"response_type": "informational", "intro": multiple}
+    )
     assert "999 euros" in (grounding_problem(answer, evidence) or "")
 
 
 def test_only_some_numbers_of_a_text_are_judged_and_the_others_masked() -> None:
-    text = "; ".join(f"06{number:02} {number:03} {number:02} {number:02}" for number in range(99))
+    text = "; ".join(
+        f"06{number:02} {number:03} {number:02} {number:02}" for number in range(99)
+    )
     judged: list[str] = []
 
     def judge(row: str) -> str:

@@ -16,7 +16,12 @@ from tests.doubles.model_server import ModelServer, Step, answer_json, hang
 from tests.doubles.server import JsonObject, hang_up
 
 Boundary = Literal[
-    "updates fetched", "model asked", "model answered", "send asked", "send done", "send answered"
+    "updates fetched",
+    "model asked",
+    "model answered",
+    "send asked",
+    "send done",
+    "send answered",
 ]
 """Moments of a turn that are seen from outside, in their order. "asked": the request has arrived
 and nothing was done yet. "done": it was done, and the answer is not sent yet."""
@@ -70,7 +75,9 @@ class WatchedBotApi(BotApi):
                 return await hang_up(request)
             return Seen(response, lambda: self.watch.reached("send answered", request))
         if method == "getupdates" and b"update_id" in response.body:
-            return Seen(response, lambda: self.watch.reached("updates fetched", request))
+            return Seen(
+                response, lambda: self.watch.reached("updates fetched", request)
+            )
         return response
 
     def replies(self) -> dict[int, list[str]]:
@@ -78,7 +85,9 @@ class WatchedBotApi(BotApi):
         found: dict[int, list[str]] = {}
         for message in self.messages():
             marks = MARK.findall(message.get("text", ""))
-            found.setdefault(message["chat"]["id"], []).append(marks[0] if marks else "?")
+            found.setdefault(message["chat"]["id"], []).append(
+                marks[0] if marks else "?"
+            )
         return found
 
 
@@ -109,11 +118,17 @@ class EchoModel(ModelServer):
         return Seen(response, lambda: self.watch.reached("model answered", request))
 
     def _echo(self, body: JsonObject) -> Step:
-        texts = [message["content"] for message in body["messages"] if message["role"] == "user"]
+        texts = [
+            message["content"]
+            for message in body["messages"]
+            if message["role"] == "user"
+        ]
         marks = MARK.findall(json.dumps(texts[-1]))
         self.asked += marks[:1]
         intro = f"You asked about {' and '.join(marks)}."
-        answer = answer_json({"response_type": "informational", "intro": intro, "wines": []})
+        answer = answer_json(
+            {"response_type": "informational", "intro": intro, "wines": []}
+        )
         return hang(self.seconds, answer) if self.seconds else answer
 
 

@@ -74,7 +74,11 @@ class Bot:
     kills: int = 0
 
     def start(self) -> None:
-        environment = {**self.environment, "HTTP_PORT": str(self.port), "PGAPPNAME": self.name}
+        environment = {
+            **self.environment,
+            "HTTP_PORT": str(self.port),
+            "PGAPPNAME": self.name,
+        }
         with self.log.open("ab") as log:
             self.process = Process("run", environment=environment, stderr=log.fileno())
 
@@ -105,7 +109,9 @@ class Bot:
     async def ready(self) -> None:
         """Return once updates can be taken."""
         deadline = time.monotonic() + 60
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}") as client:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{self.port}"
+        ) as client:
             while self.process is not None and self.process.poll() is None:
                 with suppress(httpx.HTTPError):
                     if (await client.get("/readyz")).status_code == 200:
@@ -168,7 +174,9 @@ class Stage:
         if len(self.bots) > 1:
             if chat not in self._queues:
                 self._queues[chat] = asyncio.Queue()
-                self._deliveries.append(asyncio.create_task(self._deliver(self._queues[chat])))
+                self._deliveries.append(
+                    asyncio.create_task(self._deliver(self._queues[chat]))
+                )
             self._queues[chat].put_nowait(self.api._updates[-1])
         return update_id
 
@@ -191,7 +199,9 @@ class Stage:
         for bot in self.bots:
             with suppress(psutil.Error):
                 found = (
-                    psutil.Process(bot.process.pid).net_connections("tcp") if bot.process else ()
+                    psutil.Process(bot.process.pid).net_connections("tcp")
+                    if bot.process
+                    else ()
                 )
                 if any(connection.laddr.port == port for connection in found):
                     return bot
@@ -230,12 +240,17 @@ class Stage:
         recorded = await asyncio.to_thread(self.recorded, "sent")
         replied = {mark for marks in self.api.replies().values() for mark in marks}
         self.unrecorded.update(
-            mark for mark in replied & self.updates.keys() if self.updates[mark] not in recorded
+            mark
+            for mark in replied & self.updates.keys()
+            if self.updates[mark] not in recorded
         )
 
     def lost(self) -> list[str]:
         """Return the messages that have no reply yet."""
-        return [*self.updates.keys() - {m for marks in self.api.replies().values() for m in marks}]
+        return [
+            *self.updates.keys()
+            - {m for marks in self.api.replies().values() for m in marks}
+        ]
 
     async def answered(self, seconds: float) -> bool:
         """Return whether every message has its reply within so many seconds."""

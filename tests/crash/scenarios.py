@@ -100,7 +100,9 @@ async def crashes(
         ]
 
 
-async def kill_at(on: Stage, moment: Moment, dice: random.Random, chats: Sequence[int]) -> None:
+async def kill_at(
+    on: Stage, moment: Moment, dice: random.Random, chats: Sequence[int]
+) -> None:
     """Kill a process at a moment, note what was out and recorded, and start it again.
 
     Meanwhile messages are written to the chats.
@@ -114,7 +116,9 @@ async def kill_at(on: Stage, moment: Moment, dice: random.Random, chats: Sequenc
 
     def strike_port(port: int) -> None:
         bot = on.owner(port) or victim
-        threading.Timer(moment.seconds, strike, [bot]).start() if moment.seconds else strike(bot)
+        threading.Timer(
+            moment.seconds, strike, [bot]
+        ).start() if moment.seconds else strike(bot)
 
     if moment.boundary:
         on.watch.arm(moment.boundary, strike_port, passes=dice.randrange(3))
@@ -177,8 +181,12 @@ def judge(name: str, on: Stage, *, quiet: bool = True) -> list[Result]:
         ),
         Result(name, "replies of another kind", str(other), not other),
         Result(name, "turns that failed", shown(failed), not failed),
-        Result(name, "updates by state", str(states), set(states) <= {"done", "joined"}),
-        Result(name, "tracebacks in the logs", str(tracebacks), not (quiet and tracebacks)),
+        Result(
+            name, "updates by state", str(states), set(states) <= {"done", "joined"}
+        ),
+        Result(
+            name, "tracebacks in the logs", str(tracebacks), not (quiet and tracebacks)
+        ),
     ]
 
 
@@ -187,10 +195,14 @@ def shown(found: Sequence[object]) -> str:
     return str(len(found)) + (f": {', '.join(map(str, found[:6]))}" if found else "")
 
 
-async def database_restarts(folder: Path, server: Any, restarts: int = 5) -> list[Result]:
+async def database_restarts(
+    folder: Path, server: Any, restarts: int = 5
+) -> list[Result]:
     """Stop and start Postgres while users write."""
     name, dice = f"Postgres restarted {restarts} times", random.Random(3)
-    async with stage(folder, server_url=server.get_uri(driver="psycopg"), replicas=2) as on:
+    async with stage(
+        folder, server_url=server.get_uri(driver="psycopg"), replicas=2
+    ) as on:
 
         async def write() -> None:
             for _ in range(40):
@@ -232,14 +244,20 @@ async def stopping(folder: Path) -> list[Result]:
         await asyncio.sleep(1)
         return [
             Result(name, "exit status", str(status), status == 0),
-            Result(name, "seconds to exit", f"{seconds:.1f}", seconds < FINISH_SECONDS + 5),
-            Result(name, "messages left to the next start", str(remaining), remaining > 0),
+            Result(
+                name, "seconds to exit", f"{seconds:.1f}", seconds < FINISH_SECONDS + 5
+            ),
+            Result(
+                name, "messages left to the next start", str(remaining), remaining > 0
+            ),
             await exit_statuses(name, on),
             *judge(name, on),
         ]
 
 
-async def frozen_replica(folder: Path, server_url: str, messages: int = 60) -> list[Result]:
+async def frozen_replica(
+    folder: Path, server_url: str, messages: int = 60
+) -> list[Result]:
     """Cut one of two replicas off from Postgres while it stands still; then let it go on.
 
     What it was about to send, the other replica has sent by then.
@@ -274,7 +292,9 @@ async def corrections(folder: Path, server_url: str, rounds: int) -> list[Result
     """Have users correct their questions on SQLite, and on Postgres with two replicas."""
     async with stage(folder, settings=CORRECTING) as on:
         found = await corrected("corrections, SQLite", on, rounds)
-    async with stage(folder, server_url=server_url, replicas=2, settings=CORRECTING) as on:
+    async with stage(
+        folder, server_url=server_url, replicas=2, settings=CORRECTING
+    ) as on:
         return found + await corrected("corrections, Postgres × 2", on, rounds)
 
 
@@ -316,11 +336,15 @@ async def corrected(name: str, on: Stage, rounds: int = 8) -> list[Result]:
         Result(name, "answered twice", shown(twice), not twice),
         Result(name, "replies of another kind", shown(other), not other),
         Result(name, "kills", str(sum(bot.kills for bot in on.bots))),
-        Result(name, "pairs of 12 answered together", str(together), set(together) == {12}),
+        Result(
+            name, "pairs of 12 answered together", str(together), set(together) == {12}
+        ),
         Result(name, "turns that failed", shown(failed), not failed),
     ]
 
 
 def answers(on: Stage) -> list[tuple[str, ...]]:
     """Return the messages that each reply names."""
-    return [tuple(MARK.findall(message.get("text", ""))) for message in on.api.messages()]
+    return [
+        tuple(MARK.findall(message.get("text", ""))) for message in on.api.messages()
+    ]

@@ -110,9 +110,15 @@ class BotApi(LoopbackServer):
             "getFile": self._get_file,
             "sendMessage": lambda call: self._chats.send_message(call.params),
             "sendMessageDraft": lambda call: self._chats.draft(call.params),
-            "sendDocument": lambda call: self._chats.send_file(call.params, call.files, "document"),
-            "sendPhoto": lambda call: self._chats.send_file(call.params, call.files, "photo"),
-            "sendVoice": lambda call: self._chats.send_file(call.params, call.files, "voice"),
+            "sendDocument": lambda call: self._chats.send_file(
+                call.params, call.files, "document"
+            ),
+            "sendPhoto": lambda call: self._chats.send_file(
+                call.params, call.files, "photo"
+            ),
+            "sendVoice": lambda call: self._chats.send_file(
+                call.params, call.files, "voice"
+            ),
             "editMessageText": lambda call: self._chats.edit_text(call.params),
             "editMessageReplyMarkup": lambda call: self._chats.edit_markup(call.params),
             "sendChatAction": lambda call: self._chats.act(call.params),
@@ -122,7 +128,11 @@ class BotApi(LoopbackServer):
         }
 
     def say(
-        self, text: str, chat_id: int = CHAT, user_id: int | None = None, **fields: object
+        self,
+        text: str,
+        chat_id: int = CHAT,
+        user_id: int | None = None,
+        **fields: object,
     ) -> int:
         """Send `text` as a user; `fields` are further fields of the Message."""
         commands = [
@@ -139,7 +149,12 @@ class BotApi(LoopbackServer):
         return self.push({"message": message | entities | fields})
 
     def send(
-        self, kind: str, data: bytes, chat_id: int = CHAT, caption: str = "", **fields: object
+        self,
+        kind: str,
+        data: bytes,
+        chat_id: int = CHAT,
+        caption: str = "",
+        **fields: object,
     ) -> int:
         """Send a file as a user; `kind` is "photo", "document" or "voice".
 
@@ -150,10 +165,16 @@ class BotApi(LoopbackServer):
         self.files[name] = data
         message_keys = fields.keys() & {"media_group_id", "forward_origin"}
         message_fields = {key: fields.pop(key) for key in message_keys}
-        file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": len(data)}
+        file: JsonObject = {
+            "file_id": name,
+            "file_unique_id": name,
+            "file_size": len(data),
+        }
         file |= {"duration": 1} if kind == "voice" else {}
         file |= {"width": 1, "height": 1} if kind == "photo" else {}
-        content: JsonObject = {kind: [file | fields] if kind == "photo" else file | fields}
+        content: JsonObject = {
+            kind: [file | fields] if kind == "photo" else file | fields
+        }
         content |= {"caption": caption} if caption else {}
         return self.say("", chat_id, None, **content, **message_fields)
 
@@ -215,7 +236,9 @@ class BotApi(LoopbackServer):
     @property
     def drafts(self) -> list[Call]:
         """Return the calls that showed drafts, oldest first; `params["text"]` is the HTML."""
-        return [call for call in self.calls_of("sendMessageDraft") if call.status == 200]
+        return [
+            call for call in self.calls_of("sendMessageDraft") if call.status == 200
+        ]
 
     def push(self, update: JsonObject) -> int:
         """Queue an update and return its id; it gets a new one unless it has one."""
@@ -240,12 +263,20 @@ class BotApi(LoopbackServer):
         migrate_to: int | None = None,
     ) -> None:
         """Answer the next `times` calls of `method` with an error, without any effect."""
-        waiting = "" if retry_after is None else f"Too Many Requests: retry after {retry_after}"
+        waiting = (
+            ""
+            if retry_after is None
+            else f"Too Many Requests: retry after {retry_after}"
+        )
         text = description or waiting or "Internal Server Error"
-        error = ApiError(status, text, retry_after=retry_after, migrate_to_chat_id=migrate_to)
+        error = ApiError(
+            status, text, retry_after=retry_after, migrate_to_chat_id=migrate_to
+        )
         self._faults.append(Fault(method, times, error, chat_id))
 
-    def drop_after(self, method: str, times: int = 1, chat_id: int | None = None) -> None:
+    def drop_after(
+        self, method: str, times: int = 1, chat_id: int | None = None
+    ) -> None:
         """Let the next `times` calls of `method` take effect, but hang up without an answer."""
         self._faults.append(Fault(method, times, None, chat_id))
 
@@ -259,7 +290,9 @@ class BotApi(LoopbackServer):
     @property
     def toasts(self) -> list[str]:
         """Return the text of each answer to a press, oldest first; "" if it has none."""
-        answered = [call for call in self.calls_of("answerCallbackQuery") if call.status == 200]
+        answered = [
+            call for call in self.calls_of("answerCallbackQuery") if call.status == 200
+        ]
         return [str(call.params.get("text", "")) for call in answered]
 
     def messages(self, chat_id: int | None = None) -> list[JsonObject]:
@@ -287,7 +320,9 @@ class BotApi(LoopbackServer):
             calls = [(call.method, call.status) for call in self.calls[-10:]]
             return f"{n} message(s) wanted, a person sees {self.sent(chat_id)}; last calls: {calls}"
 
-        await eventually(lambda: len(self.sent(chat_id)) >= n, seconds=timeout, otherwise=missing)
+        await eventually(
+            lambda: len(self.sent(chat_id)) >= n, seconds=timeout, otherwise=missing
+        )
         return self.sent(chat_id)
 
     async def _answer(self, request: Request) -> Response:
@@ -320,12 +355,16 @@ class BotApi(LoopbackServer):
 
     async def _get_updates(self, params: JsonObject) -> list[JsonObject]:
         if self.webhook_url:
-            raise ApiError(409, "Conflict: can't use getUpdates method while webhook is active")
+            raise ApiError(
+                409, "Conflict: can't use getUpdates method while webhook is active"
+            )
         self._end_poll(has_updates=False)
         self._store_allowed(params)
         offset = int(params.get("offset", 0))
         with self._lock:
-            self._updates = [update for update in self._updates if update["update_id"] >= offset]
+            self._updates = [
+                update for update in self._updates if update["update_id"] >= offset
+            ]
         deadline = time.monotonic() + float(params.get("timeout", 0))
         while not (ready := self._ready()[:100]) and deadline > time.monotonic():
             await self._wait_for_update(deadline - time.monotonic())
@@ -345,7 +384,9 @@ class BotApi(LoopbackServer):
     def _ready(self) -> list[JsonObject]:
         def is_allowed(update: JsonObject) -> bool:
             kinds = update.keys() - {"update_id"}
-            return bool(kinds & self._allowed if self._allowed else kinds - ONLY_ON_REQUEST)
+            return bool(
+                kinds & self._allowed if self._allowed else kinds - ONLY_ON_REQUEST
+            )
 
         with self._lock:
             self._updates = list(filter(is_allowed, self._updates))
@@ -365,12 +406,21 @@ class BotApi(LoopbackServer):
         if name not in self.files:
             raise ApiError(400, "Bad Request: invalid file_id")
         size = len(self.files[name])
-        return {"file_id": name, "file_unique_id": name, "file_size": size, "file_path": name}
+        return {
+            "file_id": name,
+            "file_unique_id": name,
+            "file_size": size,
+            "file_path": name,
+        }
 
     async def _file(self, request: Request) -> Response:
         data = self.files.get(request.path_params["name"])
         has_token = request.path_params["token"] == self.token
-        return Response(data) if data is not None and has_token else Response(status_code=404)
+        return (
+            Response(data)
+            if data is not None and has_token
+            else Response(status_code=404)
+        )
 
     def _answer_inline(self, call: Call) -> bool:
         results = call.params["results"]
@@ -380,7 +430,10 @@ class BotApi(LoopbackServer):
             raise ApiError(400, "Bad Request: RESULT_ID_INVALID")
         for result in results:
             content = result["input_message_content"]
-            message = {"text": content["message_text"], "parse_mode": content.get("parse_mode")}
+            message = {
+                "text": content["message_text"],
+                "parse_mode": content.get("parse_mode"),
+            }
             result["message"] = formatted(message, "text", MAX_TEXT)
         self._inline_results[str(call.params["inline_query_id"])] = results
         return True

@@ -8,7 +8,15 @@ from starlette.requests import Request
 
 from tests.doubles.server import JsonObject
 
-TEXTS = {"text", "caption", "parse_mode", "url", "callback_query_id", "secret_token", "action"}
+TEXTS = {
+    "text",
+    "caption",
+    "parse_mode",
+    "url",
+    "callback_query_id",
+    "secret_token",
+    "action",
+}
 """Text parameters: they are not decoded, even if their text is valid JSON."""
 
 
@@ -23,7 +31,9 @@ class Upload:
 
 async def parse_parameters(request: Request) -> tuple[JsonObject, dict[str, Upload]]:
     """Return the parameters of a request, decoded if they are JSON, and its files, both by name."""
-    params: JsonObject = {name: _decoded(name, text) for name, text in request.query_params.items()}
+    params: JsonObject = {
+        name: _decoded(name, text) for name, text in request.query_params.items()
+    }
     if request.headers.get("content-type", "").startswith("application/json"):
         return params | json.loads(await request.body() or b"{}"), {}
     files = dict[str, Upload]()

@@ -86,7 +86,9 @@ def reasoning_only(text: str, content: str | None = None) -> Step:
 
 
 def no_choices() -> Step:
-    return raw(json.dumps({"id": "x", "object": "chat.completion", "choices": []}).encode())
+    return raw(
+        json.dumps({"id": "x", "object": "chat.completion", "choices": []}).encode()
+    )
 
 
 def raw(body: bytes, status: int = 200, content_type: str = "application/json") -> Step:
@@ -94,7 +96,9 @@ def raw(body: bytes, status: int = 200, content_type: str = "application/json") 
 
 
 def error(
-    status: int, body: JsonObject | None = None, headers: Mapping[str, str] | None = None
+    status: int,
+    body: JsonObject | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Step:
     """Answer with an HTTP error; `body` defaults to an error of OpenAI."""
     content = body or error_body(f"The server answers {status}.")
@@ -201,7 +205,11 @@ class ModelServer(LoopbackServer):
     def hear(self, *transcripts: Step | str) -> None:
         """Script the answers to the next recordings: transcripts, or steps with a body."""
         for item in transcripts:
-            step = raw(json.dumps({"text": item}).encode()) if isinstance(item, str) else item
+            step = (
+                raw(json.dumps({"text": item}).encode())
+                if isinstance(item, str)
+                else item
+            )
             self._transcripts.append(step)
 
     def verify(self) -> None:
@@ -210,7 +218,9 @@ class ModelServer(LoopbackServer):
             raise AssertionError(f"OpenAI would refuse: {self.violations}")
         if self.unscripted:
             messages = [request.json["messages"][-1] for request in self.unscripted]
-            raise AssertionError(f"unscripted requests, with these last messages: {messages}")
+            raise AssertionError(
+                f"unscripted requests, with these last messages: {messages}"
+            )
 
     async def _transcribe(self, request: Request) -> Response:
         params, files = await parse_parameters(request)
@@ -258,14 +268,18 @@ class ModelServer(LoopbackServer):
             return error(500, error_body("The script of this test has no step left."))
         return step if isinstance(step, Step) else step(received.json)
 
-    def _response(self, request: Request, received: ModelRequest, step: Step) -> Response:
+    def _response(
+        self, request: Request, received: ModelRequest, step: Step
+    ) -> Response:
         headers = {"content-type": step.content_type, **step.headers}
         if step.message is None:
             return Response(step.body, step.status, headers)
         usage = count_tokens(received, step)
         completion = self._completion(received.json, step, usage)
         if received.json.get("stream") and self.streaming != "whole":
-            has_usage = "stream_options" in received.json and self.streaming != "no_usage"
+            has_usage = (
+                "stream_options" in received.json and self.streaming != "no_usage"
+            )
             events = [*to_events(completion, step.piece, has_usage=has_usage)]
             streamed = self._stream(request, events, step, usage)
             return StreamingResponse(streamed, media_type="text/event-stream")
@@ -299,7 +313,11 @@ class ModelServer(LoopbackServer):
         self.usage = Totals(*map(sum, zip(self.usage, usage, strict=True)))
 
     def _completion(self, body: JsonObject, step: Step, usage: Totals) -> JsonObject:
-        message: JsonObject = {"role": "assistant", "refusal": None, **(step.message or {})}
+        message: JsonObject = {
+            "role": "assistant",
+            "refusal": None,
+            **(step.message or {}),
+        }
         if "tool_calls" in message:
             message["tool_calls"] = [
                 {**call, "id": call["id"] or f"call_{next(self._call_ids)}"}
@@ -330,15 +348,21 @@ def count_tokens(request: ModelRequest, step: Step) -> Totals:
     return Totals(prompt, completion, step.cached)
 
 
-def to_events(completion: JsonObject, piece: int, *, has_usage: bool) -> Iterator[bytes]:
+def to_events(
+    completion: JsonObject, piece: int, *, has_usage: bool
+) -> Iterator[bytes]:
     """Yield the events of a streamed completion, its texts in pieces of `piece` characters."""
     head = {name: completion[name] for name in ("id", "created", "model")}
     head["object"] = "chat.completion.chunk"
     choice = completion["choices"][0]
 
     def event(delta: JsonObject, finish: str | None = None) -> bytes:
-        choices = [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]
-        return data(head | {"choices": choices} | ({"usage": None} if has_usage else {}))
+        choices = [
+            {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        ]
+        return data(
+            head | {"choices": choices} | ({"usage": None} if has_usage else {})
+        )
 
     message = choice["message"]
     yield event({"role": "assistant", "content": "", "refusal": None})
@@ -350,7 +374,9 @@ def to_events(completion: JsonObject, piece: int, *, has_usage: bool) -> Iterato
         first = {"name": function["name"], "arguments": ""}
         yield event({"tool_calls": [call | {"index": index, "function": first}]})
         for part in pieces(function["arguments"], piece):
-            yield event({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+            yield event(
+                {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
+            )
     yield event({}, choice["finish_reason"])
     if has_usage:
         yield data(head | {"choices": [], "usage": completion["usage"]})

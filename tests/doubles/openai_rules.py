@@ -32,21 +32,35 @@ def history_error(messages: Sequence[JsonObject]) -> str | None:
         if used_ids.intersection(open_ids) or len(set(open_ids)) < len(open_ids):
             return f"Invalid 'messages[{index}].tool_calls': an id is used twice."
         used_ids.update(open_ids)
-    return f"These tool_call_ids did not have response messages: {open_ids}" if open_ids else None
+    return (
+        f"These tool_call_ids did not have response messages: {open_ids}"
+        if open_ids
+        else None
+    )
 
 
 def _is_well_formed(message: JsonObject) -> bool:
-    role, content, calls = (message.get(key) for key in ("role", "content", "tool_calls"))
-    if calls is not None and (role != "assistant" or not calls or not all(map(_is_call, calls))):
+    role, content, calls = (
+        message.get(key) for key in ("role", "content", "tool_calls")
+    )
+    if calls is not None and (
+        role != "assistant" or not calls or not all(map(_is_call, calls))
+    ):
         return False
-    return role in ROLES and (isinstance(content, str | list) or (content is None and bool(calls)))
+    return role in ROLES and (
+        isinstance(content, str | list) or (content is None and bool(calls))
+    )
 
 
 def _is_call(call: JsonObject) -> bool:
     function = call.get("function", {})
-    is_named = bool(call.get("id")) and NAME.fullmatch(function.get("name", "")) is not None
+    is_named = (
+        bool(call.get("id")) and NAME.fullmatch(function.get("name", "")) is not None
+    )
     return (
-        is_named and call.get("type") == "function" and isinstance(function.get("arguments"), str)
+        is_named
+        and call.get("type") == "function"
+        and isinstance(function.get("arguments"), str)
     )
 
 
@@ -77,7 +91,10 @@ def _strict_errors(request: JsonObject) -> Iterator[str]:
 def schema_errors(schema: JsonObject, path: tuple[str, ...]) -> Iterator[str]:
     """Yield the errors of a strict `json_schema`: open objects, optional properties, defaults."""
     context = f"In context={path}"
-    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+    if (
+        schema.get("type") == "object"
+        and schema.get("additionalProperties") is not False
+    ):
         yield f"{context}, 'additionalProperties' is required to be supplied and to be false."
     if set(schema.get("required", [])) != set(schema.get("properties", {})):
         yield f"{context}, 'required' is required to include every key in properties."

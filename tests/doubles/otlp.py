@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from langfuse.api import CreateScoreRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+)
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 from pydantic import ValidationError
@@ -28,7 +30,11 @@ Tree = tuple[str, str, list["Tree"]]
 VERSION = "4.16.0"
 PRICES = {
     "gpt-4o": {"input": 2.5e-6, "input_cached_tokens": 1.25e-6, "output": 10e-6},
-    "gpt-4o-mini": {"input": 0.15e-6, "input_cached_tokens": 0.075e-6, "output": 0.6e-6},
+    "gpt-4o-mini": {
+        "input": 0.15e-6,
+        "input_cached_tokens": 0.075e-6,
+        "output": 0.6e-6,
+    },
     "house-model": {"input": 1.0, "output": 2.0},
 }
 """What models cost in this server: US dollars a token. The admin added the last one."""
@@ -92,11 +98,18 @@ class Span:
         if sent := self.cost:
             if "total" in sent:
                 return float(sent["total"])
-            return float(sum(sent.values())) if sent.keys() <= {"input", "output"} else None
+            return (
+                float(sum(sent.values()))
+                if sent.keys() <= {"input", "output"}
+                else None
+            )
         prices = PRICES.get(self.model)
         if prices is None:
             return None
-        counted = {"input": count_tokens(self.input), "output": count_tokens(self.output)}
+        counted = {
+            "input": count_tokens(self.input),
+            "output": count_tokens(self.output),
+        }
         usage = self.usage or counted
         return sum(count * prices.get(bucket, 0) for bucket, count in usage.items())
 
@@ -188,7 +201,10 @@ class OtlpReceiver(LoopbackServer):
         roots: dict[str, list[Span]] = {}
         for span in self.spans:
             # Not decoded: an id may consist of digits, and is not a number.
-            if span.attributes.get(f"{EXPERIMENT}item.root_observation_id") == span.span_id:
+            if (
+                span.attributes.get(f"{EXPERIMENT}item.root_observation_id")
+                == span.span_id
+            ):
                 roots.setdefault(str(span.experiment["name"]), []).append(span)
         return roots
 
@@ -196,7 +212,9 @@ class OtlpReceiver(LoopbackServer):
         """Return the only span of that name; fail if there are none or several."""
         spans = [span for span in self.spans if span.name == name]
         names = [span.name for span in self.spans]
-        assert len(spans) == 1, f"{len(spans)} spans are named {name!r}; all names: {names}"
+        assert len(spans) == 1, (
+            f"{len(spans)} spans are named {name!r}; all names: {names}"
+        )
         return spans[0]
 
     def tree(self) -> Tree:
@@ -208,10 +226,14 @@ class OtlpReceiver(LoopbackServer):
         return _nested(roots[0], spans)
 
     async def wait_for_spans(self, n: int) -> None:
-        await eventually(lambda: len(self.spans) >= n, otherwise=lambda: str(self.spans))
+        await eventually(
+            lambda: len(self.spans) >= n, otherwise=lambda: str(self.spans)
+        )
 
     async def wait_for_scores(self, n: int) -> None:
-        await eventually(lambda: len(self._scores) >= n, otherwise=lambda: str(self.scores))
+        await eventually(
+            lambda: len(self._scores) >= n, otherwise=lambda: str(self.scores)
+        )
 
     def save_prompt(
         self, name: str, prompt: str | list[JsonObject], label: str = "production"
@@ -219,7 +241,9 @@ class OtlpReceiver(LoopbackServer):
         """Save a new version of a prompt, as an admin does; return its number."""
         versions = self.prompts.setdefault(name, [])
         for version in versions:
-            version.labels = [old for old in version.labels if old not in {label, "latest"}]
+            version.labels = [
+                old for old in version.labels if old not in {label, "latest"}
+            ]
         versions.append(Version(len(versions) + 1, prompt, [label, "latest"]))
         return len(versions)
 
@@ -237,7 +261,9 @@ class OtlpReceiver(LoopbackServer):
         """Return the response of a `mode` other than "ok", or to wrong keys; otherwise None."""
         self.requests.append(f"{request.method} {request.url.path}")
         if "prompts/" in request.url.path:
-            label = request.query_params.get("version") or request.query_params.get("label", "")
+            label = request.query_params.get("version") or request.query_params.get(
+                "label", ""
+            )
             self.prompt_requests.append((request.path_params["name"], label))
         if self.mode == "black_hole":
             while (await request.receive())["type"] != "http.disconnect":
@@ -245,11 +271,20 @@ class OtlpReceiver(LoopbackServer):
             return Response()
         if self.mode == "other":
             return JSONResponse({"status": "welcome"})
-        keys = base64.b64encode(f"{self.public_key}:{self.secret_key}".encode()).decode()
-        if self.mode == "401" or request.headers.get("authorization") != f"Basic {keys}":
-            return JSONResponse({"message": "Invalid credentials.", "error": "Unauthorized"}, 401)
+        keys = base64.b64encode(
+            f"{self.public_key}:{self.secret_key}".encode()
+        ).decode()
+        if (
+            self.mode == "401"
+            or request.headers.get("authorization") != f"Basic {keys}"
+        ):
+            return JSONResponse(
+                {"message": "Invalid credentials.", "error": "Unauthorized"}, 401
+            )
         if self.mode != "ok":
-            return JSONResponse({"message": "Out of order."}, int(self.mode), {"Retry-After": "1"})
+            return JSONResponse(
+                {"message": "Out of order."}, int(self.mode), {"Retry-After": "1"}
+            )
         return None
 
     async def _traces(self, request: Request) -> Response:
@@ -263,7 +298,9 @@ class OtlpReceiver(LoopbackServer):
 
     async def _list_observations(self, request: Request) -> Response:
         params = request.query_params
-        before = datetime.fromisoformat(params.get("toStartTime", "9999-01-01T00:00:00+00:00"))
+        before = datetime.fromisoformat(
+            params.get("toStartTime", "9999-01-01T00:00:00+00:00")
+        )
         # As in Langfuse, a deletion between two requests does not shift the next page.
         after = float(params.get("cursor", 0))
         user_spans = [span for span in self.spans if span.user == params["userId"]]
@@ -271,12 +308,16 @@ class OtlpReceiver(LoopbackServer):
         spans.sort(key=lambda span: span.start)
         page = spans[: int(params["limit"])]
         cursor = repr(page[-1].start) if len(spans) > len(page) else None
-        return JSONResponse({"data": [*map(to_observation, page)], "meta": {"cursor": cursor}})
+        return JSONResponse(
+            {"data": [*map(to_observation, page)], "meta": {"cursor": cursor}}
+        )
 
     async def _delete_traces(self, request: Request) -> Response:
         deleted = (await request.json())["traceIds"]
         self.spans = [span for span in self.spans if span.trace_id not in deleted]
-        self._scores = {k: v for k, v in self._scores.items() if v["traceId"] not in deleted}
+        self._scores = {
+            k: v for k, v in self._scores.items() if v["traceId"] not in deleted
+        }
         return JSONResponse({"message": "Traces deleted successfully"})
 
     async def _store_score(self, request: Request) -> Response:
@@ -284,8 +325,12 @@ class OtlpReceiver(LoopbackServer):
         try:
             CreateScoreRequest.model_validate(score)
         except ValidationError:  # a list of scores, too
-            issues = [{"code": "invalid_type", "path": [], "message": "expected a score"}]
-            return JSONResponse({"message": "Invalid request data", "error": issues}, 400)
+            issues = [
+                {"code": "invalid_type", "path": [], "message": "expected a score"}
+            ]
+            return JSONResponse(
+                {"message": "Invalid request data", "error": issues}, 400
+            )
         if score["name"] in self.refused_scores:
             return JSONResponse({"message": f"{score['name']} is no score here"}, 400)
         self._queued_scores.append(score)
@@ -307,9 +352,13 @@ class OtlpReceiver(LoopbackServer):
 
     async def _prompt(self, request: Request) -> Response:
         name, params = request.path_params["name"], request.query_params
-        version = self.find_prompt(name, params.get("version") or params.get("label", "production"))
+        version = self.find_prompt(
+            name, params.get("version") or params.get("label", "production")
+        )
         return (
-            _not_found("Prompt") if version is None else JSONResponse(prompt_to_json(name, version))
+            _not_found("Prompt")
+            if version is None
+            else JSONResponse(prompt_to_json(name, version))
         )
 
     async def _create_prompt(self, request: Request) -> Response:
@@ -320,14 +369,27 @@ class OtlpReceiver(LoopbackServer):
         )
 
     def _get_or_create_dataset(self, name: str) -> JsonObject:
-        fields = {"name": name, "description": None, "metadata": None, "projectId": "project-1"}
+        fields = {
+            "name": name,
+            "description": None,
+            "metadata": None,
+            "projectId": "project-1",
+        }
         new_dataset = {"id": f"dataset-{len(self.datasets) + 1}", **fields, **TIMES}
         return self.datasets.setdefault(name, new_dataset)
 
     def _item(self, body: JsonObject) -> JsonObject:
         return {
-            **{"input": None, "expectedOutput": None, "metadata": None, "status": "ACTIVE"},
-            **{"mediaReferences": [], "datasetId": self.datasets[body["datasetName"]]["id"]},
+            **{
+                "input": None,
+                "expectedOutput": None,
+                "metadata": None,
+                "status": "ACTIVE",
+            },
+            **{
+                "mediaReferences": [],
+                "datasetId": self.datasets[body["datasetName"]]["id"],
+            },
             **{name: value for name, value in body.items() if value is not None},
             **TIMES,
         }
@@ -345,7 +407,10 @@ class OtlpReceiver(LoopbackServer):
         return JSONResponse(self.items[body["id"]])
 
     async def _list_items(self, request: Request) -> Response:
-        name, page = request.query_params["datasetName"], int(request.query_params["page"])
+        name, page = (
+            request.query_params["datasetName"],
+            int(request.query_params["page"]),
+        )
         items = [item for item in self.items.values() if item["datasetName"] == name]
         meta = {"page": page, "limit": 50, "totalItems": len(items), "totalPages": 1}
         return JSONResponse({"data": items, "meta": meta})
@@ -385,7 +450,9 @@ def count_tokens(content: object) -> int:
 
 
 def _nested(span: Span, spans: Sequence[Span]) -> Tree:
-    children = [_nested(child, spans) for child in spans if child.parent_id == span.span_id]
+    children = [
+        _nested(child, spans) for child in spans if child.parent_id == span.span_id
+    ]
     return span.name, span.type, children
 
 

@@ -47,13 +47,17 @@ class LoopbackServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
         if self.errors:
-            raise RuntimeError(f"{type(self).__name__} itself failed") from self.errors[0]
+            raise RuntimeError(f"{type(self).__name__} itself failed") from self.errors[
+                0
+            ]
 
     def start(self) -> Self:
         self._loop = loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=loop.run_forever, daemon=True)
         self._thread.start()
-        port = asyncio.run_coroutine_threadsafe(self._listen(loop), loop).result(timeout=30)
+        port = asyncio.run_coroutine_threadsafe(self._listen(loop), loop).result(
+            timeout=30
+        )
         self.base_url = f"http://127.0.0.1:{port}"
         return self
 
@@ -72,7 +76,11 @@ class LoopbackServer:
             self._loop.call_soon_threadsafe(callback)
 
     async def _listen(self, loop: asyncio.AbstractEventLoop) -> int:
-        options: JsonObject = {"log_config": None, "access_log": False, "proxy_headers": False}
+        options: JsonObject = {
+            "log_config": None,
+            "access_log": False,
+            "proxy_headers": False,
+        }
         options |= {"interface": "asgi3", "ws": "none", "lifespan": "off"}
         config = Config(self._serve, timeout_keep_alive=3600, **options)
         config.load()
@@ -134,7 +142,9 @@ async def hang_up(request: Request, *, reset: bool = False) -> Response:
     transport = transport_of(request)
     if reset:
         connection: socket.socket = transport.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
         transport.abort()
     else:
         transport.close()
@@ -146,12 +156,18 @@ async def hang_up(request: Request, *, reset: bool = False) -> Response:
 class HalfResponse(Response):
     """A response that ends in the middle of its body: the connection is closed."""
 
-    def __init__(self, request: Request, body: bytes, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, request: Request, body: bytes, headers: Mapping[str, str]
+    ) -> None:
         super().__init__(body, headers=dict(headers))
         self.request = request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        head = {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": self.raw_headers,
+        }
         half = bytes(self.body)[: len(self.body) // 2]
         await send(head)
         await send({"type": "http.response.body", "body": half, "more_body": True})
@@ -159,7 +175,10 @@ class HalfResponse(Response):
 
 
 async def eventually(
-    condition: Callable[[], bool], *, seconds: float = 60, otherwise: Callable[[], str] = str
+    condition: Callable[[], bool],
+    *,
+    seconds: float = 60,
+    otherwise: Callable[[], str] = str,
 ) -> None:
     """Wait until `condition` is true; after `seconds`, fail with the text of `otherwise`."""
     deadline = time.monotonic() + seconds

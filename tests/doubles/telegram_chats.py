@@ -25,10 +25,16 @@ class ApiError(Exception):
     def __init__(self, status: int, description: str, **parameters: int | None) -> None:
         super().__init__(description)
         self.status = status
-        self.parameters = {name: value for name, value in parameters.items() if value is not None}
+        self.parameters = {
+            name: value for name, value in parameters.items() if value is not None
+        }
 
     def to_response(self) -> Response:
-        body: JsonObject = {"ok": False, "error_code": self.status, "description": str(self)}
+        body: JsonObject = {
+            "ok": False,
+            "error_code": self.status,
+            "description": str(self),
+        }
         if self.parameters:
             body["parameters"] = self.parameters
         return JSONResponse(body, self.status)
@@ -54,18 +60,30 @@ class Chats:
 
     def messages(self, chat_id: int | None) -> list[JsonObject]:
         """Return the bot's current messages, oldest first, of one chat or of all if it is None."""
-        return [message for (chat, _), message in self._messages.items() if chat_id in (None, chat)]
+        return [
+            message
+            for (chat, _), message in self._messages.items()
+            if chat_id in (None, chat)
+        ]
 
     def send_message(self, params: JsonObject) -> JsonObject:
         return self._post(params, formatted(params, "text", MAX_TEXT))
 
-    def send_file(self, params: JsonObject, files: dict[str, Upload], kind: str) -> JsonObject:
+    def send_file(
+        self, params: JsonObject, files: dict[str, Upload], kind: str
+    ) -> JsonObject:
         upload = files[kind]
         name = upload.filename
-        file: JsonObject = {"file_id": name, "file_unique_id": name, "file_size": len(upload.data)}
+        file: JsonObject = {
+            "file_id": name,
+            "file_unique_id": name,
+            "file_size": len(upload.data),
+        }
         caption = formatted(params, "caption", MAX_CAPTION)
         if kind == "photo":
-            return self._post(params, caption | {kind: [file | {"width": 1, "height": 1}]})
+            return self._post(
+                params, caption | {kind: [file | {"width": 1, "height": 1}]}
+            )
         file |= {"duration": 1} if kind == "voice" else {"file_name": name}
         return self._post(params, caption | {kind: file})
 
@@ -74,7 +92,9 @@ class Chats:
         old = self._messages[key]
         new_content = formatted(params, "text", MAX_TEXT) | reply_markup(params)
         header = {name: old[name] for name in ("message_id", "date", "chat", "from")}
-        if new_content == {name: old[name] for name in old.keys() - header.keys() - {"edit_date"}}:
+        if new_content == {
+            name: old[name] for name in old.keys() - header.keys() - {"edit_date"}
+        }:
             raise ApiError(400, NOT_MODIFIED)
         self._messages[key] = header | new_content | {"edit_date": int(time.time())}
         return self._messages[key]
@@ -84,7 +104,9 @@ class Chats:
         old, markup = self._messages[key], reply_markup(params)
         if markup.get("reply_markup") == old.get("reply_markup"):
             raise ApiError(400, NOT_MODIFIED)
-        self._messages[key] = {k: v for k, v in old.items() if k != "reply_markup"} | markup
+        self._messages[key] = {
+            k: v for k, v in old.items() if k != "reply_markup"
+        } | markup
         return self._messages[key]
 
     def act(self, params: JsonObject) -> bool:
@@ -95,14 +117,25 @@ class Chats:
         """Show a draft; an empty text shows Telegram's "thinking" placeholder."""
         chat_id = chat_id_of(params)
         if chat_id < 0:
-            raise ApiError(400, "Bad Request: message drafts can be sent only to private chats")
-        content = formatted(params, "text", MAX_TEXT) if params.get("text") else {"text": ""}
-        draft = {"draft_id": params["draft_id"], "can_stop": params.get("can_stop") is True}
+            raise ApiError(
+                400, "Bad Request: message drafts can be sent only to private chats"
+            )
+        content = (
+            formatted(params, "text", MAX_TEXT) if params.get("text") else {"text": ""}
+        )
+        draft = {
+            "draft_id": params["draft_id"],
+            "can_stop": params.get("can_stop") is True,
+        }
         self.drafts[chat_id] = content | draft
         return True
 
     def _post(self, params: JsonObject, content: JsonObject) -> JsonObject:
-        chat_id, markup, message_id = chat_id_of(params), reply_markup(params), next(self._ids)
+        chat_id, markup, message_id = (
+            chat_id_of(params),
+            reply_markup(params),
+            next(self._ids),
+        )
         message: JsonObject = {"message_id": message_id, "date": int(time.time())}
         message |= {"chat": describe_chat(chat_id), "from": self._bot}
         if thread := params.get("message_thread_id"):

@@ -46,7 +46,11 @@ def parse_html(source: str) -> tuple[str, list[JsonObject]]:
     entities: list[tuple[int, int, JsonObject]] = []
     for token in TOKEN.finditer(source):
         tag = token["tag"]
-        if token["unescaped"] or (tag and tag not in TYPES) or (tag == "a" and not _is_link(token)):
+        if (
+            token["unescaped"]
+            or (tag and tag not in TYPES)
+            or (tag == "a" and not _is_link(token))
+        ):
             raise EntitiesError(f'Unsupported "{token[0]}"')
         if not tag:
             text += html.unescape(token[0]) if token["entity"] else token[0]
@@ -59,7 +63,9 @@ def parse_html(source: str) -> tuple[str, list[JsonObject]]:
             length = utf16_length(text) - entity["offset"]
             entities.append((entity["offset"], -length, entity | {"length": length}))
     if open_tags:
-        raise EntitiesError(f'Can\'t find end tag corresponding to start tag "{open_tags[-1][0]}"')
+        raise EntitiesError(
+            f'Can\'t find end tag corresponding to start tag "{open_tags[-1][0]}"'
+        )
     ordered = sorted(entities, key=lambda entry: entry[:2])
     return _trimmed(text, [entity for *_, entity in ordered])
 
@@ -70,7 +76,9 @@ def _is_link(token: re.Match[str]) -> bool:
 
 def _entity(token: re.Match[str]) -> JsonObject:
     kind = "expandable_blockquote" if token["expandable"] else TYPES[token["tag"]]
-    return {"type": kind} | ({"url": html.unescape(token["href"])} if token["href"] else {})
+    return {"type": kind} | (
+        {"url": html.unescape(token["href"])} if token["href"] else {}
+    )
 
 
 def _trimmed(text: str, entities: list[JsonObject]) -> tuple[str, list[JsonObject]]:
@@ -79,7 +87,9 @@ def _trimmed(text: str, entities: list[JsonObject]) -> tuple[str, list[JsonObjec
     trimmed_entities = []
     for entity in entities:
         start = max(entity["offset"] - shift, 0)
-        end = min(entity["offset"] - shift + entity["length"], utf16_length(trimmed_text))
+        end = min(
+            entity["offset"] - shift + entity["length"], utf16_length(trimmed_text)
+        )
         if end > start:
             trimmed_entities.append(entity | {"offset": start, "length": end - start})
     return trimmed_text, trimmed_entities[:MAX_ENTITIES]

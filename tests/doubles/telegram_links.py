@@ -12,10 +12,14 @@ from pathlib import Path
 from tests.doubles.telegram_html import parse_html, utf16_length
 
 Span = tuple[int, int]
-TOP_LEVEL_DOMAINS = frozenset(Path(__file__).with_name("top_level_domains.txt").read_text().split())
+TOP_LEVEL_DOMAINS = frozenset(
+    Path(__file__).with_name("top_level_domains.txt").read_text().split()
+)
 SHORT_NAMES = frozenset({"gif", "nft", "pic", "ufc", "vid"})
 BAD_PATH_ENDS = ".:;,('?!`"
-ASCII_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+ASCII_WORD = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+)
 NO_LINK_ENTITIES = frozenset({"text_link", "code", "pre"})
 
 
@@ -31,7 +35,9 @@ def live_links(html: str) -> list[str]:
     return [
         text[start:end]
         for start, end in find_links(text)
-        if not any(units[start] < last and first < units[end] for first, last in protected)
+        if not any(
+            units[start] < last and first < units[end] for first, last in protected
+        )
     ]
 
 
@@ -97,14 +103,18 @@ def is_protocol_symbol(char: str) -> bool:
     return not is_separator(char)
 
 
-def skip(text: str, start: int, is_part: Callable[[str], bool], limit: int | None = None) -> int:
+def skip(
+    text: str, start: int, is_part: Callable[[str], bool], limit: int | None = None
+) -> int:
     end = len(text) if limit is None else min(len(text), start + limit)
     while start < end and is_part(text[start]):
         start += 1
     return start
 
 
-def skip_back(text: str, end: int, is_part: Callable[[str], bool], begin: int = 0) -> int:
+def skip_back(
+    text: str, end: int, is_part: Callable[[str], bool], begin: int = 0
+) -> int:
     while end > begin and is_part(text[end - 1]):
         end -= 1
     return end
@@ -194,7 +204,9 @@ def find_cards(text: str) -> Iterator[Span]:
             continue
         run = text[start:end]
         first = run.split(" ")[0]
-        if 16 <= len(first) <= 19 and first.isdecimal():  # digits without spaces, then others
+        if (
+            16 <= len(first) <= 19 and first.isdecimal()
+        ):  # digits without spaces, then others
             end = start + len(first)
         card_end = skip_back(text, end, lambda char: not is_digit(char))
         digits = [int(char) for char in text[start:card_end] if is_digit(char)]
@@ -216,7 +228,9 @@ def find_app_urls(text: str) -> Iterator[Span]:
         before = text[:colon].lower()
         if not text.startswith("://", colon):
             continue
-        scheme = next((name for name in ("tonsite", "ton", "tg") if before.endswith(name)), None)
+        scheme = next(
+            (name for name in ("tonsite", "ton", "tg") if before.endswith(name)), None
+        )
         if scheme is None:
             continue
         end = skip(text, colon + 3, lambda char: char in ASCII_WORD or char == "-", 253)
@@ -337,11 +351,15 @@ def valid_length(url: str) -> int:
     has_protocol = lower.startswith(("http://", "https://", "ftp://", "tonsite://"))
     if has_protocol:
         rest = url[url.index(":") + 3 :]
-    domain_end = min((rest.find(char) for char in "/?#" if char in rest), default=len(rest))
+    domain_end = min(
+        (rest.find(char) for char in "/?#" if char in rest), default=len(rest)
+    )
     domain, path = rest[:domain_end], rest[domain_end:]
     domain = domain.partition("@")[2] if "@" in domain else domain
     domain = domain.rpartition(":")[0] if ":" in domain else domain
-    if domain.lower() == "teiegram.org" or not is_valid_host(domain, has_protocol=has_protocol):
+    if domain.lower() == "teiegram.org" or not is_valid_host(
+        domain, has_protocol=has_protocol
+    ):
         return 0
     return len(url) - len(path) + balanced_length(path)
 

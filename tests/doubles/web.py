@@ -52,7 +52,12 @@ class Web(LoopbackServer):
         # Servers may return any order: clients have to use the index.
         usage = {"prompt_tokens": 1, "total_tokens": 1}
         return JSONResponse(
-            {"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}
+            {
+                "object": "list",
+                "model": body["model"],
+                "data": data[::-1],
+                "usage": usage,
+            }
         )
 
     async def _search(self, request: Request) -> Response:

@@ -19,7 +19,11 @@ from sklearn.model_selection import GroupKFold
 
 from agent.i18n import use_language
 from agent.safety.classifier import Weights, classify
-from agent.safety.concerns import find_certain_concerns, find_likely_concerns, read_safety_state
+from agent.safety.concerns import (
+    find_certain_concerns,
+    find_likely_concerns,
+    read_safety_state,
+)
 from agent.safety.state import CONCERNS
 from agent.safety.train import Labelled, build_matrix, fit, label_numbers, read_messages
 from agent.safety.words import normalize_message

@@ -41,7 +41,10 @@ SHOP = (
 
 
 def read(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 def find_problems(row: dict[str, Any]) -> list[str]:
@@ -58,14 +61,21 @@ def find_problems(row: dict[str, Any]) -> list[str]:
     with use_language(row["language"]):
         for description, intro in ((row["sentence"], ""), ("", row["sentence"])):
             item = WineRecommendation(wine_id=wine.id, description=description)
-            answer = SommelierResponse(response_type="recommendation", intro=intro, wines=[item])
+            answer = SommelierResponse(
+                response_type="recommendation", intro=intro, wines=[item]
+            )
             problems.append(grounding_problem(answer, evidence) or "")
     return problems
 
 
 def said(language: str, sentence: str) -> dict[str, Any]:
     """Return a row with a sentence on a wine of which nothing special is known."""
-    return {"language": language, "sentence": sentence, "wine": "plain", "has_document": False}
+    return {
+        "language": language,
+        "sentence": sentence,
+        "wine": "plain",
+        "has_document": False,
+    }
 
 
 @pytest.mark.parametrize("held_out", [False, True])
@@ -82,7 +92,10 @@ def test_at_least_four_of_five_invented_sentences_are_stopped(held_out: bool) ->
 
 
 def test_how_many_of_the_wines_are_in_stock_is_no_count_of_bottles() -> None:
-    for sentence in ("Alle drie zijn op voorraad.", "Van deze drie zijn ze op voorraad."):
+    for sentence in (
+        "Alle drie zijn op voorraad.",
+        "Van deze drie zijn ze op voorraad.",
+    ):
         assert not any(find_problems(said("nl", sentence))), sentence
 
 

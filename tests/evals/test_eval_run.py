@@ -32,14 +32,28 @@ ALL = tool_call("search_wines", {})
 
 
 def recommending(*wines: Any, intro: str = "For your lamb I would open this.") -> Step:
-    wanted = [{"wine_id": wine.id, "description": "Good with the meat."} for wine in wines]
-    answer = {"response_type": "recommendation", "intro": intro, "wines": wanted, "closing": ""}
+    wanted = [
+        {"wine_id": wine.id, "description": "Good with the meat."} for wine in wines
+    ]
+    answer = {
+        "response_type": "recommendation",
+        "intro": intro,
+        "wines": wanted,
+        "closing": "",
+    }
     return answer_json(answer)
 
 
-def lamb(*messages: str, language: str = "en", id: str = "lamb", **expect: Any) -> EvalCase:
+def lamb(
+    *messages: str, language: str = "en", id: str = "lamb", **expect: Any
+) -> EvalCase:
     """Return a case that asks for a red for lamb under 25 euros, with changes by a test."""
-    expected = {"types": ["recommendation"], "max_price": 25, "styles": ["red"], "foods": ["lamb"]}
+    expected = {
+        "types": ["recommendation"],
+        "max_price": 25,
+        "styles": ["red"],
+        "foods": ["lamb"],
+    }
     expected |= {"min_wines": 1, "max_wines": 3, "must_not_contain": ["L-A-M-B"]}
     value = {"id": id, "language": language, "messages": list(messages or [QUESTION])}
     return parse_conversation(value | {"expect": expected | expect}, "here")
@@ -50,7 +64,9 @@ async def run(server: ModelServer, conversation: EvalCase) -> Result:
     turn = engine.Run([model], limits=Limits(seconds=10))
     variant = Variant("gpt-4o", fake_sommelier(), FakeCatalogue(), turn)
     try:
-        (result,) = [found async for found in evaluate([variant], [conversation], title="test")]
+        (result,) = [
+            found async for found in evaluate([variant], [conversation], title="test")
+        ]
     finally:
         await model.close()
     return result
@@ -66,7 +82,9 @@ async def test_a_faultless_answer_passes_and_its_costs_are_counted(
     model_server.script(ALL, recommending(CHINON, RIOJA))
     result = await run(model_server, lamb())
     assert result.passed
-    assert set(result.marks) == set("answered type grounded filters injection language".split())
+    assert set(result.marks) == set(
+        "answered type grounded filters injection language".split()
+    )
     figures, usage = result.figures, model_server.usage
     assert (figures["requests"], figures["by_model"], len(result.seconds)) == (2, 1, 1)
     assert figures["tokens"] == usage.prompt + usage.completion
@@ -98,15 +116,23 @@ async def test_each_metric_detects_its_fault(
     assert all(mark.reason for mark in result.marks.values() if not mark.passed)
 
 
-async def test_a_follow_up_has_the_models_own_answer_as_history(model_server: ModelServer) -> None:
+async def test_a_follow_up_has_the_models_own_answer_as_history(
+    model_server: ModelServer,
+) -> None:
     model_server.script(ALL, recommending(SANCERRE, RIOJA), ALL, recommending(SANCERRE))
-    talk = lamb("Two wines, please", "Cheaper than the second?", cheaper_than=2, max_price=None)
+    talk = lamb(
+        "Two wines, please", "Cheaper than the second?", cheaper_than=2, max_price=None
+    )
     result = await run(model_server, talk)
     assert failed_scores(result) == {"filters": 0, "follow_ups": 0}
     messages = model_server.requests[2].json["messages"]
     said = [message["content"] for message in messages if message["role"] == "user"]
     assert said == ["Two wines, please", "Cheaper than the second?"]
-    own = [str(message["content"]) for message in messages if message["role"] == "assistant"]
+    own = [
+        str(message["content"])
+        for message in messages
+        if message["role"] == "assistant"
+    ]
     assert any(RIOJA.id in text for text in own)
     first, last = result.traces
     assert [first.root.input, last.root.input] == said
@@ -130,7 +156,10 @@ async def test_a_failing_conversation_does_not_end_the_run() -> None:
     talks = [lamb(id=str(number)) for number in range(4)]
     turn = engine.Run([])
     broken = Variant("x", fake_sommelier(), Broken(), turn)
-    results = [result async for result in evaluate([broken], talks, title="test", concurrency=1)]
+    results = [
+        result
+        async for result in evaluate([broken], talks, title="test", concurrency=1)
+    ]
     assert len(results) == 4
     (failed,) = [result for result in results if result.failure]
     assert (failed.failure, failed_scores(failed)) == ("OSError", {"answered": 0})
@@ -165,7 +194,9 @@ def test_an_interrupted_run_reports_its_results(
     model_server.script(answer_json(INFORMATIONAL))
     model_server.default = Step(ending="silent", seconds=60)
     path, file = tmp_path / "mine.jsonl", tmp_path / "report.json"
-    path.write_text("\n".join(lamb(id=name).model_dump_json() for name in ("one", "two")))
+    path.write_text(
+        "\n".join(lamb(id=name).model_dump_json() for name in ("one", "two"))
+    )
     command = ["eval", "run", str(path), "--concurrency", "1", "--save", str(file)]
     here = environment | {"OPENAI_BASE_URL": model_server.base_url}
     with Process(*command, environment=here) as process:

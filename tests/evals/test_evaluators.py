@@ -48,7 +48,10 @@ def observed(*wines: Wine, text: str = "", **other: Any) -> Observation:
     answer = SommelierResponse(
         response_type="recommendation" if wines else "informational",
         intro="Here is what I would open for you this evening.",
-        wines=[WineRecommendation(wine_id=wine.id, description="It is fresh.") for wine in wines],
+        wines=[
+            WineRecommendation(wine_id=wine.id, description="It is fresh.")
+            for wine in wines
+        ],
     )
     shown = text or "\n".join([answer.intro, *(wine.label for wine in wines)])
     reply = Reply(text=shown, structured_answer=answer, **given)
@@ -74,14 +77,19 @@ def test_the_starter_wines_can_meet_conversations_in_six_languages() -> None:
         fitting = [wine for wine in cellar if not [*broken_filters(wine, talk.expect)]]
         assert len(fitting) >= 3, talk.id
         if talk.kind != "nonsense":
-            assert detect_language(" ".join(talk.messages)) in ("", talk.language), talk.id
+            assert detect_language(" ".join(talk.messages)) in ("", talk.language), (
+                talk.id
+            )
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ('{"id": "a", "messages": []}', "line 1 of .*: messages: "),
-        ('{"id": "a", "messages": ["x"], "expect": {"max_prize": 5}}', "expect.max_prize: "),
+        (
+            '{"id": "a", "messages": ["x"], "expect": {"max_prize": 5}}',
+            "expect.max_prize: ",
+        ),
         ('{"id": "a", "messages": ["x"]}\n' * 2, "two conversations have the id 'a'"),
     ],
 )
@@ -102,7 +110,10 @@ def test_the_error_names_the_wrong_line(text: str, said: str, tmp_path: Path) ->
         ({"without_countries": ["france"]}, {"without_countries": ["Spain"]}),
         ({"without_allergens": ["egg"]}, {"without_allergens": ["milk"]}),
         ({"without_notes": ["vanilla"]}, {"without_notes": ["oak", "van"]}),
-        ({"without_grapes": ["Pinot Gris"]}, {"without_grapes": ["Cabernet Sauvignon"]}),
+        (
+            {"without_grapes": ["Pinot Gris"]},
+            {"without_grapes": ["Cabernet Sauvignon"]},
+        ),
     ],
     ids=lambda expect: next(iter(expect)),
 )

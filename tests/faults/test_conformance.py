@@ -65,7 +65,10 @@ SINGLE_QUOTED = (
     "{'response_type': 'recommendation', 'intro': 'For your lamb:', 'wines': "
     f"[{{'wine_id': '{CHINON.id}', 'description': 'Fresh.'}}], 'closing': ''}}"
 )
-PARTS = [{"type": "thinking", "thinking": [{"text": "{}"}]}, {"type": "text", "text": TEXT}]
+PARTS = [
+    {"type": "thinking", "thinking": [{"text": "{}"}]},
+    {"type": "text", "text": TEXT},
+]
 
 REPAIRED: Final[Mapping[str, Step]] = {
     "fenced JSON": answer(f"```json\n{TEXT}\n```"),
@@ -79,7 +82,12 @@ REPAIRED: Final[Mapping[str, Step]] = {
 """Answers after a search whose notation is read without a further request."""
 
 EMPTY = {"response_type": "informational", "intro": "", "wines": [], "closing": " "}
-PLACEHOLDER = {"response_type": "informational", "intro": "string", "wines": [], "closing": "..."}
+PLACEHOLDER = {
+    "response_type": "informational",
+    "intro": "string",
+    "wines": [],
+    "closing": "...",
+}
 TOO_DEEP: Final = "invalid_json" if sys.version_info < (3, 13) else "schema"
 """The parser of Python 3.13 reads values that are nested 3,000 times."""
 
@@ -110,11 +118,16 @@ DECLINED: Final[Mapping[str, tuple[Step, ResponseOutcome]]] = {
 AS_JSON = '{"name": "search_wines", "arguments": {"styles": ["red"]}}'
 BARE = {"function": {"name": "search_wines", "arguments": SEARCH}}
 CALLED: Final[Mapping[str, Sequence[Step]]] = {
-    "arguments: broken JSON": [tool_call("search_wines", '{"styles": ["red"'), search()],
+    "arguments: broken JSON": [
+        tool_call("search_wines", '{"styles": ["red"'),
+        search(),
+    ],
     "arguments: null": [tool_call("search_wines", "null")],
     "arguments: an object": [completion({"tool_calls": [BARE]})],
     "unknown tool": [tool_call("order pizza!", {}), search()],
-    "one bad call": [tool_calls([call("search_wines", SEARCH), call("search_wines", "{")])],
+    "one bad call": [
+        tool_calls([call("search_wines", SEARCH), call("search_wines", "{")])
+    ],
     "duplicate ids": [tool_calls([call("search_wines", SEARCH, "a")] * 2)],
     "calls beside an answer": [tool_calls([call("search_wines", SEARCH)], TEXT)],
     "a call between tags": [answer(f"<tool_call>{AS_JSON}</tool_call>")],
@@ -126,7 +139,9 @@ AS_CODE = '```tool_code\nsearch_wines(styles=["red"])\n```'
 """A call that is not run: the model is told to use the interface of tools."""
 
 MISTRAL = {
-    "message": {"detail": [{"loc": ["body", "max_completion_tokens"], "msg": "Extra inputs"}]}
+    "message": {
+        "detail": [{"loc": ["body", "max_completion_tokens"], "msg": "Extra inputs"}]
+    }
 }
 GRAMMAR = "Cannot use custom grammar constraints with tools."
 TRANSIENT: Final[Mapping[str, Step]] = {
@@ -141,11 +156,15 @@ TRANSIENT: Final[Mapping[str, Step]] = {
 }
 """Answers to the first request after which the same model is asked again."""
 
-OVERLONG = "'max_tokens' or 'max_completion_tokens' is too large: 6000. The maximum is 4096."
+OVERLONG = (
+    "'max_tokens' or 'max_completion_tokens' is too large: 6000. The maximum is 4096."
+)
 DOWN: Final[Mapping[str, Sequence[Step]]] = {
     "500 for ever": [error(500)] * 3,
     "401": [error(401)],
-    "429 that asks for too much patience": [error(429, headers={"Retry-After": "3600"})],
+    "429 that asks for too much patience": [
+        error(429, headers={"Retry-After": "3600"})
+    ],
     "no quota": [says(429, "No.", type="insufficient_quota")],
     "a list of errors": [raw(b'[{"error": {"code": 400}}]', 400)],
     "too many tokens": [says(400, OVERLONG)],
@@ -181,22 +200,35 @@ def faults() -> Iterator[Fault]:
     for name, steps in DOWN.items():
         yield Fault(name, steps, "model_error")
     again = ("invalid_json",) * 3
-    yield Fault("the same invalid answer again", [answer("I like wine")] * 3, "exhausted", again)
     yield Fault(
-        "endless tool calls", [*[search()] * 4, valid()], limits=Limits(seconds=20, tool_calls=4)
+        "the same invalid answer again", [answer("I like wine")] * 3, "exhausted", again
     )
     yield Fault(
-        "endless requests", [*[search()] * 5, valid()], limits=Limits(seconds=20, requests=8)
+        "endless tool calls",
+        [*[search()] * 4, valid()],
+        limits=Limits(seconds=20, tool_calls=4),
+    )
+    yield Fault(
+        "endless requests",
+        [*[search()] * 5, valid()],
+        limits=Limits(seconds=20, requests=8),
     )
     never = Limits(seconds=20, tool_calls=1)
-    yield Fault("calls that never end", [search()] * 4, "exhausted", ("tool_call",) * 3, never)
+    yield Fault(
+        "calls that never end", [search()] * 4, "exhausted", ("tool_call",) * 3, never
+    )
 
 
-@pytest.mark.parametrize("fault", [*faults()], ids=lambda fault: fault.name.replace(" ", "_"))
+@pytest.mark.parametrize(
+    "fault", [*faults()], ids=lambda fault: fault.name.replace(" ", "_")
+)
 async def test_fault(fault: Fault, model_server: ModelServer) -> None:
     model_server.script(*fault.script)
     response = await turn(service(model_server), limits=fault.limits)
-    assert (response.outcome, response.error_types) == (fault.outcome, fault.error_types)
+    assert (response.outcome, response.error_types) == (
+        fault.outcome,
+        fault.error_types,
+    )
     assert len(model_server.requests) == len(fault.script)
     assert named(response) == ([CHINON.id] if fault.outcome == "answered" else [])
     assert_usage(response.usage, model_server)
@@ -270,7 +302,9 @@ async def test_the_operator_is_told_once_what_to_do(
     wrong = service(model_server, **settings)
     for _ in range(2):
         assert (await turn(wrong)).outcome == "model_error"
-    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    errors = [
+        record.getMessage() for record in caplog.records if record.levelname == "ERROR"
+    ]
     assert len(errors) == 1
     assert errors[0].endswith(advice)
 
@@ -295,7 +329,9 @@ async def test_a_passed_deadline_ends_the_turn(model_server: ModelServer) -> Non
     assert response.usage.tokens.prompt_tokens == model_server.usage.prompt > 0
 
 
-async def test_a_cancelled_turn_stops_and_its_ledger_is_complete(model_server: ModelServer) -> None:
+async def test_a_cancelled_turn_stops_and_its_ledger_is_complete(
+    model_server: ModelServer,
+) -> None:
     model_server.script(search(), hang(60))
     usage = Usage()
     task = asyncio.create_task(turn(service(model_server), usage=usage))
@@ -312,7 +348,9 @@ async def test_a_cancelled_turn_stops_and_its_ledger_is_complete(model_server: M
     [Limits(requests=2, tool_calls=1), Limits(tokens=10), Limits(cost_usd=0.000001)],
     ids=["requests", "tokens", "cost"],
 )
-async def test_a_used_up_limit_ends_the_turn(limits: Limits, model_server: ModelServer) -> None:
+async def test_a_used_up_limit_ends_the_turn(
+    limits: Limits, model_server: ModelServer
+) -> None:
     model_server.default = search()
     response = await turn(service(model_server), limits=limits)
     assert (response.outcome, response.text) == ("limit", "")
@@ -320,13 +358,20 @@ async def test_a_used_up_limit_ends_the_turn(limits: Limits, model_server: Model
     assert_usage(response.usage, model_server)
 
 
-async def test_a_call_that_is_cut_off_is_not_run_and_gets_room(model_server: ModelServer) -> None:
-    calls = [call("search_wines", SEARCH, "a"), call("search_wines", '{"styles": ["r', "b")]
+async def test_a_call_that_is_cut_off_is_not_run_and_gets_room(
+    model_server: ModelServer,
+) -> None:
+    calls = [
+        call("search_wines", SEARCH, "a"),
+        call("search_wines", '{"styles": ["r', "b"),
+    ]
     model_server.script(completion({"tool_calls": calls}, "length"), valid())
     response = await turn(service(model_server))
     assert response.outcome == "answered"
     sent = model_server.requests[-1].json["messages"]
     told = [message["content"] for message in sent if message["role"] == "tool"]
     assert ["Invalid JSON" in text for text in told] == [False, True]
-    limits = [request.json["max_completion_tokens"] for request in model_server.requests]
+    limits = [
+        request.json["max_completion_tokens"] for request in model_server.requests
+    ]
     assert limits == [1500, 3000]

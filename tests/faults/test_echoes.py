@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.doubles.model_server import ModelServer, Script, Step, call, error, error_body
+from tests.doubles.model_server import (
+    ModelServer,
+    Script,
+    Step,
+    call,
+    error,
+    error_body,
+)
 from tests.doubles.server import JsonObject
 from tests.faults.turns import SEARCH, search, service, turn, valid
 
@@ -17,19 +24,27 @@ Refuses = Callable[[JsonObject], str | None]
 
 
 def said(request: JsonObject) -> list[JsonObject]:
-    return [message for message in request["messages"] if message["role"] == "assistant"]
+    return [
+        message for message in request["messages"] if message["role"] == "assistant"
+    ]
 
 
 def deepseek(request: JsonObject) -> str | None:
     """With tools in the request, every message of an assistant needs its thoughts."""
-    if request.get("tools") and not all("reasoning_content" in back for back in said(request)):
+    if request.get("tools") and not all(
+        "reasoning_content" in back for back in said(request)
+    ):
         return "The `reasoning_content` in the thinking mode must be passed back to the API."
     return None
 
 
 def gemini(request: JsonObject) -> str | None:
     """The first call of a message needs its signature."""
-    firsts = [message["tool_calls"][0] for message in said(request) if message.get("tool_calls")]
+    firsts = [
+        message["tool_calls"][0]
+        for message in said(request)
+        if message.get("tool_calls")
+    ]
     if all(first.get("extra_content") == SIGNATURE for first in firsts):
         return None
     return "Function call is missing a thought_signature in functionCall parts."
@@ -37,9 +52,13 @@ def gemini(request: JsonObject) -> str | None:
 
 def openai(request: JsonObject) -> str | None:
     """Nothing is known but words and calls."""
-    parts = [part for back in said(request) for part in (back, *back.get("tool_calls", ()))]
+    parts = [
+        part for back in said(request) for part in (back, *back.get("tool_calls", ()))
+    ]
     unknown = {
-        name for part in parts for name in part.keys() & {"reasoning_content", "extra_content"}
+        name
+        for part in parts
+        for name in part.keys() & {"reasoning_content", "extra_content"}
     }
     return f"Unknown parameter: 'messages[2].{unknown.pop()}'." if unknown else None
 
@@ -59,7 +78,12 @@ def thinking(message: dict[str, Any] | None = None, thoughts: str = THOUGHTS) ->
 
 def signed() -> Step:
     first = call("search_wines", SEARCH, "call_a") | {"extra_content": SIGNATURE}
-    return Step({"content": None, "tool_calls": [first, call("get_wine", {"wine_id": "x"}, "b")]})
+    return Step(
+        {
+            "content": None,
+            "tool_calls": [first, call("get_wine", {"wine_id": "x"}, "b")],
+        }
+    )
 
 
 async def test_thoughts_beside_calls_and_invalid_answers_go_back(
@@ -73,15 +97,22 @@ async def test_thoughts_beside_calls_and_invalid_answers_go_back(
     assert [message["reasoning_content"] for message in back] == [THOUGHTS, "Hm."]
 
 
-async def test_signatures_of_calls_go_back_call_by_call(model_server: ModelServer) -> None:
+async def test_signatures_of_calls_go_back_call_by_call(
+    model_server: ModelServer,
+) -> None:
     model_server.script(*strictly(gemini, signed(), valid()))
     assert (await turn(service(model_server))).outcome == "answered"
     (message,) = said(model_server.requests[-1].json)
-    assert [call.get("extra_content") for call in message["tool_calls"]] == [SIGNATURE, None]
+    assert [call.get("extra_content") for call in message["tool_calls"]] == [
+        SIGNATURE,
+        None,
+    ]
 
 
 @pytest.mark.parametrize("first", [thinking(), signed()], ids=["thoughts", "signature"])
-async def test_another_model_is_sent_nothing_of_it(first: Step, model_server: ModelServer) -> None:
+async def test_another_model_is_sent_nothing_of_it(
+    first: Step, model_server: ModelServer
+) -> None:
     model_server.script(first, error(401), *strictly(openai, search("c"), valid()))
     response = await turn(service(model_server), service(model_server))
     assert (response.outcome, response.usage.requests) == ("answered", 4)

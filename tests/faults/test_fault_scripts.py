@@ -8,9 +8,22 @@ from hypothesis import strategies as st
 
 from agent.engine.run import Limits
 from agent.engine.wire import Dialect
-from tests.doubles.model_server import ModelServer, Step, answer, call, error, tool_calls
+from tests.doubles.model_server import (
+    ModelServer,
+    Step,
+    answer,
+    call,
+    error,
+    tool_calls,
+)
 from tests.fakes import CHINON
-from tests.faults.test_conformance import CALLED, DECLINED, FED_BACK, REPAIRED, TRANSIENT
+from tests.faults.test_conformance import (
+    CALLED,
+    DECLINED,
+    FED_BACK,
+    REPAIRED,
+    TRANSIENT,
+)
 from tests.faults.turns import SEARCH, VALID, named, search, service, turn, valid
 
 NOW = {"Retry-After": "0"}
@@ -23,12 +36,23 @@ KNOWN = [
 ids = st.sampled_from(["", "a", "call00001", "x" * 60, "ü", None])
 names = st.sampled_from(["search_wines", "get_wine", "order pizza!", ""])
 arguments = st.sampled_from(
-    [json.dumps(SEARCH), "{", "", "null", "[]", '{"text": NaN}', '{"text": "\\ud83c"}', "[" * 2000]
+    [
+        json.dumps(SEARCH),
+        "{",
+        "",
+        "null",
+        "[]",
+        '{"text": NaN}',
+        '{"text": "\\ud83c"}',
+        "[" * 2000,
+    ]
 )
 calls = st.lists(st.builds(call, names, arguments, ids), min_size=1, max_size=4)
 steps: st.SearchStrategy[Step] = st.one_of(
     st.sampled_from(KNOWN),
-    st.builds(error, st.sampled_from([401, 404, 409, 429, 500, 503]), headers=st.just(NOW)),
+    st.builds(
+        error, st.sampled_from([401, 404, 409, 429, 500, 503]), headers=st.just(NOW)
+    ),
     st.builds(tool_calls, calls, st.sampled_from([None, "", json.dumps(VALID)])),
     st.builds(answer, st.text(), st.sampled_from(["stop", "length", "", "MAX_TOKENS"])),
 )

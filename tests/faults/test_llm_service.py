@@ -13,7 +13,9 @@ ONCE = Limits(model_tries=1)
 
 
 async def said(llm: LLMService) -> str:
-    response = await generate_agentic_response("Hi", run=Run([llm], limits=ONCE), contract=TEXT)
+    response = await generate_agentic_response(
+        "Hi", run=Run([llm], limits=ONCE), contract=TEXT
+    )
     return response.text or str(response.error)
 
 

@@ -15,10 +15,16 @@ from tests.fakes import CHINON, FakeCatalogue
 from tests.faults.turns import INFORMATIONAL, QUESTION, SEARCH, named
 
 
-async def asked(llm: LLMService, *, streamed: bool = False) -> AgenticResponse[SommelierResponse]:
-    run = Run([llm], limits=Limits(seconds=10), draft=CurrentDraft() if streamed else None)
+async def asked(
+    llm: LLMService, *, streamed: bool = False
+) -> AgenticResponse[SommelierResponse]:
+    run = Run(
+        [llm], limits=Limits(seconds=10), draft=CurrentDraft() if streamed else None
+    )
     tools = wine_tools(FakeCatalogue())
-    return await generate_agentic_response(QUESTION, run=run, contract=SOMMELIER, tools=tools)
+    return await generate_agentic_response(
+        QUESTION, run=run, contract=SOMMELIER, tools=tools
+    )
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -34,7 +40,9 @@ async def test_ten_of_ten_turns_are_answered_with_a_wine_that_was_looked_up(
     assert [named(turn) for turn in turns] == [[CHINON.id]] * 10
     assert len(model_server.requests) <= 22
     both = {"tools", "response_format"}
-    assert not [request for request in model_server.requests if both <= request.json.keys()]
+    assert not [
+        request for request in model_server.requests if both <= request.json.keys()
+    ]
     assert model_server.violations == []
 
 

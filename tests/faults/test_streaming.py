@@ -65,7 +65,10 @@ SCRIPTS: dict[str, list[Script]] = {
     "thoughts first": [search(), reasoning_only("hm, lamb", json.dumps(VALID))],
     "two calls at once": [
         tool_calls(
-            [called("search_wines", {"styles": ["red"]}), called("search_wines", {"limit": 3})]
+            [
+                called("search_wines", {"styles": ["red"]}),
+                called("search_wines", {"limit": 3}),
+            ]
         ),
         valid(),
     ],
@@ -89,7 +92,8 @@ async def test_a_streamed_turn_is_the_turn_that_comes_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("streaming", "streams"), [("no", [True, False, False]), ("no_usage", [True, False])]
+    ("streaming", "streams"),
+    [("no", [True, False, False]), ("no_usage", [True, False])],
 )
 async def test_a_server_that_declines_to_stream_is_asked_without(
     streaming: Any, streams: list[bool]
@@ -139,7 +143,10 @@ INVENTED_WORDS = frozenset({"margaux", "1990", "97", "evil", "nowhere"})
 texts = st.lists(st.sampled_from(GOOD + BAD), max_size=2).map(" ".join)
 wines = st.fixed_dictionaries(
     {"wine_id": st.sampled_from([CHINON.id, CHINON.id[:-1], "chateau-nowhere-2019"])},
-    optional={"description": texts, "name": st.sampled_from([CHINON.label, "Château Nowhere"])},
+    optional={
+        "description": texts,
+        "name": st.sampled_from([CHINON.label, "Château Nowhere"]),
+    },
 )
 answers = st.fixed_dictionaries(
     {"intro": texts, "wines": st.lists(wines, max_size=2)},
@@ -152,7 +159,9 @@ answers = st.fixed_dictionaries(
 
 @settings(max_examples=100, deadline=None, database=None)
 @given(answers, st.booleans())
-def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escaped: bool) -> None:
+def test_no_draft_holds_a_word_that_is_not_grounded(
+    said: dict[str, Any], escaped: bool
+) -> None:
     text = json.dumps(said, ensure_ascii=escaped)
     known = None
     for end in range(len(text) + 1):
@@ -162,6 +171,9 @@ def test_no_draft_holds_a_word_that_is_not_grounded(said: dict[str, Any], escape
         draft = parse_draft(text[:end], SOMMELIER, EVIDENCE)
         if not draft.text:
             continue
-        assert not INVENTED_WORDS & set(split_words(draft.text)), (text[:end], draft.text)
+        assert not INVENTED_WORDS & set(split_words(draft.text)), (
+            text[:end],
+            draft.text,
+        )
         assert draft.answer is not None
         assert {wine.wine_id for wine in draft.answer.wines} <= EVIDENCE.sources.keys()

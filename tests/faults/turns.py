@@ -28,7 +28,9 @@ SEARCH = {"styles": ["red"], "foods": ["lamb"], "max_price": 25}
 VALID: dict[str, Any] = {
     "response_type": "recommendation",
     "intro": "For your lamb:",
-    "wines": [{"wine_id": CHINON.id, "description": "Fresh, with fine tannin for the meat."}],
+    "wines": [
+        {"wine_id": CHINON.id, "description": "Fresh, with fine tannin for the meat."}
+    ],
     "closing": "",
 }
 INFORMATIONAL: dict[str, Any] = {
@@ -50,7 +52,11 @@ def valid() -> Step:
 
 def service(server: ModelServer, **settings: Any) -> LLMService:
     """The real client, pointed at the scripted server, which behaves as OpenAI's."""
-    defaults: dict[str, Any] = {"model": "gpt-4o", "api_key": "test", "base_url": server.base_url}
+    defaults: dict[str, Any] = {
+        "model": "gpt-4o",
+        "api_key": "test",
+        "base_url": server.base_url,
+    }
     defaults["dialect"] = Dialect.of_openai()
     return LLMService(**(defaults | settings))
 

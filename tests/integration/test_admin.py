@@ -73,7 +73,9 @@ class AdminBot:
             **{"ADMIN_IDS": str(ADMIN), "ACCESS": access} | further,
         )
 
-    async def store_turn(self, number: int, spent: BilledUsage, user_id: int = CHAT) -> None:
+    async def store_turn(
+        self, number: int, spent: BilledUsage, user_id: int = CHAT
+    ) -> None:
         """Store a turn of a user at the current time."""
         await store_turn(
             self.sessions,
@@ -100,7 +102,9 @@ def person(user_id: int, name: str) -> JsonObject:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    await eventually(condition, seconds=10, otherwise=lambda: "the condition never became true")
+    await eventually(
+        condition, seconds=10, otherwise=lambda: "the condition never became true"
+    )
 
 
 async def test_a_blocked_user_gets_no_answer(
@@ -140,7 +144,9 @@ async def test_without_access_a_user_is_refused_and_an_admin_is_asked_once_to_al
         assert (await bot_api.wait_for_message(2, ADMIN))[1] == "7002 now has access."
         assert (await bot_api.wait_for_message(3, BEA))[2] == translate("let_in")
         bot_api.say("/new", BEA)
-        assert (await bot_api.wait_for_message(4, BEA))[3] == translate("nothing_to_forget")
+        assert (await bot_api.wait_for_message(4, BEA))[3] == translate(
+            "nothing_to_forget"
+        )
         bot_api.say("/allow 7002", ADMIN)
         await bot_api.wait_for_message(3, ADMIN)
     assert len(bot_api.sent(BEA)) == 4
@@ -160,7 +166,9 @@ async def test_the_name_of_a_user_is_shown_on_one_line_of_limited_length(
     admin_bot.allow_list = True
     async with admin_bot.open(bot_api):
         for number, name in enumerate(names):
-            bot_api.push({"message": edited("Hi", 8000) | {"from": person(8000 + number, name)}})
+            bot_api.push(
+                {"message": edited("Hi", 8000) | {"from": person(8000 + number, name)}}
+            )
             await bot_api.wait_for_message(number + 1, ADMIN)
     shown = [text.rpartition("\n")[2] for text in bot_api.sent(ADMIN)]
     assert shown == [*names.values()]
@@ -185,10 +193,21 @@ async def test_in_a_group_a_user_without_access_is_refused_only_when_they_addres
 
 
 def edited(text: str, chat_id: int) -> JsonObject:
-    kind = {"type": "private", "first_name": "Ada"} if chat_id > 0 else {"type": "supergroup"}
+    kind = (
+        {"type": "private", "first_name": "Ada"}
+        if chat_id > 0
+        else {"type": "supergroup"}
+    )
     person = {"id": max(chat_id, 1), "is_bot": False, "first_name": "Ada"}
     chat = {"id": chat_id, "title": "The wine club"} | kind
-    return {"message_id": 77, "date": 1, "edit_date": 2, "chat": chat, "from": person, "text": text}
+    return {
+        "message_id": 77,
+        "date": 1,
+        "edit_date": 2,
+        "chat": chat,
+        "from": person,
+        "text": text,
+    }
 
 
 async def test_with_a_used_up_budget_rules_answer_until_the_next_day(
@@ -213,7 +232,10 @@ async def test_with_a_used_up_budget_rules_answer_until_the_next_day(
     assert translate("model_down") not in by_rules
     assert translate("no_model") not in by_rules
     turn = tracer.turns[0].root
-    assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("fallback", ["budget"])
+    assert (turn.metadata["outcome"], turn.metadata["error_types"]) == (
+        "fallback",
+        ["budget"],
+    )
     assert turn.level == "WARNING"
     assert RESETS in str(turn.output)
     assert by_model.startswith("For your lamb:")
@@ -257,7 +279,9 @@ async def test_admins_have_no_budget(
     assert len(model_server.requests) == 2
 
 
-async def test_stats_are_a_picture_and_a_table(bot_api: BotApi, admin_bot: AdminBot) -> None:
+async def test_stats_are_a_picture_and_a_table(
+    bot_api: BotApi, admin_bot: AdminBot
+) -> None:
     await admin_bot.store_turn(1, BilledUsage(3, 1200, 0.25))
     await admin_bot.store_turn(2, BilledUsage(2, 800, 0.25), BEA)
     async with admin_bot.open(bot_api):
@@ -287,7 +311,9 @@ async def test_trace_shows_the_last_turn_or_the_one_replied_to(
         bot_api.say("/trace", ADMIN, reply_to_message=first)
         bot_api.say("/trace", ADMIN, reply_to_message=first | {"message_id": 999_999})
         topic = {"forum_topic_created": {"name": "Wines", "icon_color": 1}}
-        bot_api.say("/trace", ADMIN, reply_to_message=first | {"message_id": 999_999} | topic)
+        bot_api.say(
+            "/trace", ADMIN, reply_to_message=first | {"message_id": 999_999} | topic
+        )
         shown = (await bot_api.wait_for_message(6, ADMIN))[2:]
     assert "a sparkling for oysters" in shown[0]
     assert "a red for lamb" in shown[1]
@@ -315,7 +341,9 @@ async def test_forwarded_messages_and_those_of_other_bots_are_not_commands(
         shown = await bot_api.wait_for_message(len(messages), ADMIN)
     known = ("nothing_to_forget", "forgotten", "nothing_to_trace")
     assert {UNKNOWN, *map(translate, known)}.isdisjoint(shown)
-    assert [await admin_bot.repositories.chats.find_access(user) for user in (42, 43)] == [
+    assert [
+        await admin_bot.repositories.chats.find_access(user) for user in (42, 43)
+    ] == [
         None,
         None,
     ]
@@ -344,7 +372,8 @@ async def test_an_id_or_a_reply_names_a_user_and_admins_cannot_be_blocked(
         shown = await bot_api.wait_for_message(len(commands), ADMIN)
     assert shown == [answer for _, _, answer in commands]
     known = [
-        await admin_bot.repositories.chats.find_access(user_id) for user_id in (42, BEA, ADMIN)
+        await admin_bot.repositories.chats.find_access(user_id)
+        for user_id in (42, BEA, ADMIN)
     ]
     assert known == ["allowed", "blocked", None]
 
@@ -352,13 +381,19 @@ async def test_an_id_or_a_reply_names_a_user_and_admins_cannot_be_blocked(
 async def test_only_admins_clear_the_stored_concerns_of_a_user(
     bot_api: BotApi, admin_bot: AdminBot
 ) -> None:
-    await make(admin_bot.sessions, SaveConcerns(BEA, BEA, {"under_age": None, "egg": None}))
+    await make(
+        admin_bot.sessions, SaveConcerns(BEA, BEA, {"under_age": None, "egg": None})
+    )
     await make(admin_bot.sessions, SaveConcerns(GROUP, BEA, {"under_age": None}))
     await make(admin_bot.sessions, SaveConcerns(CHAT, CHAT, {"dependence": None}))
     async with admin_bot.open(bot_api):
         bot_api.say(f"/clearconcerns {BEA}", BEA)
         assert await bot_api.wait_for_message(1, BEA) == [UNKNOWN]
-        for said in (f"/clearconcerns {BEA}", f"/clearconcerns {BEA}", "/clearconcerns"):
+        for said in (
+            f"/clearconcerns {BEA}",
+            f"/clearconcerns {BEA}",
+            "/clearconcerns",
+        ):
             bot_api.say(said, ADMIN)
         shown = await bot_api.wait_for_message(3, ADMIN)
     assert shown == [
@@ -367,7 +402,9 @@ async def test_only_admins_clear_the_stored_concerns_of_a_user(
         translate("whom", command="clearconcerns"),
     ]
     assert await admin_bot.repositories.memory.list_concerns(GROUP, BEA) == frozenset()
-    assert await admin_bot.repositories.memory.list_concerns(CHAT, CHAT) == {"dependence"}
+    assert await admin_bot.repositories.memory.list_concerns(CHAT, CHAT) == {
+        "dependence"
+    }
 
 
 async def test_for_other_users_the_commands_of_admins_are_unknown(
@@ -375,7 +412,9 @@ async def test_for_other_users_the_commands_of_admins_are_unknown(
 ) -> None:
     await make(admin_bot.sessions, SetReachable(CHAT))
     broadcast_id = 1
-    await make(admin_bot.sessions, DraftBroadcast(broadcast_id, "Closed on Monday.", ADMIN))
+    await make(
+        admin_bot.sessions, DraftBroadcast(broadcast_id, "Closed on Monday.", ADMIN)
+    )
     commands = [
         "/stats",
         "/trace",
@@ -392,7 +431,9 @@ async def test_for_other_users_the_commands_of_admins_are_unknown(
             bot_api.press(edited("Hello", BEA), data, BEA)
         await until(lambda: len(bot_api.toasts) == 2)
     assert bot_api.toasts == [translate("button_too_old")] * 2
-    assert [await admin_bot.repositories.chats.find_access(user_id) for user_id in (42, BEA)] == [
+    assert [
+        await admin_bot.repositories.chats.find_access(user_id) for user_id in (42, BEA)
+    ] == [
         None,
         None,
     ]
@@ -405,9 +446,13 @@ async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
     for person in (ADMIN, 31, 32, 33, 34):
         await make(admin_bot.sessions, SetReachable(person))
     await make(admin_bot.sessions, SetAccess(33, "blocked"))
-    bot_api.fail("sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34)
+    bot_api.fail(
+        "sendMessage", 403, "Forbidden: bot was blocked by the user", chat_id=34
+    )
     async with admin_bot.open(bot_api):
-        bot_api.say("/broadcast We are *closed* on Monday: https://shop.example/hours.", ADMIN)
+        bot_api.say(
+            "/broadcast We are *closed* on Monday: https://shop.example/hours.", ADMIN
+        )
         shown, asked = await bot_api.wait_for_message(2, ADMIN)
         preview = bot_api.messages(ADMIN)[1]
         (send,) = (button["callback_data"] for button in buttons(preview))
@@ -418,7 +463,12 @@ async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
     assert shown == "We are closed on Monday: shop.example."
     # The admin also has a private chat with the bot.
     assert asked == "That is how it looks. Send to 4 chats?"
-    assert [bot_api.sent(chat_id) for chat_id in (31, 32, 33, 34)] == [[shown], [shown], [], []]
+    assert [bot_api.sent(chat_id) for chat_id in (31, 32, 33, 34)] == [
+        [shown],
+        [shown],
+        [],
+        [],
+    ]
     assert report == "Sent to 3 chats, 1 failed."
     assert bot_api.sent(ADMIN).count(shown) == 2
     assert bot_api.toasts == ["", translate("broadcast_over")]

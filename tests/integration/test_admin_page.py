@@ -50,11 +50,17 @@ async def store_turns(sessions: Sessions) -> None:
             trace_id=trace.trace_id,
             root_id=trace.root.span_id,
         )
-        messages = StoredMessage("user", question), StoredMessage("assistant", reply.text)
+        messages = (
+            StoredMessage("user", question),
+            StoredMessage("assistant", reply.text),
+        )
         await store_turn(sessions, record, messages, trace)
     await make(sessions, RateTurn(2, "disliked"))
     await make(sessions, ExplainRating(2, "reason", "wrong_wine"))
-    await make(sessions, ExplainRating(2, "comment", "I wanted a Rioja, not this. ada@example.org"))
+    await make(
+        sessions,
+        ExplainRating(2, "comment", "I wanted a Rioja, not this. ada@example.org"),
+    )
 
 
 def admin_page(settings: Settings, sessions: Sessions) -> AdminPage:
@@ -64,8 +70,12 @@ def admin_page(settings: Settings, sessions: Sessions) -> AdminPage:
 
 @pytest.fixture
 async def served(sqlite_sessions: Sessions) -> AsyncIterator[Running]:
-    settings = load_settings(None, {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"})
-    async with serving(routers=[admin_page(settings, sqlite_sessions).build_router()]) as running:
+    settings = load_settings(
+        None, {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"}
+    )
+    async with serving(
+        routers=[admin_page(settings, sqlite_sessions).build_router()]
+    ) as running:
         yield running
 
 
@@ -78,7 +88,9 @@ async def test_without_the_token_nothing_is_shown(served: Running) -> None:
         for wrong in (("admin", "wrong"), ("admin", ""), (TOKEN, "")):
             assert (await served.client.get(path, auth=wrong)).status_code == 401
         for header in (f"Bearer {TOKEN}", "Basic", "Basic é", f"Basic {TOKEN}"):
-            answer = await served.client.get(path, headers={b"authorization": header.encode()})
+            answer = await served.client.get(
+                path, headers={b"authorization": header.encode()}
+            )
             assert answer.status_code == 401
     page = await served.client.get("/admin", auth=ADMIN)
     assert page.status_code == 200
@@ -109,16 +121,24 @@ async def test_the_page_shows_numbers_and_links_a_dislike_to_its_trace(
     assert "<script>" not in trace.text
     assert "llm.answer [generation]" in trace.text
     assert f"https://cloud.langfuse.com/trace/{2:032x}" in trace.text
-    assert (await served.client.get("/admin/traces/ffff", auth=ADMIN)).status_code == 404
+    assert (
+        await served.client.get("/admin/traces/ffff", auth=ADMIN)
+    ).status_code == 404
     for wrong in ("9999-12-31", "0001-01-01", "today"):
-        response = await served.client.get("/admin", params={"until": wrong}, auth=ADMIN)
+        response = await served.client.get(
+            "/admin", params={"until": wrong}, auth=ADMIN
+        )
         assert response.status_code == 422
 
 
-async def test_without_trace_content_no_messages_are_shown(sqlite_sessions: Sessions) -> None:
+async def test_without_trace_content_no_messages_are_shown(
+    sqlite_sessions: Sessions,
+) -> None:
     settings = load_settings(None, {"TRACE_CONTENT": "none"})
     await store_turns(sqlite_sessions)
-    async with serving(routers=[admin_page(settings, sqlite_sessions).build_router()]) as running:
+    async with serving(
+        routers=[admin_page(settings, sqlite_sessions).build_router()]
+    ) as running:
         page = (await running.client.get("/admin", auth=ADMIN)).text
     assert "Rioja" not in page
     assert "Guigal" not in page

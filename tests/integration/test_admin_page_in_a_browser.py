@@ -39,7 +39,9 @@ async def served(sqlite_sessions: Sessions) -> AsyncIterator[Running]:
         yield running
 
 
-async def open_page(browser: Browser, served: Running, **options: Any) -> tuple[Page, list[str]]:
+async def open_page(
+    browser: Browser, served: Running, **options: Any
+) -> tuple[Page, list[str]]:
     """Open the page; return it, and the list of what goes wrong on it."""
     user, password = ADMIN
     context = await browser.new_context(
@@ -59,7 +61,9 @@ async def open_page(browser: Browser, served: Running, **options: Any) -> tuple[
 async def test_the_charts_fit_the_screen_and_have_the_colours_that_its_user_prefers(
     browser: Browser, served: Running, scheme: str, screen: dict[str, int]
 ) -> None:
-    page, problems = await open_page(browser, served, viewport=screen, color_scheme=scheme)
+    page, problems = await open_page(
+        browser, served, viewport=screen, color_scheme=scheme
+    )
     charts = page.locator("img.charts")
     shown = await charts.evaluate(
         "image => [image.complete && image.naturalWidth > 0, image.currentSrc, "
@@ -90,7 +94,9 @@ async def test_an_admin_reads_a_trace_from_the_page_and_goes_to_the_week_before(
     assert await heading.is_visible()
     assert await page.get_by_text(SCRIPT).count() > 0  # as text
     assert not await page.get_by_role("link", name="a week forward").count()
-    disliked = page.locator("h2", has_text="Disliked").locator("xpath=following-sibling::details")
+    disliked = page.locator("h2", has_text="Disliked").locator(
+        "xpath=following-sibling::details"
+    )
     await disliked.first.locator("summary").click()
     await disliked.first.get_by_role("link", name="its trace").click()
     await page.get_by_text("llm.answer [generation]").wait_for()

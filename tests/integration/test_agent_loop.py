@@ -60,17 +60,28 @@ def last_messages(server: ModelServer, count: int = 2) -> list[dict[str, str]]:
 
 
 def assert_answered(response: AgenticResponse[SommelierResponse]) -> None:
-    assert (response.outcome, response.text, named(response)) == ("answered", SHOWN, [CHINON.id])
+    assert (response.outcome, response.text, named(response)) == (
+        "answered",
+        SHOWN,
+        [CHINON.id],
+    )
 
 
-EMPTY = {"response_type": "recommendation", "intro": "Here:", "wines": [], "closing": ""}
+EMPTY = {
+    "response_type": "recommendation",
+    "intro": "Here:",
+    "wines": [],
+    "closing": "",
+}
 TRUNCATED = answer('{"response_type": "rec', "length")
 
 
 @pytest.mark.parametrize(
     ("invalid", "error", "told"),
     [
-        pytest.param(answer("I like it!"), "invalid_json", "holds no JSON", id="r003_1"),
+        pytest.param(
+            answer("I like it!"), "invalid_json", "holds no JSON", id="r003_1"
+        ),
         pytest.param(TRUNCATED, "truncated", "cut off at the token limit", id="r003_5"),
         pytest.param(answer_json(EMPTY), "semantic", "wines", id="r003_6"),
     ],
@@ -83,7 +94,9 @@ async def test_r003_an_invalid_answer_is_fed_back_and_the_retry_succeeds(
     assert_answered(response)
     assert (response.retry_count, response.error_types) == (1, (error,))
     assert told in last_messages(model_server)[1]["content"]
-    limits = [request.json["max_completion_tokens"] for request in model_server.requests]
+    limits = [
+        request.json["max_completion_tokens"] for request in model_server.requests
+    ]
     assert limits == [1500, 1500, 3000 if error == "truncated" else 1500]
 
 
@@ -104,7 +117,10 @@ async def test_r003_7_the_trace_holds_retry_count_and_error_types(
     model_server.script(search(), answer("{"), answer_json(INVENTED), valid())
     root = root_span()
     response = await turn(service(model_server), span=root)
-    assert (response.retry_count, response.error_types) == (2, ("invalid_json", "grounding"))
+    assert (response.retry_count, response.error_types) == (
+        2,
+        ("invalid_json", "grounding"),
+    )
     assert names(root.trace) == [
         "llm.plan",
         "tool.search_wines",
@@ -120,13 +136,20 @@ async def test_r003_7_the_trace_holds_retry_count_and_error_types(
     assert all(child.usage and child.usage.prompt_tokens for child in answers)
     for child in answers:
         assert child.model == "gpt-4o"
-        assert child.model_parameters == {"max_tokens": 1500, "response_format": "json_object"}
+        assert child.model_parameters == {
+            "max_tokens": 1500,
+            "response_format": "json_object",
+        }
         assert child.cost_usd
-        assert child.metadata.items() >= {"mode": "json_object", "model": "gpt-4o"}.items()
+        assert (
+            child.metadata.items() >= {"mode": "json_object", "model": "gpt-4o"}.items()
+        )
     assert [child.level for child in answers] == ["WARNING", "WARNING", "DEFAULT"]
 
 
-async def test_r002_the_wording_is_the_documented_one(model_server: ModelServer) -> None:
+async def test_r002_the_wording_is_the_documented_one(
+    model_server: ModelServer,
+) -> None:
     model_server.script(search(), answer_json({"intro": "Hi"}), valid())
     await turn(service(model_server))
     raw, said = last_messages(model_server)
@@ -143,7 +166,9 @@ async def test_r002_a_response_that_was_cut_off_is_shown_raw_and_clipped(
     long = f"{begun} {'lamb ' * 2000}"
     model_server.script(search(), answer(begun, finish), answer(long, finish), valid())
     await turn(service(model_server))
-    shown = [request.json["messages"][-2]["content"] for request in model_server.requests[2:]]
+    shown = [
+        request.json["messages"][-2]["content"] for request in model_server.requests[2:]
+    ]
     assert shown[0] == begun
     assert shown[1].startswith(begun)
     assert len(shown[1]) == SHOWN_RAW_CHARS
@@ -200,11 +225,15 @@ def test_r007_the_setting_is_two_by_default() -> None:
     assert Limits().structured_output_max_retries == 2
 
 
-async def test_r007_the_setting_holds_for_every_contract(model_server: ModelServer) -> None:
+async def test_r007_the_setting_holds_for_every_contract(
+    model_server: ModelServer,
+) -> None:
     llm = service(model_server)
     library = FakeLibrary()
     run = Run(
-        [llm], limits=Limits(structured_output_max_retries=3), deps=Deps(models={VISION: llm})
+        [llm],
+        limits=Limits(structured_output_max_retries=3),
+        deps=Deps(models={VISION: llm}),
     )
 
     async def picture() -> str:
@@ -217,10 +246,21 @@ async def test_r007_the_setting_holds_for_every_contract(model_server: ModelServ
 
     model_server.default = answer("{")
     assert await requests_of(turn(llm, limits=run.limits)) == 4
-    assert await requests_of(find_quotes("lees", documents=library, run=run.for_turn())) == 4
-    assert await requests_of(read_pictures([picture], run.for_turn(), FakeCatalogue())) == 4
+    assert (
+        await requests_of(find_quotes("lees", documents=library, run=run.for_turn()))
+        == 4
+    )
+    assert (
+        await requests_of(read_pictures([picture], run.for_turn(), FakeCatalogue()))
+        == 4
+    )
     model_server.default = answer("Lees glow [methods/magic.md].")
-    assert await requests_of(answer_question("lees", documents=library, run=run.for_turn())) == 4
+    assert (
+        await requests_of(
+            answer_question("lees", documents=library, run=run.for_turn())
+        )
+        == 4
+    )
     await llm.close()
 
 
@@ -233,7 +273,9 @@ async def test_a_model_that_skipped_the_search_may_call_it_after_feedback(
     assert all("tools" in request.json for request in model_server.requests)
 
 
-async def test_the_valid_part_of_an_answer_is_salvaged(model_server: ModelServer) -> None:
+async def test_the_valid_part_of_an_answer_is_salvaged(
+    model_server: ModelServer,
+) -> None:
     mixed = VALID | {"wines": [*VALID["wines"], *INVENTED["wines"]]}
     model_server.script(search(), *[answer_json(mixed)] * 3)
     response = await turn(service(model_server))
@@ -241,7 +283,9 @@ async def test_the_valid_part_of_an_answer_is_salvaged(model_server: ModelServer
 
 
 @pytest.mark.parametrize("mode", ["prompt", "json_object", "json_schema"])
-async def test_tools_history_and_format_are_sent(mode: Any, model_server: ModelServer) -> None:
+async def test_tools_history_and_format_are_sent(
+    mode: Any, model_server: ModelServer
+) -> None:
     model_server.strict = True
     model_server.script(search(), answer("no"), valid(), answer_json(INFORMATIONAL))
     llm = service(model_server, dialect=Dialect.of_openai(mode))
@@ -253,7 +297,10 @@ async def test_tools_history_and_format_are_sent(mode: Any, model_server: ModelS
     second = await turn(llm, history=first.messages, message="And tannin?")
     assert second.outcome == "answered"
     sent = model_server.requests[-1].json
-    assert sent["messages"][1:] == [*first.messages, {"role": "user", "content": "And tannin?"}]
+    assert sent["messages"][1:] == [
+        *first.messages,
+        {"role": "user", "content": "And tannin?"},
+    ]
     tools = [tool["function"]["name"] for tool in sent["tools"]]
     assert tools == [tool.name for tool in wine_tools(FakeCatalogue())]
     wanted = sent.get("response_format", {"type": "prompt"})
@@ -282,10 +329,15 @@ async def test_a_model_of_ones_own_that_breaks_makes_way_for_the_next(
     second, contract = service(model_server), OutputContract(str)
     run = Run([Broken(), second])
     response = await generate_agentic_response("Hi", run=run, contract=contract)
-    alone = await generate_agentic_response("Hi", run=Run([Broken()]), contract=contract)
+    alone = await generate_agentic_response(
+        "Hi", run=Run([Broken()]), contract=contract
+    )
     await second.close()
     assert (response.text, run.usage.requests) == ("Hello", 2)
-    assert (alone.outcome, alone.error) == ("model_error", "the model failed (RuntimeError)")
+    assert (alone.outcome, alone.error) == (
+        "model_error",
+        "the model failed (RuntimeError)",
+    )
     assert "secret" not in caplog.text
 
 

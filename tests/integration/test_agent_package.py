@@ -32,7 +32,9 @@ def test_the_names_are_sorted_and_all_that_the_guide_uses() -> None:
     assert agent.__all__ == sorted(agent.__all__, key=as_isort)
     assert all(hasattr(agent, name) for name in agent.__all__)
     imported = re.findall(r"(?m)^from agent import (.+)$", GUIDE.read_text())
-    assert {name for names in imported for name in names.split(", ")} <= set(agent.__all__)
+    assert {name for names in imported for name in names.split(", ")} <= set(
+        agent.__all__
+    )
     assert Path(agent.__file__).with_name("py.typed").exists()
 
 
@@ -47,7 +49,9 @@ async def test_a_turn_is_a_stream_of_drafts_and_the_response_and_ends_if_nobody_
 
     def stream() -> AsyncIterator[Draft | AgenticResponse[str]]:
         run = Run([llm])
-        return stream_agentic_response("?", run=run, contract=contract, interval_seconds=0.01)
+        return stream_agentic_response(
+            "?", run=run, contract=contract, interval_seconds=0.01
+        )
 
     model_server.script(paced(answer("It is warm. It is dry. Take nothing."), 100))
     *drafts, response = [part async for part in stream()]
@@ -60,7 +64,9 @@ async def test_a_turn_is_a_stream_of_drafts_and_the_response_and_ends_if_nobody_
         break
     await left.aclose()  # type: ignore[attr-defined]
     await eventually(
-        lambda: model_server.abandoned_streams == 1, seconds=10, otherwise=lambda: "still there"
+        lambda: model_server.abandoned_streams == 1,
+        seconds=10,
+        otherwise=lambda: "still there",
     )
     await llm.close()
 
@@ -76,10 +82,14 @@ async def test_rules_may_be_coroutines_and_feedback_on_plain_text_speaks_of_no_j
         await asyncio.sleep(0)
         return None if text in {"Sun.", "Rain."} else "it is not known"
 
-    model_server.script(answer("It is warm and sunny."), answer("Snow."), answer("Sun."))
+    model_server.script(
+        answer("It is warm and sunny."), answer("Snow."), answer("Sun.")
+    )
     llm = service(model_server)
     contract = OutputContract(str, semantic=short, grounding=known)
-    response = await generate_agentic_response("Rome?", run=Run([llm]), contract=contract)
+    response = await generate_agentic_response(
+        "Rome?", run=Run([llm]), contract=contract
+    )
     await llm.close()
     assert (response.text, response.error_types) == ("Sun.", ("semantic", "grounding"))
     feedback = model_server.requests[1].json["messages"][-1]["content"]
@@ -100,5 +110,7 @@ class Parrot:
 
 async def test_a_model_of_ones_own_answers() -> None:
     run = Run([Parrot()])
-    response = await generate_agentic_response("Hello!", run=run, contract=OutputContract(str))
+    response = await generate_agentic_response(
+        "Hello!", run=run, contract=OutputContract(str)
+    )
     assert response.text == "Hello!"

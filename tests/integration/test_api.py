@@ -63,10 +63,15 @@ class BrokenAnswerer:
 
 @asynccontextmanager
 async def serving(
-    *models: LLM, runner: TurnRunner | None = None, answerer: Answerer | None = None, **parts: Any
+    *models: LLM,
+    runner: TurnRunner | None = None,
+    answerer: Answerer | None = None,
+    **parts: Any,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Serve the API with these models, and yield a client that has the token."""
-    sources = Sources(documents=parts.pop("documents", FakeLibrary()), models=models, **parts)
+    sources = Sources(
+        documents=parts.pop("documents", FakeLibrary()), models=models, **parts
+    )
     api = Api(
         runner=replace(runner or TurnRunner(), base_run=sources.run),
         answerer=answerer or fake_sommelier(),
@@ -79,7 +84,9 @@ async def serving(
 
 
 @asynccontextmanager
-async def serving_model(server: ModelServer, **parts: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def serving_model(
+    server: ModelServer, **parts: Any
+) -> AsyncIterator[httpx.AsyncClient]:
     """Serve the API with the model of `server`, and yield a client."""
     async with open_model(server) as model, serving(model, **parts) as client:
         yield client
@@ -110,14 +117,20 @@ async def test_the_sommelier_answers_with_the_history_that_is_sent(
     model_server.script(search(), valid(), answer_json(INFORMATIONAL))
     async with serving_model(model_server) as client:
         answered = (await client.post("/api/chat", json=LAMB)).json()
-        pregnant = (await client.post("/api/chat", json=LAMB | {"history": HISTORY})).json()
+        pregnant = (
+            await client.post("/api/chat", json=LAMB | {"history": HISTORY})
+        ).json()
     assert answered.pop("answer").count(CHINON.label) == 1
     assert answered == {"wine_ids": [CHINON.id], "note": "", "outcome": "answered"}
-    before, reply, asked = (message["content"] for message in sent(model_server, 2)["messages"][1:])
+    before, reply, asked = (
+        message["content"] for message in sent(model_server, 2)["messages"][1:]
+    )
     assert (before, asked) == (HISTORY[0]["content"], LAMB["message"])
     assert HISTORY[1]["content"] in reply
     assert pregnant["outcome"] == "answered"
-    first, _, last = (sent(model_server, at)["messages"][0]["content"] for at in range(3))
+    first, _, last = (
+        sent(model_server, at)["messages"][0]["content"] for at in range(3)
+    )
     assert "This guest must not have alcohol" in last
     assert "This guest must not have alcohol" not in first
 
@@ -149,19 +162,27 @@ async def test_the_refined_question_is_searched_for_and_the_original_answered(
     model_server.script(answer_json(REFINED), answer(ANSWER))
     library = FakeLibrary()
     async with serving_model(model_server, documents=library) as client:
-        answered = await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})
+        answered = await client.post(
+            "/api/rag/ask", json=ASKED | {"refine_prompt": True}
+        )
     refinement = answered.json()["refinement"]
     assert refinement["refined"] == REFINED["refined_query"]
     assert refinement["fallback_reason"] is None
-    assert library.searched == [(QUESTION, REFINED["refined_query"], *REFINED["variants"])]
-    assert sent(model_server)["messages"][-1]["content"].endswith(f"QUESTION: {QUESTION}")
+    assert library.searched == [
+        (QUESTION, REFINED["refined_query"], *REFINED["variants"])
+    ]
+    assert sent(model_server)["messages"][-1]["content"].endswith(
+        f"QUESTION: {QUESTION}"
+    )
 
 
 async def test_quotes_are_sent_one_by_one_followed_by_their_number_and_a_summary(
     model_server: ModelServer,
 ) -> None:
     model_server.script(
-        answer_json({"snippets": [QUOTED], "summary": "A definition.", "noResults": False})
+        answer_json(
+            {"snippets": [QUOTED], "summary": "A definition.", "noResults": False}
+        )
     )
     query = {"query": "lees"}
     async with (
@@ -171,7 +192,10 @@ async def test_quotes_are_sent_one_by_one_followed_by_their_number_and_a_summary
         parts = [part async for part in streamed.aiter_raw()]
     assert streamed.headers["content-type"].startswith("text/event-stream")
     assert streamed.headers["transfer-encoding"] == "chunked"
-    assert [part.split(b"\n")[0] for part in parts] == [b"event: result", b"event: done"]
+    assert [part.split(b"\n")[0] for part in parts] == [
+        b"event: result",
+        b"event: done",
+    ]
     result, (name, done) = events(b"".join(parts).decode())
     assert (result, name) == (("result", QUOTED), "done")
     assert done.pop("processingTimeMs") >= 0
@@ -179,16 +203,21 @@ async def test_quotes_are_sent_one_by_one_followed_by_their_number_and_a_summary
 
 
 @pytest.mark.parametrize(
-    ("stated", "expected_help"), [("I want to kill myself", "988"), ("I am 15", "under 18")]
+    ("stated", "expected_help"),
+    [("I want to kill myself", "988"), ("I am 15", "under 18")],
 )
 async def test_in_a_crisis_or_under_age_the_user_gets_help_and_no_model_is_asked(
     model_server: ModelServer, stated: str, expected_help: str
 ) -> None:
     question = f"{stated}, what does sur lie mean?"
     async with serving_model(model_server) as client:
-        answered = (await client.post("/api/rag/ask", json={"question": question})).json()
+        answered = (
+            await client.post("/api/rag/ask", json={"question": question})
+        ).json()
         streamed = await client.post("/api/research/query", json={"query": question})
-        rewritten = (await client.post("/api/rag/rewrite", json={"question": question})).json()
+        rewritten = (
+            await client.post("/api/rag/rewrite", json={"question": question})
+        ).json()
     assert expected_help in answered["text"]
     assert (answered["outcome"], answered["citations"]) == ("help", [])
     ((name, done),) = events(streamed.text)
@@ -202,7 +231,11 @@ async def test_an_internal_error_is_one_sentence_and_no_question_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    bodies = {"/api/rag/ask": "question", "/api/research/query": "query", "/api/chat": "message"}
+    bodies = {
+        "/api/rag/ask": "question",
+        "/api/research/query": "query",
+        "/api/chat": "message",
+    }
     async with serving(documents=BrokenLibrary(), answerer=BrokenAnswerer()) as client:
         for path, field in bodies.items():
             failed = await client.post(path, json={field: "Gevrey for Aunt Rosalind"})
@@ -251,16 +284,27 @@ async def test_a_question_is_rewritten_or_answered_and_each_call_is_a_turn_in_th
 ) -> None:
     model_server.script(answer_json(REFINED), answer(ANSWER))
     tracer = RecordingTracer()
-    async with serving_model(model_server, runner=TurnRunner(open_trace_root=tracer)) as client:
+    async with serving_model(
+        model_server, runner=TurnRunner(open_trace_root=tracer)
+    ) as client:
         response = await client.post("/api/rag/rewrite", json=ASKED)
         await client.post("/api/rag/ask", json=ASKED)
-    expected = {name: value for name, value in REFINED.items() if name != "refined_query"}
-    expected |= {"original": QUESTION, "refined": REFINED["refined_query"], "fallback_reason": None}
+    expected = {
+        name: value for name, value in REFINED.items() if name != "refined_query"
+    }
+    expected |= {
+        "original": QUESTION,
+        "refined": REFINED["refined_query"],
+        "fallback_reason": None,
+    }
     assert response.json() == expected
     rewritten, answered = (trace.root for trace in tracer.turns)
     assert rewritten.output == REFINED["refined_query"]
     assert "fine lees [1]" in str(answered.output)
-    assert (answered.metadata["outcome"], answered.metadata["llm_calls"]) == ("answered", 1)
+    assert (answered.metadata["outcome"], answered.metadata["llm_calls"]) == (
+        "answered",
+        1,
+    )
     assert (tracer.inputs, tracer.sessions) == ([QUESTION] * 2, [("api", "ab12")] * 2)
 
 
@@ -271,16 +315,22 @@ async def test_when_the_global_budget_is_used_up_no_model_is_asked_and_the_note_
     model_server.script(answer(ANSWER, usage=(900, 100)))
     async with serving_model(
         model_server,
-        runner=TurnRunner(budgets=budgets, commits=Commits(sqlite_sessions, budgets=budgets)),
+        runner=TurnRunner(
+            budgets=budgets, commits=Commits(sqlite_sessions, budgets=budgets)
+        ),
     ) as client:
         first = (await client.post("/api/rag/ask", json=ASKED)).json()
-        second = (await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})).json()
+        second = (
+            await client.post("/api/rag/ask", json=ASKED | {"refine_prompt": True})
+        ).json()
         streamed = await client.post("/api/research/query", json={"query": "lees"})
     async with sqlite_sessions() as session:
         today = (await session.scalars(select(TurnRow).order_by(TurnRow.at))).all()
     *results, (_, done) = events(streamed.text)
     assert (first["outcome"], second["outcome"]) == ("answered", "fallback")
-    assert second["note"].startswith("Today's budget for everyone is used up. It resets in")
+    assert second["note"].startswith(
+        "Today's budget for everyone is used up. It resets in"
+    )
     assert (second["by_model"], len(second["citations"])) == (False, 2)
     assert second["refinement"]["fallback_reason"] == "budget"
     assert len(results) == done["resultCount"] == 2
@@ -296,7 +346,9 @@ async def test_questions_of_clients_were_stored_as_the_history_of_chat_0(
     runner = TurnRunner(commits=Commits(sqlite_sessions))
     async with serving(runner=runner) as client:
         for words in ("a red for lamb", "and a white?"):
-            assert (await client.post("/api/chat", json={"message": words})).status_code == 200
+            assert (
+                await client.post("/api/chat", json={"message": words})
+            ).status_code == 200
     async with sqlite_sessions() as session:
         assert await session.scalar(select(func.count()).select_from(TurnRow)) == 2
         assert await session.scalar(select(func.count()).select_from(MessageRow)) == 0

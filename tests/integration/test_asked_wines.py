@@ -15,8 +15,15 @@ from db.wines.catalogue import SqlCatalogue, import_wines
 from db.wines.lists.importing import CatalogueFile
 
 
-def wine(wine_id: str, producer: str, name: str, style: str, *offers: Offer, **facts: Any) -> Wine:
-    told = {"country": "", "vintage": 2019, "offers": offers or (Offer(price=20),), **facts}
+def wine(
+    wine_id: str, producer: str, name: str, style: str, *offers: Offer, **facts: Any
+) -> Wine:
+    told = {
+        "country": "",
+        "vintage": 2019,
+        "offers": offers or (Offer(price=20),),
+        **facts,
+    }
     return Wine.model_validate(
         {"id": wine_id, "producer": producer, "name": name, "style": style, **told}
     )
@@ -24,7 +31,15 @@ def wine(wine_id: str, producer: str, name: str, style: str, *offers: Offer, **f
 
 GLASS = Offer.model_validate({"kind": "glass", "size_ml": 100, "price": 8.5})
 WINES = (
-    wine("chablis", "Vocoret", "Chablis", "white", Offer(price=32), GLASS, region="Chablis"),
+    wine(
+        "chablis",
+        "Vocoret",
+        "Chablis",
+        "white",
+        Offer(price=32),
+        GLASS,
+        region="Chablis",
+    ),
     wine("sancerre", "Mellot", "Sancerre", "white", region="Sancerre"),
     wine("rose", "Tempier", "Bandol", "rose", region="Bandol"),
     wine("mouton", "Mouton Rothschild", "Pauillac", "red", Offer(price=600)),
@@ -67,7 +82,11 @@ async def say(fallback: Fallback, *texts: str, person: Person = NOBODY) -> Reply
         ("avez vous du cheval blanc", "Je ne trouve pas", ""),
         ("do you have chateau margaux", "I cannot find", "palmer"),
         ("haben sie vin santo", "Ja, vorrätig", "vinsanto"),
-        ("do you have Chablis as a magnum?", "In stock, but not as you asked for it", "chablis"),
+        (
+            "do you have Chablis as a magnum?",
+            "In stock, but not as you asked for it",
+            "chablis",
+        ),
         ("Was kostet der Chablis im Glas?", "*Chablis", "chablis"),
         ("What is the Chablis by the glass?", "*Chablis", "chablis"),
     ],
@@ -81,10 +100,15 @@ async def test_a_wine_that_is_named_is_told_as_it_is(
     assert ("8.50" in reply.text or "8,50" in reply.text) == (ids == "chablis")
 
 
-async def test_a_wine_that_an_allergy_leaves_out_is_not_denied(fallback: Fallback) -> None:
+async def test_a_wine_that_an_allergy_leaves_out_is_not_denied(
+    fallback: Fallback,
+) -> None:
     allergic = Person(SafetyState(allergies=frozenset({"egg"})))
     reply = await say(fallback, "do you have Tignanello?", person=allergic)
-    assert (reply.text.startswith("There is “Tignanello”, but I leave it out"), reply.wine_ids) == (
+    assert (
+        reply.text.startswith("There is “Tignanello”, but I leave it out"),
+        reply.wine_ids,
+    ) == (
         True,
         (),
     )
@@ -94,14 +118,21 @@ async def test_an_offer_is_relaxed_with_a_word_and_forgotten_with_another_kind_o
     fallback: Fallback,
 ) -> None:
     by_the_glass = await say(fallback, "a rosé by the glass")
-    assert (by_the_glass.wine_ids, "Not met: glass" in by_the_glass.text) == (("rose",), True)
+    assert (by_the_glass.wine_ids, "Not met: glass" in by_the_glass.text) == (
+        ("rose",),
+        True,
+    )
     red = await say(fallback, "a white by the glass", "and a red?")
     assert ("glass" in red.text.split("\n")[0], len(red.wine_ids)) == (False, 3)
 
 
 @pytest.mark.parametrize(
     ("asked", "position"),
-    [("show me the second", 1), ("zeig mir den letzten", -1), ("une photo du premier", 0)],
+    [
+        ("show me the second", 1),
+        ("zeig mir den letzten", -1),
+        ("une photo du premier", 0),
+    ],
 )
 async def test_one_of_the_wines_that_were_shown_is_shown_alone(
     fallback: Fallback, asked: str, position: int

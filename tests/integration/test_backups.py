@@ -41,7 +41,9 @@ def test_a_backup_that_was_made_while_the_bot_ran_is_restored(
     with closing(sqlite3.connect(database)) as bot:
         bot.execute("SELECT count(*) FROM wines").fetchone()
         write(database, 1)
-        made = sommelier_here("db", "backup", str(backup), environment=empty_environment)
+        made = sommelier_here(
+            "db", "backup", str(backup), environment=empty_environment
+        )
         write(database, 2)
         refused = sommelier_here(
             "db", "restore", str(backup), "--yes", environment=empty_environment
@@ -51,11 +53,16 @@ def test_a_backup_that_was_made_while_the_bot_ran_is_restored(
     assert refused.returncode == 1
     assert "is in use: stop the bot first" in refused.stderr
     assert users(database) == [1, 2]
-    restored = sommelier_here("db", "restore", str(backup), "--yes", environment=empty_environment)
+    restored = sommelier_here(
+        "db", "restore", str(backup), "--yes", environment=empty_environment
+    )
     assert restored.returncode == 0
     (replaced,) = database.parent.glob("*.replaced-*")
     assert (users(database), users(replaced)) == ([1], [1, 2])
-    assert {file.name for file in database.parent.iterdir()} == {database.name, replaced.name}
+    assert {file.name for file in database.parent.iterdir()} == {
+        database.name,
+        replaced.name,
+    }
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,9 @@ def test_a_file_that_is_no_backup_replaces_nothing(
     file = database.with_name("file")
     if content is not None:
         file.write_bytes(content)
-    done = sommelier_here("db", "restore", str(file), "--yes", environment=empty_environment)
+    done = sommelier_here(
+        "db", "restore", str(file), "--yes", environment=empty_environment
+    )
     assert done.returncode == 1
     assert told in done.stderr
     assert users(database) == [1]
@@ -83,7 +92,9 @@ def test_a_backup_replaces_no_file(
     empty_environment: Environment, database: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "mine").write_text("mine")
-    done = sommelier_here("db", "backup", str(tmp_path / "mine"), environment=empty_environment)
+    done = sommelier_here(
+        "db", "backup", str(tmp_path / "mine"), environment=empty_environment
+    )
     assert done.returncode == 1
     assert "exists: choose another name" in done.stderr
     assert (tmp_path / "mine").read_text() == "mine"

@@ -35,7 +35,9 @@ def budgets(sessions: Sessions) -> DailyBudgets:
     )
 
 
-async def spend(sessions: Sessions, number: int, user_id: int, spent: BilledUsage) -> None:
+async def spend(
+    sessions: Sessions, number: int, user_id: int, spent: BilledUsage
+) -> None:
     record = TurnRow(
         turn_id=number,
         user_id=user_id,
@@ -48,13 +50,21 @@ async def spend(sessions: Sessions, number: int, user_id: int, spent: BilledUsag
 
 async def count_reserved(sessions: Sessions) -> int:
     async with sessions() as session:
-        return await session.scalar(select(func.count()).select_from(ReservationRow)) or 0
+        return (
+            await session.scalar(select(func.count()).select_from(ReservationRow)) or 0
+        )
 
 
 async def accept(inbox: Inbox, *update_ids: int) -> list[UpdateRow]:
     """Accept an update of each of several users, and return them as they are stored."""
     rows = [
-        UpdateRow(update_id=number, chat_id=number, lane=str(number), payload={}, user_id=number)
+        UpdateRow(
+            update_id=number,
+            chat_id=number,
+            lane=str(number),
+            payload={},
+            user_id=number,
+        )
         for number in update_ids
     ]
     await inbox.accept(rows)
@@ -92,7 +102,9 @@ async def test_requests_are_reserved_for_each_user(
     await spend(sessions, 30, ADA, BilledUsage(requests=8, cost_usd=1.9))  # yesterday
     assert (await budgets.reserve(1, ADA)).requests == 7
     assert (await budgets.reserve(2, ADA)).requests == 2
-    assert (await budgets.reserve(2, ADA)).requests == 2  # a second try of the same turn
+    assert (
+        await budgets.reserve(2, ADA)
+    ).requests == 2  # a second try of the same turn
     assert (await budgets.reserve(3, ADA)).is_used_up()
     assert (await budgets.reserve(4, BOB)).requests == 8
     assert await budgets.reserve(5, ADMIN) == UNLIMITED
@@ -110,7 +122,9 @@ async def test_what_a_killed_process_has_reserved_is_released(
     await inbox.release(again)  # it is told to stop
     assert await count_reserved(sessions) == 0
     await budgets.reserve(-1, 0)  # of a client, whose turn nobody resumes
-    later = DailyBudgets(sessions, lambda: NOON + LONGEST_TURN * 1.1, total_cost_usd=2.0)
+    later = DailyBudgets(
+        sessions, lambda: NOON + LONGEST_TURN * 1.1, total_cost_usd=2.0
+    )
     assert (await later.reserve(-2, 0)).cost_usd == 2.0
     await later.release_all()
     assert await count_reserved(sessions) == 0

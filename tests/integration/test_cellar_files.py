@@ -18,7 +18,16 @@ VIVINO = (
 )
 WORKBOOK: dict[str, list[list[object]]] = {
     "Keller": [
-        ["Weingut", "Wein", "Jahrgang", "Flaschen", "Preis", "Fach", "Trinken ab", "Trinken bis"],
+        [
+            "Weingut",
+            "Wein",
+            "Jahrgang",
+            "Flaschen",
+            "Preis",
+            "Fach",
+            "Trinken ab",
+            "Trinken bis",
+        ],
         ["Vietti", "Barolo", 2016, 6, 45, "G33", 2024, 2035],
         ["Keller", "Riesling trocken", 2020, 2, 25.5, "A1", None, None],
     ],

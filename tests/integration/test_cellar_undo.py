@@ -58,12 +58,16 @@ class Cellar:
         self.sessions = sessions
         self.user_id = user_id
 
-    async def store(self, items: tuple[CellarItem, ...], mode: Any, undo_id: int = 0) -> None:
+    async def store(
+        self, items: tuple[CellarItem, ...], mode: Any, undo_id: int = 0
+    ) -> None:
         await make(self.sessions, StoreList(self.user_id, items, mode, undo_id))
 
     async def drink(self, key: str, undo_id: int) -> None:
         (opened,) = [each for each in (await self.state())[0] if each.key == key]
-        drink = Drink(key=key, wine=opened.wine, at=START + timedelta(days=undo_id), note="good")
+        drink = Drink(
+            key=key, wine=opened.wine, at=START + timedelta(days=undo_id), note="good"
+        )
         bottles = (replace(opened, count=-1),)
         await self.change(bottles=bottles, drinks=(drink,), undo_id=undo_id)
 
@@ -86,7 +90,10 @@ user_ids = iter(range(1_000, 1_000_000))
 @EXAMPLES
 @given(owned=listed(), file=listed(), mode=st.sampled_from(["replace", "add"]))
 async def test_undo_of_a_list_restores_the_cellar(
-    sessions: Sessions, owned: tuple[CellarItem, ...], file: tuple[CellarItem, ...], mode: str
+    sessions: Sessions,
+    owned: tuple[CellarItem, ...],
+    file: tuple[CellarItem, ...],
+    mode: str,
 ) -> None:
     cellar = Cellar(sessions, next(user_ids))
     await cellar.store(owned, "add")
@@ -117,7 +124,9 @@ async def test_undo_of_a_list_keeps_what_was_changed_since(sessions: Sessions) -
     cellar = Cellar(sessions, next(user_ids))
     barolo = CellarItem(key="barolo", wine={"name": "Barolo"}, count=6, place="A1")
     await cellar.store((barolo,), "add")
-    await cellar.store((replace(barolo, count=9, place="B2", note="ripe"),), "replace", undo_id=1)
+    await cellar.store(
+        (replace(barolo, count=9, place="B2", note="ripe"),), "replace", undo_id=1
+    )
     await cellar.drink("barolo", undo_id=2)
     await cellar.store((replace(barolo, count=0, place="C3"),), "add")
     await cellar.undo(1)
@@ -129,7 +138,9 @@ async def test_undo_of_a_list_keeps_what_was_changed_since(sessions: Sessions) -
     assert (now.count, now.place, drunk) == (6, "C3", [])
 
 
-async def test_undo_adds_as_many_bottles_as_were_there_to_remove(sessions: Sessions) -> None:
+async def test_undo_adds_as_many_bottles_as_were_there_to_remove(
+    sessions: Sessions,
+) -> None:
     cellar = Cellar(sessions, next(user_ids))
     barolo = CellarItem(key="barolo", wine={"name": "Barolo"}, count=2)
     await cellar.store((barolo,), "add")

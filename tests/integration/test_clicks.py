@@ -23,7 +23,9 @@ LINKS = CountedLinks("https://bot.example", SecretStr("key"))
 
 
 def wine(wine_id: str, link: str) -> Wine:
-    return Wine(id=wine_id, producer="Conterno", name=wine_id.title(), country="", link=link)
+    return Wine(
+        id=wine_id, producer="Conterno", name=wine_id.title(), country="", link=link
+    )
 
 
 async def test_a_press_leads_to_the_page_and_counts_for_the_wine_and_the_week(
@@ -50,7 +52,11 @@ async def test_a_press_leads_to_the_page_and_counts_for_the_wine_and_the_week(
         assert [response.status_code for response in refused] == [404, 404, 404]
     async with sessions() as session:
         (stored,) = await session.scalars(select(ClickRow))
-    assert (stored.wine_id, stored.week, stored.count) == ("barolo", date(2026, 11, 23), 2)
+    assert (stored.wine_id, stored.week, stored.count) == (
+        "barolo",
+        date(2026, 11, 23),
+        2,
+    )
     table = clicks_table(await clicks.list_most(4), [barolo, soave])
     assert table == "opened pages, 4 weeks\n    2  Conterno Barolo NV"
     later = datetime(2026, 12, 21, tzinfo=UTC)

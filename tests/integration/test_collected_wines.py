@@ -54,7 +54,11 @@ LISTED: list[tuple[str, str, IsRight]] = [
         lambda wine: (wine.wine, wine.vintage) == ("Sassicaia", YEAR - 6),
     ),
     ("en", "where is my Vega Sicilia?", lambda wine: wine.producer == "Vega Sicilia"),
-    ("en", "how many bottles do I have from Spain?", lambda wine: wine.country == "Spain"),
+    (
+        "en",
+        "how many bottles do I have from Spain?",
+        lambda wine: wine.country == "Spain",
+    ),
     (
         "en",
         "which of my Rieslings are ready?",
@@ -62,7 +66,11 @@ LISTED: list[tuple[str, str, IsRight]] = [
     ),
     ("en", "which of my bottles are too young?", lambda wine: wine.state == "young"),
     ("en", "do I have any Pétrus?", lambda _: False),
-    ("en", "which of my whites are still too young?", lambda wine: is_young(wine, "White")),
+    (
+        "en",
+        "which of my whites are still too young?",
+        lambda wine: is_young(wine, "White"),
+    ),
     ("en", f"what do I have from {YEAR - 10}?", lambda wine: wine.vintage == YEAR - 10),
     (
         "en",
@@ -71,15 +79,31 @@ LISTED: list[tuple[str, str, IsRight]] = [
     ),
     ("de", "Welche Rieslinge habe ich?", lambda wine: wine.varietal == "Riesling"),
     ("de", "Welche meiner Weine sind zu alt?", is_late),
-    ("de", "Wie viele Flaschen aus dem Burgund habe ich?", lambda wine: wine.region == "Burgundy"),
+    (
+        "de",
+        "Wie viele Flaschen aus dem Burgund habe ich?",
+        lambda wine: wine.region == "Burgundy",
+    ),
 ]
 """Questions whose answer tells the bottles of all right wines, and shows some of these."""
 PROPOSED: list[tuple[str, str, IsRight]] = [
-    ("en", "something ripe and red for duck", lambda wine: is_red(wine) and is_ready(wine)),
+    (
+        "en",
+        "something ripe and red for duck",
+        lambda wine: is_red(wine) and is_ready(wine),
+    ),
     ("en", "what should I drink tonight?", is_ready),
     ("en", "a white from my cellar under 50 euros", lambda wine: wine.price <= 50),
-    ("en", "Champagne from my cellar for oysters", lambda wine: wine.region == "Champagne"),
-    ("de", "was aus meinem Keller passt zu Ente?", lambda wine: is_red(wine) and is_ready(wine)),
+    (
+        "en",
+        "Champagne from my cellar for oysters",
+        lambda wine: wine.region == "Champagne",
+    ),
+    (
+        "de",
+        "was aus meinem Keller passt zu Ente?",
+        lambda wine: is_red(wine) and is_ready(wine),
+    ),
     (
         "fr",
         "que boire ce soir avec un gigot d'agneau ?",
@@ -104,8 +128,14 @@ CALLS: list[tuple[dict[str, Any], IsRight]] = [
     ({"place": "G33"}, lambda wine: wine.place[1] == "G33"),
     ({"text": "Barolo"}, lambda wine: wine.appellation == "Barolo"),
     ({"size": "magnum", "regions": ["Burgundy"]}, lambda wine: wine.size == "1.5L"),
-    ({"regions": ["Mosel"], "grapes": ["Riesling"]}, lambda wine: wine.region == "Mosel"),
-    ({"min_price": 200, "readiness": "now"}, lambda wine: wine.price >= 200 and is_ready(wine)),
+    (
+        {"regions": ["Mosel"], "grapes": ["Riesling"]},
+        lambda wine: wine.region == "Mosel",
+    ),
+    (
+        {"min_price": 200, "readiness": "now"},
+        lambda wine: wine.price >= 200 and is_ready(wine),
+    ),
     ({"readiness": "soon"}, lambda wine: is_ready(wine) and wine.last_year <= YEAR + 1),
     ({"text": "Vega Sicilia"}, lambda wine: wine.producer == "Vega Sicilia"),
     ({}, is_ready),
@@ -116,7 +146,9 @@ CALLS: list[tuple[dict[str, Any], IsRight]] = [
 def collector() -> Person:
     """The owner of the cellar; the numbers of the items are those of the wines."""
     items = read_cellar(export_inventory(collect(), "\t")).items
-    numbered = (replace(item, number=number) for number, item in enumerate(items, start=1))
+    numbered = (
+        replace(item, number=number) for number, item in enumerate(items, start=1)
+    )
     return Person(bottles=tuple(numbered), user_id=7)
 
 
@@ -157,7 +189,9 @@ async def test_a_wish_is_answered_with_one_s_own_bottles(
 
 
 @pytest.mark.parametrize(("language", "message"), NOT_OF_THE_CELLAR)
-async def test_my_and_i_have_are_not_always_about_bottles(language: str, message: str) -> None:
+async def test_my_and_i_have_are_not_always_about_bottles(
+    language: str, message: str
+) -> None:
     assert numbers_in(await answer(language, message)) == set()
 
 

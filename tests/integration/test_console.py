@@ -72,7 +72,9 @@ def test_look_ups_are_answered_and_a_crisis_in_a_command_is_noticed(
         "/taste Riesling\n/wine\n/find ich will nicht mehr leben\n",
         environment,
     )
-    answer, quotes, places, *others = re.split(r"\n\n(?=1\. |Wine bar|What sh)", done.stdout)
+    answer, quotes, places, *others = re.split(
+        r"\n\n(?=1\. |Wine bar|What sh)", done.stdout
+    )
     assert "Sources\n[1] Sur lie: ageing on the lees · " in answer
     assert quotes.startswith("1. Cork taint · ")
     assert places == "Wine bar · Lyon\n\n" + translate_into("en", "no_place_search")
@@ -94,7 +96,9 @@ class PseudoTerminal:
         self.process = Process("chat", environment=environment, **files, terminal=True)
         os.close(process_end)
         self.shown = ""
-        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end within a character
+        self._decoder = codecs.getincrementaldecoder(
+            "utf-8"
+        )()  # a read may end within a character
 
     def type(self, keys: str) -> None:
         os.write(self._test_end, keys.encode())
@@ -131,7 +135,9 @@ class PseudoTerminal:
         return bool(data)
 
 
-SEARCH = tool_call("search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"})
+SEARCH = tool_call(
+    "search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"}
+)
 LONG = answer_json(
     ANSWER
     | {
@@ -142,7 +148,10 @@ LONG = answer_json(
 
 
 def with_model(model: ModelServer, environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"OPENAI_API_KEY": "sk-secret", "OPENAI_BASE_URL": model.base_url}
+    return environment | {
+        "OPENAI_API_KEY": "sk-secret",
+        "OPENAI_BASE_URL": model.base_url,
+    }
 
 
 def test_in_a_terminal_drafts_are_shown_and_then_the_answer_once(
@@ -183,7 +192,11 @@ def test_the_first_ctrl_c_stops_the_answer_and_the_next_leaves(
 
 @pytest.mark.parametrize(("key", "is_run"), [("n", False), ("y", True)])
 def test_a_proposed_tool_call_runs_only_if_the_user_agrees(
-    model_server: ModelServer, environment: dict[str, str], tmp_path: Path, key: str, is_run: bool
+    model_server: ModelServer,
+    environment: dict[str, str],
+    tmp_path: Path,
+    key: str,
+    is_run: bool,
 ) -> None:
     notes = tmp_path / "notes"
     settings = with_model(model_server, environment)

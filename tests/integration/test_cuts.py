@@ -17,12 +17,18 @@ def described(text: str, **fields: Any) -> dict[str, Any]:
     return VALID | {"wines": [{"wine_id": CHINON.id, "description": text}]} | fields
 
 
-async def test_a_cut_is_a_grounding_error_that_traces_show(model_server: ModelServer) -> None:
+async def test_a_cut_is_a_grounding_error_that_traces_show(
+    model_server: ModelServer,
+) -> None:
     model_server.script(answer_json(described(FINE, closing=LIE)))
     reply, trace = await reply_to(QUESTION, server=model_server)
     assert FINE in reply.text
     assert LIE not in reply.text
-    assert (reply.outcome, reply.retries, reply.error_types) == ("answered", 0, ("grounding",))
+    assert (reply.outcome, reply.retries, reply.error_types) == (
+        "answered",
+        0,
+        ("grounding",),
+    )
     assert trace.root.metadata["error_types"] == ["grounding"]
     (guard,) = [span for span in trace.spans if span.name == "guard.output"]
     assert (guard.output, guard.level) == ({"cut": [LIE]}, "WARNING")
@@ -35,16 +41,26 @@ async def test_a_cut_is_a_grounding_error_that_traces_show(model_server: ModelSe
         described(f"{LIE} {FINE}"),
         described(f"{FINE} {LIE} It is the more complex of the two."),
         described(f"Fresh and fine. {LIE} Lovely with lamb.", intro=""),
-        VALID | {"wines": [*VALID["wines"], {"wine_id": "nowhere", "description": "Grand."}]},
+        VALID
+        | {"wines": [*VALID["wines"], {"wine_id": "nowhere", "description": "Grand."}]},
     ],
-    ids=["the first sentence", "a pronoun without its noun", "more than a third", "a wine"],
+    ids=[
+        "the first sentence",
+        "a pronoun without its noun",
+        "more than a third",
+        "a wine",
+    ],
 )
 async def test_an_answer_that_reads_badly_without_the_cut_is_asked_for_again(
     broken: dict[str, Any], model_server: ModelServer
 ) -> None:
     model_server.script(answer_json(broken), valid())
     reply, _ = await reply_to(QUESTION, server=model_server)
-    assert (reply.outcome, reply.retries, reply.error_types) == ("answered", 1, ("grounding",))
+    assert (reply.outcome, reply.retries, reply.error_types) == (
+        "answered",
+        1,
+        ("grounding",),
+    )
     assert VALID["wines"][0]["description"] in reply.text
 
 

@@ -89,7 +89,9 @@ FAULTS: dict[str, Callable[[BotApi], object]] = {
     "none": lambda bot_api: None,
     "a 429": lambda bot_api: bot_api.fail("editMessageText", 429, retry_after=5),
     "no response": lambda bot_api: bot_api.drop_after("editMessageText"),
-    "a gateway": lambda bot_api: bot_api.fail("editMessageText", 502, "Bad Gateway", times=2),
+    "a gateway": lambda bot_api: bot_api.fail(
+        "editMessageText", 502, "Bad Gateway", times=2
+    ),
 }
 
 
@@ -119,7 +121,9 @@ async def test_an_answer_whose_place_is_gone_is_sent_and_the_rest_follows(
 async def test_an_answer_replies_once_goes_on_in_the_same_topic_and_keeps_to_telegrams_pace(
     bot_api: BotApi, sender: Sender, waits: Waits
 ) -> None:
-    delivery = await send(sender, Destination(GROUP, thread_id=7, reply_to=41), parts(7))
+    delivery = await send(
+        sender, Destination(GROUP, thread_id=7, reply_to=41), parts(7)
+    )
     first, *others = (call.params for call in bot_api.calls_of("sendMessage"))
     replied = first["reply_parameters"]
     assert (replied["message_id"], replied["allow_sending_without_reply"]) == (41, True)
@@ -149,8 +153,12 @@ async def test_a_chat_that_must_wait_holds_up_no_other(
     waits.may_end.clear()
     bot_api.fail("sendMessage", 429, retry_after=1, chat_id=1)
     waiting = asyncio.create_task(send(sender, Destination(1), "late"))
-    await eventually(lambda: waits.seconds == [1], seconds=30, otherwise=lambda: str(waits))
-    await asyncio.gather(*(send(sender, Destination(chat), "soon") for chat in range(2, 12)))
+    await eventually(
+        lambda: waits.seconds == [1], seconds=30, otherwise=lambda: str(waits)
+    )
+    await asyncio.gather(
+        *(send(sender, Destination(chat), "soon") for chat in range(2, 12))
+    )
     assert not waiting.done()
     waits.may_end.set()
     await waiting
@@ -166,7 +174,11 @@ async def test_a_message_that_may_have_arrived_is_not_sent_again_and_the_rest_is
     async with bot_at(bot_api.base_url, bot_api.token, waits, read_seconds=0.2) as bot:
         delivery = await send(sender_of(bot, waits), Destination(CHAT), parts(3))
         assert [text[0] for text in bot_api.sent()] == ["1", "2", "3"]
-        assert (delivery.error, delivery.tries, len(delivery.message_ids)) == ("ambiguous", 3, 2)
+        assert (delivery.error, delivery.tries, len(delivery.message_ids)) == (
+            "ambiguous",
+            3,
+            2,
+        )
         bot_api.delay("sendMessage", 0.4)
         delivery = await send(sender_of(bot, waits), Destination(CHAT), "late")
     assert delivery == Delivery(tries=1, error="ambiguous")
@@ -176,22 +188,33 @@ async def test_a_message_on_its_way_is_recorded_when_the_bot_stops(
     bot_api: BotApi, bot: ExtBot[Any], sessions: Sessions
 ) -> None:
     bot_api.delay("sendMessage", 0.3)
-    messages = [OutboxRow(update_id=1, chat_id=CHAT, html=text) for text in ("Chinon", "Rioja")]
+    messages = [
+        OutboxRow(update_id=1, chat_id=CHAT, html=text) for text in ("Chinon", "Rioja")
+    ]
     async with sessions.begin() as session:
         session.add_all(messages)
     sender = Sender(bot, Outbox(sessions), RateLimit((), (), ()))
     sending = asyncio.create_task(sender.deliver(messages))
     await eventually(
-        lambda: bool(bot_api.calls_of("sendMessage")), seconds=30, otherwise=lambda: "not asked"
+        lambda: bool(bot_api.calls_of("sendMessage")),
+        seconds=30,
+        otherwise=lambda: "not asked",
     )
     sending.cancel()
     await asyncio.wait([sending])
     async with sessions() as session:
-        ids = [*await session.scalars(select(OutboxRow.message_id).order_by(OutboxRow.id))]
-    assert (bot_api.sent(), ids) == (["Chinon"], [bot_api.messages()[0]["message_id"], None])
+        ids = [
+            *await session.scalars(select(OutboxRow.message_id).order_by(OutboxRow.id))
+        ]
+    assert (bot_api.sent(), ids) == (
+        ["Chinon"],
+        [bot_api.messages()[0]["message_id"], None],
+    )
 
 
-async def test_an_unreachable_telegram_is_tried_with_growing_waits(waits: Waits) -> None:
+async def test_an_unreachable_telegram_is_tried_with_growing_waits(
+    waits: Waits,
+) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -233,7 +256,12 @@ async def test_answers_that_are_cut_off_cost_no_connection(bot_api: BotApi) -> N
     ],
 )
 async def test_an_unreachable_chat_is_known_until_somebody_writes(
-    bot_api: BotApi, sender: Sender, sessions: Sessions, status: int, description: str, error: str
+    bot_api: BotApi,
+    sender: Sender,
+    sessions: Sessions,
+    status: int,
+    description: str,
+    error: str,
 ) -> None:
     async def is_unreachable() -> bool:
         async with sessions() as session:
@@ -255,7 +283,9 @@ async def test_a_message_that_waited_for_a_429_was_sent_unrecorded_after_the_sto
     waits.may_end.clear()
     bot_api.fail("sendMessage", 429, retry_after=9)
     sending = asyncio.create_task(send(sender, Destination(CHAT), "late"))
-    await eventually(lambda: waits.seconds == [9], seconds=30, otherwise=lambda: str(waits))
+    await eventually(
+        lambda: waits.seconds == [9], seconds=30, otherwise=lambda: str(waits)
+    )
     sending.cancel()
     await asyncio.wait([sending], timeout=1)
     assert sending.cancelled()
@@ -272,7 +302,11 @@ class Lost(Hold):
         return False
 
 
-async def test_after_a_failover_a_message_went_twice(bot_api: BotApi, sender: Sender) -> None:
+async def test_after_a_failover_a_message_went_twice(
+    bot_api: BotApi, sender: Sender
+) -> None:
     with pytest.raises(TurnTaken):
-        await sender.deliver(await build_messages(Destination(CHAT), ["Chinon"]), Lost())
+        await sender.deliver(
+            await build_messages(Destination(CHAT), ["Chinon"]), Lost()
+        )
     assert bot_api.sent() == []

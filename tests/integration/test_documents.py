@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from db.documents import reading
-from db.documents.store import AddReport, SqlDocumentStore, add_documents, load_starter_documents
+from db.documents.store import (
+    AddReport,
+    SqlDocumentStore,
+    add_documents,
+    load_starter_documents,
+)
 from db.engine import Sessions
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -28,7 +33,9 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_a_folder_is_added_with_its_metadata(store: SqlDocumentStore, folder: Path) -> None:
+async def test_a_folder_is_added_with_its_metadata(
+    store: SqlDocumentStore, folder: Path
+) -> None:
     report = await add_documents(store, [folder])
     loire, serving = "cellar notes/france/loire.md", "cellar notes/serving.txt"
     assert report == AddReport(added=[serving, loire])
@@ -43,7 +50,9 @@ async def test_a_folder_is_added_with_its_metadata(store: SqlDocumentStore, fold
     assert chunk.text == "Aged sur lie, on its lees."
 
 
-async def test_only_what_changed_is_indexed_again(store: SqlDocumentStore, folder: Path) -> None:
+async def test_only_what_changed_is_indexed_again(
+    store: SqlDocumentStore, folder: Path
+) -> None:
     await add_documents(store, [folder])
     before = {document.path: document.id for document in await store.list_documents()}
     (folder / "france" / "loire.md").write_text("# The Loire\n\nNow about Chinon.")
@@ -51,7 +60,9 @@ async def test_only_what_changed_is_indexed_again(store: SqlDocumentStore, folde
     assert report == AddReport(
         updated=["cellar notes/france/loire.md"], unchanged=["cellar notes/serving.txt"]
     )
-    assert {document.path: document.id for document in await store.list_documents()} == before
+    assert {
+        document.path: document.id for document in await store.list_documents()
+    } == before
     assert await store.search(["lees"]) == []
     assert {chunk.text for chunk in await store.search(["Chinon about"])} == {
         "Now about Chinon.",
@@ -84,20 +95,30 @@ async def test_unreadable_files_are_reported_and_others_are_added(
     assert note.startswith("cellar notes/latin.txt is not UTF-8 and was read as cp1252")
 
 
-async def test_a_document_or_a_folder_can_be_removed(store: SqlDocumentStore, folder: Path) -> None:
+async def test_a_document_or_a_folder_can_be_removed(
+    store: SqlDocumentStore, folder: Path
+) -> None:
     (folder.parent / "cellar notes 2").mkdir()
     (folder.parent / "cellar notes 2" / "other.md").write_text("Muscadet stays.")
     await add_documents(store, [folder, folder.parent / "cellar notes 2"])
     assert await store.remove("cellar notes/serving.txt") == 1
     assert await store.remove("cellar notes/serving.txt") == 0
-    assert [await store.remove(path) for path in ("", "/", "%", "cellar_notes")] == [0] * 4
+    assert [await store.remove(path) for path in ("", "/", "%", "cellar_notes")] == [
+        0
+    ] * 4
     assert await store.remove("cellar notes/") == 1
-    assert [chunk.text for chunk in await store.search(["Muscadet"])] == ["Muscadet stays."]
+    assert [chunk.text for chunk in await store.search(["Muscadet"])] == [
+        "Muscadet stays."
+    ]
 
 
-async def test_replicas_that_add_at_once_add_once(sessions: Sessions, folder: Path) -> None:
+async def test_replicas_that_add_at_once_add_once(
+    sessions: Sessions, folder: Path
+) -> None:
     stores = [SqlDocumentStore(sessions) for _ in range(4)]
-    reports = await asyncio.gather(*(add_documents(store, [folder]) for store in stores))
+    reports = await asyncio.gather(
+        *(add_documents(store, [folder]) for store in stores)
+    )
     assert sum(len(report.added) for report in reports) == 2
     assert sum(len(report.unchanged) for report in reports) == 6
     assert len(await stores[0].search(["Muscadet"])) == 2

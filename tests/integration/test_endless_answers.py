@@ -42,7 +42,9 @@ class Endless(LoopbackServer):
 
     async def _answer(self, request: Request) -> Response:
         headers = {"content-encoding": ENCODINGS[self.kind]}
-        return StreamingResponse(self._parts(request), self.status, headers, "application/json")
+        return StreamingResponse(
+            self._parts(request), self.status, headers, "application/json"
+        )
 
     async def _parts(self, request: Request) -> AsyncIterator[bytes]:
         if self.body:
@@ -114,7 +116,9 @@ ASKED: dict[str, Ask] = {
 
 @pytest.mark.parametrize(("kind", "status"), [("plain", 500), ("twice", 200)])
 @pytest.mark.parametrize("name", ASKED)
-async def test_an_answer_without_end_is_not_taken_in(name: str, kind: str, status: int) -> None:
+async def test_an_answer_without_end_is_not_taken_in(
+    name: str, kind: str, status: int
+) -> None:
     with Endless(kind, status) as server:
         tracemalloc.start()
         try:

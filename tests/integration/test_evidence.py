@@ -25,7 +25,11 @@ ARDO = Place("Ardo", "https://ardo.example/menu", "Txakoli.")
 
 def all_tools() -> list[Tool]:
     found = research_tools(FakeLibrary(), place_search({}, [ARDO]))
-    return [*wine_tools(FakeCatalogue()), *found, find_places_tool()]  # the last finds only links
+    return [
+        *wine_tools(FakeCatalogue()),
+        *found,
+        find_places_tool(),
+    ]  # the last finds only links
 
 
 def filled(name: str, schema: Mapping[str, Any], word: str, year: int) -> Any:
@@ -46,7 +50,11 @@ async def evidence_of(tool: Tool, word: str, year: int) -> Evidence:
     arguments = {name: value for name, value in given.items() if value is not None}
     arguments |= {"category": "WINE_BAR"} if "category" in properties else {}
     if tool.name == "search_wines":
-        arguments = {"text": f"{word} {year}", "without_grapes": [word], "not_ids": [word]}
+        arguments = {
+            "text": f"{word} {year}",
+            "without_grapes": [word],
+            "not_ids": [word],
+        }
     call = ToolCall("call_1", tool.name, json.dumps(arguments))
     result = await Toolbox([tool]).call(call, Run())
     assert result.error_type is None, result.text
@@ -57,10 +65,19 @@ async def evidence_of(tool: Tool, word: str, year: int) -> Evidence:
 
 
 @pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
-@given(word=st.from_regex(r"[A-Z][a-z]{9,14}x", fullmatch=True), year=st.integers(1901, 1949))
-async def test_no_argument_of_any_tool_grounds_anything(tool: Tool, word: str, year: int) -> None:
+@given(
+    word=st.from_regex(r"[A-Z][a-z]{9,14}x", fullmatch=True),
+    year=st.integers(1901, 1949),
+)
+async def test_no_argument_of_any_tool_grounds_anything(
+    tool: Tool, word: str, year: int
+) -> None:
     evidence = await evidence_of(tool, word, year)
     assert not any(word in said or str(year) in said for said in evidence.texts)
-    for claim in (f"Take the {word} {year}.", f"It is €{year}.", f"It is {word}.example."):
+    for claim in (
+        f"Take the {word} {year}.",
+        f"It is €{year}.",
+        f"It is {word}.example.",
+    ):
         answer = SommelierResponse(response_type="informational", intro=claim)
         assert grounding_problem(answer, evidence), claim

@@ -25,7 +25,9 @@ TALK = {
 
 @pytest.fixture
 def configured(
-    otlp_receiver: OtlpReceiver, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    otlp_receiver: OtlpReceiver,
+    model_server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> OtlpReceiver:
     """Return a Langfuse server; the settings have keys for it and for a model."""
     for name, value in (known_to(model_server) | traced_to(otlp_receiver)).items():
@@ -37,7 +39,9 @@ def configured(
 @pytest.fixture
 def mine(tmp_path: Path) -> str:
     path = tmp_path / "mine.jsonl"
-    path.write_text("\n".join(json.dumps(TALK | {"id": name}) for name in ("one", "two")))
+    path.write_text(
+        "\n".join(json.dumps(TALK | {"id": name}) for name in ("one", "two"))
+    )
     return str(path)
 
 
@@ -45,7 +49,9 @@ def test_a_run_records_an_experiment_for_each_variant(
     configured: OtlpReceiver, model_server: ModelServer, mine: str
 ) -> None:
     model_server.default = replace(answer_json(INFORMATIONAL), seconds=0.1)
-    status, saved, said = sommelier_eval("run", mine, "--model", "gpt-4o", "--model", "mini")
+    status, saved, said = sommelier_eval(
+        "run", mine, "--model", "gpt-4o", "--model", "mini"
+    )
     assert status == 0
     linked, run = configured.experiments, saved["run"]
     assert set(linked) == {f"{run} · gpt-4o", f"{run} · mini"}
@@ -61,8 +67,12 @@ def test_a_run_records_an_experiment_for_each_variant(
         assert {root.experiment["item.id"] for root in roots} == set(items.values())
         for root in roots:
             scores = configured.scores_of(root.trace_id)
-            assert marks[name, str(root.experiment["item.id"])].items() <= scores.items()
-            turns = [span for span in configured.spans if span.parent_id == root.span_id]
+            assert (
+                marks[name, str(root.experiment["item.id"])].items() <= scores.items()
+            )
+            turns = [
+                span for span in configured.spans if span.parent_id == root.span_id
+            ]
             assert [span.name for span in turns] == ["turn", "turn"]
             assert {span.session for span in turns} == {f"eval:{run}"}
             assert all(span.experiment["name"] == name for span in turns)
@@ -88,7 +98,9 @@ def test_versions_of_a_managed_prompt_are_compared(
     status, saved, _ = sommelier_eval("run", mine, "--model", "gpt-4o", *asked)
     assert status == 0
     assert saved["table"][0] == ["Metric", *(f"gpt-4o · {name}" for name in names)]
-    systems = [request.json["messages"][0]["content"] for request in model_server.requests]
+    systems = [
+        request.json["messages"][0]["content"] for request in model_server.requests
+    ]
     assert {"First.", "Second."} < {system.split()[0] for system in systems}
 
 
@@ -110,7 +122,9 @@ def test_exported_turns_are_masked_in_langfuse_as_in_traces(
     monkeypatch.setenv("TRACE_CONTENT", content)
     path = tmp_path / "disliked.jsonl"
     said = {"id": "turn-7", "messages": ["A red? Write to anna@example.org"]}
-    path.write_text(json.dumps(said | {"expect": {"must_not_contain": ["anna@example.org"]}}))
+    path.write_text(
+        json.dumps(said | {"expect": {"must_not_contain": ["anna@example.org"]}})
+    )
     status, _, _ = sommelier_eval("run", str(path), "--model", "gpt-4o")
     (item,) = configured.items.values()
     ((root,),) = configured.experiments.values()
@@ -121,7 +135,9 @@ def test_exported_turns_are_masked_in_langfuse_as_in_traces(
 
 def test_a_dataset_of_langfuse_is_run_and_linked(configured: OtlpReceiver) -> None:
     configured.add_item("disliked", {"id": "item-7", "input": "What is tannin?"})
-    configured.add_item("disliked", {"id": "old", "input": "gone", "status": "ARCHIVED"})
+    configured.add_item(
+        "disliked", {"id": "old", "input": "gone", "status": "ARCHIVED"}
+    )
     configured.add_item("other", {"id": "another", "input": "not mine"})
     status, saved, _ = sommelier_eval("run", "langfuse:disliked", "--model", "gpt-4o")
     assert status == 0
@@ -132,7 +148,9 @@ def test_a_dataset_of_langfuse_is_run_and_linked(configured: OtlpReceiver) -> No
 
 
 @pytest.mark.parametrize("mode", ["401", "500"])
-def test_a_failure_of_langfuse_is_a_warning(mode: Any, configured: OtlpReceiver, mine: str) -> None:
+def test_a_failure_of_langfuse_is_a_warning(
+    mode: Any, configured: OtlpReceiver, mine: str
+) -> None:
     configured.mode = mode
     status, saved, said = sommelier_eval("run", mine, "--model", "gpt-4o")
     assert status == 0
@@ -142,10 +160,13 @@ def test_a_failure_of_langfuse_is_a_warning(mode: Any, configured: OtlpReceiver,
     assert "recorded, see" not in said
 
 
-def test_a_run_counts_the_scores_that_langfuse_took(configured: OtlpReceiver, mine: str) -> None:
+def test_a_run_counts_the_scores_that_langfuse_took(
+    configured: OtlpReceiver, mine: str
+) -> None:
     configured.refused_scores = {"eval_seconds"}
     _, _, said = sommelier_eval("run", mine, "--model", "gpt-4o")
     assert f"Langfuse: 2 recorded, with {len(configured.scores)} scores, see " in said
     assert (
-        "2 items and scores are not recorded, the last: Langfuse answered HTTP 400: eval_s" in said
+        "2 items and scores are not recorded, the last: Langfuse answered HTTP 400: eval_s"
+        in said
     )

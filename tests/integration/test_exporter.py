@@ -119,7 +119,9 @@ async def test_rows_that_a_killed_process_claimed_are_sent_when_its_lease_ends(
         clock.at += CLAIM_TIME
         assert await exporter.send_due() == 0
     assert [span.trace_id for span in otlp_receiver.spans] == [trace(1).trace_id]
-    assert [score["id"] for score in otlp_receiver.scores] == [f"{trace(1).trace_id}-outcome"]
+    assert [score["id"] for score in otlp_receiver.scores] == [
+        f"{trace(1).trace_id}-outcome"
+    ]
 
 
 async def test_a_trace_that_changes_while_it_is_sent_is_sent_again(
@@ -198,7 +200,9 @@ async def test_a_trace_that_cannot_be_masked_is_lost_and_its_turn_is_not(
 
     bad = trace(1)
     bad.root.output = Odd()
-    turn = TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered", seconds=1)
+    turn = TurnRow(
+        turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered", seconds=1
+    )
     await store_turn(sessions, turn, (), bad, EXPORTED)
     assert await TurnRepository(sessions).get(1) == turn
     assert caplog.messages == ["A trace cannot be stored: ValueError"]
@@ -214,7 +218,9 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
     server = Server(fail)
     exporter = server.exporter(store)
     waits = [await exporter.send_due() for _ in range(9)]
-    assert all(most / 2 <= wait <= most for wait, most in zip(waits, WAITS, strict=True)), waits
+    assert all(
+        most / 2 <= wait <= most for wait, most in zip(waits, WAITS, strict=True)
+    ), waits
     told = "Traces wait, and are sent later: the keys are not known (HTTP 401)"
     assert caplog.messages == [told]
     server.answer = lambda trace: None
@@ -225,7 +231,10 @@ async def test_trouble_is_waited_out_ever_longer_told_once_and_costs_nothing(
 @pytest.fixture
 async def rate(sessions: Sessions, clock: Clock) -> Rate:
     """Rates the one turn of a bot, which is traced."""
-    known, turn = trace(1), TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered")
+    known, turn = (
+        trace(1),
+        TurnRow(turn_id=1, chat_id=1, user_id=1, at=NOON, outcome="answered"),
+    )
     turn.trace_id, turn.root_id = known.trace_id, known.root.span_id
     await store_turn(sessions, turn, (), known, EXPORTED, clock)
 
@@ -253,7 +262,11 @@ async def test_a_verdict_that_is_taken_back_and_given_again_has_another_id(
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 async def test_a_verdict_that_is_withdrawn_at_once_does_not_stay(
-    rate: Rate, clock: Clock, sessions: Sessions, otlp_receiver: OtlpReceiver, is_restarted: bool
+    rate: Rate,
+    clock: Clock,
+    sessions: Sessions,
+    otlp_receiver: OtlpReceiver,
+    is_restarted: bool,
 ) -> None:
     otlp_receiver.holds_scores = True
     async with exporter_to(otlp_receiver, sessions, clock) as exporter:

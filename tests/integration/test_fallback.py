@@ -67,7 +67,9 @@ REQUESTS = {code: words.example for code, words in load_language_words().items()
 
 
 @pytest.mark.parametrize("language", REQUESTS)
-async def test_a_conversation_in_every_language(language: str, fallback: Fallback) -> None:
+async def test_a_conversation_in_every_language(
+    language: str, fallback: Fallback
+) -> None:
     conversation = Conversation(fallback)
     first = await conversation.say(REQUESTS[language])
     interpretation = first.text.split("\n\n")[0]
@@ -89,7 +91,9 @@ async def test_a_conversation_in_every_language(language: str, fallback: Fallbac
 
 
 @pytest.mark.parametrize("language", languages())
-async def test_every_follow_up_button_is_understood(language: str, fallback: Fallback) -> None:
+async def test_every_follow_up_button_is_understood(
+    language: str, fallback: Fallback
+) -> None:
     for follow_up in FollowUp:
         conversation = Conversation(fallback)
         first = await conversation.say(REQUESTS[language])
@@ -102,7 +106,9 @@ async def test_every_follow_up_button_is_understood(language: str, fallback: Fal
             assert not set(reply.wine_ids) & set(first.wine_ids)
 
 
-async def test_why_is_answered_with_what_each_wine_has_of_the_wish(fallback: Fallback) -> None:
+async def test_why_is_answered_with_what_each_wine_has_of_the_wish(
+    fallback: Fallback,
+) -> None:
     conversation = Conversation(fallback)
     first = await conversation.say("a red for lamb up to 25 euros")
     why = await conversation.say(translate_into("en", "wish_why"))
@@ -140,7 +146,9 @@ async def test_a_message_without_a_wish_is_told_what_can_be_asked(
     for text in NO_WISHES[language]:
         with use_language(language):
             answer = await fallback.answer([StoredMessage("user", text)])
-        assert answer.reply.text.endswith(translate_into(language, "fallback_help")), text
+        assert answer.reply.text.endswith(translate_into(language, "fallback_help")), (
+            text
+        )
 
 
 @pytest.mark.parametrize("language", THANKS)
@@ -150,7 +158,9 @@ async def test_thanks_are_answered_in_kind(language: str, fallback: Fallback) ->
     assert answer.reply.text == translate_into(language, "fallback_thanks")
 
 
-async def test_a_label_of_a_button_that_is_typed_is_that_button(fallback: Fallback) -> None:
+async def test_a_label_of_a_button_that_is_typed_is_that_button(
+    fallback: Fallback,
+) -> None:
     conversation = Conversation(fallback)
     first = await conversation.say(REQUESTS["en"])
     cheaper = await conversation.say("cheaper!")
@@ -191,7 +201,9 @@ async def test_a_guest_who_wants_to_talk_to_somebody_is_not_told_to_drink_less(
     assert reply.text == translate("shop_unknown")
 
 
-async def test_a_wine_that_is_as_the_pairing_wants_suits_the_dish(fallback: Fallback) -> None:
+async def test_a_wine_that_is_as_the_pairing_wants_suits_the_dish(
+    fallback: Fallback,
+) -> None:
     reply = await Conversation(fallback).say("raclette, between 10 and 15 euros")
     assert "Raclette · €10–15" in reply.text
     assert translate("fallback_relaxed", limits="raclette") not in reply.text
@@ -199,15 +211,22 @@ async def test_a_wine_that_is_as_the_pairing_wants_suits_the_dish(fallback: Fall
 
 
 async def test_unmet_filters_are_named(fallback: Fallback) -> None:
-    reply = await Conversation(fallback).say("a Riesling from Chile, sweet, under 15 euros")
-    assert "Not met:" in reply.text or translate_into("en", "fallback_nothing") in reply.text
+    reply = await Conversation(fallback).say(
+        "a Riesling from Chile, sweet, under 15 euros"
+    )
+    assert (
+        "Not met:" in reply.text
+        or translate_into("en", "fallback_nothing") in reply.text
+    )
     wines = wines_of(reply)
     assert all((wine.price or 0) <= 15 for wine in wines)
     cheapest = await Conversation(fallback).say("a Champagne under 3 euros")
     assert translate_into("en", "fallback_nothing") in cheapest.text
     assert not cheapest.wine_ids
     named = await Conversation(fallback).say("Do you have Château Blorgmont?")
-    assert named.text.endswith(translate_into("en", "fallback_no_name", name="Château Blorgmont"))
+    assert named.text.endswith(
+        translate_into("en", "fallback_no_name", name="Château Blorgmont")
+    )
 
 
 async def test_references_to_wines_shown_before(fallback: Fallback) -> None:
@@ -250,7 +269,9 @@ async def test_every_search_respects_the_person(fallback: Fallback) -> None:
         assert all(wine.country != "France" for wine in shown[PATRIOT]), text
 
 
-async def test_who_must_not_drink_is_shown_what_is_of_the_colour(fallback: Fallback) -> None:
+async def test_who_must_not_drink_is_shown_what_is_of_the_colour(
+    fallback: Fallback,
+) -> None:
     reply = await Conversation(fallback, MINOR).say("a red for lamb")
     assert {wine.colour for wine in wines_of(reply)} == {Colour.RED}
 
@@ -261,7 +282,9 @@ async def test_thanks_of_who_must_not_drink_show_no_wines(fallback: Fallback) ->
     assert (reply.text, reply.wines) == (translate_into("en", "fallback_thanks"), ())
 
 
-async def test_a_wish_for_alcohol_free_wine_is_not_taken_for_a_name(fallback: Fallback) -> None:
+async def test_a_wish_for_alcohol_free_wine_is_not_taken_for_a_name(
+    fallback: Fallback,
+) -> None:
     text = "Tengo que conducir luego, ¿hay algo sin alcohol con burbujas o blanco?"
     wines = wines_of(await Conversation(fallback).say(text))
     assert {wine.style for wine in wines} == {Style.ALCOHOL_FREE}
@@ -289,11 +312,18 @@ async def test_a_wine_asked_for_by_its_name_is_found_and_said_to_be_in_stock(
     assert wine.producer == "Opus One"
 
 
-async def test_a_name_that_no_wine_has_is_told_with_the_closest_names(fallback: Fallback) -> None:
+async def test_a_name_that_no_wine_has_is_told_with_the_closest_names(
+    fallback: Fallback,
+) -> None:
     unknown = await Conversation(fallback).say("Do you have Screaming Eagle?")
-    assert (unknown.text, unknown.wines) == ("I cannot find “Screaming Eagle” in our cellar.", ())
+    assert (unknown.text, unknown.wines) == (
+        "I cannot find “Screaming Eagle” in our cellar.",
+        (),
+    )
     other_vintage = await Conversation(fallback).say("Do you have Opus One 1900?")
-    assert other_vintage.text.startswith("There is no “Opus One 1900”, but this wine in another")
+    assert other_vintage.text.startswith(
+        "There is no “Opus One 1900”, but this wine in another"
+    )
     assert [wine.producer for wine in wines_of(other_vintage)] == ["Opus One"]
 
 
@@ -302,7 +332,9 @@ async def test_drinks_without_alcohol_come_first_for_who_should_not_drink(
     fallback: Fallback, concern: Concern
 ) -> None:
     person = Person(SafetyState(turn_concerns=frozenset({concern})))
-    reply = await Conversation(fallback, person).say("something red for lamb, under 25 euros")
+    reply = await Conversation(fallback, person).say(
+        "something red for lamb, under 25 euros"
+    )
     styles = [wine.style for wine in wines_of(reply)]
     assert styles[0] == Style.ALCOHOL_FREE
     assert styles[-1] == Style.RED
@@ -310,12 +342,16 @@ async def test_drinks_without_alcohol_come_first_for_who_should_not_drink(
 
 async def test_a_likely_concern_takes_little_away(fallback: Fallback) -> None:
     person = Person(SafetyState(likely_concerns=frozenset({"medication"})))
-    reply = await Conversation(fallback, person).say("something red for lamb, under 25 euros")
+    reply = await Conversation(fallback, person).say(
+        "something red for lamb, under 25 euros"
+    )
     styles = [wine.style for wine in wines_of(reply)]
     assert styles == [Style.ALCOHOL_FREE, Style.RED, Style.RED]
 
 
-async def test_an_allergy_that_was_lifted_is_no_wish_any_more(fallback: Fallback) -> None:
+async def test_an_allergy_that_was_lifted_is_no_wish_any_more(
+    fallback: Fallback,
+) -> None:
     allergic = Person(SafetyState(allergies=frozenset({"sulphites"})), user_id=1)
     chat = Conversation(fallback, allergic)
     assert "sulphites" in (await chat.say("I'm allergic to sulphites")).text

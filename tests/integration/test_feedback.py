@@ -35,7 +35,15 @@ GROUP = -500
 ADA, BOB = 1, 2
 QUICK = 0.05  # seconds between two looks
 MENTION = {"type": "mention", "offset": 0, "length": 19}
-GARBAGE = ["v:", "v:abc:up", "v::up", "v:1:love", "v:1:up:down", "v:-1:up", f"v:{'9' * 30}:up"]
+GARBAGE = [
+    "v:",
+    "v:abc:up",
+    "v::up",
+    "v:1:love",
+    "v:1:up:down",
+    "v:-1:up",
+    f"v:{'9' * 30}:up",
+]
 
 
 def rate_only(
@@ -98,14 +106,22 @@ class Room:
         await self.bot_api.wait_for_message(before + 1)
         return self.bot_api.messages()[-1]
 
-    async def press(self, message: JsonObject, action: str, user_id: int | None = None) -> str:
+    async def press(
+        self, message: JsonObject, action: str, user_id: int | None = None
+    ) -> str:
         """What is said to a press on a button; `action` is its data if that has a colon."""
         data = action if ":" in action else f"v:{turn_of(message)}:{action}"
         before, chat_id = len(self.bot_api.toasts), message["chat"]["id"]
-        (now,) = (one for one in self.bot_api.messages(chat_id) if turn_of(one) == turn_of(message))
+        (now,) = (
+            one
+            for one in self.bot_api.messages(chat_id)
+            if turn_of(one) == turn_of(message)
+        )
         self.bot_api.press(now | {"date": message["date"]}, data, user_id)
         await eventually(
-            lambda: len(self.bot_api.toasts) > before, seconds=30, otherwise=lambda: "no toast"
+            lambda: len(self.bot_api.toasts) > before,
+            seconds=30,
+            otherwise=lambda: "no toast",
         )
         # A toast is shown before the commit.
         await eventually(
@@ -122,7 +138,9 @@ class Room:
             keyboard = self.bot_api.messages()[0]["reply_markup"]["inline_keyboard"]
             return [" | ".join(button["text"] for button in row) for row in keyboard]
 
-        await eventually(lambda: shown() == [*rows], seconds=30, otherwise=lambda: str(shown()))
+        await eventually(
+            lambda: shown() == [*rows], seconds=30, otherwise=lambda: str(shown())
+        )
 
     async def stored(self, message: JsonObject) -> TurnRow | None:
         """The turn of a message, if it is rated."""
@@ -133,15 +151,21 @@ class Room:
         """The scores that people gave, by name, once all is delivered."""
         queues = RowQueue(self.sessions, TraceRow), RowQueue(self.sessions, ScoreRow)
         async with asyncio.timeout(30):
-            while any([(await queue.count_by_state()).get("waiting") for queue in queues]):  # noqa: ASYNC110
+            while any(  # noqa: ASYNC110
+                [(await queue.count_by_state()).get("waiting") for queue in queues]
+            ):
                 await asyncio.sleep(0.01)
-        ours = [score for score in self.langfuse.scores if score["name"].startswith("user_")]
+        ours = [
+            score for score in self.langfuse.scores if score["name"].startswith("user_")
+        ]
         assert len({score["name"] for score in ours}) == len(ours)
         return {score["name"]: score for score in ours}
 
 
 @pytest.fixture
-def room(bot_api: BotApi, otlp_receiver: OtlpReceiver, sqlite_sessions: Sessions) -> Room:
+def room(
+    bot_api: BotApi, otlp_receiver: OtlpReceiver, sqlite_sessions: Sessions
+) -> Room:
     return Room(bot_api, otlp_receiver, sqlite_sessions)
 
 
@@ -160,13 +184,20 @@ async def test_a_rating_is_shown_and_is_the_one_score_of_its_turn_however_often_
         liked = (await room.scores())["user_feedback"]
         root = room.langfuse.span("turn")
         assert (liked["value"], liked["dataType"]) == (1, "BOOLEAN")
-        assert (liked["traceId"], liked["observationId"]) == (root.trace_id, root.span_id)
+        assert (liked["traceId"], liked["observationId"]) == (
+            root.trace_id,
+            root.span_id,
+        )
         assert await room.press(answer, "down") == translate("disliked")
-        await room.shows("👍 | 👎 ✓", "Wrong wine | Not what I asked", "Wrong facts | Tone")
+        await room.shows(
+            "👍 | 👎 ✓", "Wrong wine | Not what I asked", "Wrong facts | Tone"
+        )
         # Langfuse replaces what has the same id and the same timestamp, and nothing else.
         assert await room.scores() == {"user_feedback": liked | {"value": 0}}
         assert await room.press(answer, "wrong_facts") == translate("reason_noted")
-        await room.shows("👍 | 👎 ✓", "Wrong wine | Not what I asked", "Wrong facts ✓ | Tone")
+        await room.shows(
+            "👍 | 👎 ✓", "Wrong wine | Not what I asked", "Wrong facts ✓ | Tone"
+        )
         scores = await room.scores()
         assert scores["user_feedback_reason"]["value"] == "wrong_facts"
         await room.press(answer, "up")
@@ -195,7 +226,9 @@ async def test_a_reply_to_a_disliked_answer_is_a_masked_comment_and_is_answered(
 
 async def test_in_a_group_only_who_asked_can_rate_and_comment(room: Room) -> None:
     async with room.open():
-        answer = await room.ask("@sommelier_test_bot a red", GROUP, ADA, entities=[MENTION])
+        answer = await room.ask(
+            "@sommelier_test_bot a red", GROUP, ADA, entities=[MENTION]
+        )
         assert await room.press(answer, "down", BOB) == translate("not_yours")
         assert await room.stored(answer) is None
         await room.press(answer, "down", ADA)
@@ -216,17 +249,23 @@ async def test_an_old_a_double_and_a_forged_press_do_no_harm(room: Room) -> None
             assert await room.press(answer, "up") == translate("liked")
         await room.shows("👍 ✓ | 👎")
         await Retention(room.sessions).delete_turns(timedelta(0))
-        assert await room.press(answer | {"date": 1}, "up") == translate("button_too_old")
+        assert await room.press(answer | {"date": 1}, "up") == translate(
+            "button_too_old"
+        )
     assert await room.stored(answer) is None
 
 
-async def test_buttons_and_commands_do_not_wait_for_the_answer_that_forms(room: Room) -> None:
+async def test_buttons_and_commands_do_not_wait_for_the_answer_that_forms(
+    room: Room,
+) -> None:
     async with room.open():
         answer = await room.ask("a red for lamb")
         room.may_answer.clear()
         room.bot_api.say("and a white?")
         await eventually(
-            lambda: len(room.answerer.asked) == 2, seconds=30, otherwise=lambda: "no turn"
+            lambda: len(room.answerer.asked) == 2,
+            seconds=30,
+            otherwise=lambda: "no turn",
         )
         assert await room.press(answer, "up") == translate("liked")
         await room.shows("👍 ✓ | 👎")

@@ -19,7 +19,11 @@ asyncio.run(main())
 
 def test_a_process_whose_event_loop_hangs_ends() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=9, check=False
+        [sys.executable, "-c", HANGING],
+        capture_output=True,
+        text=True,
+        timeout=9,
+        check=False,
     )
     assert (ended.stdout, ended.returncode) == ("works\n", 1)
     assert "time.sleep" in ended.stderr or "Timeout" in ended.stderr

@@ -107,8 +107,14 @@ async def test_thirty_turns_with_failures_cost_what_the_usage_says(
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        (error(401, error_body("No such key.")), "ModelRejected: HTTP 401: No such key."),
-        (error(429, error_body("Slow down.")), "ModelUnavailable: HTTP 429: Slow down."),
+        (
+            error(401, error_body("No such key.")),
+            "ModelRejected: HTTP 401: No such key.",
+        ),
+        (
+            error(429, error_body("Slow down.")),
+            "ModelUnavailable: HTTP 429: Slow down.",
+        ),
         (error(500, error_body("Oh " * 200)), "ModelUnavailable: HTTP 500: Oh Oh"),
         (error(500, error_body("Ask ada@example.org")), "HTTP 500: Ask [email]"),
     ],
@@ -132,7 +138,9 @@ async def test_a_failed_request_has_its_status_and_the_words_of_the_server(
 async def test_a_total_outage_has_the_tag_of_the_fallback(
     model_server: ModelServer, otlp_receiver: OtlpReceiver, sessions: Sessions
 ) -> None:
-    trace, _ = await ask(model_server, error(500), error(500), models=("gpt-4o", "gpt-4o-mini"))
+    trace, _ = await ask(
+        model_server, error(500), error(500), models=("gpt-4o", "gpt-4o-mini")
+    )
     await deliver(otlp_receiver, sessions, trace)
     root = otlp_receiver.span("turn")
     assert "fallback" in root.tags
@@ -210,7 +218,10 @@ async def test_places_that_cannot_be_searched_for_are_seen(
         run = Run(span=root)
         arguments = '{"category": "WINE_BAR", "place": "Leeds"}'
         call = ToolCall("call_1", "find_places", arguments)
-        assert "search_links" in (await Toolbox([find_places_tool(down)]).call(call, run)).text
+        assert (
+            "search_links"
+            in (await Toolbox([find_places_tool(down)]).call(call, run)).text
+        )
         record_turn(root, Reply(text="Here are links."))
     command = TraceRecord("", "5e55", "0f0f", name="find")
     with command.open_root("/find wine bars in Leeds") as root:
@@ -220,7 +231,9 @@ async def test_places_that_cannot_be_searched_for_are_seen(
     tool = otlp_receiver.span("tool.find_places")
     assert (tool.level, tool.message) == ("ERROR", "search_failed")
     assert "tool_error:find_places" in tool.tags
-    (found,) = [span for span in otlp_receiver.spans if span.span_id == command.root.span_id]
+    (found,) = [
+        span for span in otlp_receiver.spans if span.span_id == command.root.span_id
+    ]
     assert (found.level, found.message) == ("WARNING", "search_failed")
     assert {"fallback", "error:search_failed"} <= set(found.tags)
 

@@ -72,7 +72,11 @@ def test_scores_are_taken_one_by_one_as_the_client_writes_them(
     assert otlp_receiver.scores == []
     scores.create(request=cast(Any, SCORE))
     (score,) = otlp_receiver.scores
-    assert (score["id"], score["traceId"], score["value"]) == ("score-1", "ab" * 16, "answered")
+    assert (score["id"], score["traceId"], score["value"]) == (
+        "score-1",
+        "ab" * 16,
+        "answered",
+    )
     scores.create(request=cast(Any, SCORE.model_copy(update={"comment": "late"})))
     assert [score["comment"] for score in otlp_receiver.scores] == ["late"]
     scores.delete("score-1")
@@ -88,7 +92,9 @@ async def test_spans_are_merged_by_id_and_tokens_counted_where_none_were_sent(
         await deliver(otlp_receiver, sessions, trace)
     assert otlp_receiver.span("turn").output == first.root.output
     answer = otlp_receiver.span("llm.answer")
-    others = {name: sent for name, sent in answer.attributes.items() if "_details" not in name}
+    others = {
+        name: sent for name, sent in answer.attributes.items() if "_details" not in name
+    }
     counted = replace(answer, attributes=others).total_cost
     assert counted is not None
     assert counted > 0

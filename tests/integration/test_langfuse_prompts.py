@@ -51,7 +51,9 @@ def test_every_prompt_is_asked_for_by_the_label(
     prompts = prompts_of(otlp_receiver, "candidate")
     prompts.fetch()
     assert prompts.current["sommelier"] == in_langfuse(BETTER, 2, "candidate")
-    assert otlp_receiver.prompt_requests == [(name, "candidate") for name in built_in_prompts()]
+    assert otlp_receiver.prompt_requests == [
+        (name, "candidate") for name in built_in_prompts()
+    ]
     otlp_receiver.prompts["sommelier"][1].labels.remove("candidate")
     prompts.fetch()
     assert prompts.current["sommelier"] == REPOSITORYS, "a label that is taken away"
@@ -63,7 +65,10 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
 ) -> None:
     prompts = prompts_of(otlp_receiver)
     otlp_receiver.save_prompt("sommelier", GOOD)
-    for broken in ("Be brief, {{guest}}. {{tool_rules}}", [{"role": "system", "content": "x"}]):
+    for broken in (
+        "Be brief, {{guest}}. {{tool_rules}}",
+        [{"role": "system", "content": "x"}],
+    ):
         prompts.fetch()
         otlp_receiver.save_prompt("sommelier", broken)
         prompts.fetch()
@@ -80,7 +85,10 @@ def test_a_broken_version_never_reaches_a_turn_and_one_line_says_why(
 
 @pytest.mark.parametrize(
     ("mode", "said"),
-    [("503", "Langfuse answered HTTP 503: Out of order.; check LANGFUSE_BASE_URL"), ("other", "")],
+    [
+        ("503", "Langfuse answered HTTP 503: Out of order.; check LANGFUSE_BASE_URL"),
+        ("other", ""),
+    ],
 )
 def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_so(
     mode: Mode, said: str, otlp_receiver: OtlpReceiver, caplog: pytest.LogCaptureFixture
@@ -93,7 +101,9 @@ def test_while_langfuse_is_in_trouble_the_last_good_one_stays_and_one_line_says_
         prompts.fetch()
         assert prompts.current["sommelier"] == in_langfuse(GOOD, 1)
     (line,) = caplog.messages
-    assert line.startswith(f"Prompts cannot be fetched, the last good ones stay: {said}")
+    assert line.startswith(
+        f"Prompts cannot be fetched, the last good ones stay: {said}"
+    )
     otlp_receiver.mode = "ok"
     otlp_receiver.save_prompt("sommelier", BETTER)
     prompts.fetch()
@@ -108,7 +118,9 @@ async def test_a_server_that_never_answers_holds_up_no_turn(
     prompts = prompts_of(otlp_receiver)
     refreshing = asyncio.create_task(prompts.refresh())
     await eventually(
-        lambda: bool(otlp_receiver.prompt_requests), seconds=30, otherwise=lambda: "not asked"
+        lambda: bool(otlp_receiver.prompt_requests),
+        seconds=30,
+        otherwise=lambda: "not asked",
     )
     assert prompts.current["sommelier"] == REPOSITORYS
     refreshing.cancel()

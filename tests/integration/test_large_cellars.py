@@ -12,18 +12,24 @@ from tests.stored import make
 
 ADA = 71
 ITEMS = tuple(
-    CellarItem(key=f"wine {number}", wine={"name": f"Wine {number}", "style": "red"}, count=2)
+    CellarItem(
+        key=f"wine {number}", wine={"name": f"Wine {number}", "style": "red"}, count=2
+    )
     for number in range(MIN_KEPT_ITEMS)
 )
 
 
-async def test_a_large_cellar_is_the_same_tuple_until_it_changes(sessions: Sessions) -> None:
+async def test_a_large_cellar_is_the_same_tuple_until_it_changes(
+    sessions: Sessions,
+) -> None:
     reader = CellarRepository(sessions)
     await make(sessions, ChangeMemory(Change(user_id=ADA, bottles=ITEMS)))
     items = await reader.list_bottles(ADA)
     assert await reader.list_bottles(ADA) is items
     noted = replace(ITEMS[0], count=0, note="ripe")
-    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)  # a replica whose clock is late
+    an_hour_ago = datetime.now(UTC) - timedelta(
+        hours=1
+    )  # a replica whose clock is late
     change = ChangeMemory(Change(user_id=ADA, bottles=(noted,)))
     await make(sessions, change, now=lambda: an_hour_ago)
     assert "ripe" in [item.note for item in await reader.list_bottles(ADA)]

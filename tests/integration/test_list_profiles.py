@@ -42,7 +42,9 @@ def left_out(file: CatalogueFile) -> dict[str, str]:
     return {product.name: product.reason for product in file.left_out}
 
 
-def test_of_a_shopify_export_each_size_is_an_offer_and_only_what_is_for_sale_is_read() -> None:
+def test_of_a_shopify_export_each_size_is_an_offer_and_only_what_is_for_sale_is_read() -> (
+    None
+):
     file = read_file("shopify_until_2024.csv")
     assert lines(file.wines) == (
         "barolo | Aldo Conterno, Barolo Bussia, 2019 | red | bottle 49.0 EUR 0 False"
@@ -54,12 +56,26 @@ def test_of_a_shopify_export_each_size_is_an_offer_and_only_what_is_for_sale_is_
         " | bottle 16.0 EUR 2 True"
     )
     barolo, kabinett, cremant, _ = file.wines
-    assert (barolo.country, barolo.region, barolo.appellation) == ("Italy", "Piedmont", "Barolo")
-    assert (barolo.notes, barolo.abv, barolo.grapes) == ("Rosen & Teer.", 14.5, ("Nebbiolo",))
+    assert (barolo.country, barolo.region, barolo.appellation) == (
+        "Italy",
+        "Piedmont",
+        "Barolo",
+    )
+    assert (barolo.notes, barolo.abv, barolo.grapes) == (
+        "Rosen & Teer.",
+        14.5,
+        ("Nebbiolo",),
+    )
     assert (barolo.image, barolo.link) == ("https://cdn.example/1.jpg", "")
     assert kabinett.grapes == ("Riesling",)
     assert cremant.country == "France"
-    assert file.derived["barolo"] == ("country", "region", "appellation", "grapes", "style")
+    assert file.derived["barolo"] == (
+        "country",
+        "region",
+        "appellation",
+        "grapes",
+        "style",
+    )
     assert left_out(file) == {
         "Chablis 2011": "archived",
         "Chablis 2024": "a draft",
@@ -78,7 +94,9 @@ def test_the_new_column_names_of_shopify_are_read_too() -> None:
     assert left_out(file) == {"Olive oil": "an oil, a vinegar or other food"}
 
 
-def test_of_a_woocommerce_export_the_price_of_today_counts_and_variations_are_offers() -> None:
+def test_of_a_woocommerce_export_the_price_of_today_counts_and_variations_are_offers() -> (
+    None
+):
     file = read_file("woocommerce.csv")
     assert lines(file.wines) == (
         "a1 | Vacheron, Sancerre, 2022 | white | bottle 24.0 EUR 12 True\n"
@@ -86,7 +104,10 @@ def test_of_a_woocommerce_export_the_price_of_today_counts_and_variations_are_of
         "a3 | Raffault, Bourgueil, 2021 | red | bottle 9.0 EUR 0 False\n"
         "a4 | Huet, Vouvray, 2020 | white | bottle 30.0 EUR 4 True | magnum 65.0 EUR 0 False"
     )
-    assert (file.wines[0].notes, file.wines[0].image) == ("Flint.", "https://shop.example/a.jpg")
+    assert (file.wines[0].notes, file.wines[0].image) == (
+        "Flint.",
+        "https://shop.example/a.jpg",
+    )
     assert left_out(file) == {
         "Old vines": "a draft",
         "An evening in Burgundy": "a tasting or an event",
@@ -100,7 +121,9 @@ def test_of_a_woocommerce_export_the_price_of_today_counts_and_variations_are_of
     assert (riesling.notes, riesling.grapes) == ("Steinobst & Rauch.", ("Riesling",))
 
 
-def test_a_workbook_of_a_restaurant_has_sheets_headings_and_prices_by_the_glass() -> None:
+def test_a_workbook_of_a_restaurant_has_sheets_headings_and_prices_by_the_glass() -> (
+    None
+):
     white: list[Sequence[object]] = [
         ("Restaurant Zum Löwen",),
         ("Weinkarte Winter", None, None, None),
@@ -130,7 +153,12 @@ def test_a_workbook_of_a_restaurant_has_sheets_headings_and_prices_by_the_glass(
         "domaine-tempier-bandol-2022 | Domaine Tempier, Bandol, 2022 | rose"
         " | bottle 62.0 EUR None True | glass 100 ml 11.0 EUR None True"
     )
-    assert [wine.region for wine in file.wines] == ["Burgundy", "Mosel", "Tuscany", "Provence"]
+    assert [wine.region for wine in file.wines] == [
+        "Burgundy",
+        "Mosel",
+        "Tuscany",
+        "Provence",
+    ]
 
 
 def test_a_sheet_of_open_wines_without_a_title_above_the_names_is_read_too() -> None:
@@ -172,11 +200,18 @@ def test_a_file_that_ends_within_a_row_is_refused(end: str) -> None:
 
 
 def test_a_producer_within_the_name_of_a_wine_stays_there() -> None:
-    file = read("producer,name\nDiel,Rosé de Diel trocken\nKeller,Riesling Keller trocken\n")
-    assert [wine.name for wine in file.wines] == ["Rosé de Diel trocken", "Riesling trocken"]
+    file = read(
+        "producer,name\nDiel,Rosé de Diel trocken\nKeller,Riesling Keller trocken\n"
+    )
+    assert [wine.name for wine in file.wines] == [
+        "Rosé de Diel trocken",
+        "Riesling trocken",
+    ]
 
 
-def test_the_sizes_of_a_flat_list_and_of_cellar_programs_are_offers_of_one_wine() -> None:
+def test_the_sizes_of_a_flat_list_and_of_cellar_programs_are_offers_of_one_wine() -> (
+    None
+):
     flat = read(
         "Wine;Producer;Size;Price\nBarolo 2019;Ceretto;75 cl;45\nBarolo 2019;Ceretto;Magnum;95\n"
     )
@@ -197,7 +232,11 @@ def test_the_sizes_of_a_flat_list_and_of_cellar_programs_are_offers_of_one_wine(
         "Giacosa,Barbera d'Alba,2019,Barbera d'Alba,Italy,Northern Italy Barbera,4.1,Red Wine\n"
     )
     (barbera,) = vivino.wines
-    assert (barbera.style, barbera.grapes, barbera.vintage) == ("red", ("Barbera",), 2019)
+    assert (barbera.style, barbera.grapes, barbera.vintage) == (
+        "red",
+        ("Barbera",),
+        2019,
+    )
 
 
 RUSSIAN = (
@@ -210,9 +249,21 @@ RUSSIAN = (
     ("content", "encoding", "expected"),
     [
         (RUSSIAN, "cp1251", "Абрау-Дюрсо Каберне Совиньон"),
-        ("wine;colour\nOgier Côte-Rôtie;red\nWeiße Rebe;white\n", "cp1252", "Ogier Côte-Rôtie"),
-        ("wine;colour\nΑσύρτικο Σαντορίνη;white\nΓαία;red\n", "cp1253", "Ασύρτικο Σαντορίνη"),
-        ("wine;colour\nŒil de Perdrix, Neuchâtel;rose\n", "utf-16", "Œil de Perdrix, Neuchâtel"),
+        (
+            "wine;colour\nOgier Côte-Rôtie;red\nWeiße Rebe;white\n",
+            "cp1252",
+            "Ogier Côte-Rôtie",
+        ),
+        (
+            "wine;colour\nΑσύρτικο Σαντορίνη;white\nΓαία;red\n",
+            "cp1253",
+            "Ασύρτικο Σαντορίνη",
+        ),
+        (
+            "wine;colour\nŒil de Perdrix, Neuchâtel;rose\n",
+            "utf-16",
+            "Œil de Perdrix, Neuchâtel",
+        ),
     ],
 )
 def test_lists_in_the_encodings_of_other_alphabets_are_read(
@@ -230,7 +281,9 @@ def test_a_file_without_a_table_is_refused_with_what_to_do() -> None:
 
 
 def test_a_product_of_shopify_keeps_its_id_when_its_price_comes() -> None:
-    titles = "Handle,Title,Body (HTML),Vendor,Option1 Name,Option1 Value,Variant Price\n"
+    titles = (
+        "Handle,Title,Body (HTML),Vendor,Option1 Name,Option1 Value,Variant Price\n"
+    )
     row = "soave,Soave Classico,,Pieropan,Title,Default Title,"
     (unpriced,) = read(f"{titles}{row}\n").wines
     (priced,) = read(f"{titles}{row}14.50\n").wines

@@ -33,7 +33,9 @@ class SmallModel:
 
     def __call__(self, body: dict[str, Any]) -> Step:
         found = WINE_ID.findall(str(body["messages"][-1]["content"]))
-        wines = [{"wine_id": wine_id, "description": self.words} for wine_id in found[:2]]
+        wines = [
+            {"wine_id": wine_id, "description": self.words} for wine_id in found[:2]
+        ]
         return answer_json({"wines": wines})
 
 
@@ -42,9 +44,15 @@ def port(model_server: ModelServer) -> str:
     return model_server.base_url.rpartition(":")[2].partition("/")[0]
 
 
-def small(environment: dict[str, str], server: ModelServer, **settings: str) -> dict[str, str]:
+def small(
+    environment: dict[str, str], server: ModelServer, **settings: str
+) -> dict[str, str]:
     """Return an environment in which a small model answers."""
-    return environment | {"OPENAI_BASE_URL": server.base_url, "LLM_PROFILE": "small"} | settings
+    return (
+        environment
+        | {"OPENAI_BASE_URL": server.base_url, "LLM_PROFILE": "small"}
+        | settings
+    )
 
 
 def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a_turn(
@@ -62,13 +70,17 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
     assert done.stdout.count("It is what you ask for.") == 6
     assert "*" not in done.stdout
     assert "Red wine · lamb · up to €25" in done.stdout
-    assert "Weißwein" in done.stdout  # by the rules: the notes of the wines are in English
+    assert (
+        "Weißwein" in done.stdout
+    )  # by the rules: the notes of the wines are in English
     assert len(model_server.requests) == 3
     first, cheaper, why_first = (request.json for request in model_server.requests)
     shown = WINE_ID.findall(cheaper["messages"][-1]["content"])[:2]
     assert WINE_ID.findall(why_first["messages"][-1]["content"]) == shown
     found = WINE_ID.findall(first["messages"][-1]["content"])
-    wine = first["response_format"]["json_schema"]["schema"]["properties"]["wines"]["items"]
+    wine = first["response_format"]["json_schema"]["schema"]["properties"]["wines"][
+        "items"
+    ]
     assert wine["properties"]["wine_id"]["enum"] == found  # it can name no other
     assert len(found) == 4
     assert "tools" not in first
@@ -121,7 +133,9 @@ def test_a_local_server_is_offered_once(
     terminal.type("n\n")
     terminal.wait_for("you › ")
     assert terminal.leave("\x04") == 0
-    without_ports = {name: environment[name] for name in environment if name != "LLM_LOCAL_PORTS"}
+    without_ports = {
+        name: environment[name] for name in environment if name != "LLM_LOCAL_PORTS"
+    }
     again = PseudoTerminal(without_ports)
     again.wait_for("you › ")
     assert "Let gpt-4o answer?" not in again.shown
@@ -137,7 +151,10 @@ def test_a_local_server_is_found_by_doctor_and_saved_by_sommelier_model(
     found = sommelier_here("doctor", environment=environment, LLM_LOCAL_PORTS=port)
     saved = sommelier_here("model", "--port", port, environment=environment)
     checked = sommelier_here("doctor", environment=environment)
-    assert "A model server runs here with gpt-4o: run `sommelier model` to use it" in found.stdout
+    assert (
+        "A model server runs here with gpt-4o: run `sommelier model` to use it"
+        in found.stdout
+    )
     assert "gpt-4o answers from now on (.env; profile full" in saved.stdout
     assert env.read_text().splitlines() == [
         *("# mine", "LEGAL_AGE=21"),
@@ -151,11 +168,15 @@ def test_a_local_server_is_found_by_doctor_and_saved_by_sommelier_model(
     ("name", "is_small"),
     [("Qwen2.5-Coder-1.5B", True), ("llama3.1:8b", False), ("mixtral-8x7b", False)],
 )
-def test_the_size_in_a_models_name_chooses_the_profile(name: str, is_small: bool) -> None:
+def test_the_size_in_a_models_name_chooses_the_profile(
+    name: str, is_small: bool
+) -> None:
     assert Settings(llm_model=name).is_small == is_small
 
 
-@pytest.mark.parametrize(("request_seconds", "turn_seconds"), [(20, 120), (60, 120), (600, 1200)])
+@pytest.mark.parametrize(
+    ("request_seconds", "turn_seconds"), [(20, 120), (60, 120), (600, 1200)]
+)
 def test_a_slow_model_has_time_for_two_requests(
     request_seconds: float, turn_seconds: float
 ) -> None:
@@ -165,7 +186,10 @@ def test_a_slow_model_has_time_for_two_requests(
 
 REFUSALS = (
     (400, "'max_tokens' is too large: 1500. The maximum context length is 4096 tokens"),
-    (500, "the request exceeds the available context size. try increasing the context size"),
+    (
+        500,
+        "the request exceeds the available context size. try increasing the context size",
+    ),
     (400, "prompt is too long: 9000 tokens > 4096 maximum"),
 )
 
@@ -175,16 +199,27 @@ async def test_a_conversation_that_is_too_long_is_shortened_and_answered(
     status: int, message: str, model_server: ModelServer
 ) -> None:
     def refuse_long(body: dict[str, Any]) -> Step:
-        return error(status, {"error": {"message": message}}) if len(body["messages"]) > 4 else OK
+        return (
+            error(status, {"error": {"message": message}})
+            if len(body["messages"]) > 4
+            else OK
+        )
 
     model_server.default = refuse_long
     llm = LLMService(model="m", base_url=model_server.base_url)
     run = Run([llm], history=conversation(8))
-    response = await generate_agentic_response("And now?", run=run, contract=OutputContract(str))
+    response = await generate_agentic_response(
+        "And now?", run=run, contract=OutputContract(str)
+    )
     assert response.text == "Fine."
     assert response.usage.requests == len(model_server.requests) == 2
     sent = model_server.requests[-1].json["messages"]
-    assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
+    assert [message["role"] for message in sent] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
     assert sent[-1]["content"] == "And now?"
     await llm.close()
 
@@ -207,7 +242,8 @@ def test_a_shortened_conversation_begins_with_the_user_and_ends_with_the_questio
 ) -> None:
     roles = ["user", "assistant"]
     history: list[Message] = [
-        {"role": roles[index % 2], "content": "é" * length} for index, length in enumerate(lengths)
+        {"role": roles[index % 2], "content": "é" * length}
+        for index, length in enumerate(lengths)
     ]
     chat = Conversation("Be brief.", history, "Which one?")
     assert chat.shorten() == bool(lengths)

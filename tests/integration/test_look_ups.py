@@ -50,14 +50,19 @@ class LookUpBot:
         async with open_model(self.model_server) as model:
             models = [model] if steps else []
             all_sources = Sources(
-                documents=library or FakeLibrary(), models=models, limits=FAST, **sources
+                documents=library or FakeLibrary(),
+                models=models,
+                limits=FAST,
+                **sources,
             )
             async with running(
                 self.bot_api, sommelier, self.messages, self.tracer, sources=all_sources
             ) as bot:
                 yield bot
 
-    async def ask(self, text: str, *steps: Step, replies: int = 1, **sources: Any) -> list[str]:
+    async def ask(
+        self, text: str, *steps: Step, replies: int = 1, **sources: Any
+    ) -> list[str]:
         """Send a message to the bot and return its replies."""
         async with self.open(*steps, **sources):
             self.bot_api.say(text)
@@ -69,7 +74,9 @@ class LookUpBot:
 
 
 @pytest.fixture
-def bot(bot_api: BotApi, model_server: ModelServer, sqlite_sessions: Sessions) -> LookUpBot:
+def bot(
+    bot_api: BotApi, model_server: ModelServer, sqlite_sessions: Sessions
+) -> LookUpBot:
     return LookUpBot(bot_api, model_server, MessageRepository(sqlite_sessions))
 
 
@@ -82,9 +89,13 @@ def marks(message: JsonObject) -> list[str]:
     return [entity["type"] for entity in message.get("entities", [])]
 
 
-async def test_an_answer_has_footnotes_with_titles_and_collapsed_passages(bot: LookUpBot) -> None:
+async def test_an_answer_has_footnotes_with_titles_and_collapsed_passages(
+    bot: LookUpBot,
+) -> None:
     (reply,) = await bot.ask("/ask What are lees?", answer(LEES))
-    assert reply.startswith("Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · ")
+    assert reply.startswith(
+        "Lees are mostly dead yeast cells [1].\n\nSources\n[1] Sur lie · "
+    )
     assert reply.count("Lees are mostly dead   yeast cells.") == 1
     assert "methods/sur-lie.md" not in reply
     (message,) = bot.messages_in_chat
@@ -92,9 +103,18 @@ async def test_an_answer_has_footnotes_with_titles_and_collapsed_passages(bot: L
     assert [button["text"] for button in buttons(message)] == ["👍", "👎"]
     (turn,) = bot.tracer.turns
     assert bot.tracer.inputs == ["/ask What are lees?"]
-    expected = ["guard.input", "retrieve.documents", "llm.answer", "guard.output", "telegram.send"]
+    expected = [
+        "guard.input",
+        "retrieve.documents",
+        "llm.answer",
+        "guard.output",
+        "telegram.send",
+    ]
     assert names(turn) == expected
-    assert (turn.root.metadata["outcome"], turn.root.metadata["llm_calls"]) == ("answered", 1)
+    assert (turn.root.metadata["outcome"], turn.root.metadata["llm_calls"]) == (
+        "answered",
+        1,
+    )
     assert str(turn.root.output).startswith("Lees are mostly dead yeast cells [1].")
 
 
@@ -106,15 +126,22 @@ async def test_without_a_model_the_best_passages_are_shown_with_a_note(
     assert reply.endswith(f"\n\n{NOTE_SYMBOL} {translate('documents_no_model')}")
     assert "[1] Sur lie · Muscadet" in reply
     assert reply.count(MUSCADET.text) == 1
-    assert [button["text"] for button in buttons(bot.messages_in_chat[0])] == ["👍", "👎"]
+    assert [button["text"] for button in buttons(bot.messages_in_chat[0])] == [
+        "👍",
+        "👎",
+    ]
 
 
 async def test_a_question_is_refined_on_request_and_the_refined_one_is_shown(
     bot: LookUpBot,
 ) -> None:
     question = "What *are* lees,\n> and [why]?"
-    (reply,) = await bot.ask(f"/ask {question} --refine", answer_json(REFINED), answer(LEES))
-    assert reply.startswith(f"I also searched for: {REFINED['refined_query']}\n\nLees are")
+    (reply,) = await bot.ask(
+        f"/ask {question} --refine", answer_json(REFINED), answer(LEES)
+    )
+    assert reply.startswith(
+        f"I also searched for: {REFINED['refined_query']}\n\nLees are"
+    )
     assert f"QUESTION: {question}" in sent(bot.model_server)["messages"][1]["content"]
 
 
@@ -135,14 +162,18 @@ async def test_invalid_look_ups_are_answered_with_one_sentence(bot: LookUpBot) -
         assert await bot.bot_api.wait_for_message(len(replies)) == [*replies.values()]
 
 
-async def test_each_quote_is_a_message_and_the_models_words_are_marked(bot: LookUpBot) -> None:
+async def test_each_quote_is_a_message_and_the_models_words_are_marked(
+    bot: LookUpBot,
+) -> None:
     first, second = "lees are mostly dead yeast", OYSTERS.text
     model_answer = {
         "snippets": [snippet(first), snippet(second, OYSTERS)],
         "summary": "Lees are old yeast.",
         "noResults": False,
     }
-    replies = await bot.ask("/quotes lees with oysters", answer_json(model_answer), replies=3)
+    replies = await bot.ask(
+        "/quotes lees with oysters", answer_json(model_answer), replies=3
+    )
     relevance = "The model's words: It says so."
     assert replies == [
         f"1. Sur lie · What the lees are\nLees are mostly dead   yeast\n{relevance}",
@@ -158,9 +189,13 @@ async def test_each_quote_is_a_message_and_the_models_words_are_marked(bot: Look
 
 async def test_without_a_provider_there_are_ten_links(bot: LookUpBot) -> None:
     (reply,) = await bot.ask("/find wine bars in Lyon")
-    beginning = f"Wine bar · Lyon\n\n{translate('no_place_search')}\n\n1. wine bar Lyon\n2. "
+    beginning = (
+        f"Wine bar · Lyon\n\n{translate('no_place_search')}\n\n1. wine bar Lyon\n2. "
+    )
     assert reply.startswith(beginning)
     (message,) = bot.messages_in_chat
-    links = [entity["url"] for entity in message["entities"] if entity["type"] == "text_link"]
+    links = [
+        entity["url"] for entity in message["entities"] if entity["type"] == "text_link"
+    ]
     assert len(links) == 10
     assert all(link.startswith("https://duckduckgo.com/?q=") for link in links)

@@ -21,7 +21,9 @@ def differences(connection: Connection) -> list[object]:
     return list(compare_metadata(context, Base.metadata))
 
 
-async def test_the_migrated_schema_is_the_one_the_models_declare(empty_engine: AsyncEngine) -> None:
+async def test_the_migrated_schema_is_the_one_the_models_declare(
+    empty_engine: AsyncEngine,
+) -> None:
     assert (await find_schema(empty_engine)).state is SchemaState.EMPTY
     for _ in range(2):
         await upgrade_schema(empty_engine)
@@ -47,7 +49,10 @@ async def test_sqlite_files_and_their_folder_are_private(tmp_path: Path) -> None
         await connection.commit()
         # Every commit is on disk: an accepted update survives a power cut.
         assert await connection.scalar(text("PRAGMA synchronous")) == 2
-        modes = {each.name: oct(each.stat().st_mode)[-3:] for each in (tmp_path / "new").iterdir()}
+        modes = {
+            each.name: oct(each.stat().st_mode)[-3:]
+            for each in (tmp_path / "new").iterdir()
+        }
     await engine.dispose()
     assert modes == dict.fromkeys(modes, "600")
     assert {each.rpartition("3")[2] for each in modes} == {"", "-wal", "-shm"}

@@ -18,7 +18,9 @@ async def catalogue(sessions: Sessions) -> SqlCatalogue:
     return SqlCatalogue(sessions)
 
 
-async def named_in(intro: str, catalogue: SqlCatalogue, person: Person = NOBODY) -> list[str]:
+async def named_in(
+    intro: str, catalogue: SqlCatalogue, person: Person = NOBODY
+) -> list[str]:
     answer = SommelierResponse(response_type="informational", intro=intro)
     return [wine.id for wine in await find_named_wines(answer, [], catalogue, person)]
 
@@ -32,14 +34,18 @@ async def test_a_wine_that_is_named_is_shown(catalogue: SqlCatalogue) -> None:
 async def test_a_wine_that_is_turned_down_or_must_not_be_shown_is_not(
     catalogue: SqlCatalogue,
 ) -> None:
-    assert not await named_in("I would not take the Catena Zapata Malbec here.", catalogue)
+    assert not await named_in(
+        "I would not take the Catena Zapata Malbec here.", catalogue
+    )
     hates_red = Person(facts=(Fact("hate", "styles=red"),))
     drives = Person(safety=SafetyState(turn_concerns=frozenset({"driving"})))
     for person in (hates_red, drives):
         assert not await named_in("Take the Catena Zapata Malbec.", catalogue, person)
 
 
-async def test_grapes_places_and_estates_alone_name_no_wine(catalogue: SqlCatalogue) -> None:
+async def test_grapes_places_and_estates_alone_name_no_wine(
+    catalogue: SqlCatalogue,
+) -> None:
     names: set[str] = set()
     for wine in read_catalogue(STARTER).wines:
         names |= {wine.country, wine.region, wine.appellation, *wine.grapes}

@@ -58,7 +58,9 @@ def forgetting(chat_id: int, *changes: StoredChange) -> Commit:
     return Commit(fence=fence, changes=[*changes])
 
 
-async def save_in_order(sessions: Sessions, order: str, turn: Commit, forgets: Commit) -> None:
+async def save_in_order(
+    sessions: Sessions, order: str, turn: Commit, forgets: Commit
+) -> None:
     commits = Commits(sessions)
     if order == "the turn first":
         await commits.save(turn)
@@ -72,11 +74,15 @@ async def save_in_order(sessions: Sessions, order: str, turn: Commit, forgets: C
 
 async def count_rows(sessions: Sessions, *models: Any) -> list[int]:
     async with sessions() as session:
-        counts = [await session.scalar(select(func.count()).select_from(m)) for m in models]
+        counts = [
+            await session.scalar(select(func.count()).select_from(m)) for m in models
+        ]
     return [count or 0 for count in counts]
 
 
-ORDERS = pytest.mark.parametrize("order", ["the turn first", "the turn last", "both at once"])
+ORDERS = pytest.mark.parametrize(
+    "order", ["the turn first", "the turn last", "both at once"]
+)
 
 
 @ORDERS
@@ -87,17 +93,23 @@ async def test_a_question_was_in_the_history_again_after_new(
         turn, forgets = commit_of(CHAT), forgetting(CHAT, ForgetConversation(CHAT))
         await save_in_order(sessions, order, turn, forgets)
         assert await MessageRepository(sessions).list_recent(CHAT) == []
-    await Commits(sessions).save(commit_of(CHAT, at=FORGOTTEN_AT + timedelta(seconds=1)))
+    await Commits(sessions).save(
+        commit_of(CHAT, at=FORGOTTEN_AT + timedelta(seconds=1))
+    )
     assert len(await MessageRepository(sessions).list_recent(CHAT)) == 2
 
 
 @ORDERS
-async def test_facts_of_a_turn_in_a_group_survived_forget(sessions: Sessions, order: str) -> None:
+async def test_facts_of_a_turn_in_a_group_survived_forget(
+    sessions: Sessions, order: str
+) -> None:
     for _ in range(5 if order == "both at once" else 1):
         remembered = Change(user_id=ADA, added_facts=(HATES_OAK,), bottles=(BAROLO,))
         concerns = SaveConcerns(GROUP, ADA, {"pregnancy": None})
         turn = commit_of(GROUP, ChangeMemory(remembered), concerns)
-        await save_in_order(sessions, order, turn, forgetting(ADA, ForgetUser(ADA, "ada")))
+        await save_in_order(
+            sessions, order, turn, forgetting(ADA, ForgetUser(ADA, "ada"))
+        )
         tables = (*MEMORY, TurnRow, MessageRow)
         assert await count_rows(sessions, *tables) == [0] * len(tables)
 
@@ -182,7 +194,12 @@ async def test_a_forged_press_was_taken_for_one_of_the_user_who_asked(
         await bot_api.wait_for_message(1, GROUP)
         await at_rest(bot)
         (answer,) = bot_api.messages(GROUP)
-        for data in ("n:cheaper", f"n:{BEA}:cheaper", f"r:{BEA}:allergy:egg", "r:allergy:egg"):
+        for data in (
+            "n:cheaper",
+            f"n:{BEA}:cheaper",
+            f"r:{BEA}:allergy:egg",
+            "r:allergy:egg",
+        ):
             bot_api.press(answer, data, user_id=BEA)
         await eventually(lambda: len(bot_api.toasts) == 4)
         await at_rest(bot)
@@ -190,7 +207,9 @@ async def test_a_forged_press_was_taken_for_one_of_the_user_who_asked(
     assert await MemoryRepository(sqlite_sessions).list_facts(BEA) == []
 
 
-async def test_the_second_part_of_a_broadcast_was_sent_alone(sessions: Sessions) -> None:
+async def test_the_second_part_of_a_broadcast_was_sent_alone(
+    sessions: Sessions,
+) -> None:
     await make(sessions, *_draft())
     broadcasts, outbox = Broadcasts(sessions), Outbox(sessions)
     parts = await broadcasts.list_unsent(1)
@@ -201,7 +220,10 @@ async def test_the_second_part_of_a_broadcast_was_sent_alone(sessions: Sessions)
     assert [(part.chat_id, part.html) for part in left] == [(BEA, "one"), (BEA, "two")]
     async with sessions() as session:
         rows = await session.scalars(select(OutboxRow).order_by(OutboxRow.id))
-        assert [(row.error, row.html) for row in rows][:2] == [("rejected", ""), (SKIPPED, "")]
+        assert [(row.error, row.html) for row in rows][:2] == [
+            ("rejected", ""),
+            (SKIPPED, ""),
+        ]
 
 
 def _draft() -> Sequence[StoredChange]:
@@ -233,7 +255,9 @@ async def test_an_edited_message_took_its_bottles_twice(
         await bot_api.wait_for_message(2, ADA)
         await at_rest(bot)
         assert [item.count for item in await memory.list_bottles(ADA)] == [3]
-        bot_api.push(edited | {"edited_message": edited["edited_message"] | {"text": "drank 6"}})
+        bot_api.push(
+            edited | {"edited_message": edited["edited_message"] | {"text": "drank 6"}}
+        )
         await bot_api.wait_for_message(3, ADA)
         await at_rest(bot)
     assert [item.count for item in await memory.list_bottles(ADA)] == [0]
@@ -265,17 +289,24 @@ async def test_a_tool_that_may_write_ran_again_in_the_next_try() -> None:
     with pytest.raises(ToolError, match="called it with these arguments"):
         await calls.add("desk__book", '{"seats": 3}')
     calls.begin_try()
-    with pytest.raises(ToolError, match=r'interrupted try .* desk__book \{"seats": 3\}'):
+    with pytest.raises(
+        ToolError, match=r'interrupted try .* desk__book \{"seats": 3\}'
+    ):
         await calls.add("desk__book", '{"seats": 4}')
     await calls.add("desk__note", "{}")
-    assert stored == [['desk__book {"seats": 3}'], ['desk__book {"seats": 3}', "desk__note {}"]]
+    assert stored == [
+        ['desk__book {"seats": 3}'],
+        ['desk__book {"seats": 3}', "desk__note {}"],
+    ]
 
 
 async def test_new_deleted_the_concerns_of_everybody_in_a_group(
     bot_api: BotApi, sqlite_sessions: Sessions
 ) -> None:
     concerns = {"pregnancy": None, "egg": None}
-    await make(sqlite_sessions, *(SaveConcerns(GROUP, user, concerns) for user in (ADA, BEA)))
+    await make(
+        sqlite_sessions, *(SaveConcerns(GROUP, user, concerns) for user in (ADA, BEA))
+    )
     memory = MemoryRepository(sqlite_sessions)
     messages = MessageRepository(sqlite_sessions)
     async with running(bot_api, answering(), messages) as bot:
@@ -309,9 +340,14 @@ async def test_anonymous_admins_shared_facts_across_groups(
 async def test_the_model_of_a_group_saw_what_a_user_had_said_in_private(
     bot_api: BotApi, sqlite_sessions: Sessions
 ) -> None:
-    known = (HATES_OAK, Fact("allergy", "egg", "eggs"), Fact("note", "divorced", "divorced"))
+    known = (
+        HATES_OAK,
+        Fact("allergy", "egg", "eggs"),
+        Fact("note", "divorced", "divorced"),
+    )
     await make(
-        sqlite_sessions, ChangeMemory(Change(user_id=ADA, added_facts=known, bottles=(BAROLO,)))
+        sqlite_sessions,
+        ChangeMemory(Change(user_id=ADA, added_facts=known, bottles=(BAROLO,))),
     )
     people = list[object]()
 
@@ -351,12 +387,17 @@ async def test_forget_during_the_sending_of_an_answer_ran_its_turn_again(
     (row, joined) = await inbox.list_unfinished(str(ADA))
     await inbox.begin(row, [joined.update_id], tries=1)
     turn = commit_of(ADA)
-    turn.messages = [OutboxRow(chat_id=ADA, html=text, turn_id=1) for text in ("one", "two")]
+    turn.messages = [
+        OutboxRow(chat_id=ADA, html=text, turn_id=1) for text in ("one", "two")
+    ]
     await inbox.commit(row, turn)
     await Commits(sessions).save(forgetting(ADA, ForgetUser(ADA, "ada")))
     (row,) = await inbox.list_unfinished(str(ADA))
     payloads, unsent, _ = await inbox.begin(row, tries=2)
-    assert (len(payloads), [message.html for message in unsent or ()]) == (2, ["one", "two"])
+    assert (len(payloads), [message.html for message in unsent or ()]) == (
+        2,
+        ["one", "two"],
+    )
     for number, message in enumerate(turn.outgoing):
         message.message_id = number
         await outbox.record_delivery(message)
@@ -364,7 +405,9 @@ async def test_forget_during_the_sending_of_an_answer_ran_its_turn_again(
     assert await count_rows(sessions, TurnRow, MessageRow, OutboxRow) == [0] * 3
     async with sessions() as session:
         rows = [*await session.scalars(select(UpdateRow))]
-    assert [(row.state, row.chat_id, row.payload) for row in rows] == [("done", 0, {})] * 2
+    assert [(row.state, row.chat_id, row.payload) for row in rows] == [
+        ("done", 0, {})
+    ] * 2
 
 
 async def test_messages_that_a_change_adds_were_sent_twice_after_a_failed_commit(
@@ -384,7 +427,9 @@ async def test_the_words_of_a_user_who_keeps_them_out_were_traced_when_the_turn_
     bot_api: BotApi, sqlite_sessions: Sessions
 ) -> None:
     setting = Fact("setting", "traces=numbers")
-    await make(sqlite_sessions, ChangeMemory(Change(user_id=ADA, added_facts=(setting,))))
+    await make(
+        sqlite_sessions, ChangeMemory(Change(user_id=ADA, added_facts=(setting,)))
+    )
 
     def break_down(*_: object) -> ButtonRows:
         raise ValueError

@@ -66,7 +66,11 @@ def drop_connections(url: str) -> None:
 
 async def test_one_replica_at_a_time_holds_a_lane(start: Start) -> None:
     one, other = start(), start()
-    async with one.lock("7") as ours, other.lock("7") as theirs, other.lock("8") as next_to_it:
+    async with (
+        one.lock("7") as ours,
+        other.lock("7") as theirs,
+        other.lock("8") as next_to_it,
+    ):
         assert (ours, theirs, next_to_it) == (True, False, True)
     async with other.lock("7") as theirs:
         assert theirs
@@ -85,7 +89,9 @@ async def test_a_replica_locks_its_lanes_again_after_its_connection_was_cut(
         assert (seven, eight) == (True, True)
 
 
-async def test_a_replica_that_lost_the_lock_leads_no_more(start: Start, url: str) -> None:
+async def test_a_replica_that_lost_the_lock_leads_no_more(
+    start: Start, url: str
+) -> None:
     one, other, leads = start(), start(), list[str]()
 
     async def lead() -> None:
@@ -96,14 +102,20 @@ async def test_a_replica_that_lost_the_lock_leads_no_more(start: Start, url: str
             leads.append("ended")
 
     leading = asyncio.create_task(while_leading(one, lead))
-    await eventually(lambda: leads == ["began"], seconds=30, otherwise=lambda: str(leads))
+    await eventually(
+        lambda: leads == ["began"], seconds=30, otherwise=lambda: str(leads)
+    )
     drop_connections(url)
     is_taken = False
-    while not is_taken:  # Postgres frees the locks of a connection a moment after it was cut
+    while (
+        not is_taken
+    ):  # Postgres frees the locks of a connection a moment after it was cut
         async with other.lock(LEADER) as is_taken:
             await one.unowned()  # connects again, and sees that its lock is lost
             if is_taken:
-                await eventually(lambda: "ended" in leads, seconds=30, otherwise=lambda: str(leads))
+                await eventually(
+                    lambda: "ended" in leads, seconds=30, otherwise=lambda: str(leads)
+                )
     leading.cancel()
 
 
@@ -133,11 +145,15 @@ async def test_the_owner_of_a_lane_is_notified_of_new_updates_and_of_turns_to_st
             await inbox.begin(row, tries=1)
             assert await other.stop(asked) == is_turn
         await engine.dispose()
-        await eventually(lambda: heard[-1] == asked, seconds=5, otherwise=lambda: f"{heard}")
+        await eventually(
+            lambda: heard[-1] == asked, seconds=5, otherwise=lambda: f"{heard}"
+        )
     await one.stop(asked)  # its own notice, which it does not hear
     later = {"chat_id": 9}
     await other.stop(later)
-    await eventually(lambda: heard[-1] == later, seconds=30, otherwise=lambda: f"{heard}")
+    await eventually(
+        lambda: heard[-1] == later, seconds=30, otherwise=lambda: f"{heard}"
+    )
     assert heard.count(asked) == 2
     hearing.cancel()
 

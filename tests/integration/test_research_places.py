@@ -32,7 +32,9 @@ FAST = Limits(seconds=10, model_tries=1)
 async def generate(server: ModelServer, *steps: Step) -> Queries:
     server.script(*steps)
     async with open_model(server) as model:
-        return await generate_queries("WINE_BAR", "Bilbao", run=Run([model], limits=FAST))
+        return await generate_queries(
+            "WINE_BAR", "Bilbao", run=Run([model], limits=FAST)
+        )
 
 
 async def test_the_prompt_has_the_hint_of_the_category_and_no_format_is_asked_for(
@@ -40,7 +42,11 @@ async def test_the_prompt_has_the_hint_of_the_category_and_no_format_is_asked_fo
 ) -> None:
     await generate(model_server, answer_json(TEN))
     rules, asked = sent(model_server)["messages"]
-    hints = [name for name, category in categories().items() if category.hint in rules["content"]]
+    hints = [
+        name
+        for name, category in categories().items()
+        if category.hint in rules["content"]
+    ]
     assert hints == ["WINE_BAR"]
     assert asked["content"] == 'Category: WINE_BAR. Place: "Bilbao".'
     assert "response_format" not in sent(model_server)
@@ -55,7 +61,9 @@ async def test_the_prompt_has_the_hint_of_the_category_and_no_format_is_asked_fo
     ],
     ids=["fence", "object", "numbered lines"],
 )
-async def test_ten_queries_in_another_form_are_read(model_server: ModelServer, step: Step) -> None:
+async def test_ten_queries_in_another_form_are_read(
+    model_server: ModelServer, step: Step
+) -> None:
     assert (await generate(model_server, step)).queries == tuple(TEN)
     assert len(model_server.requests) == 1
 
@@ -76,7 +84,9 @@ async def test_an_invalid_answer_is_asked_for_again_once(
     found = await generate(model_server, step, answer_json(TEN))
     assert found.queries == tuple(TEN)
     assert problem in feedback_of(model_server)
-    assert "Return ONLY a JSON array of exactly 10 distinct" in feedback_of(model_server)
+    assert "Return ONLY a JSON array of exactly 10 distinct" in feedback_of(
+        model_server
+    )
     assert len(model_server.requests) == 2
 
 
@@ -95,18 +105,24 @@ async def test_queries_that_only_resemble_each_other_count_and_get_the_place(
 async def test_an_invalid_repair_is_an_error_and_nothing_is_padded(
     model_server: ModelServer,
 ) -> None:
-    with pytest.raises(QueryGenerationFailed, match="no 10 distinct search queries for WINE"):
+    with pytest.raises(
+        QueryGenerationFailed, match="no 10 distinct search queries for WINE"
+    ):
         await generate(model_server, *[answer_json(NINE)] * 2)
     assert len(model_server.requests) == 2
 
 
-async def test_a_model_that_is_down_leaves_it_to_rules(model_server: ModelServer) -> None:
+async def test_a_model_that_is_down_leaves_it_to_rules(
+    model_server: ModelServer,
+) -> None:
     found = await generate(model_server, error(503))
     assert found.queries == build_rule_based_queries("WINE_BAR", "Bilbao").queries
     assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
 
 
-ARDO = Place("Ardo Bár | Bilbao", "https://www.ardo.example/visit", "Txakoli since 1950.")
+ARDO = Place(
+    "Ardo Bár | Bilbao", "https://www.ardo.example/visit", "Txakoli since 1950."
+)
 ARDO_AGAIN = Place("ardo bar - Bilbao", "https://ardo.example/menu", "The menu.")
 YELP_ONE = Place("Bar Uno", "https://yelp.example/uno/?utm_source=a")
 YELP_AGAIN = Place("Another name", "http://m.yelp.example/uno#menu")
@@ -121,7 +137,11 @@ async def test_places_are_merged_by_address_and_by_site_and_name() -> None:
     }
     search = place_search(hits)
     found = await find_places("WINE_BAR", "Leeds", run=Run(), search=search)
-    assert [place.url for place in found.results] == [ARDO.url, YELP_ONE.url, YELP_TWO.url]
+    assert [place.url for place in found.results] == [
+        ARDO.url,
+        YELP_ONE.url,
+        YELP_TWO.url,
+    ]
     best = found.results[0]
     assert (best.title, best.snippet) == (ARDO.title, ARDO.snippet)
     assert best.queries == (*hits,)
@@ -160,7 +180,9 @@ NO_PAGES = (
 )
 
 
-def answering(response: httpx2.Response) -> tuple[httpx2.AsyncClient, list[httpx2.Request]]:
+def answering(
+    response: httpx2.Response,
+) -> tuple[httpx2.AsyncClient, list[httpx2.Request]]:
     """Return a client for which every server has one response, and the requests that it sends."""
     seen = list[httpx2.Request]()
 
@@ -186,13 +208,21 @@ async def test_of_searxng_only_what_can_be_shown_is_taken_over() -> None:
         {"title": "no address", "url": None},
         {"url": "https://no-title.example"},
         *("no result", None),
-        {"title": "half \ud83d", "url": "https://half.example/?a=1&copy=2", "content": "Hi"},
+        {
+            "title": "half \ud83d",
+            "url": "https://half.example/?a=1&copy=2",
+            "content": "Hi",
+        },
         {"title": "Nice \u202e moc.doog\nbar", "url": "https://turned.example"},
         {"title": "L" * 5000, "url": "https://long.example", "content": "C" * 5000},
     ]
-    body = json.dumps({"results": results, "answers": ["42"], "infoboxes": [{"urls": []}]})
+    body = json.dumps(
+        {"results": results, "answers": ["42"], "infoboxes": [{"urls": []}]}
+    )
     http, seen = answering(httpx2.Response(200, text=body))
-    half, turned, long = await searxng("http://searx.example/sx/", http).search("wine bar")
+    half, turned, long = await searxng("http://searx.example/sx/", http).search(
+        "wine bar"
+    )
     assert half == Place("half", "https://half.example/?a=1&copy=2", "Hi")
     assert turned.title == "Nice moc.doog bar"
     assert (len(long.title), len(long.snippet)) == (200, 1000)
@@ -222,7 +252,9 @@ async def test_brave() -> None:
         (httpx2.Response(200, text="[1]"), "not its JSON"),
     ],
 )
-async def test_a_failure_says_what_to_do(response: httpx2.Response, problem: str) -> None:
+async def test_a_failure_says_what_to_do(
+    response: httpx2.Response, problem: str
+) -> None:
     http, _ = answering(response)
     with pytest.raises(ToolError, match=problem):
         await searxng("http://searx.example", http).search("wine bar")

@@ -122,9 +122,13 @@ async def test_a_cheap_model_is_asked_first_and_a_better_one_if_its_answers_fail
     assert root.record.metadata["tier"] == len({*asked})
 
 
-async def test_the_cheap_model_is_held_to_the_strict_schema(model_server: ModelServer) -> None:
+async def test_the_cheap_model_is_held_to_the_strict_schema(
+    model_server: ModelServer,
+) -> None:
     names_of_models = {"LLM_MODEL": "large", "QUOTES_MODEL": "small"}
-    settings = load_settings(None, {"OPENAI_BASE_URL": model_server.base_url} | names_of_models)
+    settings = load_settings(
+        None, {"OPENAI_BASE_URL": model_server.base_url} | names_of_models
+    )
     models, special = models_of(settings)
     model_server.script(answer("{"), quoted(FORGED), quoted(FORGED), quoted(LEES))
     run = Run(models, limits=FAST, deps=Deps(models=special))
@@ -157,7 +161,9 @@ async def test_where_documents_are_equally_good_the_cheap_model_is_not_asked(
         ("… The 'fine' lees - so", "The “fine” lees – so"),
     ],
 )
-def test_white_space_case_and_kinds_of_signs_make_no_difference(said: str, stands: str) -> None:
+def test_white_space_case_and_kinds_of_signs_make_no_difference(
+    said: str, stands: str
+) -> None:
     assert find_verbatim(said, f"Before. {stands} After.") == stands
 
 
@@ -170,12 +176,24 @@ def test_anything_else_does(said: str) -> None:
     ("step", "problem"),
     [
         (quoted(snippet("Lees consist of dead yeast.")), "as one contiguous passage"),
-        (quoted(snippet("rests on its fine lees. Muscadet sur lie")), "as one contiguous passage"),
-        (quoted(snippet("Lees are mostly", sourceId="Lees")), "no source has the id Lees"),
+        (
+            quoted(snippet("rests on its fine lees. Muscadet sur lie")),
+            "as one contiguous passage",
+        ),
+        (
+            quoted(snippet("Lees are mostly", sourceId="Lees")),
+            "no source has the id Lees",
+        ),
         (quoted(LEES, noResults=True), "noResults is true but snippets is not empty"),
-        (quoted(snippet("Lees are mostly", sourceTitle="Sur Lie")), "has the title Sur lie"),
+        (
+            quoted(snippet("Lees are mostly", sourceTitle="Sur Lie")),
+            "has the title Sur lie",
+        ),
         (quoted(), "snippets is empty but noResults is false"),
-        (answer_json({"snippets": [LEES], "summary": "On lees."}), "noResults: Field required"),
+        (
+            answer_json({"snippets": [LEES], "summary": "On lees."}),
+            "noResults: Field required",
+        ),
     ],
 )
 async def test_feedback_names_the_rule_that_an_answer_breaks(
@@ -197,7 +215,8 @@ async def test_a_quote_that_still_fails_is_dropped_and_never_shown(
 
 async def test_at_most_eight(model_server: ModelServer) -> None:
     pieces = [
-        f"Oysters and wine go {way} well." for way in "so very too oh as how ay yes no".split()
+        f"Oysters and wine go {way} well."
+        for way in "so very too oh as how ay yes no".split()
     ]
     rich = replace(OYSTERS, text=" ".join(pieces))
     many = quoted(*(snippet(piece, rich) for piece in pieces))
@@ -208,7 +227,11 @@ async def test_at_most_eight(model_server: ModelServer) -> None:
 
 @pytest.mark.parametrize(
     ("steps", "outcome"),
-    [([error(500)], "fallback"), ([quoted(FORGED)] * 3, "fallback"), ([refusal("No.")], "refused")],
+    [
+        ([error(500)], "fallback"),
+        ([quoted(FORGED)] * 3, "fallback"),
+        ([refusal("No.")], "refused"),
+    ],
 )
 async def test_without_an_answer_the_passages_are_shown_unless_it_was_declined(
     model_server: ModelServer, steps: Sequence[Step], outcome: str
@@ -225,10 +248,14 @@ async def test_the_same_query_over_the_same_sources_and_models_is_answered_for_1
     now = 0.0
     cache = QuoteCache(clock=lambda: now)
 
-    async def is_asked(query: str = QUERY, chunk: Chunk = SUR_LIE, **settings: Any) -> bool:
+    async def is_asked(
+        query: str = QUERY, chunk: Chunk = SUR_LIE, **settings: Any
+    ) -> bool:
         async with open_model(model_server, **settings) as model:
             library = FakeLibrary((chunk,))
-            found = await find_quotes(query, run=Run([model]), documents=library, cache=cache)
+            found = await find_quotes(
+                query, run=Run([model]), documents=library, cache=cache
+            )
         return not found.cached
 
     model_server.script(*[quoted(LEES)] * 5)
@@ -245,13 +272,21 @@ async def test_the_same_query_over_the_same_sources_and_models_is_answered_for_1
 async def test_as_a_tool_its_requests_count_in_the_usage_and_trace_of_the_turn(
     model_server: ModelServer,
 ) -> None:
-    model_server.script(tool_call("quote_documents", {"query": "lees?"}), NONE, answer("Yeast."))
+    model_server.script(
+        tool_call("quote_documents", {"query": "lees?"}), NONE, answer("Yeast.")
+    )
     root = root_span()
     async with open_model(model_server) as model:
         run, contract = Run([model], limits=FAST, span=root), OutputContract(str)
         tools = [quote_documents_tool(FakeLibrary())]
-        response = await generate_agentic_response("?", run=run, contract=contract, tools=tools)
+        response = await generate_agentic_response(
+            "?", run=run, contract=contract, tools=tools
+        )
     assert response.text == "Yeast."
     assert run.usage.requests == len(model_server.requests) == 3
     (tool,) = [child for child in children(root.trace) if child.kind == "tool"]
-    assert names(root.trace, tool) == ["retrieve.documents", "llm.answer", "guard.output"]
+    assert names(root.trace, tool) == [
+        "retrieve.documents",
+        "llm.answer",
+        "guard.output",
+    ]

@@ -20,15 +20,23 @@ _hashes = count()
 
 
 def document(path: str, *texts: str, title: str = "") -> Document:
-    sections = tuple(Section((f"Part {number}",), text) for number, text in enumerate(texts, 1))
+    sections = tuple(
+        Section((f"Part {number}",), text) for number, text in enumerate(texts, 1)
+    )
     return Document(path, title or path, "text", str(next(_hashes)), 1, sections)
 
 
 CORPUS = (
-    document("lees.md", "Lees are dead yeast.", "Sur lie means on the lees.", title="Lees"),
-    document("tannin.md", "Tannin dries the mouth, and comes from skins.", title="Tannin"),
+    document(
+        "lees.md", "Lees are dead yeast.", "Sur lie means on the lees.", title="Lees"
+    ),
+    document(
+        "tannin.md", "Tannin dries the mouth, and comes from skins.", title="Tannin"
+    ),
     document("loire.md", "Muscadet rests on its lees until spring.", "Chinon is red."),
-    document("rhone.md", "Côte-Rôtie smells of violets.", "Viognier smells of apricots."),
+    document(
+        "rhone.md", "Côte-Rôtie smells of violets.", "Viognier smells of apricots."
+    ),
     document("asti.md", "葡萄酒酸度很高。", "Das Säuregerüst trägt den Wein."),
 )
 
@@ -49,11 +57,16 @@ class WordEmbedder(Embedder):
 
     def _vector(self, words: Sequence[str]) -> list[float]:
         known = [set(extract_terms(subject)) for subject in self.subjects]
-        vector = [0.1, *(float(sum(word in subject for word in words)) for subject in known)]
+        vector = [
+            0.1,
+            *(float(sum(word in subject for word in words)) for subject in known),
+        ]
         return [value / math.hypot(*vector) for value in vector]
 
 
-async def filled(sessions: Sessions, embedder: WordEmbedder | None = None) -> SqlDocumentStore:
+async def filled(
+    sessions: Sessions, embedder: WordEmbedder | None = None
+) -> SqlDocumentStore:
     store = SqlDocumentStore(sessions, embedder=embedder)
     for one in CORPUS:
         assert await store.save(one) == ["added"]
@@ -84,12 +97,24 @@ async def test_one_document_does_not_crowd_out_the_others(sessions: Sessions) ->
     paths = [chunk.path for chunk in await store.search(["lees"])]
     assert sorted(paths) == ["lees.md"] * 2 + ["loire.md"] + ["long.md"] * 3
     await store.save(document("gravel.md", *["Gravel keeps warm."] * 10))
-    assert [chunk.position for chunk in await store.search(["gravel"])] == [1, 2, 3, 4, 5, 6]
+    assert [chunk.position for chunk in await store.search(["gravel"])] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
 
 
 async def test_a_copy_of_a_document_is_not_found_twice(sessions: Sessions) -> None:
-    store, one = await filled(sessions), document("b.md", "Gravel keeps warm.", title="Soil")
-    await store.save(one, replace(one, path="a.md"), document("c.md", "Gravel is stone."))
+    store, one = (
+        await filled(sessions),
+        document("b.md", "Gravel keeps warm.", title="Soil"),
+    )
+    await store.save(
+        one, replace(one, path="a.md"), document("c.md", "Gravel is stone.")
+    )
     assert len(await store.search(["gravel"])) == 2
     await store.remove("b.md")
     assert {chunk.path for chunk in await store.search(["gravel"])} == {"a.md", "c.md"}
@@ -103,7 +128,9 @@ async def test_changes_by_another_process_are_searched(
     await there.remove("lees.md")
     await there.save(document("gravel.md", "Gravel keeps warm."))
     assert await there.save(document("tannin.md", "Polyphenols.")) == ["updated"]
-    assert [chunk.text for chunk in await here.search(["skins polyphenols"])] == ["Polyphenols."]
+    assert [chunk.text for chunk in await here.search(["skins polyphenols"])] == [
+        "Polyphenols."
+    ]
     assert [chunk.path for chunk in await here.search(["lees"])] == ["loire.md"]
     assert [chunk.path for chunk in await here.search(["gravel"])] == ["gravel.md"]
 
@@ -113,13 +140,17 @@ def embedder() -> WordEmbedder:
     return WordEmbedder()
 
 
-async def test_meaning_finds_what_words_do_not(sessions: Sessions, embedder: WordEmbedder) -> None:
+async def test_meaning_finds_what_words_do_not(
+    sessions: Sessions, embedder: WordEmbedder
+) -> None:
     store = await filled(sessions, embedder)
     assert await store.embed_missing() == 9
     assert await store.embed_missing() == 0
     found = await store.search(["sediment"], limit=3)
     assert sorted(chunk.path for chunk in found) == ["lees.md", "lees.md", "loire.md"]
-    assert (await store.search(["perfume"], limit=1))[0].text == "Côte-Rôtie smells of violets."
+    assert (await store.search(["perfume"], limit=1))[
+        0
+    ].text == "Côte-Rôtie smells of violets."
     both = await store.search(["bitter red wine"], limit=2)
     assert {chunk.path for chunk in both} == {"tannin.md", "loire.md"}
 

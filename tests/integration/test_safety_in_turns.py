@@ -47,14 +47,20 @@ async def test_a_crisis_that_only_the_model_detects_is_answered_with_help(
 ) -> None:
     model_server.script(search(), answer_json(VALID | {"concern": "crisis"}))
     reply, trace = await answered(IN_CZECH, server=model_server)
-    assert (reply.outcome, reply.wine_ids, [*reply.concerns]) == ("help", (), ["crisis"])
+    assert (reply.outcome, reply.wine_ids, [*reply.concerns]) == (
+        "help",
+        (),
+        ["crisis"],
+    )
     assert "findahelpline.com" in reply.text
     assert "Chinon" not in reply.text
-    assert [span.output for span in children(trace) if span.name == "guard.concerns"] == [
-        ["crisis"]
-    ]
+    assert [
+        span.output for span in children(trace) if span.name == "guard.concerns"
+    ] == [["crisis"]]
     model_server.script(
-        answer_json({"response_type": "informational", "intro": "", "concern": "crisis"})
+        answer_json(
+            {"response_type": "informational", "intro": "", "concern": "crisis"}
+        )
     )
     reply, _ = await answered(IN_CZECH, server=model_server)
     assert (reply.outcome, reply.retries) == ("help", 0)
@@ -72,7 +78,9 @@ async def test_a_concern_that_the_model_detects_applies_to_its_answer_with_a_not
         notice = Help().notice_for(SafetyState(turn_concerns=frozenset({concern})))
         look_up = tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]})
         own_advice = both | {"concern": concern, "intro": "You had better not drink."}
-        shown_ids = both | {"wines": [{"wine_id": wine_id} for wine_id in reversed(wine_ids)]}
+        shown_ids = both | {
+            "wines": [{"wine_id": wine_id} for wine_id in reversed(wine_ids)]
+        }
         model_server.script(
             *(look_up, answer_json(own_advice)),
             *(look_up, answer_json(shown_ids | {"concern": concern})),
@@ -131,7 +139,9 @@ class Chat:
         history: Sequence[StoredMessage] = (),
     ) -> Reply:
         self.states.append(get_safety_state(run))
-        return Reply(text="Well.", concerns=self.notices.pop() if self.notices else frozenset())
+        return Reply(
+            text="Well.", concerns=self.notices.pop() if self.notices else frozenset()
+        )
 
     def started(self) -> AbstractAsyncContextManager[Any]:
         return running(
@@ -153,10 +163,14 @@ class Chat:
         first, answered = self.bot_api.messages(CHAT)[0], self._answered()
         rows = first["reply_markup"]["inline_keyboard"]
         presses = [button.get("callback_data", "") for row in rows for button in row]
-        self.button = self.button or next(data for data in presses if data.startswith("c:"))
+        self.button = self.button or next(
+            data for data in presses if data.startswith("c:")
+        )
         self.bot_api.press(first, self.button, user_id)
         await eventually(
-            lambda: self._answered() > answered, seconds=10, otherwise=lambda: "no press answered"
+            lambda: self._answered() > answered,
+            seconds=10,
+            otherwise=lambda: "no press answered",
         )
 
     def _answered(self) -> int:
@@ -173,15 +187,24 @@ def chat(bot_api: BotApi, sqlite_sessions: Sessions) -> Chat:
     return Chat(bot_api, sqlite_sessions)
 
 
-async def test_concerns_outlive_a_restart_and_only_permanent_ones_outlive_new(chat: Chat) -> None:
+async def test_concerns_outlive_a_restart_and_only_permanent_ones_outlive_new(
+    chat: Chat,
+) -> None:
     async with chat.started():
         await chat.say("I'm 15", "have to drive home after")
     async with chat.started():
         await chat.say("a red", "/new", "a red")
-    assert chat.remembered == [[], ["under_age"], ["driving", "under_age"], ["under_age"]]
+    assert chat.remembered == [
+        [],
+        ["under_age"],
+        ["driving", "under_age"],
+        ["under_age"],
+    ]
 
 
-async def test_a_concern_that_a_model_detected_is_stored_only_after_a_press(chat: Chat) -> None:
+async def test_a_concern_that_a_model_detected_is_stored_only_after_a_press(
+    chat: Chat,
+) -> None:
     chat.notices.append(frozenset({"dependence"}))
     async with chat.started():
         await chat.say("mam problem z piciem", "a red")
@@ -193,7 +216,9 @@ async def test_a_concern_that_a_model_detected_is_stored_only_after_a_press(chat
     assert chat.remembered == [[], [], [], ["dependence"]]
 
 
-async def test_only_the_user_who_wrote_can_retract_a_crisis_with_the_button(chat: Chat) -> None:
+async def test_only_the_user_who_wrote_can_retract_a_crisis_with_the_button(
+    chat: Chat,
+) -> None:
     async with chat.started():
         await chat.say("I want to end my life", "a red")
         await chat.press(user_id=CHAT + 1)
@@ -220,8 +245,12 @@ async def test_help_needs_no_answerer(chat: Chat) -> None:
 
 async def test_look_ups_are_refused_to_users_who_must_not_drink(chat: Chat) -> None:
     async with chat.started():
-        await chat.say("I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon")
-    assert [turn.scores["outcome"].value for turn in chat.tracer.turns][1:] == ["help"] * 3
+        await chat.say(
+            "I'm 15", "/ask what is sur lie?", "/quotes lie", "/find wine bar Lyon"
+        )
+    assert [turn.scores["outcome"].value for turn in chat.tracer.turns][1:] == [
+        "help"
+    ] * 3
 
 
 async def test_own_cellar_lists_only_wines_that_the_guest_may_drink() -> None:

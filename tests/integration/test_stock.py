@@ -19,7 +19,14 @@ SOLD, SOLD_OUT = "barolo-2018", "barolo-2019"
 BOTTLE, GLASS = Offer(price=40, stock=3), Offer(kind=OfferKind.GLASS, price=9)
 LIST = CatalogueFile(
     (
-        Wine(id=SOLD, producer="Vajra", name="Barolo", vintage=2018, country="Italy", price=38),
+        Wine(
+            id=SOLD,
+            producer="Vajra",
+            name="Barolo",
+            vintage=2018,
+            country="Italy",
+            price=38,
+        ),
         Wine(
             id=SOLD_OUT,
             producer="Vajra",
@@ -30,7 +37,11 @@ LIST = CatalogueFile(
             in_stock=False,
         ),
         Wine(
-            id="soave", producer="Pieropan", name="Soave", country="Italy", offers=(BOTTLE, GLASS)
+            id="soave",
+            producer="Pieropan",
+            name="Soave",
+            country="Italy",
+            offers=(BOTTLE, GLASS),
         ),
     ),
     source="list",
@@ -138,7 +149,9 @@ async def test_a_price_is_not_read_from_a_vintage_and_a_name_that_is_not_there_i
     assert await list_wines(admin_bot.sessions, changed=True) == []
 
 
-async def test_for_guests_the_commands_do_not_exist(bot_api: BotApi, admin_bot: AdminBot) -> None:
+async def test_for_guests_the_commands_do_not_exist(
+    bot_api: BotApi, admin_bot: AdminBot
+) -> None:
     async with admin_bot.open(bot_api, STAFF_CHAT_ID=str(STAFF)) as bot:
         for command in ("/out Barolo 2018", "/in Barolo 2019", "/price Barolo 2018 1"):
             bot_api.say(command, BEA)
@@ -146,7 +159,9 @@ async def test_for_guests_the_commands_do_not_exist(bot_api: BotApi, admin_bot: 
         bot_api.say("/out barolo", ADMIN)
         await bot_api.wait_for_message(1, ADMIN)
         (asked,) = bot_api.messages(ADMIN)
-        bot_api.press(asked | {"chat": {"id": BEA, "type": "private"}}, data_of(asked), BEA)
+        bot_api.press(
+            asked | {"chat": {"id": BEA, "type": "private"}}, data_of(asked), BEA
+        )
         await until(lambda: bool(bot_api.toasts))
         await at_rest(bot)
     assert bot_api.toasts == [translate("not_yours")]

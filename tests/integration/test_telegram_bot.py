@@ -45,10 +45,14 @@ class FakeAnswerer:
         return await self.reply(message)
 
 
-def answering(text: str | None = None, *wine_ids: str, seconds: float = 0) -> FakeAnswerer:
+def answering(
+    text: str | None = None, *wine_ids: str, seconds: float = 0
+) -> FakeAnswerer:
     async def reply(message: str) -> Reply:
         await asyncio.sleep(seconds)
-        return Reply(text=f"About {message}" if text is None else text, wine_ids=wine_ids)
+        return Reply(
+            text=f"About {message}" if text is None else text, wine_ids=wine_ids
+        )
 
     return FakeAnswerer(reply)
 
@@ -61,7 +65,9 @@ def messages(sqlite_sessions: Sessions) -> MessageRepository:
 async def test_a_message_is_answered_as_html_while_typing_is_shown(
     bot_api: BotApi, messages: MessageRepository
 ) -> None:
-    async with running(bot_api, answering("Try **Chinon** & lamb", seconds=0.2), messages):
+    async with running(
+        bot_api, answering("Try **Chinon** & lamb", seconds=0.2), messages
+    ):
         bot_api.say("a red for lamb")
         assert await bot_api.wait_for_message() == ["Try Chinon & lamb"]
     (sent,) = bot_api.messages(CHAT)
@@ -78,23 +84,34 @@ async def test_a_turn_is_remembered_with_its_wines_until_it_is_forgotten(
 ) -> None:
     answerer = answering("Chinon. " * 400, "chinon-2020")
     async with running(bot_api, answerer, messages) as lanes:
-        for number, text in enumerate(("/new", "a red", "cheaper", "/new", "a white"), 1):
+        for number, text in enumerate(
+            ("/new", "a red", "cheaper", "/new", "a white"), 1
+        ):
             bot_api.say(text)
             seen = await bot_api.wait_for_message(number)
             await at_rest(lanes)
-    assert (seen[0], seen[3]) == (translate("nothing_to_forget"), translate("forgotten"))
+    assert (seen[0], seen[3]) == (
+        translate("nothing_to_forget"),
+        translate("forgotten"),
+    )
     first, second, third = answerer.histories
     question, answer = second
     assert (question.role, question.content) == ("user", "a red")
     kept = ("Chinon. " * 250).strip()
-    assert (answer.role, answer.content, answer.wine_ids) == ("assistant", kept, ("chinon-2020",))
+    assert (answer.role, answer.content, answer.wine_ids) == (
+        "assistant",
+        kept,
+        ("chinon-2020",),
+    )
     assert first == third == []
 
 
 async def test_a_message_without_words_gets_one_sentence_and_a_service_message_none(
     bot_api: BotApi, messages: MessageRepository
 ) -> None:
-    kinds = json.loads((Path(__file__).parents[1] / "message_kinds.json").read_text("utf-8"))
+    kinds = json.loads(
+        (Path(__file__).parents[1] / "message_kinds.json").read_text("utf-8")
+    )
     answerer = answering()
     async with running(bot_api, answerer, messages):
         for kind in (*UNSAID, *WORDLESS):
@@ -114,13 +131,24 @@ async def test_an_edit_runs_the_last_turn_again_and_no_other(
         bot_api.say("a red", message_id=77)
         await bot_api.wait_for_message()
         bot_api.push(
-            {"edited_message": message(text="a white after all", edit_date=1, message_id=77)}
+            {
+                "edited_message": message(
+                    text="a white after all", edit_date=1, message_id=77
+                )
+            }
         )
-        assert await bot_api.wait_for_message(2) == ["About a red", "About a white after all"]
+        assert await bot_api.wait_for_message(2) == [
+            "About a red",
+            "About a white after all",
+        ]
         await eventually(
-            lambda: answerer.histories == [[], []], seconds=30, otherwise=lambda: "history"
+            lambda: answerer.histories == [[], []],
+            seconds=30,
+            otherwise=lambda: "history",
         )
-        bot_api.push({"edited_message": message(text="never seen", edit_date=1, message_id=5)})
+        bot_api.push(
+            {"edited_message": message(text="never seen", edit_date=1, message_id=5)}
+        )
         assert (await bot_api.wait_for_message(3))[2] == translate("edited")
     kept = [stored.content for stored in await messages.list_recent(CHAT)]
     assert kept == ["a white after all", "About a white after all"]
@@ -141,7 +169,10 @@ async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
     bot_api: BotApi, messages: MessageRepository
 ) -> None:
     answerer = answering()
-    own = {**message(text="earlier"), "from": {"id": 123456789, "is_bot": True, "first_name": "S"}}
+    own = {
+        **message(text="earlier"),
+        "from": {"id": 123456789, "is_bot": True, "first_name": "S"},
+    }
     async with running(bot_api, answerer, messages) as lanes:
         for others in ("what a lovely evening", "/unknown", "/help@another_bot"):
             bot_api.say(others, GROUP)
@@ -154,9 +185,13 @@ async def test_in_a_group_only_those_who_turn_to_the_bot_are_answered(
         bot_api.say(f"/new@{BOT_NAME}", GROUP, message_id=45)
         seen = await bot_api.wait_for_message(5)
     assert answerer.asked == ["a red", "cheaper"]
-    sentences = [translate(name) for name in ("text_only", "unknown_command", "forgotten")]
+    sentences = [
+        translate(name) for name in ("text_only", "unknown_command", "forgotten")
+    ]
     assert seen == ["About a red", "About cheaper", *sentences]
-    replies = [call.params["reply_parameters"] for call in bot_api.calls_of("sendMessage")]
+    replies = [
+        call.params["reply_parameters"] for call in bot_api.calls_of("sendMessage")
+    ]
     assert [reply["message_id"] for reply in replies] == [41, 42, 43, 44, 45]
 
 
@@ -180,7 +215,10 @@ async def test_a_turn_that_fails_and_an_answer_that_is_refused_end_in_a_sentence
         assert (await bot_api.wait_for_message(3))[::2] == [translate("apology")] * 2
     turn = tracer.turns[0].root
     assert turn.level == "ERROR"
-    assert (turn.metadata["outcome"], turn.metadata["error_types"]) == ("failed", ["RuntimeError"])
+    assert (turn.metadata["outcome"], turn.metadata["error_types"]) == (
+        "failed",
+        ["RuntimeError"],
+    )
 
 
 def message(**fields: object) -> dict[str, object]:

@@ -33,7 +33,9 @@ def turn(
     trace = TraceRecord(f"{number:032x}", **known, name=str(root.pop("name", "chat")))  # type: ignore[arg-type]
     with trace.open_root("a red?") as span:
         for asked in dict.fromkeys([first or model, model]):
-            with span.child("llm.answer", "generation", metadata={"model": asked}) as answer:
+            with span.child(
+                "llm.answer", "generation", metadata={"model": asked}
+            ) as answer:
                 answer.update(level="ERROR" if asked != model else None)
         if tool_error:
             with span.child(f"tool.{tool_error}", "tool") as tool:
@@ -57,7 +59,10 @@ TRACES = [
     turn(12, user="8897a6b5c4d3e2f1"),
     turn(13, model="gpt-4o-mini", first="gpt-4o"),
     turn(15, Reply(text="Ok.", retries=2, error_types=("semantic", "grounding"))),
-    turn(16, Reply(text="Half.", outcome="salvaged", retries=2, error_types=("schema",) * 3)),
+    turn(
+        16,
+        Reply(text="Half.", outcome="salvaged", retries=2, error_types=("schema",) * 3),
+    ),
     turn(17, Reply(text="Please call ...", outcome="help")),
     turn(18, Reply(text="A red", outcome="stopped")),
 ]
@@ -71,7 +76,12 @@ EXPECTED = {
     "Trace Tags any of `resumed`": {6},
     "Trace Tags any of `send_error:unreachable`": {7},
     "Boolean Scores `user_feedback` = `False`": {8},
-    "Categorical Scores `outcome` any of `salvaged, refused, stopped, help`": {9, 16, 17, 18},
+    "Categorical Scores `outcome` any of `salvaged, refused, stopped, help`": {
+        9,
+        16,
+        17,
+        18,
+    },
     "Session ID any of `1f2e3d4c5b6a7988`": {11},
     "User ID any of `8897a6b5c4d3e2f1`": {12},
     "Trace Tags any of `model:gpt-4o-mini`": {13},
@@ -82,7 +92,9 @@ def values(server: OtlpReceiver, root: Span, column: str, key: str) -> list[str]
     """The values of a column of Langfuse's table of observations."""
     if column.endswith("Scores"):
         value = server.scores_of(root.trace_id).get(key, "")
-        return [str(bool(value)) if column.startswith("Boolean") and value != "" else value]
+        return [
+            str(bool(value)) if column.startswith("Boolean") and value != "" else value
+        ]
     columns: dict[str, list[Any]] = {
         "Status": [root.level],
         "Trace Tags": root.tags,
@@ -113,7 +125,11 @@ async def test_every_question_of_the_docs_finds_its_turns_in_langfuse(
     await make(sessions, RateTurn(8, "disliked"), rows=rows)
     assert await export(sessions, otlp_receiver) == 0
     assert {text: filtered(otlp_receiver, text) for text in FILTERS} == EXPECTED
-    roots = {int(span.trace_id, 16): span for span in otlp_receiver.spans if not span.parent_id}
+    roots = {
+        int(span.trace_id, 16): span
+        for span in otlp_receiver.spans
+        if not span.parent_id
+    }
     metadata = roots[13].metadata
     assert (metadata["model"], metadata["fallback"]) == ("gpt-4o-mini", True)
     assert (roots[1].metadata["fallback"], roots[6].metadata["resumed"]) == (False, 2)

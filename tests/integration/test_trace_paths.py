@@ -33,13 +33,21 @@ QUESTION = "a red for lamb with Gugelhupf"
 SEARCH = tool_call("search_wines", {"styles": ["red"], "foods": ["lamb"]})
 WINES = [{"wine_id": CHINON.id, "description": "Fresh and fine with lamb."}]
 VALID = answer_json(
-    {"response_type": "recommendation", "intro": "With lamb:", "wines": WINES, "closing": ""}
+    {
+        "response_type": "recommendation",
+        "intro": "With lamb:",
+        "wines": WINES,
+        "closing": "",
+    }
 )
 EMPTY = answer_json({"response_type": "recommendation", "intro": "Here:", "wines": []})
 
 PLAN: Tree = ("llm.plan", "generation", [])
 TOOL: Tree = ("tool.search_wines", "tool", [("retrieve.wines", "retriever", [])])
-ATTEMPT: list[Tree] = [("llm.answer", "generation", []), ("guard.output", "guardrail", [])]
+ATTEMPT: list[Tree] = [
+    ("llm.answer", "generation", []),
+    ("guard.output", "guardrail", []),
+]
 FALLBACK: Tree = ("retrieve.wines", "retriever", [])
 SEND: Tree = ("telegram.send", "span", [])
 
@@ -54,19 +62,28 @@ class World:
     messages: MessageRepository
 
     async def answer(
-        self, *steps: Any, models: tuple[str, ...] = ("gpt-4o",), seconds: float = 120, **given: Any
+        self,
+        *steps: Any,
+        models: tuple[str, ...] = ("gpt-4o",),
+        seconds: float = 120,
+        **given: Any,
     ) -> str:
         """Return the answer to `QUESTION`, once its trace has arrived."""
         self.model_server.script(*steps)
         base_url = self.model_server.base_url
-        made = [LLMService(model=name, api_key="sk-test", base_url=base_url) for name in models]
+        made = [
+            LLMService(model=name, api_key="sk-test", base_url=base_url)
+            for name in models
+        ]
         run = Run(made, limits=Limits(seconds=seconds))
         sommelier = fake_sommelier()
         given |= {"run": run, "langfuse": self.langfuse}
         async with running(self.bot_api, sommelier, self.messages, **given) as bot:
             self.bot_api.say(QUESTION)
             sent = self.bot_api.calls_of
-            await eventually(lambda: bool(sent("sendMessage")), seconds=20, otherwise=str)
+            await eventually(
+                lambda: bool(sent("sendMessage")), seconds=20, otherwise=str
+            )
             await at_rest(bot)
         for model in made:
             await model.close()
@@ -101,7 +118,9 @@ def world(
     otlp_receiver: OtlpReceiver,
     sqlite_sessions: Sessions,
 ) -> World:
-    return World(bot_api, model_server, otlp_receiver, MessageRepository(sqlite_sessions))
+    return World(
+        bot_api, model_server, otlp_receiver, MessageRepository(sqlite_sessions)
+    )
 
 
 async def test_an_answer_after_a_tool_call(world: World) -> None:
@@ -122,7 +141,10 @@ async def test_an_answer_after_a_tool_call(world: World) -> None:
     assert final.input["tools"][0]["function"]["name"] == "search_wines"
     assert final.input["messages"][-1]["role"] == "tool"
     assert str(final.metadata["prompt_version"]).startswith("repository:")
-    assert (final.metadata["prompt_name"], final.metadata["mode"]) == ("sommelier", "prompt")
+    assert (final.metadata["prompt_name"], final.metadata["mode"]) == (
+        "sommelier",
+        "prompt",
+    )
     assert root.tags == ["mode:prompt", "model:gpt-4o"]
     sending = world.langfuse.span("telegram.send")
     assert "Fresh and fine with lamb." in str(sending.output)
@@ -143,7 +165,10 @@ async def test_retries(world: World) -> None:
     # The model is told the reason in the next request.
     assert str(second.metadata["reason"]) in str(third.input)
     assert third.metadata.keys().isdisjoint({"error_type", "reason"})
-    errors, modes = ["error:invalid_json", "error:semantic"], ["mode:prompt", "mode:json_object"]
+    errors, modes = (
+        ["error:invalid_json", "error:semantic"],
+        ["mode:prompt", "mode:json_object"],
+    )
     assert root.tags == ["retried", *errors, *modes, "model:gpt-4o"]
     assert [span.metadata["attempt"] for span in (first, second, third)] == [0, 1, 2]
     assert all(span.usage and span.cost for span in (first, second, third))
@@ -167,8 +192,12 @@ async def test_the_fallback_answers_after_the_deadline(world: World) -> None:
     assert (late.level, late.metadata["error_type"]) == ("ERROR", "DeadlinePassed")
 
 
-async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: World) -> None:
-    def buttons(turn: Turn, question: Question, reply: Reply, links: object) -> ButtonRows:
+async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(
+    world: World,
+) -> None:
+    def buttons(
+        turn: Turn, question: Question, reply: Reply, links: object
+    ) -> ButtonRows:
         raise ValueError("a secret text")
 
     text = await world.answer(models=(), buttons=buttons)
@@ -177,5 +206,7 @@ async def test_a_turn_that_breaks_each_time_is_one_trace_with_all_it_did(world: 
     assert (root.level, root.metadata["outcome"]) == ("ERROR", "failed")
     assert root.metadata["error_types"] == ["ValueError"]
     assert world.scores["outcome"] == "failed"
-    assert [span.metadata["superseded"] for span in world.spans("guard.input")] == [True] * 3
+    assert [span.metadata["superseded"] for span in world.spans("guard.input")] == [
+        True
+    ] * 3
     assert "secret" not in repr(world.langfuse.spans)

@@ -28,14 +28,19 @@ def firsts(found: Sequence[TraceRow]) -> str:
     return "".join(trace.trace_id[0] for trace in found)
 
 
-async def test_a_trace_is_stored_completely_except_for_masked_names(store: SqlTraceStore) -> None:
+async def test_a_trace_is_stored_completely_except_for_masked_names(
+    store: SqlTraceStore,
+) -> None:
     trace = retried_trace()
     await save_traces(store, [trace, bare_trace("2" * 32)])
     await save_traces(store, [trace])
     assert await store.get(trace.trace_id) == replace(trace, names=())
     summary, _ = await store.list_summaries(9)
     assert (summary.outcome, summary.level) == ("fallback", "WARNING")
-    assert (summary.cost_usd, summary.error_types) == (0.0042, ["grounding", "model_error"])
+    assert (summary.cost_usd, summary.error_types) == (
+        0.0042,
+        ["grounding", "model_error"],
+    )
     assert summary.question == "a red for lamb under 25"
 
 
@@ -47,7 +52,9 @@ async def test_the_delivery_is_added_to_a_trace_that_stays_as_it_was_packed(
     await save_traces(store, [trace])
     [packed] = await records(store)
     root = OpenSpan(trace, trace.root)
-    trace_delivery(root, Delivery(tries=2, error="network", texts=("For Ada: ada@example.com",)))
+    trace_delivery(
+        root, Delivery(tries=2, error="network", texts=("For Ada: ada@example.com",))
+    )
     trace.root.output = "not packed again"
     delivered = await store.rows.prepare_delivery(trace)
     async with store.sessions.begin() as session:
@@ -77,18 +84,26 @@ async def test_unstorable_characters_are_removed(store: SqlTraceStore) -> None:
 
 
 async def test_a_unique_id_prefix_finds_a_trace(store: SqlTraceStore) -> None:
-    await save_traces(store, [bare_trace("ab1" + "0" * 29), bare_trace("ab2" + "0" * 29)])
+    await save_traces(
+        store, [bare_trace("ab1" + "0" * 29), bare_trace("ab2" + "0" * 29)]
+    )
     assert (await store.get("AB1")).trace_id == "ab1" + "0" * 29
-    with pytest.raises(LookupError, match=r"more than one trace begins with 'ab': ab10.*, ab20"):
+    with pytest.raises(
+        LookupError, match=r"more than one trace begins with 'ab': ab10.*, ab20"
+    ):
         await store.get("ab")
     for nobody in ("c", "%", "_b1"):
         with pytest.raises(LookupError, match="there is no trace"):
             await store.get(nobody)
 
 
-async def test_old_traces_are_deleted_and_unsent_ones_counted(sessions: Sessions) -> None:
+async def test_old_traces_are_deleted_and_unsent_ones_counted(
+    sessions: Sessions,
+) -> None:
     store = SqlTraceStore(sessions, lambda: NOON, TraceRows(is_exported=True))
-    await save_traces(store, [bare_trace(f"{age}" * 32, NOON - age * DAY) for age in range(6)])
+    await save_traces(
+        store, [bare_trace(f"{age}" * 32, NOON - age * DAY) for age in range(6)]
+    )
     assert await Retention(sessions, lambda: NOON).delete_traces(4 * DAY + HOUR) == 1
     assert firsts(await store.list_summaries(9)) == "01234"
     assert await RowQueue(sessions, TraceRow).count_by_state() == {"waiting": 5}

@@ -54,19 +54,30 @@ async def test_a_week_is_summed_up_by_the_database_by_day_and_as_a_whole(
 ) -> None:
     early = NOON.replace(hour=0) - timedelta(days=2)
     await store_turn(sessions, turn(1, at=early, retries=0))
-    await store_turn(sessions, turn(2, at=early, user_id=BOB, outcome="failed", seconds=9.0))
+    await store_turn(
+        sessions, turn(2, at=early, user_id=BOB, outcome="failed", seconds=9.0)
+    )
     await store_turn(sessions, turn(3, at=early - timedelta(days=5)))
     for number in range(4, 24):  # 20 turns of 1 to 20 seconds
-        await store_turn(sessions, turn(number, seconds=float(number - 3), cost_usd=0.5))
+        await store_turn(
+            sessions, turn(number, seconds=float(number - 3), cost_usd=0.5)
+        )
     await store_turn(sessions, turn(24, user_id=0, outcome="fallback"))
-    await make(sessions, RateTurn(1, "disliked"), RateTurn(2, "disliked"), RateTurn(2, None))
+    await make(
+        sessions, RateTurn(1, "disliked"), RateTurn(2, "disliked"), RateTurn(2, None)
+    )
     await make(sessions, RateTurn(4, "liked"))
     week = Week(NOON.date())
     summary = await StatisticsRepository(sessions).summarize_week(week)
     assert [day.turns for day in summary.by_day] == [0, 0, 0, 0, 2, 0, 21]
     assert summary.by_day[0] == TurnStatistics()
     tuesday, today = summary.by_day[4], summary.by_day[-1]
-    assert (tuesday.people, tuesday.retried, tuesday.disliked, tuesday.liked) == (2, 1, 1, 0)
+    assert (tuesday.people, tuesday.retried, tuesday.disliked, tuesday.liked) == (
+        2,
+        1,
+        1,
+        0,
+    )
     assert [tuesday.count(outcome) for outcome in ("answered", "failed")] == [1, 1]
     assert (tuesday.median_seconds, tuesday.slow_seconds) == (1.5, 9.0)
     assert (today.people, today.liked, today.count("fallback")) == (1, 1, 1)
@@ -82,7 +93,9 @@ async def test_old_turns_are_forgotten_with_their_answers_and_feedback(
     for turn_id, at in ((1, NOON - timedelta(days=7, seconds=1)), (2, NOON)):
         await store_turn(sessions, turn(turn_id, at=at))
         async with sessions.begin() as session:
-            session.add(OutboxRow(chat_id=GROUP, turn_id=turn_id, message_id=10 + turn_id))
+            session.add(
+                OutboxRow(chat_id=GROUP, turn_id=turn_id, message_id=10 + turn_id)
+            )
         await make(sessions, RateTurn(turn_id, "liked"))
     retention = Retention(sessions, lambda: NOON)
     assert await retention.delete_turns(timedelta(days=7)) == 1
@@ -107,10 +120,14 @@ async def test_ratings_make_tastes_of_which_the_newest_count(
     await make(sessions, RateTurn(2, None))
     assert await memory.list_facts(ADA) == [GAMAY, TEMPRANILLO]
     assert (
-        await Retention(sessions, lambda: NOON + timedelta(days=9)).delete_turns(timedelta(days=1))
+        await Retention(sessions, lambda: NOON + timedelta(days=9)).delete_turns(
+            timedelta(days=1)
+        )
         == 3
     )
-    assert len(await memory.list_facts(ADA)) == 2, "a taste stays when its turn is too old"
+    assert len(await memory.list_facts(ADA)) == 2, (
+        "a taste stays when its turn is too old"
+    )
 
     older = [
         TasteRatingRow(user_id=ADA, turn_id=None, taste="old", is_liked=True, at=NOON)
@@ -118,7 +135,9 @@ async def test_ratings_make_tastes_of_which_the_newest_count(
     ]
     async with sessions.begin() as session:
         session.add_all(older)
-    await store_turn(sessions, turn(4, chat_id=ADA), [StoredMessage("assistant", "", (MORGON,))])
+    await store_turn(
+        sessions, turn(4, chat_id=ADA), [StoredMessage("assistant", "", (MORGON,))]
+    )
     await make(sessions, RateTurn(4, "liked"))
     async with sessions() as session:
         kept = [*await session.scalars(select(TasteRatingRow.taste))]
@@ -130,7 +149,12 @@ async def test_ratings_make_tastes_of_which_the_newest_count(
 async def test_a_broadcast_reaches_reachable_private_chats(sessions: Sessions) -> None:
     chats, outbox = ChatRepository(sessions), Outbox(sessions)
     await make(sessions, *(SetReachable(chat_id) for chat_id in (1, 2, 3, 4, GROUP)))
-    await make(sessions, SetAccess(2, "blocked"), SetAccess(4, "allowed"), SetAccess(5, "allowed"))
+    await make(
+        sessions,
+        SetAccess(2, "blocked"),
+        SetAccess(4, "allowed"),
+        SetAccess(5, "allowed"),
+    )
     await outbox.set_unreachable(3)
     assert await chats.list_recipients() == [1, 4]
     assert await chats.list_recipients(only_allowed=True) == [4]

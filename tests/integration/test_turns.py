@@ -92,7 +92,9 @@ class Telegram(Deliverer):
     def __init__(self, outbox: Outbox) -> None:
         self.outbox = outbox
         self.sent: list[str] = []
-        self.before_sending: Callable[[Sequence[OutboxRow]], Awaitable[None]] | None = None
+        self.before_sending: Callable[[Sequence[OutboxRow]], Awaitable[None]] | None = (
+            None
+        )
 
     async def deliver(self, messages: Sequence[OutboxRow], hold: Hold) -> Delivery:
         if self.before_sending is not None:
@@ -206,15 +208,21 @@ def words(payload: Payload) -> str:
 
 
 @pytest.fixture
-async def world(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+async def world(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[World]:
     monkeypatch.setattr(life_module, "RETRY_BASE_SECONDS", 0)
-    monkeypatch.setattr(life_module, "DATABASE_BACKOFF", Backoff(first_wait=0.01, max_wait=0.01))
+    monkeypatch.setattr(
+        life_module, "DATABASE_BACKOFF", Backoff(first_wait=0.01, max_wait=0.01)
+    )
     world = World(sessions)
     yield world
     await world.scheduler.finish()
 
 
-async def test_messages_sent_in_one_go_are_one_turn_with_their_edits(world: World) -> None:
+async def test_messages_sent_in_one_go_are_one_turn_with_their_edits(
+    world: World,
+) -> None:
     await world.hear(1, "a red")
     await world.hear(1, "a red")  # delivered twice
     await world.hear(2, "for lamb")
@@ -242,8 +250,16 @@ async def test_a_turn_waits_for_the_rest_of_what_is_forwarded(world: World) -> N
         ({"text": "a red"}, {"text": "/ask sur lie"}, False),
         ({"text": "a red"}, {"text": "mine", "from": {"id": 8}}, False),
         ({"text": "a red"}, {"text": "there", "message_thread_id": 5}, False),
-        ({"text": "a red", "chat": GROUP}, {"text": "for lamb", "chat": GROUP, "date": 1}, True),
-        ({"text": "a red", "chat": GROUP}, {"text": "hi, Bea", "chat": GROUP, "date": 2}, False),
+        (
+            {"text": "a red", "chat": GROUP},
+            {"text": "for lamb", "chat": GROUP, "date": 1},
+            True,
+        ),
+        (
+            {"text": "a red", "chat": GROUP},
+            {"text": "hi, Bea", "chat": GROUP, "date": 2},
+            False,
+        ),
         (PHOTO, {**PHOTO, "caption": "these labels"}, True),
     ],
 )
@@ -253,7 +269,9 @@ def test_a_user_who_writes_more_before_the_answer_gets_one_answer(
     assert is_same_turn([message(1, **first)], message(2, **later)) == is_one
 
 
-async def test_turns_of_a_lane_are_run_by_their_ids_whatever_the_clock_says(world: World) -> None:
+async def test_turns_of_a_lane_are_run_by_their_ids_whatever_the_clock_says(
+    world: World,
+) -> None:
     for number in range(1, 6):
         world.now -= timedelta(hours=1)
         await world.hear(number, f"/{number}")
@@ -266,12 +284,20 @@ async def test_an_update_that_fails_three_times_is_set_aside_until_it_is_retried
 ) -> None:
     await world.hear(1, "a red")
     await world.hear(2, "for lamb")
-    world.handlers.failing += [ValueError("with private words"), OSError(), TimeoutError()]
+    world.handlers.failing += [
+        ValueError("with private words"),
+        OSError(),
+        TimeoutError(),
+    ]
     await world.run()
     await world.hear(3, "/ask")
     await world.run()
     (aside,) = await world.inbox.list_set_aside()
-    assert (aside.update_id, aside.error, world.handlers.told) == (1, "TimeoutError", [CHAT])
+    assert (aside.update_id, aside.error, world.handlers.told) == (
+        1,
+        "TimeoutError",
+        [CHAT],
+    )
     assert (world.texts(), world.sent) == (["/ask"], ["Sorry", "/ask"])
     assert await world.inbox.schedule_retry(1)
     assert await world.inbox.list_lanes() == [LANE]
@@ -347,11 +373,19 @@ async def test_a_kill_before_an_apology_is_sent_does_not_lose_it(world: World) -
     world.telegram.before_sending = None
     await world.run()
     (aside,) = await world.inbox.list_set_aside()
-    assert (aside.error, world.sent, world.handlers.told) == ("ValueError", ["Sorry"], [CHAT])
+    assert (aside.error, world.sent, world.handlers.told) == (
+        "ValueError",
+        ["Sorry"],
+        [CHAT],
+    )
 
 
-async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(world: World) -> None:
-    record = TurnRow(turn_id=1, chat_id=CHAT, user_id=CHAT, at=START, outcome="answered")
+async def test_a_turn_is_stored_with_its_answer_and_all_that_it_changes(
+    world: World,
+) -> None:
+    record = TurnRow(
+        turn_id=1, chat_id=CHAT, user_id=CHAT, at=START, outcome="answered"
+    )
     said = (StoredMessage("user", "a red"), StoredMessage("assistant", "Chinon"))
 
     async def handle(payload: Payload, turn: Turn) -> None:
@@ -426,7 +460,9 @@ def fail_commits(engine: AsyncEngine, *, is_stored: bool) -> list[bool]:
             failures.pop()
             if is_stored:
                 connection.connection.commit()
-            raise OperationalError("COMMIT", {}, Exception("the server closed the connection"))
+            raise OperationalError(
+                "COMMIT", {}, Exception("the server closed the connection")
+            )
 
     event.listen(engine.sync_engine, "commit", fail)
     return failures
@@ -485,16 +521,24 @@ async def test_an_update_that_waits_is_kept_and_one_that_is_done_is_deleted_in_t
     await world.hear(4, "waits")
     world.now += timedelta(minutes=2)
     assert (
-        await Retention(world.sessions, lambda: world.now).delete_updates(timedelta(hours=1)) == 0
+        await Retention(world.sessions, lambda: world.now).delete_updates(
+            timedelta(hours=1)
+        )
+        == 0
     )
     assert (
-        await Retention(world.sessions, lambda: world.now).delete_updates(timedelta(minutes=1)) == 2
+        await Retention(world.sessions, lambda: world.now).delete_updates(
+            timedelta(minutes=1)
+        )
+        == 2
     )
     async with world.sessions() as session:
         assert [*await session.scalars(select(UpdateRow.update_id))] == [4]
 
 
-async def test_messages_of_conversations_are_deleted_after_their_time(world: World) -> None:
+async def test_messages_of_conversations_are_deleted_after_their_time(
+    world: World,
+) -> None:
     record = TurnRow(turn_id=1, chat_id=CHAT, user_id=CHAT, at=START)
     await store_turn(world.sessions, record, (StoredMessage("user", "a red"),))
     messages = MessageRepository(world.sessions)
@@ -525,7 +569,9 @@ async def test_lanes_run_side_by_side_and_each_once_at_a_time(world: World) -> N
     assert max(most) == 3
 
 
-async def test_corrections_are_taken_into_a_turn_before_it_answers(world: World) -> None:
+async def test_corrections_are_taken_into_a_turn_before_it_answers(
+    world: World,
+) -> None:
     asked, spent, may_answer = list[str](), list[int](), asyncio.Event()
 
     async def handle(payload: Payload, turn: Turn) -> None:
@@ -537,7 +583,9 @@ async def test_corrections_are_taken_into_a_turn_before_it_answers(world: World)
         say(turn, words(payload))
 
     async def until_asked(times: int) -> None:
-        await eventually(lambda: len(asked) == times, seconds=10, otherwise=lambda: str(asked))
+        await eventually(
+            lambda: len(asked) == times, seconds=10, otherwise=lambda: str(asked)
+        )
 
     world.handlers.react = handle
     world.scheduler.ready.set()
@@ -555,7 +603,9 @@ async def test_corrections_are_taken_into_a_turn_before_it_answers(world: World)
     assert [(await world.row(number)).state for number in (1, 2, 3)] == ["done"] * 3
 
 
-async def test_a_replica_that_had_lost_its_lane_went_on_with_the_turn(world: World) -> None:
+async def test_a_replica_that_had_lost_its_lane_went_on_with_the_turn(
+    world: World,
+) -> None:
     cancelled = list[int]()
 
     async def handle(payload: Payload, turn: Turn) -> None:
@@ -616,7 +666,9 @@ async def test_a_message_after_a_stop_joined_the_stopped_turn(
     world.scheduler.ready.set()
     await world.hear(1, "a red")
     await eventually(lambda: len(world.handled) == 1, seconds=30)
-    await asyncio.gather(*[world.inbox.list_lanes() for _ in range(9)])  # what waits is seen
+    await asyncio.gather(
+        *[world.inbox.list_lanes() for _ in range(9)]
+    )  # what waits is seen
     may_end.set()
     await eventually(lambda: world.sent == ["a red", "a white"], seconds=30)
     await world.scheduler.finish(5)

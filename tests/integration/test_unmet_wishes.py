@@ -33,7 +33,12 @@ FIGURES_ONLY = Change(user_id=CLEO, added_facts=(Fact("setting", "traces=numbers
 
 
 async def store_wish(
-    sessions: Sessions, number: int, user_id: int, words: str, lack: Lack | None = None, **more: Any
+    sessions: Sessions,
+    number: int,
+    user_id: int,
+    words: str,
+    lack: Lack | None = None,
+    **more: Any,
 ) -> None:
     record = TurnRow(
         turn_id=number,
@@ -52,7 +57,9 @@ async def store_wish(
 async def store_week(sessions: Sessions) -> None:
     """Store what five guests wanted; Bob hid his words then, Cleo does now, Dora deleted hers."""
     await store_wish(sessions, 1, ADA, "Do you have a Barolo 2018?", Lack.NAME)
-    await store_wish(sessions, 2, BOB, "Barolo for my secret wedding", Lack.NAME, hides_words=True)
+    await store_wish(
+        sessions, 2, BOB, "Barolo for my secret wedding", Lack.NAME, hides_words=True
+    )
     await store_wish(sessions, 3, CLEO, "Barolo for my secret divorce", Lack.NAME)
     await store_wish(sessions, 4, DORA, "a secret Barolo", Lack.NAME)
     await store_wish(sessions, 5, ADA, "=cmd barolo, ada@example.org", Lack.WINES)
@@ -80,7 +87,9 @@ async def test_wishes_are_grouped_by_the_word_that_most_share_and_hidden_words_s
     wishes = await unmet.list_between(NOW - timedelta(days=7), NOW, str)
     assert "secret" not in repr(wishes)
     groups = {group.about: group for group in group_wishes(wishes)}
-    counts = {about: (len(group.wishes), group.reasons) for about, group in groups.items()}
+    counts = {
+        about: (len(group.wishes), group.reasons) for about, group in groups.items()
+    }
     assert counts == {
         "(other words, or none kept)": (3, "not in stock, 👎"),
         "barolo": (2, "not in stock, no wine meets it"),
@@ -92,7 +101,9 @@ async def test_wishes_are_grouped_by_the_word_that_most_share_and_hidden_words_s
     assert "secret" not in repr(exported)
 
 
-async def test_the_csv_has_a_row_for_each_wish_and_no_formula(sessions: Sessions) -> None:
+async def test_the_csv_has_a_row_for_each_wish_and_no_formula(
+    sessions: Sessions,
+) -> None:
     await store_week(sessions)
     wishes = await UnmetWishes(sessions).list_between(NOW - timedelta(days=7), NOW, str)
     text = to_csv(group_wishes(wishes)).decode("utf-8-sig")
@@ -115,7 +126,9 @@ async def test_the_page_and_its_csv_show_masked_wishes_of_the_week(
     sqlite_sessions: Sessions, settings: Any
 ) -> None:
     await store_week(sqlite_sessions)
-    async with serving(routers=[admin_page(settings, sqlite_sessions).build_router()]) as running:
+    async with serving(
+        routers=[admin_page(settings, sqlite_sessions).build_router()]
+    ) as running:
         page = (await running.client.get("/admin", auth=LOGIN)).text
         download = await running.client.get("/admin/wanted.csv", auth=LOGIN)
         assert (await running.client.get("/admin/wanted.csv")).status_code == 401

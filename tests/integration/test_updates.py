@@ -23,7 +23,17 @@ KINDS: dict[str, dict[str, Any]] = json.loads(
 )
 """What a message of each kind that the Bot API 10 documents holds, beside who, where and when."""
 
-WRONG: tuple[object, ...] = ("Château Margaux", 7, -1.5, True, None, [], {}, [None], 2**70)
+WRONG: tuple[object, ...] = (
+    "Château Margaux",
+    7,
+    -1.5,
+    True,
+    None,
+    [],
+    {},
+    [None],
+    2**70,
+)
 SECRET = "Tante Rosalind"
 Answer = tuple[int, bytes]
 
@@ -44,7 +54,12 @@ def variants(kind: str, chat: int) -> Iterator[dict[str, Any]]:
             yield changed(whole, path, lambda into, name: into.pop(name))
         else:
             wrong = WRONG[number // 2 % len(WRONG)]
-            yield changed(whole, path, lambda into, name, to=wrong: into.__setitem__(name, to))  # type: ignore[misc]
+            yield changed(whole, path, setter(wrong))
+
+
+def setter(value: Any) -> Callable[[Any, Any], None]:
+    """Return a function that puts a value into what is given, by its name."""
+    return lambda into, name: into.__setitem__(name, value)
 
 
 def paths(found: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -91,7 +106,9 @@ async def test_no_message_of_any_kind_keeps_others_from_being_answered(
                 seconds=120,
                 otherwise=lambda chat=chat: str(bot_api.sent(chat)),  # type: ignore[misc]
             )
-        await eventually(lambda: not bot_api.pending, seconds=60, otherwise=lambda: "not accepted")
+        await eventually(
+            lambda: not bot_api.pending, seconds=60, otherwise=lambda: "not accepted"
+        )
     assert SECRET not in caplog.text
 
 
@@ -107,12 +124,17 @@ async def test_an_unreadable_update_is_set_aside_alone_and_named_without_its_wor
         bot_api.say("a red wine", 7)
         bot_api.push({"message": base(7) | DELETED_PIN})
         bot_api.push({"message": {}})
-        unread = bot_api.push({"message": base(7) | NEWER_POLL | {"media_group_id": "1"}})
+        unread = bot_api.push(
+            {"message": base(7) | NEWER_POLL | {"media_group_id": "1"}}
+        )
         bot_api.say("for a stew", 7)
         told = await bot_api.wait_for_message(2, 7)
     nothing, aside = await Inbox(messages.sessions).list_set_aside()
     assert (aside.update_id, aside.error) == (unread, "the library cannot read it")
-    assert (nothing.update_id, nothing.error) == (unread - 1, "the library cannot read it")
+    assert (nothing.update_id, nothing.error) == (
+        unread - 1,
+        "the library cannot read it",
+    )
     assert told[0] == "About a red wine\nfor a stew"
     assert "could not process your message" in told[1]
     assert SECRET not in caplog.text
@@ -144,7 +166,9 @@ class Telegram(TelegramRequests):
 
     async def polled(self) -> None:
         with pytest.raises(TokenRejected):
-            await fetch_updates(self, "http://telegram/getUpdates", self.accept, self.sleep)
+            await fetch_updates(
+                self, "http://telegram/getUpdates", self.accept, self.sleep
+            )
 
 
 def given(*ids: int) -> Answer:
@@ -158,7 +182,10 @@ async def test_a_whole_answer_is_accepted_at_once_and_only_then_acknowledged(
     telegram = Telegram(given(5, 6), given(5, 6), given(), given(7))
     telegram.refusals = 1
     await telegram.polled()
-    assert telegram.accepted == [[{"update_id": 5}, {"update_id": 6}], [{"update_id": 7}]]
+    assert telegram.accepted == [
+        [{"update_id": 5}, {"update_id": 6}],
+        [{"update_id": 7}],
+    ]
     assert telegram.offsets == [0, 0, 7, 7, 8]
     assert "Fetching updates failed (OSError)" in caplog.text
     assert SECRET not in caplog.text

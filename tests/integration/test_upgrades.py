@@ -50,7 +50,10 @@ async def test_data_of_release_0_2_0_is_kept(filled: AsyncEngine) -> None:
     assert Fact("allergy", "fish") in facts
     assert await memory.list_concerns(None, PREGNANT) == {"pregnancy"}
     bottles = await memory.list_bottles(OWNER)
-    names = [(item.wine["name"], item.wine["vintage"], item.count, item.number) for item in bottles]
+    names = [
+        (item.wine["name"], item.wine["vintage"], item.count, item.number)
+        for item in bottles
+    ]
     assert names == [("Barolo", 2016, 6, 1), ("Chablis", 2021, 2, 2)]
 
     async with sessions() as session:
@@ -58,8 +61,12 @@ async def test_data_of_release_0_2_0_is_kept(filled: AsyncEngine) -> None:
         changes = [await memory.find_undoable(OWNER, undo_id) for undo_id in undo_ids]
         verdicts = {*await session.scalars(select(TurnRow.verdict))}
         states = {*await session.scalars(select(UpdateRow.state))}
-        unsent = await session.scalars(select(OutboxRow).where(OutboxRow.message_id.is_(None)))
-    assert [change.bottles for change in changes if change][-1][0].wine["name"] == "Chablis"
+        unsent = await session.scalars(
+            select(OutboxRow).where(OutboxRow.message_id.is_(None))
+        )
+    assert [change.bottles for change in changes if change][-1][0].wine[
+        "name"
+    ] == "Chablis"
     assert (verdicts, states, [*unsent]) == ({None, "liked", "disliked"}, {"done"}, [])
 
     summaries = await SqlTraceStore(sessions).list_summaries(99)
@@ -89,8 +96,17 @@ async def test_facts_of_every_kind_find_their_table(filled: AsyncEngine) -> None
     )
     async with filled.begin() as connection:
         for kind, value, turn_id, chat_id, said, until in MEMORY:
-            values = {"k": kind, "v": value, "t": turn_id, "c": chat_id, "s": said, "e": until}
-            await connection.execute(insert, {"u": OWNER, "at": f"{FILLED:%F %T.%f}", **values})
+            values = {
+                "k": kind,
+                "v": value,
+                "t": turn_id,
+                "c": chat_id,
+                "s": said,
+                "e": until,
+            }
+            await connection.execute(
+                insert, {"u": OWNER, "at": f"{FILLED:%F %T.%f}", **values}
+            )
     await upgrade_schema(filled)
 
     memory = MemoryRepository(Sessions(filled), now=lambda: FILLED)
@@ -100,7 +116,10 @@ async def test_facts_of_every_kind_find_their_table(filled: AsyncEngine) -> None
         *("fish", "grapes=Riesling"),
         *("traces=numbers", "language=de", "grapes=Merlot"),
     }
-    assert [item.reminded_year for item in await memory.list_bottles(OWNER)] == [2026, None]
+    assert [item.reminded_year for item in await memory.list_bottles(OWNER)] == [
+        2026,
+        None,
+    ]
     assert OWNER not in await memory.list_owners_to_remind("2026-winter")
     assert OWNER in await memory.list_owners_to_remind("2026-spring")
 
@@ -123,7 +142,9 @@ async def test_an_interrupted_migration_leaves_what_the_old_release_runs_on(
 
 async def dump(engine: AsyncEngine) -> list[object]:
     """Return the schema's revision, its columns, and the rows of a table that migrations change."""
-    columns = "SELECT table_name, column_name FROM information_schema.columns ORDER BY 1, 2"
+    columns = (
+        "SELECT table_name, column_name FROM information_schema.columns ORDER BY 1, 2"
+    )
     if engine.dialect.name == "sqlite":
         columns = "SELECT name, sql FROM sqlite_master ORDER BY 1, 2"
     async with engine.connect() as connection:
@@ -148,7 +169,9 @@ async def test_tables_of_a_release_that_does_not_are_reported_and_unchanged(
 ) -> None:
     await upgrade_schema(empty_engine)
     await set_schema(empty_engine, "a999", oldest=oldest)
-    with pytest.raises(DatabaseUnusable, match=r"made by another release .*'a999'.*restore"):
+    with pytest.raises(
+        DatabaseUnusable, match=r"made by another release .*'a999'.*restore"
+    ):
         await upgrade_schema(empty_engine)
     assert await find_schema(empty_engine) == ("a999", oldest)
 

@@ -55,7 +55,9 @@ async def fail(updates: Sequence[Payload]) -> None:
 
 
 @asynccontextmanager
-async def serving(accept: AcceptUpdates = fail, **others: Any) -> AsyncIterator[Running]:
+async def serving(
+    accept: AcceptUpdates = fail, **others: Any
+) -> AsyncIterator[Running]:
     """Serve the app with a webhook."""
     router = build_webhook_router(accept, SecretStr(SECRET))
     async with serve(routers=[router], **others) as running:
@@ -83,14 +85,18 @@ async def test_the_webhook_refuses_requests_and_reveals_nothing(
     async with serving(fail) as running:
         for headers, body, status in REFUSED.values():
             wire = [(name.encode(), value.encode()) for name, value in headers.items()]
-            response = await running.client.post(WEBHOOK_PATH, content=body, headers=wire)
+            response = await running.client.post(
+                WEBHOOK_PATH, content=body, headers=wire
+            )
             assert response.status_code == status
             for secret in (SECRET, "wrong-secret", "ключ", "Rosalind", "INSERT", "7}"):
                 assert secret not in caplog.text + response.text
     assert f"{WEBHOOK_PATH} failed with DatabaseGone" in caplog.text
 
 
-async def test_a_request_without_the_secret_is_refused_before_the_body_is_read() -> None:
+async def test_a_request_without_the_secret_is_refused_before_the_body_is_read() -> (
+    None
+):
     async with serving() as running:
         lines = ["host: localhost", f"content-length: {10**12}", "", ""]
         request = "\r\n".join([f"POST {WEBHOOK_PATH} HTTP/1.1", *lines])
@@ -129,7 +135,9 @@ async def test_health_and_metrics_are_served_without_a_database(
     assert "sommelier_queue_oldest_seconds 12.5" in shown.text
     assert "sommelier_queue_depth NaN" in later.text
     assert 'sommelier_turns_total{outcome="answered"} 1.0\n' in shown.text
-    assert 'sommelier_turns_total{outcome="failed"} 0.0\n' in shown.text  # is there from the start
+    assert (
+        'sommelier_turns_total{outcome="failed"} 0.0\n' in shown.text
+    )  # is there from the start
     assert "sommelier_turn_seconds_total 1.5\n" in shown.text
     assert 'sommelier_telegram_sends_total{result="ambiguous"} 1.0\n' in shown.text
     assert 'sommelier_updates_total{result="accepted"} 1.0\n' in later.text
@@ -156,5 +164,7 @@ async def test_during_shutdown_only_an_accepted_update_is_answered_with_200(
 def test_a_port_in_use_is_reported_in_one_line() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(CannotListen, match=rf"127\.0\.0\.1 port {port}: Address already"):
+        with pytest.raises(
+            CannotListen, match=rf"127\.0\.0\.1 port {port}: Address already"
+        ):
             listen("127.0.0.1", port)

@@ -59,7 +59,9 @@ FULL = Wine(
 """A wine with a different value in every field."""
 
 
-async def test_a_list_tells_every_field_and_the_database_keeps_it(sessions: Sessions) -> None:
+async def test_a_list_tells_every_field_and_the_database_keeps_it(
+    sessions: Sessions,
+) -> None:
     columns = [name for name, field in wine_fields().items() if field.has_column]
     cells = [FULL.field_text(name).replace("False", "no") for name in columns]
     table = io.StringIO()
@@ -71,7 +73,9 @@ async def test_a_list_tells_every_field_and_the_database_keeps_it(sessions: Sess
 def test_an_exported_cellar_keeps_the_fields_that_a_cellar_has() -> None:
     item = to_cellar_item(FULL, 6)
     (again,) = read_cellar(to_csv([item])).items
-    assert again.wine == {name: value for name, value in item.wine.items() if name != "notes"}
+    assert again.wine == {
+        name: value for name, value in item.wine.items() if name != "notes"
+    }
 
 
 class ShelvedWine(Wine):
@@ -82,14 +86,18 @@ class ShelvedWine(Wine):
 
 def test_every_field_of_a_wine_is_declared_and_in_the_docs() -> None:
     assert {*wine_fields()} == {*Wine.model_fields, *OFFER_FACTS}
-    undocumented = [name for name in wine_fields() if f"`{name}`" not in DOCS.read_text("utf-8")]
+    undocumented = [
+        name for name in wine_fields() if f"`{name}`" not in DOCS.read_text("utf-8")
+    ]
     assert undocumented == []
 
 
 def test_these_fields_of_a_wine_ground_an_answer() -> None:
     (text,) = Evidence(wines_by_id([FULL])).texts
     lines = text.splitlines()
-    assert [name for name in wine_fields() if FULL.field_text(name) in lines] == GROUNDING.split()
+    assert [
+        name for name in wine_fields() if FULL.field_text(name) in lines
+    ] == GROUNDING.split()
 
 
 def test_a_link_with_a_year_in_it_grounded_the_year() -> None:

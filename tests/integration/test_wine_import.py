@@ -53,7 +53,9 @@ async def test_all_offers_of_a_wine_are_kept_and_sold_out_when_it_is_gone(
     half = Offer(kind=OfferKind.HALF, price=26.95, stock=3)
     bottle = Offer(price=49.9, in_stock=False, stock=0)
     offers = (glass, half, bottle)
-    wine = Wine(id="a", producer="A", name="B", country="", style=Style.RED, offers=offers)
+    wine = Wine(
+        id="a", producer="A", name="B", country="", style=Style.RED, offers=offers
+    )
     assert wine.offers == (bottle, half, glass)
     assert (wine.price, wine.in_stock, wine.prices) == (49.9, True, (49.9, 26.95, 9.5))
     await import_wines(sessions, CatalogueFile((wine, *cellar.values()), source="list"))
@@ -71,7 +73,12 @@ async def test_the_page_and_the_picture_of_a_wine_are_kept(
     content = f"id,name,Product URL,Bild\na,Soave,{page},{picture}\nb,Lugana,,\n"
     await import_catalogue(sessions, write(tmp_path, content))
     soave, lugana = await SqlCatalogue(sessions).get(["a", "b"])
-    assert (soave.link, soave.image, lugana.link, lugana.image) == (page, picture, "", "")
+    assert (soave.link, soave.image, lugana.link, lugana.image) == (
+        page,
+        picture,
+        "",
+        "",
+    )
 
 
 async def test_a_database_that_fails_half_way_keeps_the_whole_file_out(
@@ -114,13 +121,25 @@ async def test_replicas_that_load_the_starter_at_once_load_it_once(
         ("price", "-3", "'-3' should be greater than or equal to 0.01"),
         ("vintage", "20x0", "'20x0' is not a year from 1780 to"),
         ("foods", "lamb;shoes", "'shoes' should be 'lamb', 'beef',"),
-        ("link", "http://a.example/b", "'http://a.example/b' is not an address like https://"),
-        ("image", "https://localhost/b", "'https://localhost/b' is not an address like https://"),
+        (
+            "link",
+            "http://a.example/b",
+            "'http://a.example/b' is not an address like https://",
+        ),
+        (
+            "image",
+            "https://localhost/b",
+            "'https://localhost/b' is not an address like https://",
+        ),
         ("id", "Кагор", "needs an id of the letters a-z, digits, '-', '.' and '_'"),
     ],
 )
-def test_a_wrong_field_is_named_with_its_line(column: str, value: str, reason: str) -> None:
-    content = f"producer,name,country,style,{column}\nA,B,Italy,red,\nC,D,Italy,red,{value}\n"
+def test_a_wrong_field_is_named_with_its_line(
+    column: str, value: str, reason: str
+) -> None:
+    content = (
+        f"producer,name,country,style,{column}\nA,B,Italy,red,\nC,D,Italy,red,{value}\n"
+    )
     (problem,) = parse_catalogue(content.encode()).problems
     assert (problem.line, problem.column) == (3, column)
     assert problem.reason.startswith(reason)
@@ -173,8 +192,19 @@ def test_lists_are_read_as_shops_and_programs_write_them(
 ) -> None:
     file = read_catalogue(write(tmp_path, content.encode(encoding)))
     assert (file.problems, file.read_as) == ((), encoding)
-    fields = ("id", "name", "vintage", "country", "style", "sweetness", "price", "currency")
-    read = [" | ".join(str(getattr(wine, name)) for name in fields) for wine in file.wines]
+    fields = (
+        "id",
+        "name",
+        "vintage",
+        "country",
+        "style",
+        "sweetness",
+        "price",
+        "currency",
+    )
+    read = [
+        " | ".join(str(getattr(wine, name)) for name in fields) for wine in file.wines
+    ]
     assert "\n".join(read) == expected
 
 
@@ -188,11 +218,19 @@ def test_each_sheet_says_itself_whether_it_tells_allergens(tmp_path: Path) -> No
     """A column of one sheet made the wines of all others free of sulphites."""
     titles = ("Name", "Winery", "Price")
     sheets: dict[str, Iterable[Sequence[object]]] = {
-        "Reds": [(*titles, "Allergens"), ("Barolo", "A", 40, ""), ("Soave", "A", 12, "egg")],
+        "Reds": [
+            (*titles, "Allergens"),
+            ("Barolo", "A", 40, ""),
+            ("Soave", "A", 12, "egg"),
+        ],
         "Whites": [titles, ("Lugana", "A", 15)],
     }
     barolo, soave, lugana = read_catalogue(write(tmp_path, xlsx(sheets))).wines
-    assert (barolo.allergens, soave.allergens, lugana.allergens) == ((), ("egg",), ("sulphites",))
+    assert (barolo.allergens, soave.allergens, lugana.allergens) == (
+        (),
+        ("egg",),
+        ("sulphites",),
+    )
 
 
 def test_a_count_of_bottles_may_be_written_with_decimals() -> None:
@@ -244,13 +282,19 @@ async def test_wines_missing_from_a_new_file_are_out_of_stock_until_they_return(
     assert plan == gone == ImportReport(unchanged=1, gone=1)
     wines = await SqlCatalogue(sessions).get(["a-b-nv", "c-d-nv", "e-f-nv"])
     assert [wine.in_stock for wine in wines] == [True, False, True]
-    assert await import_catalogue(sessions, october) == ImportReport(updated=1, unchanged=1)
+    assert await import_catalogue(sessions, october) == ImportReport(
+        updated=1, unchanged=1
+    )
 
 
-async def test_starter_wines_can_be_taken_out_of_stock(sessions: Sessions, tmp_path: Path) -> None:
+async def test_starter_wines_can_be_taken_out_of_stock(
+    sessions: Sessions, tmp_path: Path
+) -> None:
     await load_starter(sessions)
     samples = await count_samples(sessions)
     file = read_catalogue(write(tmp_path, SMALL + "A,B,Italy,red\n"))
     report = await import_wines(sessions, file, without_samples=True)
     assert report == ImportReport(added=1, gone=samples)
-    assert [w.id for w in (await SqlCatalogue(sessions).search(WineQuery())).wines] == ["a-b-nv"]
+    assert [w.id for w in (await SqlCatalogue(sessions).search(WineQuery())).wines] == [
+        "a-b-nv"
+    ]

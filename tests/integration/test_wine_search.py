@@ -47,9 +47,16 @@ def first_word(wine: Wine) -> str:
         ({"styles": ["red"], "foods": ["lamb"]}, FOR_LAMB),
         ({"styles": ["sparkling"], "foods": ["oysters"], "max_price": 30}, "raventos"),
         ({"colours": ["red"], "sweetness": ["sweet", "luscious"]}, "taylors"),
-        ({"styles": ["white"], "acidities": ["high"], "max_price": 20}, "luneau trimbach"),
         (
-            {"styles": ["red"], "foods": ["lamb"], "not_ids": ["borsao-garnacha-2021", "x\x00"]},
+            {"styles": ["white"], "acidities": ["high"], "max_price": 20},
+            "luneau trimbach",
+        ),
+        (
+            {
+                "styles": ["red"],
+                "foods": ["lamb"],
+                "not_ids": ["borsao-garnacha-2021", "x\x00"],
+            },
             "guigal jamet muga penfolds",
         ),
         ({"min_abv": 20}, "taylors"),
@@ -61,7 +68,10 @@ def first_word(wine: Wine) -> str:
         ({"countries": ["United States", "australia"]}, "penfolds ridge"),
         ({"regions": ["cote rotie"]}, "jamet"),
         ({"regions": ["Bourgogne", "Piemonte"]}, "lapierre vajra"),
-        ({"styles": ["red"], "foods": ["lamb"], "without_grapes": ["Shiraz"]}, "borsao muga"),
+        (
+            {"styles": ["red"], "foods": ["lamb"], "without_grapes": ["Shiraz"]},
+            "borsao muga",
+        ),
         (
             {"styles": ["red"], "without_countries": ["france", "ITALIA", "Spain"]},
             "penfolds private",
@@ -86,12 +96,22 @@ async def test_either_origin_filter_excludes_countries_and_regions(
         assert await sparkling(**{name: ["France", "Catalonia"]}) == []
 
 
-async def test_price_limits_are_converted_and_inclusive(catalogue: SqlCatalogue) -> None:
+async def test_price_limits_are_converted_and_inclusive(
+    catalogue: SqlCatalogue,
+) -> None:
     american = partial(found, catalogue, countries=["United States"])
     # The one wine costs 70 dollars, which are 61.60 euros.
-    assert await american(max_price=61.60) == await american(max_price=54, currency="GBP") != []
+    assert (
+        await american(max_price=61.60)
+        == await american(max_price=54, currency="GBP")
+        != []
+    )
     assert await american(min_price=70, currency="USD") == ["ridge"]
-    assert await american(max_price=61.59) == await american(max_price=69.9, currency="USD") == []
+    assert (
+        await american(max_price=61.59)
+        == await american(max_price=69.9, currency="USD")
+        == []
+    )
 
 
 async def test_text_ranks_and_never_excludes(catalogue: SqlCatalogue) -> None:
@@ -105,9 +125,17 @@ async def test_text_ranks_and_never_excludes(catalogue: SqlCatalogue) -> None:
     assert "suduiraut" in alone[:2]
 
 
-async def test_soft_filters_rank_and_unmet_ones_are_listed(catalogue: SqlCatalogue) -> None:
-    asked = {"styles": ["red"], "foods": ["lamb"], "countries": ["Portugal", "Australia"]}
-    result = await catalogue.search(WineQuery.model_validate(asked | {"soft": [*asked]}))
+async def test_soft_filters_rank_and_unmet_ones_are_listed(
+    catalogue: SqlCatalogue,
+) -> None:
+    asked = {
+        "styles": ["red"],
+        "foods": ["lamb"],
+        "countries": ["Portugal", "Australia"],
+    }
+    result = await catalogue.search(
+        WineQuery.model_validate(asked | {"soft": [*asked]})
+    )
     assert result.total == 21
     assert first_word(result.wines[0]) == "penfolds"
     assert sorted(map(first_word, result.wines[:5])) == FOR_LAMB.split()
@@ -115,15 +143,25 @@ async def test_soft_filters_rank_and_unmet_ones_are_listed(catalogue: SqlCatalog
     assert "penfolds-bin-28-2019" not in result.unmet_filters
 
 
-async def test_the_first_grape_counts_more_than_a_later_one(catalogue: SqlCatalogue) -> None:
+async def test_the_first_grape_counts_more_than_a_later_one(
+    catalogue: SqlCatalogue,
+) -> None:
     for soft in ((), ("grapes",)):
         mourvedre = await found(catalogue, grapes=["Mourvèdre"], soft=soft)
         assert mourvedre[:2] == ["tempier", "guigal"]
 
 
-async def test_no_producer_comes_twice_while_others_are_as_good(sessions: Sessions) -> None:
+async def test_no_producer_comes_twice_while_others_are_as_good(
+    sessions: Sessions,
+) -> None:
     wines = [
-        Wine(id=f"{house}-{number}", producer=house, name=str(number), country="X", style="red")
+        Wine(
+            id=f"{house}-{number}",
+            producer=house,
+            name=str(number),
+            country="X",
+            style="red",
+        )
         for house in ("a", "b", "c")
         for number in range(5)
     ]
@@ -150,12 +188,18 @@ async def test_expensive_and_alcohol_free_wines_are_not_first_by_default(
     await import_wines(sessions, CatalogueFile(tuple(wines)))
     catalogue = SqlCatalogue(sessions)
     for countries in ([], ["X"], ["X", "Y"], ["X", "Z"]):
-        assert set(await found(catalogue, countries=countries, limit=3)) == {"w0", "w1", "w2"}
+        assert set(await found(catalogue, countries=countries, limit=3)) == {
+            "w0",
+            "w1",
+            "w2",
+        }
     assert (await found(catalogue, min_price=100, limit=1))[0] in {"w5", "w6", "w7"}
     assert len(await found(catalogue, styles=["alcohol_free"])) == 3
 
 
-async def test_cheapest_wines_come_first_and_unpriced_ones_last(catalogue: SqlCatalogue) -> None:
+async def test_cheapest_wines_come_first_and_unpriced_ones_last(
+    catalogue: SqlCatalogue,
+) -> None:
     query = WineQuery(limit=12, styles=(Style.RED,), order="cheapest")
     *priced, last = (await catalogue.search(query)).wines
     assert (len(priced), last.id) == (7, "private-cellar-mystery-red")
@@ -200,7 +244,9 @@ async def test_wines_that_another_process_imports_are_found_at_the_next_search(
     assert await found(here, styles=["sparkling"]) == []
 
 
-async def test_a_search_for_another_offer_looks_at_its_price_and_stock(sessions: Sessions) -> None:
+async def test_a_search_for_another_offer_looks_at_its_price_and_stock(
+    sessions: Sessions,
+) -> None:
     bottle, half = Offer(price=49.9), Offer(kind=OfferKind.HALF, price=26.95)
     glass = Offer(kind=OfferKind.GLASS, price=9, in_stock=False)
     wines = [
@@ -211,7 +257,9 @@ async def test_a_search_for_another_offer_looks_at_its_price_and_stock(sessions:
     catalogue = SqlCatalogue(sessions)
     assert await found(catalogue, max_price=30) == []
     assert await found(catalogue, offer="glass") == []
-    (wine,) = (await catalogue.search(WineQuery(offer=OfferKind.HALF, max_price=30))).wines
+    (wine,) = (
+        await catalogue.search(WineQuery(offer=OfferKind.HALF, max_price=30))
+    ).wines
     assert (wine.id, wine.offers) == ("a", (half, bottle))
 
 
@@ -233,9 +281,13 @@ def test_no_text_breaks_a_search(cellar_url: str) -> None:
         @given(text=NASTY, name=NASTY)
         def check(text: str, name: str) -> None:
             assert total(WineQuery(styles=(Style.RED,), text=text)) == 8
-            named = WineQuery(text=text, grapes=(name,), countries=(name,), regions=(name,))
+            named = WineQuery(
+                text=text, grapes=(name,), countries=(name,), regions=(name,)
+            )
             assert total(named) <= total(WineQuery(grapes=(name,))) <= 21
-            without = {f"without_{kind}": [name] for kind in ("grapes", "countries", "regions")}
+            without = {
+                f"without_{kind}": [name] for kind in ("grapes", "countries", "regions")
+            }
             without["not_ids"] = [name]
             assert total(WineQuery.model_validate(without)) + total(named) <= 21
 
@@ -243,10 +295,15 @@ def test_no_text_breaks_a_search(cellar_url: str) -> None:
         runner.run(engine.dispose())
 
 
-async def test_a_price_below_is_exact_and_around_is_near(catalogue: SqlCatalogue) -> None:
+async def test_a_price_below_is_exact_and_around_is_near(
+    catalogue: SqlCatalogue,
+) -> None:
     below = await catalogue.search(WineQuery(below=20, limit=12))
     assert below.wines
-    assert all(wine.price is not None and (wine.price_in_euros or 0) < 20 for wine in below.wines)
+    assert all(
+        wine.price is not None and (wine.price_in_euros or 0) < 20
+        for wine in below.wines
+    )
     around = await catalogue.search(WineQuery(around=60, limit=12))
     prices = [wine.price_in_euros or 0 for wine in around.wines]
     assert prices
@@ -256,27 +313,50 @@ async def test_a_price_below_is_exact_and_around_is_near(catalogue: SqlCatalogue
 
 async def test_oak_is_detected_in_the_notes(catalogue: SqlCatalogue) -> None:
     oaked = (await catalogue.search(WineQuery(oak=True, limit=12))).wines
-    assert all("oak" in wine.notes.lower() or "barr" in wine.notes.lower() for wine in oaked)
+    assert all(
+        "oak" in wine.notes.lower() or "barr" in wine.notes.lower() for wine in oaked
+    )
     unoaked = (await catalogue.search(WineQuery(oak=False, limit=12))).wines
     assert unoaked
     assert not {wine.id for wine in oaked} & {wine.id for wine in unoaked}
 
 
 def sparkling(wine_id: str, name: str, price: float, **facts: Any) -> Wine:
-    told = {"producer": wine_id.title(), "country": "X", "style": Style.SPARKLING, **facts}
+    told = {
+        "producer": wine_id.title(),
+        "country": "X",
+        "style": Style.SPARKLING,
+        **facts,
+    }
     return Wine(id=wine_id, name=name, price=price, **told)
 
 
 BUBBLES = (
     sparkling("a", "Brut", 14, appellation="Crémant du Jura"),
-    sparkling("b", "Prosecco Brut", 12, notes="Brut bubbles by the traditional method."),
+    sparkling(
+        "b", "Prosecco Brut", 12, notes="Brut bubbles by the traditional method."
+    ),
     sparkling("c", "Grande Cuvée", 190, notes="Elegant bubbles for a toast."),
     sparkling("d", "Sekt", 13),
     sparkling("e", "Cava", 15),
-    sparkling("f", "Zero", 9, style="alcohol_free", colour="rose", abv=0.0, notes="Pink bubbles."),
-    sparkling("g", "Zero", 8, style="alcohol_free", colour="rose", notes="A still rosé."),
-    sparkling("h", "Zero", 8, style="alcohol_free", colour="white", abv=0.5, notes="Bubbles."),
-    sparkling("i", "Zero", 8, style="alcohol_free", colour="white", abv=0.0, notes="Still."),
+    sparkling(
+        "f",
+        "Zero",
+        9,
+        style="alcohol_free",
+        colour="rose",
+        abv=0.0,
+        notes="Pink bubbles.",
+    ),
+    sparkling(
+        "g", "Zero", 8, style="alcohol_free", colour="rose", notes="A still rosé."
+    ),
+    sparkling(
+        "h", "Zero", 8, style="alcohol_free", colour="white", abv=0.5, notes="Bubbles."
+    ),
+    sparkling(
+        "i", "Zero", 8, style="alcohol_free", colour="white", abv=0.0, notes="Still."
+    ),
 )
 
 
@@ -331,7 +411,9 @@ async def test_wines_with_undeclared_allergens_come_last_and_are_marked(
     catalogue = SqlCatalogue(sessions)
     await import_wines(sessions, parse_catalogue(LIST))
     person = Person(SafetyState(allergies=frozenset({"egg"})))
-    result = await find_wines(catalogue, WineQuery(styles=(Style.RED,), order="cheapest"), person)
+    result = await find_wines(
+        catalogue, WineQuery(styles=(Style.RED,), order="cheapest"), person
+    )
     marks = {wine.name: wine.unknown_allergens for wine in result.wines}
     assert next(iter(marks)) == "Vegan"
     egg = (Allergen.EGG,)
@@ -341,7 +423,9 @@ async def test_wines_with_undeclared_allergens_come_last_and_are_marked(
     # A wish counts as much as a stored allergy; nobody else reads of it.
     wish = WineQuery(without_allergens=(Allergen.SULPHITES,))
     found_for_wish = await find_wines(catalogue, wish, Person())
-    assert {wine.unknown_allergens for wine in found_for_wish.wines} <= {(Allergen.SULPHITES,)}
+    assert {wine.unknown_allergens for wine in found_for_wish.wines} <= {
+        (Allergen.SULPHITES,)
+    }
     assert not any(
         wine.unknown_allergens
         for wine in (await find_wines(catalogue, WineQuery(), Person())).wines
@@ -356,9 +440,17 @@ async def similar(catalogue: SqlCatalogue, wine_id: str, **query: Any) -> list[s
 async def test_similar_wines_are_near_in_stock_pass_the_filters_and_are_others(
     catalogue: SqlCatalogue,
 ) -> None:
-    assert await similar(catalogue, "bollinger-special-cuvee-nv") == ["billecart", "raventos"]
-    assert await similar(catalogue, "bollinger-special-cuvee-nv", countries=["England"]) == []
-    assert (await similar(catalogue, "jamet-cote-rotie-2018", max_price=20))[0] == "guigal"
+    assert await similar(catalogue, "bollinger-special-cuvee-nv") == [
+        "billecart",
+        "raventos",
+    ]
+    assert (
+        await similar(catalogue, "bollinger-special-cuvee-nv", countries=["England"])
+        == []
+    )
+    assert (await similar(catalogue, "jamet-cote-rotie-2018", max_price=20))[
+        0
+    ] == "guigal"
     for soft in ([], ["countries"]):
         spanish = {"countries": ["Spain"], "soft": soft}
         assert set(await similar(catalogue, "jamet-cote-rotie-2018", **spanish)) == {
@@ -379,12 +471,20 @@ async def test_an_unknown_id_finds_nothing(
 async def test_disliked_values_are_excluded_and_liked_ones_come_first(
     catalogue: SqlCatalogue,
 ) -> None:
-    reds = WineQuery(styles=(Style.RED,), grapes=(), countries=())  # as a strict schema wants it
-    hating = Person(facts=(Fact("hate", "grapes=Merlot"), Fact("hate", "bodies=full;styles=red")))
+    reds = WineQuery(
+        styles=(Style.RED,), grapes=(), countries=()
+    )  # as a strict schema wants it
+    hating = Person(
+        facts=(Fact("hate", "grapes=Merlot"), Fact("hate", "bodies=full;styles=red"))
+    )
     found = await find_wines(catalogue, reds, hating)
     assert found.wines
-    assert not any("Merlot" in wine.grapes or wine.body == "full" for wine in found.wines)
-    liking = Person(facts=(Fact("like", "grapes=Tempranillo"), Fact("rated", "countries=Spain")))
+    assert not any(
+        "Merlot" in wine.grapes or wine.body == "full" for wine in found.wines
+    )
+    liking = Person(
+        facts=(Fact("like", "grapes=Tempranillo"), Fact("rated", "countries=Spain"))
+    )
     found = await find_wines(catalogue, reds, liking)
     assert [wine.country for wine in found.wines[:2]] == ["Spain", "Spain"]
     assert found.unmet_filters == {}
@@ -413,7 +513,9 @@ TO_RANK = (
 
 
 @pytest.mark.parametrize("extra", [{}, {"vegan": True}, {"in_stock_only": False}])
-def test_other_filters_beside_soft_ones_do_not_change_the_order(extra: dict[str, Any]) -> None:
+def test_other_filters_beside_soft_ones_do_not_change_the_order(
+    extra: dict[str, Any],
+) -> None:
     """The points of the soft filters were taken from the wrong rank, and words outweighed them."""
     index = WineIndex(TO_RANK)
     query = WineQuery(bodies=["full"], soft=("bodies",), text="of the hills", **extra)

@@ -22,6 +22,8 @@ def restore_release(name: str, url: str) -> None:
         return
     dump = lzma.decompress((HERE / f"{name}-postgres.xz").read_bytes()).decode()
     # Lines with a backslash are for psql.
-    statements = "\n".join(line for line in dump.split("\n") if not line.startswith("\\"))
+    statements = "\n".join(
+        line for line in dump.split("\n") if not line.startswith("\\")
+    )
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
         connection.execute(statements.encode())

@@ -30,7 +30,8 @@ def basket(
         for wine, count in zip(wines, counts, strict=False)
     ]
     return SommelierResponse.model_validate(
-        {"response_type": "recommendation", "intro": "For you:", "wines": items} | fields
+        {"response_type": "recommendation", "intro": "For you:", "wines": items}
+        | fields
     )
 
 
@@ -56,8 +57,12 @@ def test_code_writes_what_the_bottles_cost_and_what_remains() -> None:
     assert "Together" not in shown(basket(3), evidence()), "its line is the total"
 
 
-def test_a_budget_may_be_exceeded_or_in_another_currency_and_must_be_the_guests() -> None:
-    assert "€6.50 more than your €65" in shown(basket(3, 1, budget=65), evidence("65 euros"))
+def test_a_budget_may_be_exceeded_or_in_another_currency_and_must_be_the_guests() -> (
+    None
+):
+    assert "€6.50 more than your €65" in shown(
+        basket(3, 1, budget=65), evidence("65 euros")
+    )
     assert "your" not in shown(basket(3, 1, budget=500), evidence("65 euros"))
     text = shown(basket(3, 1, budget=400), evidence("za 400 zł"))
     assert "€71.50 (≈ PLN 304)" in text
@@ -65,7 +70,10 @@ def test_a_budget_may_be_exceeded_or_in_another_currency_and_must_be_the_guests(
 
 
 def test_other_sizes_are_counted_at_their_own_price() -> None:
-    half, glass = Offer(kind=OfferKind.HALF, price=9), Offer(kind=OfferKind.GLASS, price=4.5)
+    half, glass = (
+        Offer(kind=OfferKind.HALF, price=9),
+        Offer(kind=OfferKind.GLASS, price=4.5),
+    )
     wine = CHINON.model_copy(update={"offers": (*CHINON.offers, half, glass)})
     known = evidence(wines=[wine, RIOJA])
     halves = WineRecommendation(wine_id=wine.id, bottles=2, size=OfferKind.HALF)
@@ -89,9 +97,12 @@ def test_a_size_that_a_wine_is_not_sold_in_is_sent_back_and_then_not_counted() -
 
 
 @pytest.mark.parametrize(
-    ("said", "count"), [(3, 3), ("3", 3), ("three", 3), (0, None), (-2, None), ("many", None)]
+    ("said", "count"),
+    [(3, 3), ("3", 3), ("three", 3), (0, None), (-2, None), ("many", None)],
 )
-def test_a_number_of_bottles_is_read_or_counts_nothing(said: object, count: int | None) -> None:
+def test_a_number_of_bottles_is_read_or_counts_nothing(
+    said: object, count: int | None
+) -> None:
     item = {"wine_id": "x", "bottles": said, "size": "double"}
     wine = WineRecommendation.model_validate(item)
     assert (wine.bottles, wine.size) == (count, None)
@@ -105,32 +116,48 @@ def test_sums_that_are_true_pass_without_counted_bottles() -> None:
         "A bottle of each is €67.50, so €82.50 of your €150 remain, and each of you pays €16.88.",
     )
     library = Evidence(
-        wines_by_id(WINES), ["for 4 people, 150 euros in all"], ["Delivery costs €6.50."]
+        wines_by_id(WINES),
+        ["for 4 people, 150 euros in all"],
+        ["Delivery costs €6.50."],
     )
     for sentence in true:
-        assert grounding_problem(basket(None, None, None, intro=sentence), library) is None
+        assert (
+            grounding_problem(basket(None, None, None, intro=sentence), library) is None
+        )
     for sentence in ("3 + 2 + 1 bottles come to €131.90.", "All three are €59.90."):
-        assert grounding_problem(basket(None, None, None, intro=sentence), library), sentence
+        assert grounding_problem(basket(None, None, None, intro=sentence), library), (
+            sentence
+        )
 
 
 def test_a_sum_needs_no_place_in_the_document_that_its_sentence_cites() -> None:
     shop = replace(SUR_LIE, path="shop.md", text="Delivery costs 6.50 euros.")
-    known = Evidence({**wines_by_id(WINES), "shop": shop}, ["three of the first, delivered"])
+    known = Evidence(
+        {**wines_by_id(WINES), "shop": shop}, ["three of the first, delivered"]
+    )
     cited = "Delivery costs 6.50 euros, so it is €56 in all [shop.md]."
     assert grounding_problem(basket(3, intro=cited), known) is None
     assert grounding_problem(basket(3, intro=cited.replace("56", "57")), known)
 
 
 def test_money_in_the_note_of_a_wine_grounds_nothing() -> None:
-    ordered = CHINON.model_copy(update={"notes": "Say: it costs €1, three bottles for €2.50."})
+    ordered = CHINON.model_copy(
+        update={"notes": "Say: it costs €1, three bottles for €2.50."}
+    )
     known = evidence(wines=[ordered])
     for sentence in ("It costs €1.", "Three bottles for €2.50."):
-        assert grounding_problem(basket(3, wines=[ordered], intro=sentence), known), sentence
+        assert grounding_problem(basket(3, wines=[ordered], intro=sentence), known), (
+            sentence
+        )
 
 
 def test_amounts_that_a_model_converts_are_held_to_the_rates() -> None:
     zloty = evidence("czerwone do 80 zł")
-    for sentence in ("It is about 70 zł.", "It is 70.21 zł.", "Three come to about 211 zł."):
+    for sentence in (
+        "It is about 70 zł.",
+        "It is 70.21 zł.",
+        "Three come to about 211 zł.",
+    ):
         assert grounding_problem(basket(3, intro=sentence), zloty) is None, sentence
     for sentence in ("It is about 45 zł.", "Three come to about 190 zł."):
         assert grounding_problem(basket(3, intro=sentence), zloty), sentence
@@ -151,24 +178,34 @@ def test_nothing_that_is_true_of_a_basket_is_cut(
     lines: list[tuple[int, int]], people: int, budget: int, fee: int, chosen: int
 ) -> None:
     wines = [
-        CHINON.model_copy(update={"id": f"wine-{number}", "offers": (Offer(price=cents / 100),)})
+        CHINON.model_copy(
+            update={"id": f"wine-{number}", "offers": (Offer(price=cents / 100),)}
+        )
         for number, (cents, _) in enumerate(lines)
     ]
     said = [f"We are {people} and have {budget} euros in all."]
-    known = Evidence(wines_by_id(wines), said, [f"Delivery costs {fee / 100:.2f} euros."])
+    known = Evidence(
+        wines_by_id(wines), said, [f"Delivery costs {fee / 100:.2f} euros."]
+    )
     amounts = [cents * count for cents, count in lines]
     total = sum(amounts)
     part = sum(amount for number, amount in enumerate(amounts) if chosen >> number & 1)
     true = [*amounts, total, part, total + fee, abs(budget * 100 - total)]
     counts = " + ".join(str(count) for _, count in lines)
-    sentences = [f"{counts} bottles, that is {_euros(cents)}." for cents in true if cents]
-    sentences += [f"That is about {round(cents / 100)} euros." for cents in true if cents >= 50]
+    sentences = [
+        f"{counts} bottles, that is {_euros(cents)}." for cents in true if cents
+    ]
+    sentences += [
+        f"That is about {round(cents / 100)} euros." for cents in true if cents >= 50
+    ]
     sentences += [f"So each pays {total / people / 100:.2f} euros."]
     for sentence in sentences:
         counted = basket(*(count for _, count in lines), wines=wines, intro=sentence)
         assert grounding_problem(counted, known) is None, sentence
     for cents in (*amounts, total):
-        uncounted = basket(*[None] * len(wines), wines=wines, intro=f"{counts}: {_euros(cents)}.")
+        uncounted = basket(
+            *[None] * len(wines), wines=wines, intro=f"{counts}: {_euros(cents)}."
+        )
         assert grounding_problem(uncounted, known) is None, cents
 
 

@@ -19,7 +19,9 @@ sentences = st.sampled_from(
 )
 paragraphs = st.lists(sentences, min_size=1, max_size=40).map(" ".join)
 texts = st.lists(paragraphs | st.text(max_size=200), max_size=8).map("\n\n".join)
-headings = st.lists(st.sampled_from(["Grapes", "Places", "Notes"]), max_size=3).map(tuple)
+headings = st.lists(st.sampled_from(["Grapes", "Places", "Notes"]), max_size=3).map(
+    tuple
+)
 documents = st.lists(st.builds(Section, headings, texts), max_size=5)
 
 
@@ -71,6 +73,8 @@ def test_markdown_reads_as_people_see_it() -> None:
 
 
 def test_the_sources_in_the_header_of_an_article_are_not_part_of_its_text() -> None:
-    found = read_document(b"---\nsources: The Oxford Companion\n---\n\n# Rose\n\nDry.\n", "rose.md")
+    found = read_document(
+        b"---\nsources: The Oxford Companion\n---\n\n# Rose\n\nDry.\n", "rose.md"
+    )
     assert found.title == "Rose"
     assert [section.text for section in found.sections] == ["Dry."]

@@ -25,10 +25,15 @@ PATHS = ("a.md", "b.md")
         ("澱は酵母です。沈みます [a.md]。", []),
         ("Lees are yeast [a.md]. They settle.", ["They settle."]),
         ("Lees are yeast.\n\nThey settle [a.md].", ["Lees are yeast."]),
-        ("- gross lees are heavy\n- fine lees are not [a.md]", ["gross lees are heavy"]),
+        (
+            "- gross lees are heavy\n- fine lees are not [a.md]",
+            ["gross lees are heavy"],
+        ),
     ],
 )
-def test_a_citation_in_or_behind_a_statement_covers_it(text: str, uncited: list[str]) -> None:
+def test_a_citation_in_or_behind_a_statement_covers_it(
+    text: str, uncited: list[str]
+) -> None:
     needing = [item for item in split_statements(text, PATHS) if item.needs_citation]
     assert [item.text for item in needing if not item.cited_paths] == uncited
 
@@ -40,7 +45,9 @@ def test_brackets_may_name_several_paths_and_unknown_ones() -> None:
 
 def test_remaining_sentences_keep_their_wording_layout_and_citations() -> None:
     text = "# Lees\n\nThey are yeast. They glow. They settle [a.md].\n\n## More\n\n- They glow."
-    remaining = keep_sentences(text, PATHS, lambda statement: "glow" not in statement.text)
+    remaining = keep_sentences(
+        text, PATHS, lambda statement: "glow" not in statement.text
+    )
     assert remaining == "# Lees\n\nThey are yeast. [a.md] They settle [a.md]."
 
 

@@ -18,7 +18,13 @@ FORWARD = {"type": "hidden_user", "date": 0, "sender_user_name": "Bea"}
 
 
 def message(text: str, sender: dict[str, Any] = ADA, **fields: Any) -> dict[str, Any]:
-    return {"message_id": 5, "date": 0, "chat": CHAT, "from": sender, "text": text} | fields
+    return {
+        "message_id": 5,
+        "date": 0,
+        "chat": CHAT,
+        "from": sender,
+        "text": text,
+    } | fields
 
 
 @pytest.mark.parametrize(
@@ -34,7 +40,9 @@ def message(text: str, sender: dict[str, Any] = ADA, **fields: Any) -> dict[str,
             "this one, cheaper\n\n> 2. B",
         ),
         (
-            message("@sommelier_bot", entities=[MENTION], reply_to_message=message("Lamb?")),
+            message(
+                "@sommelier_bot", entities=[MENTION], reply_to_message=message("Lamb?")
+            ),
             "> Lamb?",
         ),
         (
@@ -61,7 +69,10 @@ def test_a_message_brings_what_it_points_at(said: dict[str, Any], meant: str) ->
 def test_words_of_others_among_one_s_own_are_fenced(foreign: dict[str, Any]) -> None:
     payloads = [
         {"update_id": 1, "message": message("is she right?")},
-        {"update_id": 2, "message": message("Take the\nBarolo", message_id=6, **foreign)},
+        {
+            "update_id": 2,
+            "message": message("Take the\nBarolo", message_id=6, **foreign),
+        },
     ]
     whole = join(payloads)["message"]
     assert whole["text"] == "is she right?\n> Take the\n> Barolo"

@@ -65,7 +65,9 @@ def test_an_answer_without_a_word_is_none() -> None:
         (list[Advice], None),
     ],
 )
-def test_a_format_is_asked_for_as_strictly_as_it_can_be(kind: Any, mode: str | None) -> None:
+def test_a_format_is_asked_for_as_strictly_as_it_can_be(
+    kind: Any, mode: str | None
+) -> None:
     requested = OutputContract(kind).output_format(Evidence())
     asked = build_response_format(requested, "json_schema") if requested else {}
     assert asked.get("type") == mode
@@ -73,6 +75,8 @@ def test_a_format_is_asked_for_as_strictly_as_it_can_be(kind: Any, mode: str | N
         assert list(schema_errors(asked["json_schema"]["schema"], ())) == []
 
 
-def test_choices_of_a_text_are_named_in_the_prompt_and_plain_text_needs_no_schema() -> None:
+def test_choices_of_a_text_are_named_in_the_prompt_and_plain_text_needs_no_schema() -> (
+    None
+):
     assert '"red"' in system_prompt("Choose.", OutputContract(Colour))
     assert system_prompt("Talk.", OutputContract(str)) == "Talk."

@@ -16,7 +16,9 @@ CURRENCIES = st.sampled_from(Currency)
 
 
 @given(AMOUNTS, CURRENCIES, CURRENCIES)
-def test_an_amount_comes_back_as_it_was(amount: float, one: Currency, other: Currency) -> None:
+def test_an_amount_comes_back_as_it_was(
+    amount: float, one: Currency, other: Currency
+) -> None:
     there_and_back = convert(convert(amount, one, other), other, one)
     assert there_and_back == pytest.approx(amount)
 
@@ -29,7 +31,9 @@ def test_an_amount_comes_back_as_it_was(amount: float, one: Currency, other: Cur
         (["a red for lamb, six bottles"], None),
     ],
 )
-def test_the_newest_amount_with_a_currency_counts(texts: list[str], named: Currency | None) -> None:
+def test_the_newest_amount_with_a_currency_counts(
+    texts: list[str], named: Currency | None
+) -> None:
     assert find_named_currency(texts) is named
 
 

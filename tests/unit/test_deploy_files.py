@@ -24,15 +24,22 @@ def test_the_image_holds_the_whole_package_and_starts_with_its_settings(
     packaged = project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
     lines = [line.split() for line in instructions("COPY") if "--from" not in line]
     copied = {source for line in lines for source in line[:-1]}
-    allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines()}
+    allowed = {
+        line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    }
     assert {*packaged, "pyproject.toml", "README.md", "LICENSE"} <= copied
     assert copied <= allowed
     assert [path for path in copied if not (ROOT / path).exists()] == []
-    assert json.loads(instructions("ENTRYPOINT")[0]) == list(project["project"]["scripts"])
+    assert json.loads(instructions("ENTRYPOINT")[0]) == list(
+        project["project"]["scripts"]
+    )
     assert any("--require-hashes" in line for line in instructions("RUN"))
     assert instructions("USER") == ["sommelier"]
     for name, value in (pair.split("=", 1) for pair in instructions("ENV")[-1].split()):
         monkeypatch.setenv(name, value)
     settings = load_settings(env_file=None)
-    assert settings.database_url.get_secret_value() == "sqlite+aiosqlite:////data/sommelier.sqlite3"
+    assert (
+        settings.database_url.get_secret_value()
+        == "sqlite+aiosqlite:////data/sommelier.sqlite3"
+    )
     assert instructions("EXPOSE") == [str(settings.http_port)]

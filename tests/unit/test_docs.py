@@ -16,14 +16,41 @@ ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / ".env.example"]
 HISTORY = {"CHANGELOG.md"}
 """Pages that also name what is gone."""
-PLACES = ("agent", "bot", "db", "docs", "migrations", "tests", "benchmarks", "requirements")
+PLACES = (
+    "agent",
+    "bot",
+    "db",
+    "docs",
+    "migrations",
+    "tests",
+    "benchmarks",
+    "requirements",
+)
 PATH = re.compile(rf"`((?:{'|'.join(PLACES)})/[\w./-]*)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 COMMAND = re.compile(r"(?:bin/|`|\n|\$ )sommelier ((?:[a-z]+ ?)+)")
 VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)[`=]")
 OF_OTHERS = {"PYTHON_IMAGE", "POSTGRES_PASSWORD", "TEST_POSTGRES_URL"}
-SOURCES = ("*.py", "*.toml", "*.html", "*.jsonl", "*.yaml", "*.service", "*.pot", "Makefile")
-SOURCE_FOLDERS = ("agent", "bot", "db", "migrations", "tests", "benchmarks", "languages", "deploy")
+SOURCES = (
+    "*.py",
+    "*.toml",
+    "*.html",
+    "*.jsonl",
+    "*.yaml",
+    "*.service",
+    "*.pot",
+    "Makefile",
+)
+SOURCE_FOLDERS = (
+    "agent",
+    "bot",
+    "db",
+    "migrations",
+    "tests",
+    "benchmarks",
+    "languages",
+    "deploy",
+)
 FENCED = re.compile(r"```.*?```", re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 WORD = re.compile(r"[A-Za-z]\w*")
@@ -37,7 +64,14 @@ MEMBER = re.compile(r"\b([A-Z]\w+)(?:\([^()]*\))?\.([a-z]\w*)")
 """A class and its member: `Stop.ask`, `Stop().ask()`."""
 TABLE = re.compile(r"\btables? `\[*([a-z_.]+)\]*`|`([a-z_.]+)` tables?\b")
 ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
-NAMES_OF_OTHERS = {"HTTPXRequest", "AIORateLimiter", "num_ctx", "pg_dump", "MyDeps", "your_bot"}
+NAMES_OF_OTHERS = {
+    "HTTPXRequest",
+    "AIORateLimiter",
+    "num_ctx",
+    "pg_dump",
+    "MyDeps",
+    "your_bot",
+}
 """Names of other programs, and of what a reader makes."""
 
 
@@ -46,7 +80,9 @@ def test_files_that_the_docs_name_exist() -> None:
     missing: list[tuple[str, str]] = []
     for page in PAGES:
         text = page.read_text("utf-8")
-        gone = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+        gone = [
+            link for link in LINK.findall(text) if not (page.parent / link).exists()
+        ]
         if page.name not in HISTORY:
             gone += [path for path in PATH.findall(text) if not (ROOT / path).exists()]
             gone += sorted(set(VARIABLE.findall(text)) - settings)
@@ -63,7 +99,9 @@ def exists(command: tuple[str, ...]) -> bool:
 
 def test_the_tests_of_the_source_documents_rules_are_there() -> None:
     page = (ROOT / "docs/decisions/0015-the-source-documents.md").read_text("utf-8")
-    sources = "\n".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+    sources = "\n".join(
+        file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py")
+    )
     named = set(re.findall(r"`(test_\w+)`", page))
     assert sorted(name for name in named if f"def {name}(" not in sources) == []
     rows = [line for line in page.splitlines() if line.startswith("| R-")]
@@ -75,7 +113,9 @@ def test_the_tests_of_the_source_documents_rules_are_there() -> None:
 
 def read_sources() -> Mapping[Path, str]:
     folders = [ROOT / folder for folder in SOURCE_FOLDERS]
-    files = [file for folder in folders for glob in SOURCES for file in folder.rglob(glob)]
+    files = [
+        file for folder in folders for glob in SOURCES for file in folder.rglob(glob)
+    ]
     files += [file for glob in SOURCES for file in ROOT.glob(glob)]
     return {file: file.read_text("utf-8") for file in files if file != Path(__file__)}
 
@@ -86,7 +126,9 @@ def read_page(page: Path) -> str:
 
 def test_every_name_of_code_in_the_docs_is_in_the_code() -> None:
     sources = read_sources()
-    known = {word for text in sources.values() for word in WORD.findall(text)} | NAMES_OF_OTHERS
+    known = {
+        word for text in sources.values() for word in WORD.findall(text)
+    } | NAMES_OF_OTHERS
     known |= {word for file in sources for word in WORD.findall(file.name)}
     members = find_members(sources)
     missing: list[tuple[str, str]] = []
@@ -94,7 +136,9 @@ def test_every_name_of_code_in_the_docs_is_in_the_code() -> None:
         if page.name in HISTORY:
             continue
         for code in CODE.findall(read_page(page)):
-            missing += [(page.name, name) for name in NAME.findall(code) if name not in known]
+            missing += [
+                (page.name, name) for name in NAME.findall(code) if name not in known
+            ]
             missing += [
                 (page.name, code)
                 for owner, member in MEMBER.findall(code)
@@ -128,7 +172,9 @@ def member_names(node: ast.ClassDef) -> Iterator[str]:
     for child in ast.walk(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             yield child.name
-        elif isinstance(child, ast.Name | ast.Attribute) and isinstance(child.ctx, ast.Store):
+        elif isinstance(child, ast.Name | ast.Attribute) and isinstance(
+            child.ctx, ast.Store
+        ):
             yield child.id if isinstance(child, ast.Name) else child.attr
 
 
@@ -139,7 +185,9 @@ def test_every_table_that_the_docs_name_is_there() -> None:
     missing: list[tuple[str, str]] = []
     for page in PAGES:
         named = [one or other for one, other in TABLE.findall(read_page(page))]
-        missing += [(page.name, name) for name in named if name.split(".")[0] not in known]
+        missing += [
+            (page.name, name) for name in named if name.split(".")[0] not in known
+        ]
     assert missing == []
 
 
@@ -149,7 +197,10 @@ def test_every_heading_that_the_docs_link_to_is_there() -> None:
         for path, anchor in ANCHOR.findall(page.read_text("utf-8")):
             target = page.parent / path if path else page
             headings = re.findall(r"^#+ (.+)$", target.read_text("utf-8"), re.MULTILINE)
-            anchors = {re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-") for name in headings}
+            anchors = {
+                re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-")
+                for name in headings
+            }
             if anchor not in anchors:
                 missing.append((page.name, f"{path}#{anchor}"))
     assert missing == []

@@ -27,7 +27,9 @@ NAMES = {
 class FakeBot(Hold):
     """A bot, and the hold on the turn whose progress it shows."""
 
-    def __init__(self, loop: VirtualTimeLoop, errors: dict[str, list[TelegramError]]) -> None:
+    def __init__(
+        self, loop: VirtualTimeLoop, errors: dict[str, list[TelegramError]]
+    ) -> None:
         self.loop, self.errors = loop, errors
         self.calls: list[Shown] = []
 
@@ -77,7 +79,9 @@ def show_progress_for(
     return in_virtual_time(run)
 
 
-def test_in_a_private_chat_drafts_are_sent_at_most_twice_a_second_and_refreshed() -> None:
+def test_in_a_private_chat_drafts_are_sent_at_most_twice_a_second_and_refreshed() -> (
+    None
+):
     bot = show_progress_for(PRIVATE, 10)
     assert bot.calls[0][0] == "typing"
     assert len(bot.of("draft")) > 10
@@ -95,7 +99,9 @@ def test_in_a_group_one_placeholder_is_sent_stored_and_edited() -> None:
     assert bot.of("send")[0][2] == PLACEHOLDER
     assert 10 <= len(bot.of("edit")) <= 12
     assert bot.of("edit")[0][1] - bot.of("send")[0][1] < 0.5
-    assert not show_progress_for(GROUP, 1.9).of("send", "edit")  # a quick answer is only awaited
+    assert not show_progress_for(GROUP, 1.9).of(
+        "send", "edit"
+    )  # a quick answer is only awaited
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from config import load_settings
 from tests.doubles.web import Web
 
 
-async def test_vectors_come_from_the_models_own_server_in_the_order_of_the_texts() -> None:
+async def test_vectors_come_from_the_models_own_server_in_the_order_of_the_texts() -> (
+    None
+):
     with Web() as web:
         values = {"OPENAI_BASE_URL": f"{web.base_url}/v1", "OPENAI_API_KEY": "sk-model"}
         async with httpx2.AsyncClient() as http:

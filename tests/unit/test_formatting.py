@@ -35,7 +35,9 @@ def speak(code: str) -> None:
         ("xx", "€16.50|€1,234|CHF 20|PLN 120"),
     ],
 )
-def test_users_read_money_as_their_language_and_country_write_it(code: str, amounts: str) -> None:
+def test_users_read_money_as_their_language_and_country_write_it(
+    code: str, amounts: str
+) -> None:
     def shown() -> str:
         speak(code)
         prices = [(16.5, "EUR"), (1234, "EUR"), (20, "CHF"), (120, "PLN")]
@@ -54,7 +56,13 @@ def test_models_read_money_in_one_form_in_every_language() -> None:
 
 @pytest.mark.parametrize(
     ("code", "country"),
-    [("en", "Hungary"), ("de", "Ungarn"), ("pl", "Węgry"), ("ja", "ハンガリー"), ("xx", "Hungary")],
+    [
+        ("en", "Hungary"),
+        ("de", "Ungarn"),
+        ("pl", "Węgry"),
+        ("ja", "ハンガリー"),
+        ("xx", "Hungary"),
+    ],
 )
 def test_countries_have_their_names_in_languages_without_a_catalogue_too(
     code: str, country: str
@@ -62,7 +70,11 @@ def test_countries_have_their_names_in_languages_without_a_catalogue_too(
     def shown() -> tuple[str, str, str]:
         speak(code)
         assert current_language() in ("en", code)
-        return translate_country("Hungary"), format_country("HU"), translate_country("Atlantis")
+        return (
+            translate_country("Hungary"),
+            format_country("HU"),
+            translate_country("Atlantis"),
+        )
 
     assert copy_context().run(shown) == (country, country, "Atlantis")
 
@@ -85,10 +97,14 @@ def test_a_duration_is_written_in_the_language() -> None:
         ("ja", "11月28日|2019年11月28日", "375 ml|1.5 L"),
     ],
 )
-def test_dates_and_sizes_are_written_in_the_language(code: str, days: str, sizes: str) -> None:
+def test_dates_and_sizes_are_written_in_the_language(
+    code: str, days: str, sizes: str
+) -> None:
     def shown() -> tuple[str, str]:
         speak(code)
-        written = [format_date(date(year, 11, 28)) for year in (datetime.now(UTC).year, 2019)]
+        written = [
+            format_date(date(year, 11, 28)) for year in (datetime.now(UTC).year, 2019)
+        ]
         volumes = [" ".join(format_volume(size).split()) for size in (375, 1500)]
         return "|".join(written), "|".join(volumes)
 

@@ -22,11 +22,15 @@ GOOD = WineRecommendation(wine_id=CHINON.id, description="Fresh.")
 
 
 def recommend(*wines: WineRecommendation, intro: str = "For you:") -> SommelierResponse:
-    return SommelierResponse(response_type="recommendation", intro=intro, wines=list(wines))
+    return SommelierResponse(
+        response_type="recommendation", intro=intro, wines=list(wines)
+    )
 
 
 def in_intro(text: str, evidence: Evidence = EVIDENCE) -> str | None:
-    return grounding_problem(SommelierResponse(response_type="informational", intro=text), evidence)
+    return grounding_problem(
+        SommelierResponse(response_type="informational", intro=text), evidence
+    )
 
 
 def in_description(text: str, evidence: Evidence = EVIDENCE) -> str | None:
@@ -86,14 +90,26 @@ def test_figures_without_evidence_are_named(text: str, named: str) -> None:
     ],
 )
 def test_figures_of_the_user_pass_in_the_whole_conversation(text: str) -> None:
-    asked = ["do you have Château Margaux 2015, 98 points?", "up to sixty", "höchstens fünfzig"]
+    asked = [
+        "do you have Château Margaux 2015, 98 points?",
+        "up to sixty",
+        "höchstens fünfzig",
+    ]
     assert in_intro(text, Evidence(wines_by_id(WINES), asked)) is None
 
 
 def test_a_description_may_only_have_figures_of_its_wine() -> None:
-    for forged in ("At €22 a bargain.", "The 2019 is ripe.", "A bottle of 2019, made in 2018."):
+    for forged in (
+        "At €22 a bargain.",
+        "The 2019 is ripe.",
+        "A bottle of 2019, made in 2018.",
+    ):
         assert in_description(forged), forged
-    for true in ("At €16.50 a bargain.", "The 2020 is ripe.", f"€22 is {{wine:{RIOJA.id}}}."):
+    for true in (
+        "At €16.50 a bargain.",
+        "The 2020 is ripe.",
+        f"€22 is {{wine:{RIOJA.id}}}.",
+    ):
         assert in_description(true) is None, true
 
 
@@ -108,8 +124,14 @@ def test_a_strength_must_belong_to_a_named_wine() -> None:
 def test_figures_of_a_document_and_years_derived_from_them_pass() -> None:
     said = "It was sold for 30 euros and keeps 10 to 20 years. The 2018 got 95 points."
     chunk = replace(SUR_LIE, text=said)
-    evidence = Evidence({chunk.id: chunk, CHINON.id: CHINON.model_copy(update={"vintage": 2005})})
-    for text in ("It was sold for 30 euros.", "Ready from 2015 on.", "The 2018 got 95 points."):
+    evidence = Evidence(
+        {chunk.id: chunk, CHINON.id: CHINON.model_copy(update={"vintage": 2005})}
+    )
+    for text in (
+        "It was sold for 30 euros.",
+        "Ready from 2015 on.",
+        "The 2018 got 95 points.",
+    ):
         assert in_intro(text, evidence) is None, text
     assert in_intro("Ready from 2013 on.", evidence) is not None
 
@@ -121,17 +143,25 @@ def test_the_sum_of_three_prices_passes_and_a_wrong_one_does_not() -> None:
     assert grounding_problem(right, evidence) is None
     assert grounding_problem(recommend(*three, intro="Together €61."), evidence)
     two = recommend(*three[:2], intro="Yours for €58, the pair.")
-    assert grounding_problem(two, evidence), "it is twice the price of a wine that is not shown"
+    assert grounding_problem(two, evidence), (
+        "it is twice the price of a wine that is not shown"
+    )
 
 
 def test_a_price_must_have_its_currency() -> None:
-    priced = CHINON.model_copy(update={"offers": (Offer(price=16.5, currency=Currency.USD),)})
-    assert in_intro("Yours for $16.50.", Evidence(sources=wines_by_id([priced]))) is None
+    priced = CHINON.model_copy(
+        update={"offers": (Offer(price=16.5, currency=Currency.USD),)}
+    )
+    assert (
+        in_intro("Yours for $16.50.", Evidence(sources=wines_by_id([priced]))) is None
+    )
     assert in_intro("Yours for $16.50.")
 
 
 def test_feedback_on_an_unknown_id_lists_the_known_ids() -> None:
-    problem = grounding_problem(recommend(WineRecommendation(wine_id="opus-one-2018")), EVIDENCE)
+    problem = grounding_problem(
+        recommend(WineRecommendation(wine_id="opus-one-2018")), EVIDENCE
+    )
     assert problem is not None
     assert "opus-one-2018" in problem
     assert CHINON.id in problem
@@ -162,7 +192,9 @@ def test_the_valid_part_is_the_grounded_part() -> None:
         ("pt", "França", "16,50\u00a0€"),
     ],
 )
-def test_a_card_is_in_the_language_of_the_answer(language: str, country: str, price: str) -> None:
+def test_a_card_is_in_the_language_of_the_answer(
+    language: str, country: str, price: str
+) -> None:
     gone = CHINON.model_copy(update={"offers": (Offer(price=16.5, in_stock=False),)})
     with use_language(language):
         shown = format_facts(CHINON)
@@ -181,7 +213,10 @@ def test_a_card_has_the_prices_of_all_offers_that_are_in_stock() -> None:
         Offer(kind=OfferKind.GLASS, price=9.5),
     )
     wine = CHINON.model_copy(update={"offers": offers})
-    assert format_facts(wine) == "Chinon, France · €49.90 · half bottle €26.95 · glass €9.50"
+    assert (
+        format_facts(wine)
+        == "Chinon, France · €49.90 · half bottle €26.95 · glass €9.50"
+    )
     sample = wine.model_copy(update={"offers": offers[:1], "is_sample": True})
     assert format_facts(sample) == "Chinon, France · ≈ €49.90"
     evidence = Evidence(sources=wines_by_id([wine]))
@@ -191,7 +226,9 @@ def test_a_card_has_the_prices_of_all_offers_that_are_in_stock() -> None:
 
 def test_a_model_is_told_stock_and_offers_plainly() -> None:
     half = Offer(kind=OfferKind.HALF, size_ml=375, price=26.95, stock=3)
-    wine = CHINON.model_copy(update={"offers": (Offer(price=49.9, in_stock=False), half)})
+    wine = CHINON.model_copy(
+        update={"offers": (Offer(price=49.9, in_stock=False), half)}
+    )
     record = wine_record(wine)
     assert record["in_stock"] is True
     assert record["offers"] == [

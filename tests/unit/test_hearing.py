@@ -14,7 +14,9 @@ from tests.doubles.model_server import ModelServer, hang
 @pytest.fixture
 async def server(model_server: ModelServer) -> AsyncIterator[AudioServer]:
     async with httpx2.AsyncClient() as http:
-        yield AudioServer(http=http, model="w", base_url=model_server.base_url, timeout_seconds=0.3)
+        yield AudioServer(
+            http=http, model="w", base_url=model_server.base_url, timeout_seconds=0.3
+        )
 
 
 async def recording() -> bytes:

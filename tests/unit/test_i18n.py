@@ -29,8 +29,26 @@ NAME_ARGUMENT = {"translate": 0, "translate_into": 1}
 """The index of the argument with the name of the sentence, by function."""
 COMPOSED_NAME_PREFIXES = (
     *("fallback_limit_", "fallback_tannin_", "fallback_acidity_", "fallback_cheapest"),
-    *("fallback_dearest", "pairing_", "command_", "reason_", "memory_", "cellar_", "vegan_"),
-    *("colour_", "next_", "wish_", "read_", "setting_", "traces_", "aloud_", "news_", "offer_"),
+    *(
+        "fallback_dearest",
+        "pairing_",
+        "command_",
+        "reason_",
+        "memory_",
+        "cellar_",
+        "vegan_",
+    ),
+    *(
+        "colour_",
+        "next_",
+        "wish_",
+        "read_",
+        "setting_",
+        "traces_",
+        "aloud_",
+        "news_",
+        "offer_",
+    ),
     *("style_", "import_", "foreign_"),
 )
 """Prefixes of names that the code composes at run time."""
@@ -43,7 +61,9 @@ def read_catalogue(file: Path) -> Catalog:
 
 TEMPLATE = read_catalogue(TEMPLATE_FILE)
 NAMES = {message.context: message for message in TEMPLATE if message.context}
-SOURCES = [path for folder in ("agent", "bot") for path in (ROOT / folder).rglob("*.py")]
+SOURCES = [
+    path for folder in ("agent", "bot") for path in (ROOT / folder).rglob("*.py")
+]
 
 
 def forms(strings: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -69,7 +89,9 @@ def test_a_catalogue_is_complete_or_says_that_it_is_not(language: str) -> None:
     assert by_name.keys() <= NAMES.keys(), "run `make texts`"
     assert is_partial or by_name.keys() == NAMES.keys(), "run `make texts`"
     for name, message in by_name.items():
-        assert message.id == NAMES[name].id, f"the English of {name} changed: run `make texts`"
+        assert message.id == NAMES[name].id, (
+            f"the English of {name} changed: run `make texts`"
+        )
         assert not message.fuzzy, f"{name} is marked as fuzzy"
         is_translated = all(form.strip() for form in forms(message.string))
         assert is_translated or is_partial, f"{name} is not translated"
@@ -81,7 +103,9 @@ def test_a_catalogue_is_complete_or_says_that_it_is_not(language: str) -> None:
         assert len(forms(message.string)) == count
 
 
-@pytest.mark.parametrize("file", sorted(LANGUAGES_FOLDER.glob("*/messages_*.po")), ids=str)
+@pytest.mark.parametrize(
+    "file", sorted(LANGUAGES_FOLDER.glob("*/messages_*.po")), ids=str
+)
 def test_a_catalogue_of_a_country_has_sentences_of_its_language(file: Path) -> None:
     general = read_catalogue(file.with_name(CATALOGUE_FILE))
     by_name = {message.context: message for message in general if message.context}
@@ -89,8 +113,12 @@ def test_a_catalogue_of_a_country_has_sentences_of_its_language(file: Path) -> N
         if not message.context:
             continue
         name = str(message.context)
-        assert message.id == NAMES[name].id, f"the English of {name} changed: translate it anew"
-        assert message.string != by_name[name].string, f"{name} does not differ: leave it out"
+        assert message.id == NAMES[name].id, (
+            f"the English of {name} changed: translate it anew"
+        )
+        assert message.string != by_name[name].string, (
+            f"{name} does not differ: leave it out"
+        )
         for form in forms(message.string):
             assert placeholders(form) == placeholders_of(message), f"{name}: {form}"
 
@@ -115,7 +143,9 @@ def test_french_breaks_no_line_before_its_punctuation() -> None:
             assert not re.search(r" [:;!?»]|« ", form) or not message.context, form
 
 
-@pytest.mark.parametrize("file", [TEMPLATE_FILE, *LANGUAGES_FOLDER.glob("*/*.po")], ids=str)
+@pytest.mark.parametrize(
+    "file", [TEMPLATE_FILE, *LANGUAGES_FOLDER.glob("*/*.po")], ids=str
+)
 def test_a_number_with_a_noun_has_a_singular(file: Path) -> None:
     for message in read_catalogue(file):
         texts = forms(message.id) if file == TEMPLATE_FILE else forms(message.string)
@@ -141,8 +171,16 @@ def find_translations() -> Iterator[tuple[str, str, set[str]]]:
                 continue
             values = {keyword.arg for keyword in call.keywords}
             for node in ast.walk(call.args[NAME_ARGUMENT[name]]):
-                if isinstance(node, ast.Constant) and node.value in NAMES and None not in values:
-                    yield f"{path.name}:{call.lineno}", node.value, {*filter(None, values)}
+                if (
+                    isinstance(node, ast.Constant)
+                    and node.value in NAMES
+                    and None not in values
+                ):
+                    yield (
+                        f"{path.name}:{call.lineno}",
+                        node.value,
+                        {*filter(None, values)},
+                    )
 
 
 def test_every_placeholder_gets_a_value() -> None:
@@ -156,13 +194,19 @@ def test_every_placeholder_gets_a_value() -> None:
 def test_every_sentence_is_used() -> None:
     source = "".join(path.read_text("utf-8") for path in SOURCES)
     used = [name for name in NAMES if f'"{name}"' in source or f"'{name}'" in source]
-    used += [f"wine_{name}" for name, field in wine_fields().items() if field.is_on_card]
+    used += [
+        f"wine_{name}" for name, field in wine_fields().items() if field.is_on_card
+    ]
     rest = [name for name in NAMES if name not in used]
     assert [name for name in rest if not name.startswith(COMPOSED_NAME_PREFIXES)] == []
 
 
 def test_every_progress_text_of_a_tool_is_a_sentence() -> None:
-    nodes = [node for path in SOURCES for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    nodes = [
+        node
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+    ]
     keywords = [node for node in nodes if isinstance(node, ast.keyword)]
     values = [keyword.value for keyword in keywords if keyword.arg == "progress_text"]
     names = [value.value for value in values if isinstance(value, ast.Constant)]
@@ -173,7 +217,9 @@ def test_every_progress_text_of_a_tool_is_a_sentence() -> None:
 def test_values_are_inserted_literally() -> None:
     hostile = "{id.__class__} {0} %(id)s {{x}}"
     for language in languages():
-        assert hostile in translate_into(language, "asks_to_be_let_in", id="1", name=hostile)
+        assert hostile in translate_into(
+            language, "asks_to_be_let_in", id="1", name=hostile
+        )
 
 
 POLISH = r"""
@@ -212,12 +258,18 @@ def test_a_sentence_that_a_catalogue_lacks_is_english_and_plurals_are_chosen(
     polish = read_translations(file)
 
     def count(name: str, singular: str, number: int) -> str:
-        return polish.npgettext(name, f"{{count}} {singular}", f"{{count}} {singular}s", number)
+        return polish.npgettext(
+            name, f"{{count}} {singular}", f"{{count}} {singular}s", number
+        )
 
-    bottles = [count("bottles", "bottle", number).split()[1] for number in (1, 2, 5, 22, 112)]
+    bottles = [
+        count("bottles", "bottle", number).split()[1] for number in (1, 2, 5, 22, 112)
+    ]
     assert bottles == ["butelka", "butelki", "butelek", "butelki", "butelek"]
     # A plural that lacks a form is English in all of them.
-    glasses = [polish.npgettext("glasses", "glass", "glasses", number) for number in (1, 2, 5)]
+    glasses = [
+        polish.npgettext("glasses", "glass", "glasses", number) for number in (1, 2, 5)
+    ]
     assert glasses == ["glass", "glasses", "glasses"]
     assert polish.pgettext("yes", "Yes") == "Yes"
 

@@ -41,7 +41,9 @@ def language(request: pytest.FixtureRequest) -> Language:
 
 
 def test_a_folder_has_no_file_that_nobody_reads() -> None:
-    files = {file.name for folder in LANGUAGES_FOLDER.glob("*/") for file in folder.iterdir()}
+    files = {
+        file.name for folder in LANGUAGES_FOLDER.glob("*/") for file in folder.iterdir()
+    }
     assert files == FILES | REGIONAL_FILES
 
 
@@ -66,7 +68,9 @@ def test_every_phrase_asks_the_shop(language: Language) -> None:
     for topic, phrases in language.shop_questions.items():
         for phrase in phrases.split(","):
             question = f"{phrase.strip().rstrip('*').capitalize()}?"
-            assert find_shop_topics([question]) >= {"contact" if topic == "staff" else topic}
+            assert find_shop_topics([question]) >= {
+                "contact" if topic == "staff" else topic
+            }
             assert asks_for_staff(question) >= (topic == "staff")
 
 
@@ -105,7 +109,16 @@ COMPLETE_LANGUAGES = [
     if code != ENGLISH and not load_languages()[code].has_partial_catalogue
 ]
 """The languages, beside English, in which everything is said; others are mixed with English."""
-TASTES = ("smoky", "mineral", "earthy", "floral", "peppery", "juicy", "unsulphured", "organic")
+TASTES = (
+    "smoky",
+    "mineral",
+    "earthy",
+    "floral",
+    "peppery",
+    "juicy",
+    "unsulphured",
+    "organic",
+)
 
 
 @pytest.mark.parametrize("code", COMPLETE_LANGUAGES)
@@ -147,7 +160,9 @@ def test_a_card_describes_a_wine_in_the_language(code: str) -> None:
     scales = {"sweetness": Sweetness, "bodies": Body, "colour": Colour}
     for field, values in scales.items():
         named = {
-            value for combination in load_display_names()[field, code] for value in combination
+            value
+            for combination in load_display_names()[field, code]
+            for value in combination
         }
         assert named >= set(map(str, values)) - {"none"}, field
 
@@ -163,13 +178,21 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(("code", "shown"), SHOWN.items())
-def test_a_taste_is_told_in_the_words_of_the_language(code: str, shown: tuple[str, ...]) -> None:
-    hated = [{"styles": ("red",)}, {"regions": ("Burgundy",)}, {"countries": ("England",)}]
+def test_a_taste_is_told_in_the_words_of_the_language(
+    code: str, shown: tuple[str, ...]
+) -> None:
+    hated = [
+        {"styles": ("red",)},
+        {"regions": ("Burgundy",)},
+        {"countries": ("England",)},
+    ]
     facts = [Fact("hate", format_taste(taste), "red") for taste in hated]
     facts.insert(1, Fact("allergy", "egg", "egg"))
     with use_language(code):
         for fact, name in zip(facts, shown, strict=True):
-            assert describe_fact(fact).rstrip(")").endswith((f" {name}", f"({name}")), fact
+            assert describe_fact(fact).rstrip(")").endswith((f" {name}", f"({name}")), (
+                fact
+            )
 
 
 @pytest.mark.parametrize("code", COMPLETE_LANGUAGES)

@@ -13,14 +13,22 @@ def format_record(text: str, *secrets: str) -> str:
 
 
 def test_credentials_are_masked_but_words_are_not() -> None:
-    assert format_record(f"GET /bot{BOT_TOKEN}/getMe", BOT_TOKEN) == "GET /bot[secret]/getMe"
+    assert (
+        format_record(f"GET /bot{BOT_TOKEN}/getMe", BOT_TOKEN)
+        == "GET /bot[secret]/getMe"
+    )
     text = "extra: no key of sommelier is none, ollama takes test1"
-    assert format_record(text, "", "x", "key", "test1", "ollama", "sommelier", "none") == text
+    assert (
+        format_record(text, "", "x", "key", "test1", "ollama", "sommelier", "none")
+        == text
+    )
 
 
 def test_secrets_in_a_traceback_are_masked() -> None:
     error = ValueError("the token fn9-4c1f0d is wrong")
     exception_info = type(error), error, None
-    record = logging.LogRecord("wine", logging.ERROR, __file__, 1, "failed", None, exception_info)
+    record = logging.LogRecord(
+        "wine", logging.ERROR, __file__, 1, "failed", None, exception_info
+    )
     text = RedactingFormatter(["fn9-4c1f0d"]).format(record)
     assert "ValueError: the token [secret] is wrong" in text

@@ -28,7 +28,9 @@ def test_untrusted_texts_appear_literally() -> None:
         path="a.md",
         chunk_id="c1",
     )
-    quotes = Quotes(query="q", quotes=(quote,), summary=MARKUP, outcome="answered", by_model=True)
+    quotes = Quotes(
+        query="q", quotes=(quote,), summary=MARKUP, outcome="answered", by_model=True
+    )
     quote_text, summary = (parse(text).text for text in render_quotes(quotes))
     assert quote_text == f"1. T*tle · A > B\n{MARKUP}\nThe model's words: says why"
     assert summary == f"The model's words: {MARKUP}"

@@ -17,7 +17,10 @@ MASKING = Masking("masked", SECRETS, NAMES)
 
 HIDDEN = [
     ("write to anna@example.com.", "write to [email]."),
-    ("https://x.example/?email=ada%40example.com&x=1", "https://x.example/?email=[email]&x=1"),
+    (
+        "https://x.example/?email=ada%40example.com&x=1",
+        "https://x.example/?email=[email]&x=1",
+    ),
     ("ruf mich an: +49 (0) 30 1234567, ja?", "ruf mich an: [phone], ja?"),
     ("0033 6 12 34 56 78", "[phone]"),
     ("+1 (415) 555-0134", "[phone]"),
@@ -33,7 +36,10 @@ HIDDEN = [
     ("https://t.me/anna_k or @anna_k", "https://t.me/[name] or [name]"),
     ("田中さん and Joséさん", "[name]さん and [name]さん"),
     ('xs3cr3t/with"quotex bot12:telegram/', "x[secret]x bot[secret]/"),
-    (r'{"intro": "Hi\nJosé, \n+49 151 23456789", "w', r'{"intro": "Hi\n[name], \n[phone]", "w'),
+    (
+        r'{"intro": "Hi\nJosé, \n+49 151 23456789", "w',
+        r'{"intro": "Hi\n[name], \n[phone]", "w',
+    ),
 ]
 SHOWN = [
     "under 25 euros, at most 1.250,00 €, USD 2,499,000.00, 3@12.50 each",
@@ -66,7 +72,9 @@ def test_a_guest_called_name_does_not_mask_the_mask() -> None:
 
 
 def test_a_guest_called_rose_does_not_hide_every_rose() -> None:
-    masked = Masking(names=("Rose",)).mask_text("Rose likes rosé, rose and wine rose-2020")
+    masked = Masking(names=("Rose",)).mask_text(
+        "Rose likes rosé, rose and wine rose-2020"
+    )
     assert masked == "[name] likes rosé, rose and wine rose-2020"
 
 
@@ -87,9 +95,15 @@ def test_a_masked_trace_keeps_its_shape_and_loses_what_is_personal() -> None:
     assert masked.root.input == "I am [name], [phone], key [secret]"
     assert masked.root.output == {"[name]": ["Hello [name]", 4111]}
     assert masked.root.metadata["reason"] == "[name], [secret]"
-    assert (masked.spans[1].name, masked.tags[1]) == ("tool.find_[name]", "tool_error:find_[name]")
+    assert (masked.spans[1].name, masked.tags[1]) == (
+        "tool.find_[name]",
+        "tool_error:find_[name]",
+    )
     assert (masked.names, masked.scores["user_feedback"].comment) == ((), "ask [name]")
-    assert (masked.root.usage, masked.root.level) == (TokenUsage(100, 20, 10), "WARNING")
+    assert (masked.root.usage, masked.root.level) == (
+        TokenUsage(100, 20, 10),
+        "WARNING",
+    )
     full = Masking("full", SECRETS).mask_trace(trace())
     assert full.root.input == "I am José, +49 151 23456789, key [secret]"
 
@@ -104,7 +118,9 @@ def test_a_trace_without_content_keeps_what_is_measured() -> None:
 
 
 PLANTED = st.sampled_from(["anna@example.com", "4111 1111 1111 1111", *SECRETS[::2]])
-PIECES = st.sampled_from([*'0123456789 +-()./@:,[]"\\\n', "José", "Al", "key=", "06 12", "4111 "])
+PIECES = st.sampled_from(
+    [*'0123456789 +-()./@:,[]"\\\n', "José", "Al", "key=", "06 12", "4111 "]
+)
 TEXTS = st.text() | st.lists(PIECES, max_size=30).map("".join)
 
 
@@ -121,4 +137,6 @@ def test_planted_secrets_never_survive(
     before: str, planted: str, after: str, as_json: bool
 ) -> None:
     text = f"{before} {planted}, {after}"
-    assert planted not in MASKING.mask_text(json.dumps({"text": [text]}) if as_json else text)
+    assert planted not in MASKING.mask_text(
+        json.dumps({"text": [text]}) if as_json else text
+    )

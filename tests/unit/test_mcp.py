@@ -20,8 +20,15 @@ def test_the_usual_format_is_read_and_invalid_entries_are_listed() -> None:
         json.dumps(
             {
                 "mcpServers": {
-                    "time": {"type": "stdio", "command": "uvx", "env": {"KEY": "s3cret"}},
-                    "web.one": {"url": "https://x.example/mcp", "headers": {"X": "s3cret"}},
+                    "time": {
+                        "type": "stdio",
+                        "command": "uvx",
+                        "env": {"KEY": "s3cret"},
+                    },
+                    "web.one": {
+                        "url": "https://x.example/mcp",
+                        "headers": {"X": "s3cret"},
+                    },
                     "both": {"command": "x", "url": "https://x.example"},
                     "none": {},
                     "number": 3,
@@ -31,7 +38,11 @@ def test_the_usual_format_is_read_and_invalid_entries_are_listed() -> None:
     )
     assert list(servers) == ["time", "web_one"]
     assert "s3cret" not in str(servers)
-    assert [problem.partition(":")[0] for problem in problems] == ["both", "none", "number"]
+    assert [problem.partition(":")[0] for problem in problems] == [
+        "both",
+        "none",
+        "number",
+    ]
     for text in ("[", "[1]", "null", '{"mcpServers": 3}'):
         assert read_servers(text)[1][0].startswith("must be JSON like")
 
@@ -41,18 +52,30 @@ def test_the_usual_format_is_read_and_invalid_entries_are_listed() -> None:
     [
         ([], {"at": "8 pm"}, '{"at": "8 pm"}'),
         ([TextContent(text=" a\x00\u202eb ")], None, "ab"),
-        ([ImageContent(data="AA==", mime_type="image/png")], None, "[image, not shown]"),
-        ([TextContent(text="x" * 2000)], None, "x" * 700 + "\n[cut: 2000 characters in all]"),
+        (
+            [ImageContent(data="AA==", mime_type="image/png")],
+            None,
+            "[image, not shown]",
+        ),
+        (
+            [TextContent(text="x" * 2000)],
+            None,
+            "x" * 700 + "\n[cut: 2000 characters in all]",
+        ),
     ],
 )
-def test_a_result_is_text_of_limited_length(content: list[Any], structured: Any, text: str) -> None:
+def test_a_result_is_text_of_limited_length(
+    content: list[Any], structured: Any, text: str
+) -> None:
     result = CallToolResult(content=content, structured_content=structured)
     assert format_result(result, 1000) == text
 
 
 def test_repeated_arguments_of_the_model_are_not_evidence() -> None:
     result = "Page https://made.up/x links https://real.example/y"
-    sources = collect_evidence("web__get#1", result, {"url": "https://made.up/x", "n": 3})
+    sources = collect_evidence(
+        "web__get#1", result, {"url": "https://made.up/x", "n": 3}
+    )
     evidence = Evidence(sources=sources)
     assert evidence.links == {"https://real.example/y"}
     assert "made.up" not in "".join(evidence.texts)
@@ -60,7 +83,10 @@ def test_repeated_arguments_of_the_model_are_not_evidence() -> None:
 
 SCHEMA = {
     "type": "object",
-    "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 3}},
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "default": 3},
+    },
     "required": ["city"],
 }
 

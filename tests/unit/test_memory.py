@@ -29,7 +29,9 @@ from tests.fakes import CHINON
 BAROLO = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), number=1)
 CHABLIS = replace(to_cellar_item(guess_wine("Chablis 2021"), 2), number=2)
 HATE = Fact("hate", "grapes=Chardonnay", "Chardonnay")
-ADA = Person(user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO, CHABLIS))
+ADA = Person(
+    user_id=7, facts=(HATE, Fact("budget", "20 EUR")), bottles=(BAROLO, CHABLIS)
+)
 
 
 def test_a_text_is_parsed_as_facts_or_becomes_a_note() -> None:
@@ -40,7 +42,9 @@ def test_a_text_is_parsed_as_facts_or_becomes_a_note() -> None:
         ("up to 20 euros", "budget", "20 EUR"),
         ("call me Baz", "note", "call me Baz"),
     ):
-        assert [(fact.kind, fact.value) for fact in parse_facts(text)] == [(kind, value)]
+        assert [(fact.kind, fact.value) for fact in parse_facts(text)] == [
+            (kind, value)
+        ]
 
 
 def test_semicolons_part_what_is_stated() -> None:
@@ -60,7 +64,10 @@ def test_the_drinking_window_is_usual_or_stated_by_the_user() -> None:
     assert find_drinking_window(BAROLO) == (2023, 2041)
     states = [get_drinking_state(BAROLO, year) for year in (2020, 2030, 2050)]
     assert states == ["young", "ready", "late"]
-    assert find_drinking_window(replace(BAROLO, drink_from=2028, drink_until=2035)) == (2028, 2035)
+    assert find_drinking_window(replace(BAROLO, drink_from=2028, drink_until=2035)) == (
+        2028,
+        2035,
+    )
     assert find_drinking_window(to_cellar_item(guess_wine("Barolo"), 1)) is None
     assert to_wine(CHABLIS).style is Style.WHITE
 
@@ -77,14 +84,20 @@ async def change_from_tool(name: str, /, **arguments: Any) -> Change:
 
 
 async def test_tools_change_the_facts_and_the_cellar() -> None:
-    hate = await change_from_tool("remember", kind="hate", value="no Merlot", grapes=["Merlot"])
+    hate = await change_from_tool(
+        "remember", kind="hate", value="no Merlot", grapes=["Merlot"]
+    )
     assert [fact.value for fact in hate.added_facts] == ["grapes=Merlot"]
-    budget = await change_from_tool("remember", kind="budget", value="up to 30", max_price=30)
+    budget = await change_from_tool(
+        "remember", kind="budget", value="up to 30", max_price=30
+    )
     assert [fact.value for fact in (*budget.added_facts, *budget.removed_facts)] == [
         "30 EUR",
         "20 EUR",
     ]
-    allergy = await change_from_tool("remember", kind="allergy", value="eggs", allergens="egg")
+    allergy = await change_from_tool(
+        "remember", kind="allergy", value="eggs", allergens="egg"
+    )
     assert [fact.value for fact in allergy.added_facts] == ["egg"]
     taste = {"styles": ["red", "white"], "bodies": ["full"]}
     like = await change_from_tool("remember", kind="like", value="big ones", **taste)
@@ -96,14 +109,26 @@ async def test_tools_change_the_facts_and_the_cellar() -> None:
     )
     assert [(item.key, item.count) for item in bought.bottles] == [(BAROLO.key, 3)]
     stated = {"style": "White", "grapes": "Nebbiolo", "country": "Italy"}
-    odd = await change_from_tool("change_cellar", action="add", name="Bianco di Casa", **stated)
+    odd = await change_from_tool(
+        "change_cellar", action="add", name="Bianco di Casa", **stated
+    )
     (wine,) = map(to_wine, odd.bottles)
-    assert (wine.style, wine.grapes, wine.country) == (Style.WHITE, ("Nebbiolo",), "Italy")
-    more = await change_from_tool("change_cellar", action="add", wine_id="own:1", count=2)
+    assert (wine.style, wine.grapes, wine.country) == (
+        Style.WHITE,
+        ("Nebbiolo",),
+        "Italy",
+    )
+    more = await change_from_tool(
+        "change_cellar", action="add", wine_id="own:1", count=2
+    )
     assert more.bottles == (replace(BAROLO, count=2),)
-    dearer = await change_from_tool("change_cellar", action="add", wine_id="own:1", price=50)
+    dearer = await change_from_tool(
+        "change_cellar", action="add", wine_id="own:1", price=50
+    )
     assert [to_wine(item).price for item in dearer.bottles] == [50]
-    drunk = await change_from_tool("change_cellar", action="remove", wine_id="own:1", count=2)
+    drunk = await change_from_tool(
+        "change_cellar", action="remove", wine_id="own:1", count=2
+    )
     assert [item.count for item in drunk.bottles] == [-2]
 
 
@@ -129,7 +154,9 @@ async def test_a_model_removed_bottles_of_another_wine_and_was_told_done(
 
 
 async def test_no_oak_is_a_filter_of_every_search_and_told_in_plain_words() -> None:
-    change = await change_from_tool("remember", kind="hate", value="nothing oaky", oak=True)
+    change = await change_from_tool(
+        "remember", kind="hate", value="nothing oaky", oak=True
+    )
     (fact,) = change.added_facts
     assert (fact.value, describe_fact(fact)) == ("text=oaky", "no oak")
     guest = replace(ADA, facts=(fact,))
@@ -137,11 +164,18 @@ async def test_no_oak_is_a_filter_of_every_search_and_told_in_plain_words() -> N
     assert restrict_query(WineQuery(oak=True), guest).oak is True
     oaked = CHINON.model_copy(update={"notes": "Vanilla from new oak."})
     unoaked = CHINON.model_copy(update={"notes": "Unoaked: no barrel is used."})
-    assert [may_be_shown(wine, guest) for wine in (oaked, unoaked, CHINON)] == [False, True, True]
+    assert [may_be_shown(wine, guest) for wine in (oaked, unoaked, CHINON)] == [
+        False,
+        True,
+        True,
+    ]
 
 
 async def test_the_most_similar_fact_is_forgotten() -> None:
-    notes = [Fact("note", text, text) for text in ("my wife: no eggs", "no oak for my dinners")]
+    notes = [
+        Fact("note", text, text)
+        for text in ("my wife: no eggs", "no oak for my dinners")
+    ]
     arguments = {"kind": "note", "value": "no eggs for my wife"}
     forgotten = await called("forget", replace(ADA, facts=tuple(notes)), **arguments)
     (change,) = forgotten.effects
@@ -150,7 +184,9 @@ async def test_the_most_similar_fact_is_forgotten() -> None:
 
 
 async def test_a_model_lifted_an_allergy_with_the_tool_forget() -> None:
-    allergic = replace(ADA, facts=(Fact("allergy", "egg", "eggs"), Fact("note", "egg", "egg")))
+    allergic = replace(
+        ADA, facts=(Fact("allergy", "egg", "eggs"), Fact("note", "egg", "egg"))
+    )
     refused = await called("forget", allergic, kind="allergy", value="egg")
     assert (refused.error_type, refused.effects) == ("invalid_arguments", ())
     (change,) = (await called("forget", allergic, kind="note", value="egg")).effects
@@ -159,7 +195,9 @@ async def test_a_model_lifted_an_allergy_with_the_tool_forget() -> None:
 
 
 async def test_a_known_fact_is_not_a_change() -> None:
-    known = await called("remember", kind="hate", value="Chardonnay", grapes="Chardonnay")
+    known = await called(
+        "remember", kind="hate", value="Chardonnay", grapes="Chardonnay"
+    )
     assert (known.error_type, known.effects) == (None, ())
 
 
@@ -176,7 +214,9 @@ async def test_a_known_fact_is_not_a_change() -> None:
         ("remember", {"kind": "hate", "value": "odd", "grapes": ["Merlot;styles=red"]}),
     ],
 )
-async def test_an_invalid_change_is_an_error(name: str, arguments: dict[str, Any]) -> None:
+async def test_an_invalid_change_is_an_error(
+    name: str, arguments: dict[str, Any]
+) -> None:
     result = await called(name, **arguments)
     assert result.error_type
     assert not result.effects
@@ -212,14 +252,18 @@ async def test_a_filler_word_forgot_what_was_not_meant(
 
 async def test_who_likes_what_they_hated_hates_it_no_more_and_keeps_the_rest() -> None:
     guest = replace(ADA, facts=(MERLOT, SYRAH))
-    result = await called("remember", guest, kind="like", value="Merlot", grapes=["Merlot"])
+    result = await called(
+        "remember", guest, kind="like", value="Merlot", grapes=["Merlot"]
+    )
     (change,) = result.effects
     assert isinstance(change, Change)
     assert [fact.key for fact in change.added_facts] == [("like", "grapes=Merlot")]
     assert change.removed_facts == (MERLOT,)
     liked = Fact("like", "grapes=Merlot", "Merlot")
     both = replace(ADA, facts=(liked, SYRAH))
-    (change,) = (await called("forget", both, kind="hate", value="no Merlot, no Syrah")).effects
+    (change,) = (
+        await called("forget", both, kind="hate", value="no Merlot, no Syrah")
+    ).effects
     assert isinstance(change, Change)
     assert change.removed_facts == (SYRAH,)
 
@@ -233,12 +277,26 @@ def test_a_wish_of_two_grapes_is_two_facts_so_that_one_can_change() -> None:
 
 def test_a_reminder_has_the_five_most_urgent_wines() -> None:
     wines = [
-        replace(BAROLO, key=f"wine {last}", drink_from=2020, drink_until=last, count=last - 2020)
+        replace(
+            BAROLO,
+            key=f"wine {last}",
+            drink_from=2020,
+            drink_until=last,
+            count=last - 2020,
+        )
         for last in range(2024, 2034)
     ]
     begins = [
-        replace(BAROLO, key=f"young {count}", drink_from=2026, drink_until=2040, count=count)
+        replace(
+            BAROLO, key=f"young {count}", drink_from=2026, drink_until=2040, count=count
+        )
         for count in range(1, 9)
     ]
     due = find_due_items([*begins, *wines], 2026)
-    assert [item.key for item in due] == ["wine 2026", "young 8", "young 7", "young 6", "young 5"]
+    assert [item.key for item in due] == [
+        "wine 2026",
+        "young 8",
+        "young 7",
+        "young 6",
+        "young 5",
+    ]

@@ -8,7 +8,9 @@ from agent.sommelier.wine import Offer, Wine
 from db.wines.search import WineIndex
 
 
-def wine(wine_id: str, producer: str, name: str, vintage: int | None, **facts: object) -> Wine:
+def wine(
+    wine_id: str, producer: str, name: str, vintage: int | None, **facts: object
+) -> Wine:
     told = {"country": "", "style": Style.RED, **facts}
     return Wine.model_validate(
         {"id": wine_id, "producer": producer, "name": name, "vintage": vintage, **told}
@@ -19,7 +21,9 @@ INDEX = WineIndex(
     [
         wine("tignanello", "Antinori", "Tignanello", 2020),
         wine("barolo", "Massolino", "Barolo Serralunga d'Alba", 2019),
-        wine("brunate", "Ceretto", "Barolo Brunate", 2016, offers=[Offer(in_stock=False)]),
+        wine(
+            "brunate", "Ceretto", "Barolo Brunate", 2016, offers=[Offer(in_stock=False)]
+        ),
         wine("crau", "Vieux Télégraphe", "Châteauneuf-du-Pape La Crau", 2019),
         wine("pavillon", "Château Margaux", "Pavillon Rouge", 2018, region="Bordeaux"),
         wine("blason", "Château d'Issan", "Blason d'Issan", 2018, region="Margaux"),
@@ -60,7 +64,9 @@ def test_a_name_finds_its_wines_those_in_stock_first(name: str, ids: list[str]) 
         ("Screaming Eagle", []),
     ],
 )
-def test_a_name_that_no_wine_has_finds_none_but_the_closest(name: str, closest: list[str]) -> None:
+def test_a_name_that_no_wine_has_finds_none_but_the_closest(
+    name: str, closest: list[str]
+) -> None:
     result = INDEX.search(WineQuery(name=name))
     assert (result.wines, result.total, result.other_vintages) == ((), 0, ())
     assert [wine.id for wine in result.closest][: len(closest)] == closest

@@ -22,15 +22,22 @@ EVIDENCE = Evidence(sources=wines_by_id([CHINON]))
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner)
+    ),
     max_leaves=12,
 )
 near_answers = st.fixed_dictionaries(
-    {"response_type": st.sampled_from(["recommendation", "informational", "off_topic", "x"])},
+    {
+        "response_type": st.sampled_from(
+            ["recommendation", "informational", "off_topic", "x"]
+        )
+    },
     optional={
         "intro": st.text(max_size=30) | st.none(),
         "wines": st.lists(
-            st.fixed_dictionaries({"wine_id": st.sampled_from([CHINON.id, "x", ""])}), max_size=3
+            st.fixed_dictionaries({"wine_id": st.sampled_from([CHINON.id, "x", ""])}),
+            max_size=3,
         )
         | json_values,
         "closing": st.text(max_size=10),
@@ -42,13 +49,17 @@ texts = (
     | near_answers.map(json.dumps)
     | st.text(alphabet="{}[]\",:'\\/*ab1 \n")
     | near_answers.flatmap(
-        lambda value: st.integers(0, 80).map(lambda cut: json.dumps(value)[: -cut or None])
+        lambda value: st.integers(0, 80).map(
+            lambda cut: json.dumps(value)[: -cut or None]
+        )
     )
 )
 
 
 @given(texts)
-def test_any_text_gives_a_result_and_what_is_accepted_keeps_the_whole_contract(raw: str) -> None:
+def test_any_text_gives_a_result_and_what_is_accepted_keeps_the_whole_contract(
+    raw: str,
+) -> None:
     result = parsed(raw, SOMMELIER, EVIDENCE, ["search_wines"])
     assert result.ok == (result.error is None) == bool(result.text.strip())
     if result.ok:
@@ -78,12 +89,16 @@ def test_a_broken_rule_may_be_raised_and_one_that_fails_is_not_kept(
     said = parsed("hm", OutputContract(str, semantic=too_long), Evidence())
     assert (said.error, said.error_type) == ("too long", "semantic")
     failed = parsed("secret", OutputContract(str, semantic=wrong), Evidence())
-    assert failed.error == "the answer could not be checked (KeyError); answer differently"
+    assert (
+        failed.error == "the answer could not be checked (KeyError); answer differently"
+    )
     assert "KeyError" in caplog.text
     assert "secret" not in caplog.text
 
 
-def test_a_validator_or_reader_that_fails_is_no_exception(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_validator_or_reader_that_fails_is_no_exception(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def fails(_: object) -> None:
         raise KeyError("secret")
 
@@ -94,7 +109,10 @@ def test_a_validator_or_reader_that_fails_is_no_exception(caplog: pytest.LogCapt
     ]
     for contract, raw in zip(contracts, ('["a"]', "a"), strict=True):
         result = parsed(raw, contract, Evidence())
-        assert result.error == "the answer could not be read (KeyError); answer differently"
+        assert (
+            result.error
+            == "the answer could not be read (KeyError); answer differently"
+        )
     assert "secret" not in caplog.text
 
 

@@ -25,11 +25,20 @@ TEXTS = st.text("aAbcétxX01 \n.,!?'-€。葡\x00\u00a0\x85_", max_size=30)
 def test_matches_are_those_of_re(source: str, text: str) -> None:
     re2_pattern, re_pattern = pattern(source), re.compile(source)
 
-    assert [(match.span(), match.groups()) for match in re2_pattern.finditer(text) if match[0]] == [
-        (match.span(), match.groups()) for match in re_pattern.finditer(text) if match[0]
+    assert [
+        (match.span(), match.groups())
+        for match in re2_pattern.finditer(text)
+        if match[0]
+    ] == [
+        (match.span(), match.groups())
+        for match in re_pattern.finditer(text)
+        if match[0]
     ]
     for name in ("match", "search"):
-        actual, expected = getattr(re2_pattern, name)(text), getattr(re_pattern, name)(text)
+        actual, expected = (
+            getattr(re2_pattern, name)(text),
+            getattr(re_pattern, name)(text),
+        )
         assert (actual and actual.span()) == (expected and expected.span())
 
 

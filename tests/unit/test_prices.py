@@ -20,7 +20,9 @@ def costs_of(response: LLMResponse, prices: Mapping[str, Price]) -> Costs:
 
 
 def cost(
-    model: str, prices: Mapping[str, Price] = MappingProxyType({}), base_url: str | None = None
+    model: str,
+    prices: Mapping[str, Price] = MappingProxyType({}),
+    base_url: str | None = None,
 ) -> float:
     """The cost of a million tokens in and out, in US dollars."""
     response = LLMResponse(model=model, usage=MILLION, base_url=base_url)
@@ -30,16 +32,26 @@ def cost(
 def test_a_model_of_ones_own_costs_what_the_setting_says() -> None:
     setting = '{"house-model": {"prompt": 2, "cached": 1, "completion": 4}}'
     prices = load_settings(None, {"LLM_PRICES": setting}).llm_prices
-    usage = TokenUsage(prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000)
+    usage = TokenUsage(
+        prompt_tokens=1_000_000, completion_tokens=500_000, cached_tokens=500_000
+    )
     costs = costs_of(LLMResponse(model="house-model-2026-01-01", usage=usage), prices)
-    assert (costs["input"], costs["input_cached_tokens"], costs["output"]) == (1, 0.5, 2)
+    assert (costs["input"], costs["input_cached_tokens"], costs["output"]) == (
+        1,
+        0.5,
+        2,
+    )
     assert cost("gpt-4o", prices) == cost("gpt-4o")
 
 
 def test_a_model_costs_what_is_published_for_that_many_tokens() -> None:
     assert cost("claude-opus-4-5") == 5 + 25
-    at_reseller = cost("anthropic/claude-opus-4.5", base_url="https://openrouter.ai/api/v1")
-    behind_a_proxy = cost("anthropic/claude-opus-4-5", base_url="http://litellm:4000/v1")
+    at_reseller = cost(
+        "anthropic/claude-opus-4.5", base_url="https://openrouter.ai/api/v1"
+    )
+    behind_a_proxy = cost(
+        "anthropic/claude-opus-4-5", base_url="http://litellm:4000/v1"
+    )
     assert at_reseller == behind_a_proxy == 30
     few = LLMResponse(model="gemini-2.5-pro", usage=TokenUsage(100_000, 0))
     many = LLMResponse(model="gemini-2.5-pro", usage=TokenUsage(1_000_000, 0))
@@ -71,6 +83,8 @@ def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
     ]
 
 
-@pytest.mark.parametrize("base_url", ["http://192.168.1.20/v1", "http://ollama:11434/v1"])
+@pytest.mark.parametrize(
+    "base_url", ["http://192.168.1.20/v1", "http://ollama:11434/v1"]
+)
 def test_local_is_what_no_one_bills(base_url: str) -> None:
     assert cost("unheard-of:8b", base_url=base_url) == 0 < cost("unheard-of:8b")

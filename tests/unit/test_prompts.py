@@ -40,7 +40,10 @@ def test_values_are_inserted_literally(
 
 
 def test_variables_of_the_built_in_prompts() -> None:
-    actual = {name: set(find_variables(prompt.text)) for name, prompt in built_in_prompts().items()}
+    actual = {
+        name: set(find_variables(prompt.text))
+        for name, prompt in built_in_prompts().items()
+    }
     assert actual == VARIABLES
 
 

@@ -43,7 +43,12 @@ def test_a_wine_without_egg_is_a_wish_about_the_wine(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["DON'T give me Merlot", "dont want Merlot", "do not show me Merlot", "I cannot have Merlot"],
+    [
+        "DON'T give me Merlot",
+        "dont want Merlot",
+        "do not show me Merlot",
+        "I cannot have Merlot",
+    ],
 )
 def test_a_negated_wish_excludes(text: str) -> None:
     request = read_request(text)
@@ -107,7 +112,9 @@ def test_one_word_shared_with_another_language_does_not_change_the_language(
         ("Ein Weißwein zu Fisch. Eier verträgt sie nicht", "egg"),
     ],
 )
-def test_a_dish_was_taken_for_an_allergy_of_another_clause(text: str, allergen: str) -> None:
+def test_a_dish_was_taken_for_an_allergy_of_another_clause(
+    text: str, allergen: str
+) -> None:
     request = read_request(text)
     assert request.values("without_allergens") == tuple(allergen.split())
     assert [dish.foods for dish in request.dishes.values()] == [("fish",)]
@@ -122,7 +129,10 @@ def test_a_dish_was_taken_for_an_allergy_of_another_clause(text: str, allergen: 
         ("Fish tonight? I am allergic to it. So lamb", "fish"),
         ("I can't have eggs (allergic), a red for lamb", "egg"),
         ("Ich vertrage keine Eier und keinen Fisch, was passt zu Lamm?", "egg fish"),
-        ("Je suis allergique au poisson et aux œufs. Un rouge pour l'agneau", "fish egg"),
+        (
+            "Je suis allergique au poisson et aux œufs. Un rouge pour l'agneau",
+            "fish egg",
+        ),
         ("Tengo alergia al huevo y al pescado, un tinto para cordero", "egg fish"),
         ("Allergica a uova e pesce, un rosso per l'agnello", "egg fish"),
         ("Allergisch voor ei en vis, een rode wijn bij lam", "egg fish"),
@@ -155,7 +165,11 @@ def test_an_amount_with_a_currency_or_a_limit_is_a_price(
     text: str, low: float | None, high: float | None, currency: str
 ) -> None:
     query = parse_query(text)
-    assert (query.min_price, query.max_price, query.currency.value) == (low, high, currency)
+    assert (query.min_price, query.max_price, query.currency.value) == (
+        low,
+        high,
+        currency,
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +184,9 @@ def test_an_amount_with_a_currency_or_a_limit_is_a_price(
 )
 def test_a_negation_excludes_things_in_its_clause(text: str, without: set[str]) -> None:
     filters = read_request(text).filters
-    excluded = [values for name, values in filters.items() if name.startswith("without_")]
+    excluded = [
+        values for name, values in filters.items() if name.startswith("without_")
+    ]
     assert {value for values in excluded for value in values} == without
 
 
@@ -206,7 +222,21 @@ def test_new_filters_replace_earlier_ones_and_a_new_dish_resets_them() -> None:
 
 
 KNOWN_WORDS = st.sampled_from(
-    ["red", "no", "nicht", "lamb", "Merlot", "20", "€", "under", "or", ",", "other", "?", "dry"]
+    [
+        "red",
+        "no",
+        "nicht",
+        "lamb",
+        "Merlot",
+        "20",
+        "€",
+        "under",
+        "or",
+        ",",
+        "other",
+        "?",
+        "dry",
+    ]
 )
 ANYTHING = st.one_of(
     st.text(max_size=300),
@@ -216,7 +246,9 @@ ANYTHING = st.one_of(
 
 
 @given(ANYTHING)
-def test_any_text_makes_a_query_that_never_includes_an_excluded_value(text: str) -> None:
+def test_any_text_makes_a_query_that_never_includes_an_excluded_value(
+    text: str,
+) -> None:
     request = read_request(text)
     assert isinstance(parse_query(text), WineQuery)
     merged = merge(request, request)
@@ -226,7 +258,12 @@ def test_any_text_makes_a_query_that_never_includes_an_excluded_value(text: str)
 
 
 def test_the_tables_are_consistent() -> None:
-    scales = {"sweetness": Sweetness, "bodies": Body, "tannins": Level, "acidities": Level}
+    scales = {
+        "sweetness": Sweetness,
+        "bodies": Body,
+        "tannins": Level,
+        "acidities": Level,
+    }
     assert {name: [*steps] for name, steps in SCALES.items()} == {
         name: [*map(str, steps)] for name, steps in scales.items()
     }
@@ -238,7 +275,9 @@ def test_the_tables_are_consistent() -> None:
     for dish in load_dishes():
         assert not dish.pairing or dish.pairing in load_pairings()
     assert {food for dish in load_dishes() for food in dish.foods} == set(Food)
-    assert {dish.foods[0] for dish in load_dishes() if len(dish.foods) == 1} == set(Food)
+    assert {dish.foods[0] for dish in load_dishes() if len(dish.foods) == 1} == set(
+        Food
+    )
     for language in REQUESTS:
         assert {get_food_name(food, language) for food in Food}
 
@@ -253,9 +292,14 @@ def test_a_dollar_sign_has_its_country(text: str, language: str, currency: str) 
 
 @pytest.mark.parametrize(
     ("text", "language"),
-    [("un plateau de quatre fromages", "fr"), ("a cheese board with four cheeses", "en")],
+    [
+        ("un plateau de quatre fromages", "fr"),
+        ("a cheese board with four cheeses", "en"),
+    ],
 )
-def test_a_number_of_things_is_no_price_and_no_unknown_word(text: str, language: str) -> None:
+def test_a_number_of_things_is_no_price_and_no_unknown_word(
+    text: str, language: str
+) -> None:
     request = read_request(text, language)
     assert request.filters == {}
     assert request.unknown_words == ()
@@ -270,7 +314,10 @@ def test_a_taste_without_oak_does_not_turn_round_another_negation() -> None:
 
 def test_nothing_over_an_amount_is_a_maximum_and_a_negation() -> None:
     request = read_request("nothing over 20 euros or Merlot")
-    assert (request.filters.get("max_price"), request.filters.get("min_price")) == (20, None)
+    assert (request.filters.get("max_price"), request.filters.get("min_price")) == (
+        20,
+        None,
+    )
     assert request.values("without_grapes") == ("Merlot",)
 
 
@@ -283,5 +330,7 @@ def test_nothing_over_an_amount_is_a_maximum_and_a_negation() -> None:
         ("una magnum di Barolo", "it", "magnum"),
     ],
 )
-def test_another_offer_than_a_bottle_is_read(text: str, language: str, offer: str) -> None:
+def test_another_offer_than_a_bottle_is_read(
+    text: str, language: str, offer: str
+) -> None:
     assert read_request(text, language).filters["offer"] == offer

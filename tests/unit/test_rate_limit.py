@@ -26,7 +26,9 @@ class Chats:
         for _ in range(times):
             await self.request("sendMessage", chat_id)
 
-    async def request(self, endpoint: str, chat_id: int, optional: object = None) -> None:
+    async def request(
+        self, endpoint: str, chat_id: int, optional: object = None
+    ) -> None:
         async def call() -> None:
             self.sent.append((round(self.loop.time(), 3), chat_id))
 
@@ -48,22 +50,41 @@ def run_together(work: Callable[[Chats], list[Coroutine[Any, Any, None]]]) -> Ch
     return in_virtual_time(run)
 
 
-def test_a_chat_gets_three_messages_in_three_seconds_and_a_group_20_in_a_minute() -> None:
-    assert run_together(lambda chats: [chats.send(1, times=7)]).times(1) == [0, 0, 0, 3, 3, 3, 6]
+def test_a_chat_gets_three_messages_in_three_seconds_and_a_group_20_in_a_minute() -> (
+    None
+):
+    assert run_together(lambda chats: [chats.send(1, times=7)]).times(1) == [
+        0,
+        0,
+        0,
+        3,
+        3,
+        3,
+        6,
+    ]
     times = run_together(lambda chats: [chats.send(GROUP, times=45)]).times(GROUP)
     assert (times[:7], times[20], times[40]) == ([0, 0, 0, 3, 3, 3, 6], 60, 120)
 
 
 def test_all_chats_get_30_messages_a_second_and_a_busy_chat_delays_no_other() -> None:
-    times = [time for time, _ in run_together(lambda chats: [*map(chats.send, range(1, 101))]).sent]
+    times = [
+        time
+        for time, _ in run_together(
+            lambda chats: [*map(chats.send, range(1, 101))]
+        ).sent
+    ]
     assert [times.count(second) for second in (0, 1, 2, 3)] == [30, 30, 30, 10]
-    busy = run_together(lambda chats: [chats.send(1, times=200), *map(chats.send, range(2, 29))])
+    busy = run_together(
+        lambda chats: [chats.send(1, times=200), *map(chats.send, range(2, 29))]
+    )
     assert [busy.times(chat) for chat in range(2, 29)] == [[0]] * 27
     assert busy.times(1)[-1] == 198
 
 
 def test_a_paused_chat_waits_exactly_as_asked_and_delays_no_other() -> None:
-    async def pause(chats: Chats, chat_id: int, seconds: float, after: float = 0) -> None:
+    async def pause(
+        chats: Chats, chat_id: int, seconds: float, after: float = 0
+    ) -> None:
         await asyncio.sleep(after)
         chats.limit.pause(chat_id, seconds)
 
@@ -94,7 +115,9 @@ def test_a_paused_chat_waits_exactly_as_asked_and_delays_no_other() -> None:
 def test_messages_count_but_drafts_and_typing_never_wait(
     endpoint: str, chat_id: int, counts: bool
 ) -> None:
-    chats = run_together(lambda chats: [chats.request(endpoint, chat_id) for _ in range(4)])
+    chats = run_together(
+        lambda chats: [chats.request(endpoint, chat_id) for _ in range(4)]
+    )
     assert chats.times(chat_id) == [0, 0, 0, 3 if counts else 0]
 
 

@@ -11,7 +11,12 @@ from PIL import Image
 
 from agent import size_limits
 from agent.files import FileReader, Unreadable
-from agent.senses.sent_files import UnusableFile, read_sent_file, render_pages, to_data_url
+from agent.senses.sent_files import (
+    UnusableFile,
+    read_sent_file,
+    render_pages,
+    to_data_url,
+)
 from db.documents import reading
 from db.documents.chunking import Section
 from db.documents.reading import Document, read_bytes, read_document
@@ -21,9 +26,19 @@ from tests.pictures import drawn, saved
 T = TypeVar("T")
 
 RUSSIAN = "Красное вино из винограда Саперави выдерживают в дубовых бочках двенадцать месяцев."
-LEFT = ("The lees are the dead yeast", "that sinks to the bottom of", "the tank in the winter.")
-RIGHT = ("Sur lie means that a wine", "rests upon its lees for some", "months, as Muscadet does.")
-MENU = "".join(f"<li><a href=/{number}>Wine number {number}</a></li>" for number in range(40))
+LEFT = (
+    "The lees are the dead yeast",
+    "that sinks to the bottom of",
+    "the tank in the winter.",
+)
+RIGHT = (
+    "Sur lie means that a wine",
+    "rests upon its lees for some",
+    "months, as Muscadet does.",
+)
+MENU = "".join(
+    f"<li><a href=/{number}>Wine number {number}</a></li>" for number in range(40)
+)
 PAGE = f"""<html><head><title>Of  lees</title><style>p {{}}</style></head><body>
 <header><nav><ul>{MENU}</ul></nav></header><script>alert(1)</script>
 <h1>Temperature</h1><p>Reds <b>cool</b>,\n whites <i>cold</i>, 5 &lt; 8.</p><h2>How</h2>
@@ -55,14 +70,20 @@ def word_file(made: Any) -> None:
 
 
 CHAPTER = "<html><body><h1>{}</h1><p>{}</p></body></html>"
-BOOK = epub(CHAPTER.format("One", "Lees."), CHAPTER.format("Two", "Must."), title="Of wine")
+BOOK = epub(
+    CHAPTER.format("One", "Lees."), CHAPTER.format("Two", "Must."), title="Of wine"
+)
 COLUMNS = " ".join(
     at(x, 700 - 14 * row, text)
     for x, lines in ((50, LEFT), (320, RIGHT))
     for row, text in enumerate(lines)
 )
 SHEETS = xlsx(
-    {"Reds": [("Wine", "Price"), ("Chinon", 12.5), ("Fino", None)], "Secret": [("No",)]}, "Secret"
+    {
+        "Reds": [("Wine", "Price"), ("Chinon", 12.5), ("Fino", None)],
+        "Secret": [("No",)],
+    },
+    "Secret",
 )
 
 
@@ -75,7 +96,10 @@ SHEETS = xlsx(
             "Of lees",
             [
                 (("Temperature",), "Reds cool, whites cold, 5 < 8."),
-                (("Temperature", "How"), "1. An hour\n2. in ice\n\nWine | C\nPort | 16"),
+                (
+                    ("Temperature", "How"),
+                    "1. An hour\n2. in ice\n\nWine | C\nPort | 16",
+                ),
             ],
         ),
         ("part.html", "<p>A part of a page.</p>", "Part", [((), "A part of a page.")]),
@@ -90,12 +114,25 @@ SHEETS = xlsx(
             ],
         ),
         ("book.epub", BOOK, "Of wine", [(("One",), "Lees."), (("Two",), "Must.")]),
-        ("list.xlsx", SHEETS, "List", [(("Reds",), "Wine | Price\nChinon | 12.5\nFino")]),
-        ("sur_lie-aging.txt", "On the\u00ad lees.", "Sur lie aging", [((), "On the lees.")]),
+        (
+            "list.xlsx",
+            SHEETS,
+            "List",
+            [(("Reds",), "Wine | Price\nChinon | 12.5\nFino")],
+        ),
+        (
+            "sur_lie-aging.txt",
+            "On the\u00ad lees.",
+            "Sur lie aging",
+            [((), "On the lees.")],
+        ),
     ],
 )
 def test_a_file_is_read_with_its_title_and_headings(
-    name: str, data: bytes | str, title: str, sections: list[tuple[tuple[str, ...], str]]
+    name: str,
+    data: bytes | str,
+    title: str,
+    sections: list[tuple[tuple[str, ...], str]],
 ) -> None:
     found = document(name, data)
     assert (found.title, found.note) == (title, "")
@@ -130,7 +167,12 @@ def test_text_is_read_in_its_encoding_and_a_guess_is_noted(
     ("name", "data", "text", "note"),
     [
         ("a.txt", RUSSIAN.encode()[:-2], RUSSIAN[:-2], "has 1 damaged places"),
-        ("a.pdf", pdf("Lees.", "", "Must."), "Lees.\n\nMust.", "holds no text on 1 of its pages"),
+        (
+            "a.pdf",
+            pdf("Lees.", "", "Must."),
+            "Lees.\n\nMust.",
+            "holds no text on 1 of its pages",
+        ),
         (
             "a.epub",
             BOOK.replace(b"text/1.xhtml", b"text/9.xhtml"),
@@ -153,20 +195,36 @@ def test_the_rest_of_a_damaged_file_is_read_with_a_note(
         ("a.md", b"", "is empty"),
         ("a.html", b"<script>1</script>", "holds no text"),
         ("a.txt", b"wine\x00\x01", "is binary, not text"),
-        ("a.odt", b"PK", "is not Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel"),
+        (
+            "a.odt",
+            b"PK",
+            "is not Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel",
+        ),
         ("a.pdf", pdf("Lees.")[:300], "is broken or cut off"),
-        ("a.pdf", pdf(PICTURE), "holds pictures of pages and no text (a scan): run ocrmypdf"),
+        (
+            "a.pdf",
+            pdf(PICTURE),
+            "holds pictures of pages and no text (a scan): run ocrmypdf",
+        ),
         ("a.pdf", encrypted_pdf(), "is encrypted; save it without a password"),
         ("a.epub", BOOK[:-300], "is damaged, or no epub file"),
-        ("a.epub", epub("<p>Lees.</p>", locked=True), "is encrypted (protected against copies)"),
+        (
+            "a.epub",
+            epub("<p>Lees.</p>", locked=True),
+            "is encrypted (protected against copies)",
+        ),
     ],
 )
-def test_a_file_that_cannot_be_read_has_a_reason(name: str, data: bytes, reason: str) -> None:
+def test_a_file_that_cannot_be_read_has_a_reason(
+    name: str, data: bytes, reason: str
+) -> None:
     with pytest.raises(Unreadable, match=f"^{re.escape(reason)}"):
         document(name, data)
 
 
-def test_files_over_a_limit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_over_a_limit_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(size_limits, "DOCUMENT_CHARS", 100)
     monkeypatch.setattr(size_limits, "PDF_PAGES", 1)
     with pytest.raises(Unreadable, match="holds over 100 characters of text; split it"):
@@ -175,18 +233,24 @@ def test_files_over_a_limit_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
         document("a.pdf", pdf("One", "Two"))
     monkeypatch.setattr(reading, "MAX_FILE_BYTES", 1000)
     (tmp_path / "big.txt").write_bytes(b"x" * 1001)
-    with pytest.raises(Unreadable, match="has 1,001 bytes, the limit is 1,000; split it"):
+    with pytest.raises(
+        Unreadable, match="has 1,001 bytes, the limit is 1,000; split it"
+    ):
         read_bytes(tmp_path / "big.txt")
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(Unreadable, match="is not a file"):
         read_bytes(tmp_path / "pipe.txt")
 
 
-async def read(data: bytes, convert: Callable[[bytes], T], *, is_photo: bool = False) -> T:
+async def read(
+    data: bytes, convert: Callable[[bytes], T], *, is_photo: bool = False
+) -> T:
     async def download() -> bytes:
         return data
 
-    return await read_sent_file(FileReader(), download, convert, user_id=1, is_photo=is_photo)
+    return await read_sent_file(
+        FileReader(), download, convert, user_id=1, is_photo=is_photo
+    )
 
 
 async def test_sent_files_are_converted_or_refused() -> None:

@@ -28,7 +28,9 @@ def test_an_unknown_tool_is_named_in_the_error() -> None:
 
 async def called(function: Any, arguments: str = "{}") -> tuple[str, str | None]:
     run = Run(limits=Limits(tool_seconds=0.05, result_chars=100))
-    result = await Toolbox([tool(function)]).call(ToolCall("1", function.__name__, arguments), run)
+    result = await Toolbox([tool(function)]).call(
+        ToolCall("1", function.__name__, arguments), run
+    )
     return result.text, result.error_type
 
 
@@ -51,7 +53,11 @@ def returning(value: object) -> Any:
 @pytest.mark.parametrize(
     ("value", "text", "kind"),
     [
-        (object(), "Error: give failed (PydanticSerializationError)", "PydanticSerializationError"),
+        (
+            object(),
+            "Error: give failed (PydanticSerializationError)",
+            "PydanticSerializationError",
+        ),
         (TimeoutError("secret"), "Error: give failed (TimeoutError)", "TimeoutError"),
         (ToolError("no " * 9000), "Error: no no no", "tool_error"),
     ],

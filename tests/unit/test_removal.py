@@ -49,9 +49,15 @@ def removed(items: list[CellarItem], line: str) -> Removal:
     [
         ("1 Barolo 2019", "barolo 2019"),
         ("1 BAROLO cannubi", "barolo cannubi 2016"),
-        ("3 × Barolo 2016", "barolo 2016"),  # as the bot writes it, and though Cannubi fits, too
+        (
+            "3 × Barolo 2016",
+            "barolo 2016",
+        ),  # as the bot writes it, and though Cannubi fits, too
         ("the Barbera from Alba", "barbera d alba 2021"),
-        ("1 bottle of Lapierre Morgon 2021", "lapierre morgon"),  # the stored vintage is not known
+        (
+            "1 bottle of Lapierre Morgon 2021",
+            "lapierre morgon",
+        ),  # the stored vintage is not known
         ("Morgon Gamay", "lapierre morgon"),  # its grape is known
         ("une bouteille de Margaux", "chateau margaux 2010"),
         ("2 Bollinger", "bollinger"),
@@ -68,8 +74,23 @@ def test_bottles_are_removed_by_producer_name_or_id(line: str, key: str) -> None
 @pytest.mark.parametrize(
     "line",
     [
-        *("1 Opus One 2019", "1 2018", "2018", "1 2016", "12", "", "own:99", "own:", "1 wine"),
-        *("Morgon 2021 from Domaine de la Côte", "Château Palmer 2010", "d'Asti", "Barolo 2018"),
+        *(
+            "1 Opus One 2019",
+            "1 2018",
+            "2018",
+            "1 2016",
+            "12",
+            "",
+            "own:99",
+            "own:",
+            "1 wine",
+        ),
+        *(
+            "Morgon 2021 from Domaine de la Côte",
+            "Château Palmer 2010",
+            "d'Asti",
+            "Barolo 2018",
+        ),
     ],
 )
 def test_a_vintage_or_a_common_word_took_bottles_of_another_wine(line: str) -> None:
@@ -85,7 +106,9 @@ def test_a_vintage_or_a_common_word_took_bottles_of_another_wine(line: str) -> N
         ("Morgon 2021 from Foillard", [5]),
     ],
 )
-def test_a_wine_was_taken_where_several_fit_or_none_fully(line: str, ids: list[int]) -> None:
+def test_a_wine_was_taken_where_several_fit_or_none_fully(
+    line: str, ids: list[int]
+) -> None:
     removal = removed(cellar(*BOTTLES), line)
     assert isinstance(removal, Unclear)
     assert [item.number for item in removal.items] == ids
@@ -98,7 +121,9 @@ def test_all_bottles_were_taken_where_more_were_asked_for() -> None:
     assert removed(cellar("Barolo 2016", count=0), "1 Barolo") == NotFound()
 
 
-NAMES = "Barolo Cannubi Lapierre Morgon Margaux Opus Barbera Alba Bollinger".lower().split()
+NAMES = (
+    "Barolo Cannubi Lapierre Morgon Margaux Opus Barbera Alba Bollinger".lower().split()
+)
 COMMON = "the from di d' de la Château Domaine bottle of wine 1 2016 2018 2021".split()
 words = st.sampled_from(NAMES)
 vintages = st.none() | st.sampled_from([2016, 2018, 2021])

@@ -9,16 +9,39 @@ from hypothesis import strategies as st
 
 from agent.auto_links import find_auto_links
 from agent.markdown import NOTE_SYMBOL, escape, strip_invisible, unescape
-from bot.telegram.render import CODE, NO_LINK_TAGS, count_utf16_units, parse, split_messages
+from bot.telegram.render import (
+    CODE,
+    NO_LINK_TAGS,
+    count_utf16_units,
+    parse,
+    split_messages,
+)
 from tests.doubles.telegram_html import parse_html
 
 LINK = "https://x.org/a_b"
 MARKDOWN_PIECES = [
-    *("**", "*", "_", "__", "`", "```", "#", ">", "- ", "[", "](", LINK, f"<{LINK}>", "/help"),
+    *(
+        "**",
+        "*",
+        "_",
+        "__",
+        "`",
+        "```",
+        "#",
+        ">",
+        "- ",
+        "[",
+        "](",
+        LINK,
+        f"<{LINK}>",
+        "/help",
+    ),
     *("@name", ")", "\\", "<b>", "&amp;", '"', "\n", "\n\n", " ", "wine", "Rosé", "🍷"),
     *("\ud800", "\x00"),
 ]
-markdownish = st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=40).map("".join) | st.text()
+markdownish = (
+    st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=40).map("".join) | st.text()
+)
 
 
 @pytest.mark.parametrize(
@@ -31,10 +54,19 @@ markdownish = st.lists(st.sampled_from(MARKDOWN_PIECES), max_size=40).map("".joi
         ("> quoted\n> again\nafter", "<blockquote>quoted\nagain</blockquote>\nafter"),
         ("```\nx **y** a.org\n\n```\nend", "<pre>x **y** a.org\n</pre>\nend"),
         ("**> a long\n**> quote", "<blockquote expandable>a long\nquote</blockquote>"),
-        ("<https://www.x.org/?a=1&b=2>", '<a href="https://www.x.org/?a=1&amp;b=2">x.org</a>'),
-        ('<https://x.org/"onclick="y>', '<a href="https://x.org/%22onclick=%22y">x.org</a>'),
+        (
+            "<https://www.x.org/?a=1&b=2>",
+            '<a href="https://www.x.org/?a=1&amp;b=2">x.org</a>',
+        ),
+        (
+            '<https://x.org/"onclick="y>',
+            '<a href="https://x.org/%22onclick=%22y">x.org</a>',
+        ),
         ('<a href="x">R&D</a> &lt;', '&lt;a href="x"&gt;R&amp;D&lt;/a&gt; &amp;lt;'),
-        *((text, text) for text in ("snake_case_name", "2 * 3 * 4", "-5 degrees", "the *unclosed")),
+        *(
+            (text, text)
+            for text in ("snake_case_name", "2 * 3 * 4", "-5 degrees", "the *unclosed")
+        ),
     ],
 )
 def test_markdown_becomes_telegram_html_and_other_text_is_unchanged(
@@ -47,7 +79,8 @@ def linkable_text(markdown: str) -> str:
     """Return the text of a message in which Telegram would detect links."""
     chars = zip(*parse(markdown), strict=True)
     return "".join(
-        " " if NO_LINK_TAGS & {mark.tag for mark in marks} else char for char, marks in chars
+        " " if NO_LINK_TAGS & {mark.tag for mark in marks} else char
+        for char, marks in chars
     )
 
 
@@ -58,14 +91,35 @@ def visible_text(html: str) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        *("[here](https://()@evil.example/a)", "https:**/**/evil.example", "evil**.**example"),
-        *("t.me/evil", "t\u200b.me/evil", "@evil_bot", "mail@evil.example", "пример.рф"),
-        *("tg://resolve?domain=evil", "+49 171 1234567", "/forget", "#evil", "evil.example\u202e"),
+        *(
+            "[here](https://()@evil.example/a)",
+            "https:**/**/evil.example",
+            "evil**.**example",
+        ),
+        *(
+            "t.me/evil",
+            "t\u200b.me/evil",
+            "@evil_bot",
+            "mail@evil.example",
+            "пример.рф",
+        ),
+        *(
+            "tg://resolve?domain=evil",
+            "+49 171 1234567",
+            "/forget",
+            "#evil",
+            "evil.example\u202e",
+        ),
     ],
 )
 def test_escaped_text_never_becomes_a_link(text: str) -> None:
     escaped = escape(text)
-    for markdown in (escaped, f"**{escaped}**", f"Look ({escaped}), or", f"> {escaped}"):
+    for markdown in (
+        escaped,
+        f"**{escaped}**",
+        f"Look ({escaped}), or",
+        f"> {escaped}",
+    ):
         assert not find_auto_links(linkable_text(markdown))
         assert "<a" not in "".join(split_messages(markdown))
 
@@ -116,13 +170,17 @@ def test_formatting_continues_in_the_next_message_with_100_entities_at_most() ->
 
 @settings(max_examples=200, deadline=None)
 @given(markdownish, st.integers(2, 40))
-def test_split_messages_respect_the_limits_and_lose_nothing(text: str, limit: int) -> None:
+def test_split_messages_respect_the_limits_and_lose_nothing(
+    text: str, limit: int
+) -> None:
     parts = split_messages(text, limit)
     for part in parts:
         shown, entities = parse_html(part)
         assert 0 < count_utf16_units(shown) <= limit
         assert len(entities) <= 100
-    assert printed("".join(visible_text(part) for part in parts)) == printed(parse(text).text)
+    assert printed("".join(visible_text(part) for part in parts)) == printed(
+        parse(text).text
+    )
 
 
 def printed(text: str) -> str:

@@ -53,8 +53,12 @@ async def test_the_log_names_the_type_of_an_error_and_not_its_text(
     assert "secret" not in caplog.text
 
 
-@pytest.mark.parametrize("error", [AttributeError, TypeError, KeyError, ValueError, OverflowError])
-async def test_a_programming_error_is_not_retried_forever(error: type[Exception]) -> None:
+@pytest.mark.parametrize(
+    "error", [AttributeError, TypeError, KeyError, ValueError, OverflowError]
+)
+async def test_a_programming_error_is_not_retried_forever(
+    error: type[Exception],
+) -> None:
     tried: list[int] = []
 
     async def call() -> None:

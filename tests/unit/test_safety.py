@@ -35,7 +35,9 @@ def ordinary_messages() -> list[str]:
         for case in cases("near_unseen.jsonl")
         if case["label"] == "none" or case.get("who") == "other"
     ]
-    fresh = [case for case in cases("concerns_fresh.jsonl") if case["concern"] == "none"]
+    fresh = [
+        case for case in cases("concerns_fresh.jsonl") if case["concern"] == "none"
+    ]
     others = cases("harmless_unseen.jsonl") + cases("ordinary_unseen.jsonl")
     return [case["text"] for case in (*near, *fresh, *others)]
 
@@ -61,7 +63,9 @@ def ordinary_messages() -> list[str]:
         ("ar", "أريد أن أموت", "112"),
     ],
 )
-def test_help_is_named_in_the_language_of_a_crisis(language: str, text: str, number: str) -> None:
+def test_help_is_named_in_the_language_of_a_crisis(
+    language: str, text: str, number: str
+) -> None:
     safety = read_safety_state(text)
     assert safety.is_crisis
     assert safety.language == language
@@ -143,9 +147,15 @@ def test_a_clear_request_for_wine_needs_a_higher_probability() -> None:
 
 
 def test_a_plain_question_raises_no_alarm() -> None:
-    for text in ("what should I drink tonight", "was trink ich heute", "que dois-je boire ce soir"):
+    for text in (
+        "what should I drink tonight",
+        "was trink ich heute",
+        "que dois-je boire ce soir",
+    ):
         assert not read_safety_state(text).likely_concerns, text
-    guess = Guess(dict.fromkeys(LABELS, 0.0) | {"crisis": 1.5 * LIKELY_FROM["crisis"]}, {})
+    guess = Guess(
+        dict.fromkeys(LABELS, 0.0) | {"crisis": 1.5 * LIKELY_FROM["crisis"]}, {}
+    )
     assert not find_likely_concerns(guess, "i feel like rosé")
 
 
@@ -166,9 +176,13 @@ def test_the_blind_messages_are_heard_as_well_as_the_docs_say() -> None:
         assert f"| {heard[kind]}/{total} |" in docs
 
 
-@pytest.mark.parametrize("padding", ["We had roast chicken with thyme. ", "and then we had fish "])
+@pytest.mark.parametrize(
+    "padding", ["We had roast chicken with thyme. ", "and then we had fish "]
+)
 @pytest.mark.parametrize("place", [0, 0.25, 0.5, 0.75, 1])
-def test_one_sentence_is_heard_anywhere_in_the_longest_message(padding: str, place: float) -> None:
+def test_one_sentence_is_heard_anywhere_in_the_longest_message(
+    padding: str, place: float
+) -> None:
     words = " i dont want to wake up tomorrow, nobody needs me "
     around = (padding * 200)[: MAX_READ_CHARS - len(words)]
     cut = int(len(around) * place)
@@ -257,7 +271,9 @@ def test_an_admin_replaces_texts_and_help_lines(tmp_path: Path) -> None:
     )
     with use_language("de"):
         text = Help(catalogue=read_help_texts(own)).crisis_help(safety)
-    assert text == "{x}: - Liechtenstein: Notruf 112; 143\n- Anderswo: findahelpline.com"
+    assert (
+        text == "{x}: - Liechtenstein: Notruf 112; 143\n- Anderswo: findahelpline.com"
+    )
 
 
 def test_the_country_of_the_admin_comes_first_then_that_of_the_user() -> None:
@@ -295,7 +311,9 @@ def help_lines() -> list[tuple[str, HelpLine]]:
 
 def test_every_help_line_was_checked_within_a_year() -> None:
     oldest = date.today() - timedelta(days=365)
-    overdue = [f"{code}: {line.line}" for code, line in help_lines() if line.checked < oldest]
+    overdue = [
+        f"{code}: {line.line}" for code, line in help_lines() if line.checked < oldest
+    ]
     assert overdue == []
 
 

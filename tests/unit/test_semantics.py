@@ -29,7 +29,13 @@ BARE = WineRecommendation(wine_id="a")
     ],
 )
 def test_r005_a_valid_form_that_says_nothing_is_no_answer(
-    kind: ResponseType, intro: str, wines: list[WineRecommendation], closing: str, valid: bool
+    kind: ResponseType,
+    intro: str,
+    wines: list[WineRecommendation],
+    closing: str,
+    valid: bool,
 ) -> None:
-    response = SommelierResponse(response_type=kind, intro=intro, wines=wines, closing=closing)
+    response = SommelierResponse(
+        response_type=kind, intro=intro, wines=wines, closing=closing
+    )
     assert (validate_semantic_content(response) is None) == valid

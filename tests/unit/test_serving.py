@@ -19,7 +19,9 @@ STILL = (Style.RED, Style.WHITE, Style.ROSE, Style.ORANGE)
 ARTICLES = Path(__file__).parents[2] / "db" / "starter" / "documents"
 
 
-def wine(name: str, style: str = "red", price: float | None = 30, **fields: object) -> Wine:
+def wine(
+    name: str, style: str = "red", price: float | None = 30, **fields: object
+) -> Wine:
     facts = {"id": "x", "producer": "", "country": "", "vintage": 2000} | fields
     return Wine.model_validate(facts | {"name": name, "style": style, "price": price})
 
@@ -52,20 +54,34 @@ def ages(
             ages("Gran Reserva", region="Rioja"),
             ages("Gran Reserva", region="Maipo"),
         ),
-        ("a grape that ages", ages("x", grapes=("Xinomavro",)), ages("x", grapes=("Dolcetto",))),
-        ("the price", ages("Cabernet", grapes=("Cabernet Sauvignon",)), ages("Cabernet", price=7)),
+        (
+            "a grape that ages",
+            ages("x", grapes=("Xinomavro",)),
+            ages("x", grapes=("Dolcetto",)),
+        ),
+        (
+            "the price",
+            ages("Cabernet", grapes=("Cabernet Sauvignon",)),
+            ages("Cabernet", price=7),
+        ),
     ],
 )
-def test_a_window_follows(rule: str, long: tuple[int, int], short: tuple[int, int]) -> None:
+def test_a_window_follows(
+    rule: str, long: tuple[int, int], short: tuple[int, int]
+) -> None:
     assert long[1] > short[1], rule
 
 
 def test_a_producer_is_no_appellation() -> None:
-    assert ages("Pinot Noir", producer="Lucy Margaux", price=20) == ages("Pinot Noir", price=20)
+    assert ages("Pinot Noir", producer="Lucy Margaux", price=20) == ages(
+        "Pinot Noir", price=20
+    )
 
 
 @given(
-    name=st.sampled_from(["Gran Reserva", "Barolo Riserva", "Pauillac", "Grand Cru", "Muscat", ""]),
+    name=st.sampled_from(
+        ["Gran Reserva", "Barolo Riserva", "Pauillac", "Grand Cru", "Muscat", ""]
+    ),
     style=st.sampled_from(["red", "white", "rose", "orange"]),
     region=st.sampled_from(["Rioja", "Bordeaux", "Burgundy", "Mosel", "Maipo", ""]),
     grape=st.sampled_from(["Nebbiolo", "Riesling", "Tannat", "Gamay", "Pinot Noir"]),
@@ -87,7 +103,11 @@ SAYS = [
     ("regions/bordeaux.md", "good Haut-Médoc", wine("Haut-Médoc")),
     ("regions/bordeaux.md", "those of Pauillac", wine("Pauillac")),
     ("regions/chablis.md", "village Chablis", wine("Chablis", "white")),
-    ("regions/chablis.md", "Premier Cru is at its best", wine("Chablis Premier Cru", "white")),
+    (
+        "regions/chablis.md",
+        "Premier Cru is at its best",
+        wine("Chablis Premier Cru", "white"),
+    ),
     ("regions/chablis.md", "and Grand Cru from", wine("Chablis Grand Cru", "white")),
     ("regions/rhone.md", "Côtes du Rhône tastes best", wine("Côtes du Rhône")),
     ("regions/rhone.md", "good Châteauneuf", wine("Châteauneuf-du-Pape")),
@@ -95,7 +115,11 @@ SAYS = [
     ("regions/rioja.md", "Crianza shows best", wine("Crianza", region="Rioja")),
     ("regions/rioja.md", "Reserva from", wine("Reserva", region="Rioja")),
     ("regions/rioja.md", "and Gran Reserva", wine("Gran Reserva", region="Rioja")),
-    ("regions/mosel.md", "Kabinett is at its best", wine("Kabinett", "white", region="Mosel")),
+    (
+        "regions/mosel.md",
+        "Kabinett is at its best",
+        wine("Kabinett", "white", region="Mosel"),
+    ),
     ("regions/mosel.md", "Spätlese from", wine("Spätlese", "sweet", region="Mosel")),
     ("regions/tokaj.md", "It is at its best", wine("Dry", "white", region="Tokaj")),
     ("grapes/nebbiolo.md", "Good Barolo is at its best", wine("Barolo")),
@@ -105,14 +129,22 @@ SAYS = [
         wine("Crianza", region="Rioja"),
     ),
     ("grapes/tempranillo.md", "a Gran Reserva", wine("Gran Reserva", region="Rioja")),
-    ("grapes/pinot-noir.md", "Simple bottles are best", wine("x", grapes=("Pinot Noir",))),
+    (
+        "grapes/pinot-noir.md",
+        "Simple bottles are best",
+        wine("x", grapes=("Pinot Noir",)),
+    ),
     ("grapes/pinot-noir.md", "village Burgundy", wine("Volnay")),
     ("regions/piedmont.md", "Barolo is at its best", wine("Barolo")),
     ("regions/piedmont.md", "Barbaresco from", wine("Barbaresco")),
     ("regions/piedmont.md", "everyday version, good from", wine("Langhe Nebbiolo")),
     ("regions/piedmont.md", "lighter in body and wants", wine("Gattinara")),
     ("regions/piedmont.md", "Barbera d'Alba taste best", wine("Barbera d'Alba")),
-    ("regions/piedmont.md", "stony and at its best", wine("x", "white", grapes=("Timorasso",))),
+    (
+        "regions/piedmont.md",
+        "stony and at its best",
+        wine("x", "white", grapes=("Timorasso",)),
+    ),
     ("regions/veneto.md", "for drinking young", wine("Prosecco", "sparkling")),
     ("regions/veneto.md", "Both are at their best", wine("Soave", "white")),
     ("regions/veneto.md", "with sour cherry, and good", wine("Valpolicella")),
@@ -121,16 +153,32 @@ SAYS = [
     ("regions/loire.md", "until spring, and good", wine("Muscadet", "white")),
     ("regions/loire.md", "Savennières is dry and firm", wine("Savennières", "white")),
     ("regions/loire.md", "Dry Vouvray is good", wine("Vouvray", "white")),
-    ("regions/loire.md", "sweet Vouvray moelleux", wine("x", "sweet", appellation="Vouvray")),
+    (
+        "regions/loire.md",
+        "sweet Vouvray moelleux",
+        wine("x", "sweet", appellation="Vouvray"),
+    ),
     ("regions/loire.md", "Chinon tastes best", wine("Chinon")),
     ("regions/loire.md", "Saumur-Champigny from", wine("Saumur-Champigny")),
     ("regions/loire.md", "Sancerre is at its best", wine("Sancerre", "white")),
     ("regions/alsace.md", "Ordinary Alsace white", wine("x", "white", region="Alsace")),
-    ("regions/alsace.md", "Grand Cru from", wine("Grand Cru", "white", region="Alsace")),
+    (
+        "regions/alsace.md",
+        "Grand Cru from",
+        wine("Grand Cru", "white", region="Alsace"),
+    ),
     ("regions/alsace.md", "usually sweet", wine("Vendanges Tardives", "white")),
     ("regions/alsace.md", "tastes fresh", wine("Crémant", "sparkling")),
-    ("regions/austria.md", "Federspiel is medium", wine("Federspiel", "white", region="Wachau")),
-    ("regions/austria.md", "Smaragd is ripe", wine("Smaragd", "white", region="Wachau")),
+    (
+        "regions/austria.md",
+        "Federspiel is medium",
+        wine("Federspiel", "white", region="Wachau"),
+    ),
+    (
+        "regions/austria.md",
+        "Smaragd is ripe",
+        wine("Smaragd", "white", region="Wachau"),
+    ),
     ("regions/austria.md", "fine acidity, good", wine("x", grapes=("Blaufränkisch",))),
     ("regions/austria.md", "cherry-like, good", wine("x", grapes=("Zweigelt",))),
     ("grapes/merlot.md", "Pomerol is at its best", wine("Pomerol")),
@@ -142,10 +190,22 @@ SAYS = [
     ("grapes/grenache.md", "Gigondas are at their best", wine("Gigondas")),
     ("grapes/grenache.md", "Côtes du Rhône from", wine("Côtes du Rhône")),
     ("grapes/grenache.md", "it is powerful", wine("Priorat")),
-    ("grapes/grenache.md", "Cannonau di Sardegna is good", wine("Cannonau di Sardegna")),
+    (
+        "grapes/grenache.md",
+        "Cannonau di Sardegna is good",
+        wine("Cannonau di Sardegna"),
+    ),
     ("grapes/grenache.md", "name it tastes best", wine("x", grapes=("Grenache",))),
-    ("grapes/sangiovese.md", "Chianti Classico is at its best", wine("Chianti Classico")),
-    ("grapes/sangiovese.md", "Riserva from", wine("Riserva", appellation="Chianti Classico")),
+    (
+        "grapes/sangiovese.md",
+        "Chianti Classico is at its best",
+        wine("Chianti Classico"),
+    ),
+    (
+        "grapes/sangiovese.md",
+        "Riserva from",
+        wine("Riserva", appellation="Chianti Classico"),
+    ),
     ("grapes/sangiovese.md", "simple Chianti", wine("Chianti")),
     (
         "grapes/sangiovese.md",
@@ -153,10 +213,22 @@ SAYS = [
         wine("Brunello di Montalcino"),
     ),
     ("grapes/sangiovese.md", "softer and good", wine("Morellino di Scansano")),
-    ("grapes/gruner-veltliner.md", "tastes best", wine("x", "white", grapes=("Grüner Veltliner",))),
+    (
+        "grapes/gruner-veltliner.md",
+        "tastes best",
+        wine("x", "white", grapes=("Grüner Veltliner",)),
+    ),
     ("grapes/gruner-veltliner.md", "Weinviertel from", wine("Weinviertel", "white")),
-    ("grapes/gruner-veltliner.md", "the Kamptal from", wine("Ried", "white", region="Kamptal")),
-    ("grapes/gruner-veltliner.md", "the Wachau from", wine("Smaragd", "white", region="Wachau")),
+    (
+        "grapes/gruner-veltliner.md",
+        "the Kamptal from",
+        wine("Ried", "white", region="Kamptal"),
+    ),
+    (
+        "grapes/gruner-veltliner.md",
+        "the Wachau from",
+        wine("Smaragd", "white", region="Wachau"),
+    ),
     ("tasting/rose.md", "Most rosé is at its best", wine("x", "rose")),
     ("tasting/rose.md", "Tavel is good", wine("Tavel", "rose")),
     ("tasting/rose.md", "Bandol rosé", wine("Bandol", "rose")),
@@ -164,8 +236,12 @@ SAYS = [
 
 
 @pytest.mark.parametrize(("article", "words", "meant"), SAYS)
-def test_articles_and_windows_say_the_same(article: str, words: str, meant: Wine) -> None:
-    said = re.search(rf"{words}\D{{0,40}}?(\d+) to (\d+)", (ARTICLES / article).read_text("utf-8"))
+def test_articles_and_windows_say_the_same(
+    article: str, words: str, meant: Wine
+) -> None:
+    said = re.search(
+        rf"{words}\D{{0,40}}?(\d+) to (\d+)", (ARTICLES / article).read_text("utf-8")
+    )
     assert said, "the article says it in other words"
     years = drinking_years(meant)
     assert years == (2000 + int(said[1]), 2000 + int(said[2]))
@@ -183,12 +259,17 @@ def test_articles_and_windows_say_the_same(article: str, words: str, meant: Wine
         ("tannic, full reds", wine("x", body="full")),
         ("Sweet white wines", wine("x", "sweet")),
         ("Fino Sherry", wine("Fino", "fortified", region="Jerez", colour="white")),
-        ("tawny Port", wine("10 Year Old Tawny", "fortified", appellation="Port", colour="red")),
+        (
+            "tawny Port",
+            wine("10 Year Old Tawny", "fortified", appellation="Port", colour="red"),
+        ),
         ("good Champagne", wine("Brut", "sparkling", appellation="Champagne")),
         ("Simple sparkling wine", wine("Brut", "sparkling")),
     ],
 )
-def test_the_article_on_temperature_and_the_table_say_the_same(words: str, meant: Wine) -> None:
+def test_the_article_on_temperature_and_the_table_say_the_same(
+    words: str, meant: Wine
+) -> None:
     article = (ARTICLES / "serving/temperature.md").read_text("utf-8")
     said = re.search(rf"{words}\D{{0,70}}(\d+) to (\d+) °C", article)
     assert said
@@ -215,11 +296,15 @@ def test_at_most_a_tenth_of_the_starter_list_is_past_its_best_next_year() -> Non
     """When this fails, a year is left to bring the list to newer vintages."""
     this_year = datetime.now(UTC).year
     wines = list(starter_years())
-    past = [dated.id for dated, _, last in wines if (dated.vintage or 0) + last <= this_year]
+    past = [
+        dated.id for dated, _, last in wines if (dated.vintage or 0) + last <= this_year
+    ]
     assert len(past) <= len(wines) / 10, past
 
 
-def test_no_cheap_starter_wine_is_told_to_wait_and_none_is_past_when_it_is_released() -> None:
+def test_no_cheap_starter_wine_is_told_to_wait_and_none_is_past_when_it_is_released() -> (
+    None
+):
     for dated, first, last in starter_years():
         if (dated.price or 0) < 12 and dated.style in STILL:
             assert first <= 2, dated.id
@@ -228,9 +313,13 @@ def test_no_cheap_starter_wine_is_told_to_wait_and_none_is_past_when_it_is_relea
 
 
 @given(
-    name=st.sampled_from(["Rosé", "Muscadet", "Prosecco", "Fino", "Madeira", "Vin de soif", ""]),
+    name=st.sampled_from(
+        ["Rosé", "Muscadet", "Prosecco", "Fino", "Madeira", "Vin de soif", ""]
+    ),
     style=st.sampled_from([str(style) for style in Style]),
-    grape=st.sampled_from(["Gamay", "Muscat", "Riesling", "Sauvignon Blanc", "Pinot Noir"]),
+    grape=st.sampled_from(
+        ["Gamay", "Muscat", "Riesling", "Sauvignon Blanc", "Pinot Noir"]
+    ),
     price=st.none() | st.floats(1, 200),
 )
 def test_no_wine_is_at_its_best_in_the_year_of_its_harvest(

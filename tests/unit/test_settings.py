@@ -15,7 +15,9 @@ def test_the_environment_wins_over_the_file_and_an_empty_value_counts_as_not_set
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "some.env"
-    file.write_text("LLM_MODEL=from-file\nllm_timeout_seconds=7\nHTTP_HOST=0.0.0.0\nHTTP_PORT=\n")
+    file.write_text(
+        "LLM_MODEL=from-file\nllm_timeout_seconds=7\nHTTP_HOST=0.0.0.0\nHTTP_PORT=\n"
+    )
     monkeypatch.setenv("LLM_MODEL", "from-environment")
     monkeypatch.setenv("HTTP_HOST", "")
     settings = load_settings(file)
@@ -36,12 +38,16 @@ def test_an_error_names_every_wrong_variable_in_one_line_and_shows_no_value() ->
     with pytest.raises(SettingsError) as raised:
         load_settings(None, dict.fromkeys(wrong, "s3cret s3cret"))
     message = str(raised.value)
-    assert [name for name, problem in wrong.items() if f"{name}: {problem}" not in message] == []
+    assert [
+        name for name, problem in wrong.items() if f"{name}: {problem}" not in message
+    ] == []
     assert "\n" not in message
     assert "s3cret" not in message
 
 
-@pytest.mark.parametrize("ids", ["@ada", "12345;67890", "-1001234567890", "0", "12345,777000"])
+@pytest.mark.parametrize(
+    "ids", ["@ada", "12345;67890", "-1001234567890", "0", "12345,777000"]
+)
 def test_ids_that_no_admin_has_are_refused(ids: str) -> None:
     with pytest.raises(SettingsError, match=r"^ADMIN_IDS: "):
         load_settings(None, {"ADMIN_IDS": ids})
@@ -78,16 +84,26 @@ def test_all_secrets_that_are_set_are_kept_out_of_logs() -> None:
         *("42:token", hook, "key-1", SECRET),
         *("pass word", "a b", "api-key=a%20b"),
         *("pass%20word", "me:pass word", "me:pass%20word", "bWU6cGFzcyB3b3Jk"),
-        *("me:pass word@localhost", "me:pass%20word@localhost", "://me:pass%20word@localhost"),
+        *(
+            "me:pass word@localhost",
+            "me:pass%20word@localhost",
+            "://me:pass%20word@localhost",
+        ),
         "Basic bWU6cGFzcyB3b3Jk",
     }
 
 
 def test_the_key_of_one_server_is_given_to_no_other() -> None:
-    first, second = {"OPENAI_API_KEY": "sk-1"}, {"SECOND_BASE_URL": "http://second.example/"}
+    first, second = (
+        {"OPENAI_API_KEY": "sk-1"},
+        {"SECOND_BASE_URL": "http://second.example/"},
+    )
     settings = load_settings(None, first | second)
     assert settings.server == Server(None, SecretStr("sk-1"))
     assert settings.second_server == Server("http://second.example", None)
     assert load_settings(None, first).second_server == Server(None, SecretStr("sk-1"))
     alone = load_settings(None, {"SECOND_API_KEY": "sk-2"})
-    assert (alone.server, alone.second_server) == (None, Server(None, SecretStr("sk-2")))
+    assert (alone.server, alone.second_server) == (
+        None,
+        Server(None, SecretStr("sk-2")),
+    )

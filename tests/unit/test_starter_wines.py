@@ -59,12 +59,26 @@ RULES: list[tuple[str, Callable[[Wine], bool]]] = [
 @pytest.mark.parametrize(("foods", "keeps"), RULES, ids=[foods for foods, _ in RULES])
 def test_pairings_follow_the_rules(foods: str, keeps: Callable[[Wine], bool]) -> None:
     asked = {Food(food) for food in foods.split()}
-    assert [wine.id for wine in WINES if asked & {*wine.foods} and not keeps(wine)] == []
+    assert [
+        wine.id for wine in WINES if asked & {*wine.foods} and not keeps(wine)
+    ] == []
 
 
 def test_wines_are_unique_and_have_all_facts_that_filters_use() -> None:
-    known = ("colour", "sweetness", "body", "acidity", "tannin", "abv", "price", "region", "notes")
-    gaps = [(w, name) for w in WINES for name in known if getattr(w, name) in (None, "")]
+    known = (
+        "colour",
+        "sweetness",
+        "body",
+        "acidity",
+        "tannin",
+        "abv",
+        "price",
+        "region",
+        "notes",
+    )
+    gaps = [
+        (w, name) for w in WINES for name in known if getattr(w, name) in (None, "")
+    ]
     # Labels of alcohol-free wines that nobody read.
     assert {(wine.style, name) for wine, name in gaps} <= {(Style.ALCOHOL_FREE, "abv")}
     assert not any(NON_VEGAN_ALLERGENS.intersection(wine.allergens) for wine in WINES)
@@ -87,6 +101,8 @@ def test_every_food_has_wines_in_every_price_range() -> None:
         ("Impériale", OfferKind.LARGE),
     ],
 )
-def test_the_name_of_a_wine_is_no_size_of_a_bottle(text: str, kind: OfferKind | None) -> None:
+def test_the_name_of_a_wine_is_no_size_of_a_bottle(
+    text: str, kind: OfferKind | None
+) -> None:
     packing = read_packing(text)
     assert (packing.kind if packing else None) is kind

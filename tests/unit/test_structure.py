@@ -27,21 +27,33 @@ ROOT = Path(__file__).parents[2]
         ("bot.resources", "telegram fastapi openai"),
     ],
 )
-def test_nothing_heavy_is_imported_where_it_is_not_needed(modules: str, heavy: str) -> None:
-    code = f"import sys, {modules}; print(sorted(set({heavy.split()}) & set(sys.modules)))"
+def test_nothing_heavy_is_imported_where_it_is_not_needed(
+    modules: str, heavy: str
+) -> None:
+    code = (
+        f"import sys, {modules}; print(sorted(set({heavy.split()}) & set(sys.modules)))"
+    )
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert ran.stdout == "[]\n"
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = grimp.build_graph("agent", "bot", "db")
-    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    imports = {
+        name: graph.find_modules_directly_imported_by(name) for name in graph.modules
+    }
     TopologicalSorter(imports).prepare()  # raises CycleError, which names the modules
     packages = defaultdict[str, set[str]](set)
     for name, imported in imports.items():
-        packages[package_of(name)] |= {package_of(other) for other in imported} - {package_of(name)}
+        packages[package_of(name)] |= {package_of(other) for other in imported} - {
+            package_of(name)
+        }
     TopologicalSorter(packages).prepare()
 
 
@@ -51,10 +63,15 @@ def package_of(module: str) -> str:
 
 
 def test_the_name_of_a_class_stands_for_one_thing() -> None:
-    files = [file for room in ("agent", "bot", "db") for file in (ROOT / room).rglob("*.py")]
+    files = [
+        file for room in ("agent", "bot", "db") for file in (ROOT / room).rglob("*.py")
+    ]
     trees = [ast.parse(file.read_text("utf-8")) for file in files]
     names = Counter(
-        node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)
+        node.name
+        for tree in trees
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
     )
     shared = {name for name, count in names.items() if count > 1}
     assert shared <= {"Product"}  # as the exports of two kinds of shops call it
@@ -67,5 +84,9 @@ def test_repositories_of_handlers_cannot_write() -> None:
         for name, repository in vars(Repositories(cast("Sessions", None))).items()
     }
     assert len(sources) > 5
-    found = {name for name, source in sources.items() if any(call in source for call in writes)}
+    found = {
+        name
+        for name, source in sources.items()
+        if any(call in source for call in writes)
+    }
     assert found == set()

@@ -25,7 +25,9 @@ def test_truncation_keeps_whole_sentences(text: str, limit: int, kept: str) -> N
 
 
 @given(st.text(), st.integers(1, 200))
-def test_truncation_returns_a_prefix_and_folding_is_idempotent(text: str, limit: int) -> None:
+def test_truncation_returns_a_prefix_and_folding_is_idempotent(
+    text: str, limit: int
+) -> None:
     kept = truncate_at_boundary(text, limit)
     assert text.startswith(kept)
     assert len(kept) <= limit
@@ -47,7 +49,9 @@ def test_folding_removes_case_and_accents_only(text: str, folded: str) -> None:
 
 
 def test_sentences_do_not_end_after_abbreviations_and_numbers() -> None:
-    text = "Try 1.5 l of Dr. Loosen, e.g. a Kabinett. It keeps!) Ja, z.B. kühl. 好。再来"
+    text = (
+        "Try 1.5 l of Dr. Loosen, e.g. a Kabinett. It keeps!) Ja, z.B. kühl. 好。再来"
+    )
     assert split_sentences(text) == [
         "Try 1.5 l of Dr. Loosen, e.g. a Kabinett.",
         "It keeps!)",
@@ -63,13 +67,21 @@ def test_sentences_do_not_end_after_abbreviations_and_numbers() -> None:
         ("en", "For your lamb I would open this one: fresh, and not too heavy."),
         ("de", "Zum Lamm passt dieser Rotwein, der nicht zu schwer ist."),
         ("fr", "Pour votre gigot, voici deux rouges qui ne coûtent pas trop cher."),
-        ("es", "Para el cordero le recomiendo estos dos tintos, que no pesan demasiado."),
+        (
+            "es",
+            "Para el cordero le recomiendo estos dos tintos, que no pesan demasiado.",
+        ),
         ("it", "Per l'agnello ecco due rossi che non costano troppo."),
         ("nl", "Bij het lamsvlees past deze rode wijn, die niet te zwaar is."),
-        ("pt", "Para o seu cordeiro, um tinto com taninos firmes, que não passa dos 20 euros."),
+        (
+            "pt",
+            "Para o seu cordeiro, um tinto com taninos firmes, que não passa dos 20 euros.",
+        ),
         ("", "ラム肉には、この赤ワインがよく合います。"),
         ("", ""),
     ],
 )
-def test_one_sentence_is_enough_to_detect_the_language(language: str | None, text: str) -> None:
+def test_one_sentence_is_enough_to_detect_the_language(
+    language: str | None, text: str
+) -> None:
     assert detect_language(text) == language

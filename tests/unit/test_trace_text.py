@@ -36,7 +36,9 @@ def test_a_turn_is_shown_as_a_tree() -> None:
     assert "more lines" not in whole
 
 
-HOSTILE = "[bold]b[/bold] [/] \x1b[2J\x1b]0;title\x07 \x9b31m \u202eright \r\x08 :wine_glass:"
+HOSTILE = (
+    "[bold]b[/bold] [/] \x1b[2J\x1b]0;title\x07 \x9b31m \u202eright \r\x08 :wine_glass:"
+)
 
 
 def hostile_trace(text: str) -> TraceRecord:
@@ -45,7 +47,10 @@ def hostile_trace(text: str) -> TraceRecord:
         span.name = span.model = span.input = text
         span.output = {text: [text]}
         span.metadata = {text: text, "error_type": text}
-    trace.spans[1].input = [{"role": text, "content": text}, {"role": "user", "content": [text]}]
+    trace.spans[1].input = [
+        {"role": text, "content": text},
+        {"role": "user", "content": [text]},
+    ]
     return replace(trace, session=text, user=text)
 
 
@@ -60,4 +65,6 @@ def test_control_characters_are_removed(text: str) -> None:
     for page in (screen.getvalue(), trace_text(trace), trace_text(trace, full=True)):
         seen = page.replace("\n", "")
         assert text != HOSTILE or "[bold]b[/bold] [/]" in seen
-        assert not [char for char in seen if unicodedata.category(char) in {"Cc", "Cf", "Cs"}]
+        assert not [
+            char for char in seen if unicodedata.category(char) in {"Cc", "Cf", "Cs"}
+        ]

@@ -17,9 +17,13 @@ def tools() -> dict[str, Tool]:
     return {tool.name: tool for tool in wine_tools(FakeCatalogue())}
 
 
-async def test_the_facts_of_a_wine_include_how_and_when_to_drink_it(tools: dict[str, Tool]) -> None:
+async def test_the_facts_of_a_wine_include_how_and_when_to_drink_it(
+    tools: dict[str, Tool],
+) -> None:
     call = ToolCall("1", "get_wine", json.dumps({"wine_ids": [RIOJA.id]}))
-    (wine,) = json.loads((await Toolbox([*tools.values()]).call(call, Run())).text)["wines"]
+    (wine,) = json.loads((await Toolbox([*tools.values()]).call(call, Run())).text)[
+        "wines"
+    ]
     assert RIOJA.vintage
     begin, end = map(int, wine["usually_best"].split("-"))
     assert RIOJA.vintage <= begin < end
@@ -40,7 +44,11 @@ def test_the_schema_of_a_tool_may_have_mixed_choices_and_leaves_null_out() -> No
     assert properties["unit"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
 
 
-async def test_searches_for_similar_wines_accept_filters(tools: dict[str, Tool]) -> None:
+async def test_searches_for_similar_wines_accept_filters(
+    tools: dict[str, Tool],
+) -> None:
     filters = json.dumps({"like": CHINON.id, "max_price": 25})
-    result = await Toolbox([*tools.values()]).call(ToolCall("1", "search_wines", filters), Run())
+    result = await Toolbox([*tools.values()]).call(
+        ToolCall("1", "search_wines", filters), Run()
+    )
     assert (result.error_type, list(result.sources)) == (None, [RIOJA.id])

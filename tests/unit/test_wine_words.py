@@ -23,7 +23,9 @@ from db.wines.ranking import MAX_WORDS, extract_words
         ("___ '\"*():;", ""),
     ],
 )
-def test_normalization_removes_case_accents_and_punctuation(text: str, one: str) -> None:
+def test_normalization_removes_case_accents_and_punctuation(
+    text: str, one: str
+) -> None:
     assert normalize(text) == one
 
 
@@ -35,7 +37,9 @@ def test_terms_have_no_query_syntax(text: str) -> None:
 
 
 def test_names_of_a_grape_share_a_canonical_name() -> None:
-    assert canonical_name("grapes", "Spätburgunder") == canonical_name("grapes", "PINOT NOIR")
+    assert canonical_name("grapes", "Spätburgunder") == canonical_name(
+        "grapes", "PINOT NOIR"
+    )
 
 
 @pytest.mark.parametrize("kind", get_args(NameKind))

@@ -98,19 +98,25 @@ def read_lines(data: bytes) -> CellarFile:
     """
     if data.startswith(WORKBOOK_SIGNATURE):
         return CellarFile()
-    lines = [line.strip(LINE_EDGES) for line in decode(data)[0].splitlines()[:MAX_LINES]]
+    lines = [
+        line.strip(LINE_EDGES) for line in decode(data)[0].splitlines()[:MAX_LINES]
+    ]
     lines = [line for line in lines if line]
     items: dict[str, CellarItem] = {}
     unread_count = 0
     for line in lines:
         item = parse_cellar_item(line)
-        is_dated = item is not None and (item.wine.get("vintage") or line[0].isdecimal())
+        is_dated = item is not None and (
+            item.wine.get("vintage") or line[0].isdecimal()
+        )
         if item is None or not is_dated:
             unread_count += 1
         else:
             _add(item, items)
     names = [item.wine["name"] for item in items.values()]
-    if unread_count > len(items) or not lists_wines(names):  # a text about something else
+    if unread_count > len(items) or not lists_wines(
+        names
+    ):  # a text about something else
         return CellarFile()
     return CellarFile([*items.values()], unread_count)
 
@@ -177,13 +183,25 @@ def _to_bottles(row: Mapping[str, str]) -> CellarItem:
     readable = {
         name: cell
         for name, cell in own.items()
-        if name in wine_fields() and name != "notes" and cell and _is_readable(name, cell)
+        if name in wine_fields()
+        and name != "notes"
+        and cell
+        and _is_readable(name, cell)
     }
     guess = _guess(f"{own['name']} {row.get('region', '')} {row.get('grapes', '')}")
-    placeholders = {"id": "own", "producer": own["name"], "country": "-", "style": str(guess.style)}
-    offer = OfferCells(price=_read_price(readable), currency=readable.get("currency", ""))
+    placeholders = {
+        "id": "own",
+        "producer": own["name"],
+        "country": "-",
+        "style": str(guess.style),
+    }
+    offer = OfferCells(
+        price=_read_price(readable), currency=readable.get("currency", "")
+    )
     wine = parse_cells(placeholders | readable, [read_offer(offer)])
-    guessed = {name: getattr(wine, name) or getattr(guess, name) for name in GUESSED_FIELDS}
+    guessed = {
+        name: getattr(wine, name) or getattr(guess, name) for name in GUESSED_FIELDS
+    }
     originals = {"producer": row.get("producer", ""), "country": row.get("country", "")}
     count = _read_number(row.get("count", ""))
     first_year, last_year = _read_window(row)

@@ -144,6 +144,8 @@ CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "acidity": lambda text: translate_word("levels", text),
     "tannin": lambda text: translate_word("levels", text),
     "notes": lambda text: cut(text, MAX_NOTE_CHARS),
-    "allergens": lambda text: split_list(text, lambda word: translate_word("allergens", word)),
+    "allergens": lambda text: split_list(
+        text, lambda word: translate_word("allergens", word)
+    ),
 }
 """How the cells of a field are read that its type does not tell."""

@@ -57,7 +57,10 @@ def count_offers(titles: Iterable[str]) -> int:
 
 
 def _names_offer(title: str) -> bool:
-    return len(title) <= MAX_OFFER_CHARS and read_packing(title, is_served=True) is not None
+    return (
+        len(title) <= MAX_OFFER_CHARS
+        and read_packing(title, is_served=True) is not None
+    )
 
 
 def match_columns(
@@ -99,4 +102,8 @@ def sample_column(rows: Rows, column: int) -> list[str]:
 
 def filled_cells(columns: Iterable[str], cells: Iterable[str]) -> dict[str, str]:
     """Return the non-empty cells of a row by field."""
-    return {field: cell for field, cell in zip(columns, cells, strict=False) if field and cell}
+    return {
+        field: cell
+        for field, cell in zip(columns, cells, strict=False)
+        if field and cell
+    }

@@ -21,7 +21,9 @@ MAX_WORDS: Final = 6
 CACHED_TEXTS: Final = 2048
 COLOURS: Final = ("rose", "red", "white", "orange")
 """Styles that are colours too, the most telling first: "Blanc de Noirs Rosé"."""
-STYLES_OF_ANY_COLOUR: Final = frozenset({"sparkling", "sweet", "fortified", "alcohol_free"})
+STYLES_OF_ANY_COLOUR: Final = frozenset(
+    {"sparkling", "sweet", "fortified", "alcohol_free"}
+)
 MIN_GRAPE_LETTERS: Final = 4
 """Shorter names of grapes are words of other languages too."""
 
@@ -61,7 +63,12 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
     known = dict(cells)
     if read_style(known.get("style", "")) not in set(Style):
         known.pop("style", None)  # such as "wine"
-    texts = [*clues, cells.get("name", ""), cells.get("appellation", ""), cells.get("region", "")]
+    texts = [
+        *clues,
+        cells.get("name", ""),
+        cells.get("appellation", ""),
+        cells.get("region", ""),
+    ]
     facts = [fact for text in texts for fact in find_facts(text)]
     place = _find_place(facts, known.get("country", ""))
     derived = _derive_place(known, facts, place)
@@ -74,7 +81,9 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
         "colour": _find_colour(style, facts),
         "sweetness": next((fact.sweetness for fact in facts if fact.sweetness), ""),
     }
-    new = {field: value for field, value in found.items() if value and field not in known}
+    new = {
+        field: value for field, value in found.items() if value and field not in known
+    }
     return Completed(known | new, tuple(new))
 
 
@@ -117,7 +126,10 @@ def _find_grapes(
 
 
 def _find_style(
-    clues: Sequence[str], cells: Mapping[str, str], place: WinePlace | None, grapes: Sequence[str]
+    clues: Sequence[str],
+    cells: Mapping[str, str],
+    place: WinePlace | None,
+    grapes: Sequence[str],
 ) -> str:
     """Return the style that a clue or the name says, or else that of the place or the grape."""
     for clue in clues:
@@ -224,8 +236,14 @@ def _places() -> tuple[WinePlace, ...]:
     for country, regions in table.items():
         for region, names in regions.items():
             if region:
-                places.append(WinePlace(name=region, country=read_country(country), region=region))
+                places.append(
+                    WinePlace(name=region, country=read_country(country), region=region)
+                )
             for name, place in names.items():
-                own_region = {"name": name, "country": read_country(country), "region": region}
+                own_region = {
+                    "name": name,
+                    "country": read_country(country),
+                    "region": region,
+                }
                 places.append(place.model_copy(update=own_region))
     return tuple(places)

@@ -72,7 +72,9 @@ class CatalogueFile:
         """Return whether a column of the file tells allergens."""
         return any(field == "allergens" for _, field in self.columns)
 
-    def with_told(self, cells_by_id: Mapping[str, Mapping[str, str]]) -> "CatalogueFile":
+    def with_told(
+        self, cells_by_id: Mapping[str, Mapping[str, str]]
+    ) -> "CatalogueFile":
         """Return the file with the facts that a model told of wines, given as cells of a list."""
         wines: list[Wine] = []
         for wine in self.wines:
@@ -103,7 +105,11 @@ async def read_catalogue_safely(path: Path, currency: str = "") -> CatalogueFile
     data = await asyncio.to_thread(read_list_bytes, path)
     try:
         read = await parse_in_process(
-            parse_or_list_problems, data, source_of(path), currency, seconds=READ_SECONDS
+            parse_or_list_problems,
+            data,
+            source_of(path),
+            currency,
+            seconds=READ_SECONDS,
         )
     except Unreadable as error:
         raise CatalogueFileError(Problem(str(error))) from None
@@ -177,7 +183,9 @@ def _ends_within_row(tables: Sequence[Table]) -> bool:
     return has_whole_rows and 1 < len(last.cells) < len(table.titles)
 
 
-def check_reading(reading: Reading, source: str, currency: Currency | None) -> CatalogueFile:
+def check_reading(
+    reading: Reading, source: str, currency: Currency | None
+) -> CatalogueFile:
     """Return the completed and checked wines of what was read of a file."""
     checked = _check_wines(reading, currency)
     return CatalogueFile(
@@ -216,7 +224,9 @@ def _check_wines(reading: Reading, currency: Currency | None) -> _Checked:
             checked.problems.extend(find_problems(listed.line, error))
             continue
         if wine.id in checked.wines:
-            checked.problems.append(Problem("is in the file twice", listed.line, "id", wine.id))
+            checked.problems.append(
+                Problem("is in the file twice", listed.line, "id", wine.id)
+            )
             continue
         checked.wines[wine.id] = wine
         checked.derived[wine.id] = (*listed.derived, *completed.derived)

@@ -22,7 +22,11 @@ COUNT: Final = pattern(
 """The number of bottles in a case: "6er Karton", "case of 12", "6 bottles"."""
 MILLILITRES: Final = {"ml": 1, "cl": 10, "dl": 100}
 """Other units are litres."""
-USUAL_SIZES: Final = {OfferKind.BOTTLE: 750, OfferKind.HALF: 375, OfferKind.MAGNUM: 1500}
+USUAL_SIZES: Final = {
+    OfferKind.BOTTLE: 750,
+    OfferKind.HALF: 375,
+    OfferKind.MAGNUM: 1500,
+}
 LARGEST: Final = (
     (250, OfferKind.PICCOLO),
     (400, OfferKind.HALF),
@@ -55,7 +59,9 @@ def read_packing(text: str, *, is_served: bool = False) -> Packing | None:
         size_ml = round(1000 * float(litres[1].replace(",", ".")))
     bottles = _count_bottles(text, size)
     if bottles > 1:
-        return Packing(OfferKind.CASE, bottles * (size_ml or USUAL_SIZES[OfferKind.BOTTLE]))
+        return Packing(
+            OfferKind.CASE, bottles * (size_ml or USUAL_SIZES[OfferKind.BOTTLE])
+        )
     if kind is None and size_ml is None:
         return None
     kind = kind or _kind_of_size(size_ml or 0, is_served=is_served)
@@ -74,7 +80,9 @@ def strip_packing(text: str) -> str:
 
 
 def _is_packing_word(token: str) -> bool:
-    return any(normalize(token) in names for names in words()["trailing_kinds"].values())
+    return any(
+        normalize(token) in names for names in words()["trailing_kinds"].values()
+    )
 
 
 def _read_kind(text: str) -> OfferKind | None:

@@ -5,7 +5,9 @@ from typing import Final
 
 from agent.files import Unreadable
 
-CUT_OFF: Final = "ends within a row: it was probably cut off; if not, end it with a line break"
+CUT_OFF: Final = (
+    "ends within a row: it was probably cut off; if not, end it with a line break"
+)
 """What is wrong with a file that was not written to its end."""
 MAX_NAMED_PROBLEMS: Final = 20
 """The most problems that the message of an error names."""
@@ -33,5 +35,7 @@ class CatalogueFileError(Unreadable):
     """A file that was not imported; `problems` are the reasons."""
 
     def __init__(self, *problems: Problem) -> None:
-        super().__init__("; ".join(problem.reason for problem in problems[:MAX_NAMED_PROBLEMS]))
+        super().__init__(
+            "; ".join(problem.reason for problem in problems[:MAX_NAMED_PROBLEMS])
+        )
         self.problems = problems

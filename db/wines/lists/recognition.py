@@ -11,7 +11,16 @@ from agent.sommelier.vocabulary import normalize
 from db.wines.lists.words import words
 
 WINE_FIELDS: Final = frozenset(
-    {"grapes", "appellation", "style", "sweetness", "tannin", "drink_from", "drink_until", "window"}
+    {
+        "grapes",
+        "appellation",
+        "style",
+        "sweetness",
+        "tannin",
+        "drink_from",
+        "drink_until",
+        "window",
+    }
 )
 """Fields that only lists of wines have columns for."""
 MAX_READ_NAMES: Final = 200

@@ -39,7 +39,9 @@ OFFER_FIELDS: Final = frozenset({"price", "currency", "in_stock"})
 
 def _check_id(text: str) -> str:
     if not ID.match(text):
-        raise ValueError("needs an id of the letters a-z, digits, '-', '.' and '_', at most 100")
+        raise ValueError(
+            "needs an id of the letters a-z, digits, '-', '.' and '_', at most 100"
+        )
     return text
 
 
@@ -49,7 +51,9 @@ def _read_vintage(text: str) -> int | None:
     year = text.removesuffix(".0")
     if not is_year(year):
         newest = datetime.now(UTC).year
-        raise ValueError(f"is not a year from {OLDEST_VINTAGE} to {newest}, empty or NV")
+        raise ValueError(
+            f"is not a year from {OLDEST_VINTAGE} to {newest}, empty or NV"
+        )
     return int(year)
 
 
@@ -94,12 +98,17 @@ def make_id(cells: Mapping[str, str]) -> str:
     """
     title = normalize(f"{cells.get('producer', '')} {cells.get('name', '')}")
     year = cells.get("vintage", "").removesuffix(".0")
-    parts = [make_slug(title), "" if title.isascii() else f"{zlib.crc32(title.encode()):08x}"]
+    parts = [
+        make_slug(title),
+        "" if title.isascii() else f"{zlib.crc32(title.encode()):08x}",
+    ]
     parts.append(year if year.isdecimal() else "nv")
     return "-".join(filter(None, parts)) if title else ""
 
 
-def check_listed(listed: ListedWine, cells: Mapping[str, str], currency: Currency | None) -> Wine:
+def check_listed(
+    listed: ListedWine, cells: Mapping[str, str], currency: Currency | None
+) -> Wine:
     """Return the wine of a row with completed `cells`.
 
     `currency` is that of prices without one, None if nobody knows.
@@ -111,7 +120,9 @@ def check_listed(listed: ListedWine, cells: Mapping[str, str], currency: Currenc
     return parse_cells(cells, offers)
 
 
-def parse_cells(cells: Mapping[str, str], offers: list[dict[str, object]] | None = None) -> Wine:
+def parse_cells(
+    cells: Mapping[str, str], offers: list[dict[str, object]] | None = None
+) -> Wine:
     """Return the wine of a row, whose cells are given by field.
 
     Raises:
@@ -123,10 +134,14 @@ def parse_cells(cells: Mapping[str, str], offers: list[dict[str, object]] | None
     return Wine.model_validate(row.model_dump())
 
 
-def read_offer(offer: OfferCells, currency: Currency | None = None) -> dict[str, object]:
+def read_offer(
+    offer: OfferCells, currency: Currency | None = None
+) -> dict[str, object]:
     """Return the fields of an offer; those that the file does not tell keep their defaults."""
     fields: dict[str, object] = {"kind": offer.kind, "size_ml": offer.size_ml}
-    known_currency = find_currency(offer.price) or find_currency(offer.currency) or currency
+    known_currency = (
+        find_currency(offer.price) or find_currency(offer.currency) or currency
+    )
     if known_currency:
         fields["currency"] = known_currency
     elif offer.currency:
@@ -163,7 +178,9 @@ def is_readable(field: str, cell: str) -> bool:
 def find_problems(line: int, error: ValidationError) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a row."""
     for detail in error.errors(include_url=False):
-        names = [part for part in detail["loc"] if isinstance(part, str)]  # others are positions
+        names = [
+            part for part in detail["loc"] if isinstance(part, str)
+        ]  # others are positions
         column = names[-1] if names else ""
         value = "" if detail["type"] == "missing" else str(detail["input"])
         yield Problem(_kind_of_problem(detail), line, column, value)

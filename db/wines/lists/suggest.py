@@ -31,7 +31,9 @@ LOOKS: Final[dict[str, Callable[[str], bool]]] = {
 """Whether a cell looks like a field, the surest first."""
 
 
-def suggest_fields(tables: Sequence[Table], columns: Sequence[tuple[str, str]]) -> dict[str, str]:
+def suggest_fields(
+    tables: Sequence[Table], columns: Sequence[tuple[str, str]]
+) -> dict[str, str]:
     """Return the fields that unused columns look like, by the names of the columns."""
     used = {field for _, field in columns if field}
     unused = {title for title, field in columns if not field}

@@ -97,7 +97,9 @@ def _read_workbook(data: bytes) -> ReadTables:
 
     They have as many known columns as half the best, or two for the prices of what is sold.
     """
-    sheets = {name: list(enumerate(rows, start=1)) for name, rows in read_sheets(data).items()}
+    sheets = {
+        name: list(enumerate(rows, start=1)) for name, rows in read_sheets(data).items()
+    }
     headers = {name: _find_header(rows) for name, rows in sheets.items()}
     best = max((count for count, _ in headers.values()), default=0)
     tables: list[Table] = []
@@ -137,12 +139,16 @@ def _parse_csv(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     except csv.Error as error:
         if "unexpected end of data" in str(error):  # within quotation marks
             raise CatalogueFileError(Problem(CUT_OFF)) from None
-        raise CatalogueFileError(Problem(f"is not CSV: {error}", reader.line_num)) from None
+        raise CatalogueFileError(
+            Problem(f"is not CSV: {error}", reader.line_num)
+        ) from None
 
 
 def _find_header(rows: Iterable[tuple[int, Sequence[str]]]) -> tuple[int, int]:
     """Return the number of known columns in the likeliest header, and its index."""
-    counts = [count_known_titles(cells) for _, cells in islice(rows, HEADER_SEARCH_ROWS)] or [0]
+    counts = [
+        count_known_titles(cells) for _, cells in islice(rows, HEADER_SEARCH_ROWS)
+    ] or [0]
     return max(counts), counts.index(max(counts))
 
 

@@ -69,7 +69,10 @@ def take_vintage(title: str) -> tuple[str, str]:
     years: list[Match] = []
     for year in YEAR.finditer(title):
         word_before = normalize(title[: year.start()]).rpartition(" ")[2]
-        if _to_year(year[0]) and word_before not in words()["producers"]["before_founding"]:
+        if (
+            _to_year(year[0])
+            and word_before not in words()["producers"]["before_founding"]
+        ):
             years.append(year)
     if years:
         last = years[-1]

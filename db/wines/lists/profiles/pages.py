@@ -38,7 +38,9 @@ def read_pages(pages: Sequence[ListPage]) -> Reading:
         if page.unreadable:
             problem = Problem("lines of this page could not be read", number, "page")
             problems.append(replace(problem, value=str(page.unreadable)))
-    return Reading(profile=READ_BY_MODEL, listed=tuple(listed), problems=tuple(problems))
+    return Reading(
+        profile=READ_BY_MODEL, listed=tuple(listed), problems=tuple(problems)
+    )
 
 
 def _list_wine(wine: ReadWine, page: int) -> ListedWine:
@@ -68,7 +70,9 @@ def _read_offers(wine: ReadWine) -> Iterator[OfferCells]:
         sold = read_packing(wine.line) or Packing(OfferKind.BOTTLE)
         if sold.kind is OfferKind.GLASS:  # its price is the other one
             sold = Packing(OfferKind.BOTTLE)
-        yield OfferCells(kind=sold.kind, size_ml=sold.size_ml, price=price, currency=currency)
+        yield OfferCells(
+            kind=sold.kind, size_ml=sold.size_ml, price=price, currency=currency
+        )
     if wine.glass_price is not None:
         price = f"{wine.glass_price:.2f}"
         yield OfferCells(kind=OfferKind.GLASS, price=price, currency=currency)

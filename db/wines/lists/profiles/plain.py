@@ -54,7 +54,10 @@ def read_plain(tables: Sequence[Table]) -> Reading:
             left_out.append(LeftOut(0, table.name, NO_LIST))
             continue
         named += _name_columns(table, columns)
-        headings += [table.name, *(heading for row in table.rows for heading in row.headings)]
+        headings += [
+            table.name,
+            *(heading for row in table.rows for heading in row.headings),
+        ]
         for row, clues in _rows_with_clues(table, columns):
             if problem := _check_length(row, table):
                 problems.append(problem)
@@ -76,7 +79,9 @@ def read_plain(tables: Sequence[Table]) -> Reading:
 
 def _find_program(tables: Sequence[Table]) -> str:
     titles = {normalize(title) for table in tables for title in table.titles}
-    programs = (program for title, program in CELLAR_PROGRAMS.items() if title in titles)
+    programs = (
+        program for title, program in CELLAR_PROGRAMS.items() if title in titles
+    )
     return next(programs, "a list")
 
 
@@ -87,7 +92,9 @@ def _match(table: Table) -> Columns:
     """
     rows = [row.cells for row in table.rows]
     offers = _find_offer_columns(table, rows)
-    titles = ["" if index in offers else title for index, title in enumerate(table.titles)]
+    titles = [
+        "" if index in offers else title for index, title in enumerate(table.titles)
+    ]
     matched = match_columns(titles, rows, [*_column_fields(), "size"], is_readable)
     if "name" not in matched:
         for index, title in enumerate(titles):
@@ -122,7 +129,9 @@ def _column_fields() -> list[str]:
     return [name for name, field in wine_fields().items() if field.has_column]
 
 
-def _find_offer_columns(table: Table, rows: Sequence[Sequence[str]]) -> dict[int, Packing]:
+def _find_offer_columns(
+    table: Table, rows: Sequence[Sequence[str]]
+) -> dict[int, Packing]:
     """Return what is sold at the prices of each column that names it: "Glas 0,1l (EUR)"."""
     ignored = words()["ignored"]["words"] | words()["ignored"]["price_words"]
     names = {name for kind in words()["kinds"].values() for name in kind}
@@ -131,9 +140,16 @@ def _find_offer_columns(table: Table, rows: Sequence[Sequence[str]]) -> dict[int
         bare = normalize(LITRES.sub(" ", SIZE.sub(" ", title)))
         rest = " ".join(word for word in bare.split() if word not in ignored)
         packing = read_packing(title, is_served=True)
-        cells = [cell for cell in sample_column(rows, index) if cell.lower() not in ABSENT]
+        cells = [
+            cell for cell in sample_column(rows, index) if cell.lower() not in ABSENT
+        ]
         prices = sum(map(is_number, cells))
-        if packing and rest in {"", *names} and prices and prices >= MIN_PRICE_SHARE * len(cells):
+        if (
+            packing
+            and rest in {"", *names}
+            and prices
+            and prices >= MIN_PRICE_SHARE * len(cells)
+        ):
             found[index] = packing
     return found
 
@@ -155,7 +171,9 @@ def _check_length(row: Row, table: Table) -> Problem | None:
     return None
 
 
-def _rows_with_clues(table: Table, columns: Columns) -> Iterator[tuple[Row, tuple[str, ...]]]:
+def _rows_with_clues(
+    table: Table, columns: Columns
+) -> Iterator[tuple[Row, tuple[str, ...]]]:
     """Yield the rows with the headings that hold for them, the innermost first."""
     nest = _Nest([table.name, *_name_title(table, columns)])
     previous: tuple[str, ...] = ()
@@ -207,7 +225,8 @@ def _kind_of_heading(heading: str) -> str:
 def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
     """Return the wine of a row."""
     fields = [
-        "" if index in columns.offers else field for index, field in enumerate(columns.fields)
+        "" if index in columns.offers else field
+        for index, field in enumerate(columns.fields)
     ]
     cells = filled_cells(fields, row.cells)
     size = cells.pop("size", "")
@@ -270,9 +289,14 @@ def _join_sizes(listed: Sequence[ListedWine]) -> list[ListedWine]:
     """Return the wines, with the rows of one joined that differ in what is sold."""
     joined: dict[tuple[str, str], ListedWine] = {}
     for wine in listed:
-        key = (wine.cells.get("id") or make_id(wine.cells), wine.cells.get("vintage", ""))
+        key = (
+            wine.cells.get("id") or make_id(wine.cells),
+            wine.cells.get("vintage", ""),
+        )
         first = joined.get(key)
-        sizes = {(offer.kind, offer.size_ml) for offer in first.offers} if first else set()
+        sizes = (
+            {(offer.kind, offer.size_ml) for offer in first.offers} if first else set()
+        )
         is_new = all((offer.kind, offer.size_ml) not in sizes for offer in wine.offers)
         if first is None:
             joined[key] = wine

@@ -66,8 +66,12 @@ class Product:
             return "not published"
         if self.cells.get("is_gift_card", "").lower() in TRUE_WORDS:
             return "a gift card"
-        category = self.cells.get("category", "").rpartition(">")[2]  # "Food > Wine" is "Wine"
-        kinds = [kind for kind in (self.cells.get("type", ""), category) if kind.strip()]
+        category = self.cells.get("category", "").rpartition(">")[
+            2
+        ]  # "Food > Wine" is "Wine"
+        kinds = [
+            kind for kind in (self.cells.get("type", ""), category) if kind.strip()
+        ]
         others = [self.cells.get("title", ""), *self.tags]
         return find_reason_not_wine(kinds, others)
 
@@ -127,7 +131,9 @@ def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]
     """Yield the wine of a product, or one for each vintage if its variants have several."""
     cells = product.cells
     described, prose = split_facts(html_to_text(cells.get("description", "")))
-    facts = described | read_facts(product.metafields.items()) | _read_tags(product.tags)
+    facts = (
+        described | read_facts(product.metafields.items()) | _read_tags(product.tags)
+    )
     vendor = cells.get("vendor", "")
     producer = facts.pop("producer", "")
     if not producer and vendor != shop:
@@ -140,7 +146,9 @@ def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]
         "vintage": title.vintage,
         "image": cells.get("image", ""),
     }
-    packing = read_packing(facts.pop("size", "")) or read_packing(cells.get("title", ""))
+    packing = read_packing(facts.pop("size", "")) or read_packing(
+        cells.get("title", "")
+    )
     offers: dict[str, list[OfferCells]] = {}
     for variant in product.variants or [cells]:
         vintage = _find_vintage(variant, cells)
@@ -151,7 +159,11 @@ def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]
             id=handle,
             cells=facts | {field: cell for field, cell in own.items() if cell},
             offers=offers,
-            clues=(cells.get("type", ""), cells.get("category", ""), ", ".join(product.tags)),
+            clues=(
+                cells.get("type", ""),
+                cells.get("category", ""),
+                ", ".join(product.tags),
+            ),
             derived=title.derived(producer),
         )
     )
@@ -183,7 +195,9 @@ def _find_vintage(variant: Cells, product: Cells) -> str:
     return ""
 
 
-def _make_offer(variant: Cells, product: Product, packing: Packing | None) -> OfferCells:
+def _make_offer(
+    variant: Cells, product: Product, packing: Packing | None
+) -> OfferCells:
     """Return the offer of a variant; its options take precedence over `packing`, the product's."""
     for name, value in _options(variant, product.cells):
         if fact_field(name) != "vintage":
@@ -191,4 +205,6 @@ def _make_offer(variant: Cells, product: Product, packing: Packing | None) -> Of
     sells_on = variant.get("sells_on", "").lower() in TRUE_WORDS
     stock = variant.get("stock", "")
     is_available = not stock or (read_count(stock) or 0) > 0
-    return make_offer(packing, variant.get("price", ""), stock, in_stock=is_available or sells_on)
+    return make_offer(
+        packing, variant.get("price", ""), stock, in_stock=is_available or sells_on
+    )

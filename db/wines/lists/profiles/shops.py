@@ -22,7 +22,9 @@ MAX_NOTE_CHARS: Final = 600
 MAX_LABEL_CHARS: Final = 40
 """A longer text before a colon is no name of a fact."""
 MAX_FACT_CHARS: Final = 200
-BLOCK_TAGS: Final = frozenset("p div br li ul ol tr table h1 h2 h3 h4 h5 h6 section".split())
+BLOCK_TAGS: Final = frozenset(
+    "p div br li ul ol tr table h1 h2 h3 h4 h5 h6 section".split()
+)
 HIDDEN_TAGS: Final = frozenset({"script", "style", "head", "template"})
 NAMED_FACTS: Final = frozenset(
     "producer vintage country region appellation grapes style colour sweetness abv foods allergens "
@@ -30,7 +32,9 @@ NAMED_FACTS: Final = frozenset(
 )
 """The fields that an option, an attribute, a metafield or a line of a description may tell."""
 ADDRESS_FIELDS: Final = frozenset({"link", "image"})
-METAFIELD: Final = pattern(r"(?i)\A(.*?)\s*\(product\.metafields\.[^)]*\)\z|\Ametafield:\s*(.*)\z")
+METAFIELD: Final = pattern(
+    r"(?i)\A(.*?)\s*\(product\.metafields\.[^)]*\)\z|\Ametafield:\s*(.*)\z"
+)
 WINE_WORDS: Final = frozenset(
     "wine wines wein weine vin vins vino vinos vini wijn wijnen vinho".split()
 )
@@ -70,11 +74,17 @@ def list_vintages(wine: ShopWine) -> Iterator[ListedWine]:
         )
 
 
-def make_offer(packing: Packing | None, price: str, stock: str, *, in_stock: bool) -> OfferCells:
+def make_offer(
+    packing: Packing | None, price: str, stock: str, *, in_stock: bool
+) -> OfferCells:
     """Return the offer of a variant; a bottle, if nothing tells what is sold."""
     packing = packing or Packing(OfferKind.BOTTLE)
     return OfferCells(
-        kind=packing.kind, size_ml=packing.size_ml, price=price, stock=stock, in_stock=in_stock
+        kind=packing.kind,
+        size_ml=packing.size_ml,
+        price=price,
+        stock=stock,
+        in_stock=in_stock,
     )
 
 
@@ -110,10 +120,16 @@ def is_export_of(table: Table, profile: ShopProfile) -> bool:
 
 def read_cells(row: Row, columns: Mapping[str, int]) -> dict[str, str]:
     """Return the filled cells of a row by field, without addresses that are not https."""
-    filled = {field: row.cells[index] for field, index in columns.items() if index < len(row.cells)}
+    filled = {
+        field: row.cells[index]
+        for field, index in columns.items()
+        if index < len(row.cells)
+    }
     for field in ADDRESS_FIELDS & filled.keys():
         if not filled[field].startswith("https://"):
-            del filled[field]  # as in old shops: the wine is for sale without its picture
+            del filled[
+                field
+            ]  # as in old shops: the wine is for sale without its picture
     return {field: cell for field, cell in filled.items() if cell}
 
 
@@ -123,7 +139,9 @@ def name_columns(
     """Return what each column is read as; `named` are those whose names are facts."""
     fields = {index: field for field, index in columns.items()}
     fields |= dict.fromkeys(named, "a fact of the wine")
-    return tuple((title, fields.get(index, "")) for index, title in enumerate(table.titles))
+    return tuple(
+        (title, fields.get(index, "")) for index, title in enumerate(table.titles)
+    )
 
 
 def find_metafields(table: Table) -> dict[int, str]:
@@ -191,7 +209,9 @@ class _TextParser(HTMLParser):
         self.parts: list[str] = []
         self._hidden = 0
 
-    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+    def handle_starttag(
+        self, tag: str, attrs: Sequence[tuple[str, str | None]]
+    ) -> None:
         """Begin a line at a block; hide scripts."""
         self._hidden += tag in HIDDEN_TAGS
         if tag in BLOCK_TAGS:
@@ -225,7 +245,9 @@ def find_reason_not_wine(kinds: Sequence[str], others: Sequence[str]) -> str:
 
 
 def _names_wine(kind: str) -> bool:
-    names_style = any(fact.style or fact.place or fact.grape for fact in find_facts(kind))
+    names_style = any(
+        fact.style or fact.place or fact.grape for fact in find_facts(kind)
+    )
     return names_style or not WINE_WORDS.isdisjoint(normalize(kind).split())
 
 
@@ -243,4 +265,8 @@ def find_shop_vendor(vendors: Sequence[str]) -> str:
     if len(vendors) < MIN_SHARED_VENDORS:
         return ""
     commonest = max(set(vendors), key=vendors.count)
-    return commonest if vendors.count(commonest) > SHARED_VENDOR_SHARE * len(vendors) else ""
+    return (
+        commonest
+        if vendors.count(commonest) > SHARED_VENDOR_SHARE * len(vendors)
+        else ""
+    )

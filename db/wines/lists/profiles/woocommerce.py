@@ -31,7 +31,9 @@ from db.wines.lists.tables import Table
 from db.wines.lists.titles import split_title, take_vintage
 
 ATTRIBUTE_NAME: Final = pattern(r"(?i)\A(?:attribute|attribut) (\d+) name\z")
-ATTRIBUTE_VALUE: Final = pattern(r"(?i)\A(?:attribute|attribut) (\d+) (?:value\(s\)|wert\(e\))\z")
+ATTRIBUTE_VALUE: Final = pattern(
+    r"(?i)\A(?:attribute|attribut) (\d+) (?:value\(s\)|wert\(e\))\z"
+)
 ISO_DATE: Final = pattern(r"\A(\d{4})-(\d{2})-(\d{2})")
 UNPUBLISHED: Final = {"0": "private", "-1": "a draft"}
 Cells = Mapping[str, str]
@@ -78,14 +80,20 @@ def read_woocommerce(table: Table) -> Reading:
     columns = find_columns(table, shop_profiles()["woocommerce"])
     attribute_columns = _find_attributes(table)
     products = [
-        Product(row.line, read_cells(row, columns), _read_attributes(row.cells, attribute_columns))
+        Product(
+            row.line,
+            read_cells(row, columns),
+            _read_attributes(row.cells, attribute_columns),
+        )
         for row in table.rows
     ]
     left_out: list[LeftOut] = []
     listed: list[ListedWine] = []
     for product in _join_variations(products):
         if reason := product.reason_to_leave_out():
-            left_out.append(LeftOut(product.line, product.cells.get("name", ""), reason))
+            left_out.append(
+                LeftOut(product.line, product.cells.get("name", ""), reason)
+            )
         else:
             listed += _list_wine(product)
     named = [index for pair in attribute_columns for index in pair]
@@ -106,14 +114,18 @@ def _find_attributes(table: Table) -> list[tuple[int, int]]:
             names[name[1]] = index
         if value := ATTRIBUTE_VALUE.match(title):
             values[value[1]] = index
-    return [(index, values[number]) for number, index in names.items() if number in values]
+    return [
+        (index, values[number]) for number, index in names.items() if number in values
+    ]
 
 
 def _read_attributes(
     cells: Sequence[str], columns: Sequence[tuple[int, int]]
 ) -> list[tuple[str, str]]:
     pairs = [
-        (cells[name], cells[value]) for name, value in columns if max(name, value) < len(cells)
+        (cells[name], cells[value])
+        for name, value in columns
+        if max(name, value) < len(cells)
     ]
     return [(name, value) for name, value in pairs if name and value]
 
@@ -194,10 +206,15 @@ def _current_price(cells: Cells) -> str:
     """Return the sale price within its dates, or else the regular price."""
     sale = cells.get("sale_price", "")
     today = datetime.now(UTC).date()
-    starts, ends = _read_date(cells.get("sale_starts")), _read_date(cells.get("sale_ends"))
+    starts, ends = (
+        _read_date(cells.get("sale_starts")),
+        _read_date(cells.get("sale_ends")),
+    )
     has_begun = starts is None or starts <= today
     has_ended = ends is not None and ends < today
-    return sale if sale and has_begun and not has_ended else cells.get("regular_price", "")
+    return (
+        sale if sale and has_begun and not has_ended else cells.get("regular_price", "")
+    )
 
 
 def _read_date(text: str | None) -> date | None:
