@@ -331,7 +331,8 @@ async def test_when_the_global_budget_is_used_up_no_model_is_asked_and_the_note_
     assert second["note"].startswith(
         "Today's budget for everyone is used up. It resets in"
     )
-    assert (second["by_model"], len(second["citations"])) == (False, 2)
+    assert second["by_model"] is False
+    assert second["citations"], "the passages are shown all the same"
     assert second["refinement"]["fallback_reason"] == "budget"
     assert len(results) == done["resultCount"] == 2
     assert "Today's budget for everyone is used up." in done["summary"]

@@ -81,7 +81,7 @@ async def say(fallback: Fallback, *texts: str, person: Person = NOBODY) -> Reply
         ("got cheval blanc?", "I cannot find “cheval blanc”", ""),
         ("avez vous du cheval blanc", "Je ne trouve pas", ""),
         ("do you have chateau margaux", "I cannot find", "palmer"),
-        ("haben sie vin santo", "Ja, vorrätig", "vinsanto"),
+        ("haben sie vin santo", "Ja, das haben wir da", "vinsanto"),
         (
             "do you have Chablis as a magnum?",
             "In stock, but not as you asked for it",
