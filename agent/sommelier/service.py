@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from agent import size_limits
 from agent.documents.passages import SEARCH_DOCUMENTS, Chunk
 from agent.engine.contract import Evidence
+from agent.engine.errors import log_failure
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
@@ -348,12 +349,27 @@ class Sommelier:
             reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
         return _add_effects(reply, response)
 
+    async def _find_named_wines(
+        self, answer: SommelierResponse, known: Sequence[AnyWine], run: Run
+    ) -> list[Wine]:
+        """Return the wines that an answer names without their ids.
+
+        An answer that is there is shown, even if the catalogue cannot be read just now.
+        """
+        try:
+            return await find_named_wines(
+                answer, known, self._catalogue, get_person(run)
+            )
+        except Exception as error:
+            log_failure("The wines named in an answer could not be looked up", error)
+            return []
+
     async def _format_answer(
         self, inquiry: Inquiry, run: Run, response: Response, answer: SommelierResponse
     ) -> Reply:
         sources, text = dict(response.sources), response.text
         known = [source for source in sources.values() if isinstance(source, AnyWine)]
-        named = await find_named_wines(answer, known, self._catalogue, get_person(run))
+        named = await self._find_named_wines(answer, known, run)
         answer = with_wines(answer, named)
         sources |= wines_by_id(named)
         if answer != response.answer:
