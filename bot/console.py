@@ -151,9 +151,8 @@ class TerminalConversation:
         self.resources = core.resources
         self.repositories = core.resources.repositories
         self.commits = core.stores.commits
-        self.runner = replace(
-            core.runner, budgets=None
-        )  # who sits at the machine has no budget
+        # Who sits at the machine has no budget.
+        self.runner = replace(core.runner, budgets=None)
 
     async def answer(self, line: str) -> None:
         """Answer a command, or a message to the sommelier."""

@@ -203,9 +203,8 @@ class TurnRunner:
             errors = ("budget", *reply.error_types)
             # The note about the budget replaces the notes of the rule-based answer.
             reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
-        undo_id = (
-            turn.id if turn.to is not None else 0
-        )  # only a chat can show the button
+        # Only a chat can show the button.
+        undo_id = turn.id if turn.to is not None else 0
         reply = with_change_notes(reply, person, question.text, undo_id)
         if self.budgets is None:
             return reply

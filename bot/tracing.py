@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# For a client that sends to OpenTelemetry only.
 NO_LANGFUSE_KEYS: Final = (
     "sommelier",
     "-",
-)  # for a client that sends to OpenTelemetry only
+)
 REQUEST_SECONDS: Final = 30
 PROMPT_LABEL: Final = "production"
 MAX_BATCH: Final = 16
 POLL_SECONDS: Final = 2.0  # between two checks for rows to send
-CLAIM_TIME: Final = timedelta(
-    minutes=10
-)  # longer than all requests for the claimed rows together
+# Longer than all requests for the claimed rows together.
+CLAIM_TIME: Final = timedelta(minutes=10)
 SEND_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 DELETE_BACKOFF: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 MAX_TRACE_DELAY: Final = 2 * CLAIM_TIME

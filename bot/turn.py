@@ -262,9 +262,8 @@ class Turn:
         root = open_root(trace, question.typed or question.text, started_ns)
         if self.try_number > 1:
             root.update(metadata={"resumed": self.try_number - 1})
-        earlier_spans = (
-            self.earlier_trace.spans[1:] if self.earlier_trace else []
-        )  # not the root
+        # Not the root.
+        earlier_spans = self.earlier_trace.spans[1:] if self.earlier_trace else []
         for span in earlier_spans:
             span.level = "DEFAULT"
             span.metadata["superseded"] = True

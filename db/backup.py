@@ -69,9 +69,8 @@ def _copy(source: Path, target: Path) -> None:
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     with closing(_open(source)) as reader, closing(sqlite3.connect(target)) as writer:
         reader.backup(writer)
-        writer.execute(
-            "PRAGMA journal_mode = DELETE"
-        )  # one file, without a log beside it
+        # One file, without a log beside it.
+        writer.execute("PRAGMA journal_mode = DELETE")
 
 
 def _check(file: Path) -> None:

@@ -159,9 +159,8 @@ def _upgrade(connection: sa.Connection) -> None:
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
 
-    folder = str(resources.files("migrations")).replace(
-        "%", "%%"
-    )  # % starts an interpolation
+    # % starts an interpolation.
+    folder = str(resources.files("migrations")).replace("%", "%%")
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", folder)
     config.set_main_option("path_separator", "os")

@@ -224,9 +224,8 @@ async def ask_cheaper_model_first(
     """
     cheaper = get_deps(run).models.get(CHEAPER_MODEL)
     if cheaper is not None and has_clear_best(chunks):
-        one_try = replace(
-            run.limits, model_tries=1
-        )  # if it is down, another model is at hand
+        # If it is down, another model is at hand.
+        one_try = replace(run.limits, model_tries=1)
         response = await generate_agentic_response(
             message,
             run=replace(run, models=[cheaper], limits=one_try),

@@ -99,9 +99,8 @@ def _content_words(
     common = common_words(language) | stop_words()
     for index, token in enumerate(tokens):
         word = next(iter(split_words(token.written)), "")
-        is_topic = (
-            index not in grammar or _find_term(word, language) is not None
-        )  # "which glass"
+        # "which glass".
+        is_topic = index not in grammar or _find_term(word, language) is not None
         is_long = len(word) >= MIN_TOPIC_LETTERS and not word.isdecimal()
         if is_topic and is_long and word not in common:
             yield word

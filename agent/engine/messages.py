@@ -216,9 +216,8 @@ class Conversation:
             {"type": "image_url", "image_url": {"url": url}} for url in images
         ]
         self._added: list[Message] = []
-        self._pair = slice(
-            0, 0
-        )  # the last invalid response and its feedback, within `_added`
+        # The last invalid response and its feedback, within `_added`.
+        self._pair = slice(0, 0)
         self._ids: set[str] = set()
         for message in history:
             self._ids.update(call["id"] for call in message.get("tool_calls") or ())
@@ -298,9 +297,8 @@ class Conversation:
         """
         del self._added[self._pair]
         self._pair = slice(len(self._added), len(self._added) + 2)
-        content = (
-            clip(raw, SHOWN_RAW_CHARS) or "(no answer)"
-        )  # servers refuse a blank content
+        # Servers refuse a blank content.
+        content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"
         answer: Message = {"role": "assistant", "content": content}
         if self._added:
             answer |= response.echo

@@ -36,9 +36,8 @@ MAX_PARTS: Final = 1_000
 """Parts of a field that a server streams as a list."""
 FORMAT_WORDS: Final = pattern(r"response_format|json_|grammar|schema")
 STREAM_WORDS: Final = pattern(r"\bstream")
-TOO_MUCH: Final = pattern(
-    r"too large|context length|at most"
-)  # a value, not the parameter
+# A value, not the parameter.
+TOO_MUCH: Final = pattern(r"too large|context length|at most")
 FINISH_REASONS: Final = {
     "max_tokens": "length",
     "safety": "content_filter",

@@ -110,9 +110,8 @@ def _read_token(token: Token, index: int) -> PricePart:
 
 def _read_phrase(phrase: Phrase) -> PricePart:
     if numbers := phrase.values("number"):
-        number, _, currency = numbers[0].partition(
-            " "
-        )  # "20", or "20 EUR" for "Zwanziger"
+        # "20", or "20 EUR" for "Zwanziger".
+        number, _, currency = numbers[0].partition(" ")
         return PricePart("N", phrase.indices, float(number), currency)
     if currencies := phrase.values("currency"):
         return PricePart("C", phrase.indices, currency=currencies[0])

@@ -317,9 +317,8 @@ def _read_unfinished(written: Mapping[str, Any]) -> SommelierResponse | None:
         if isinstance(items, list)
         else []
     )
-    fields: dict[str, Any] = {
-        "response_type": "informational"
-    }  # the model may write it last
+    # The model may write it last.
+    fields: dict[str, Any] = {"response_type": "informational"}
     fields |= {name: value for name, value in written.items() if value is not None}
     fields["wines"] = [wine for wine in wines if wine.get("wine_id") or wine.get("id")]
     try:

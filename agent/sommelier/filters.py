@@ -359,9 +359,8 @@ def guest_rules(person: Person) -> str:
         lines.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
         if person.user_id:
             lines.append(STORED_ALLERGY_RULE)
-    liked = (
-        " ".join(*taste.values()) for taste in get_tastes("rated", facts)
-    )  # one filter each
+    # One filter each.
+    liked = (" ".join(*taste.values()) for taste in get_tastes("rated", facts))
     known = {
         "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],
         "likes": [

@@ -253,9 +253,8 @@ class FigureChecker:
     ) -> list[str]:
         this_year = datetime.now(UTC).year
         years = find_years(text, is_description=is_description)
-        past_years = {
-            year for year in years if year <= this_year
-        }  # later ones: when to drink
+        # Later ones: when to drink.
+        past_years = {year for year in years if year <= this_year}
         if not past_years:
             return []
         wines = named or self.wines

@@ -220,9 +220,8 @@ class Sommelier:
         It has heard the concern itself, so its answer could not fit the notice. What its tools
         wanted done in the first response stays; so does the response if there is no other.
         """
-        deps = replace(
-            get_deps(run), ids_given_to_model=set()
-        )  # it has no results so far
+        # It has no results so far.
+        deps = replace(get_deps(run), ids_given_to_model=set())
         second = await self._ask_model(inquiry, replace(run, deps=deps), prompt)
         if second is None or not second.has_text:
             return first
@@ -375,13 +374,11 @@ class Sommelier:
         if answer != response.answer:
             user_texts = [*inquiry.texts_by("user"), inquiry.message]
             text = SOMMELIER.render(answer, Evidence(sources, user_texts))
-        notice = self._concern_notice(
-            inquiry, run
-        )  # also of a concern that the model reported
+        # Also of a concern that the model reported.
+        notice = self._concern_notice(inquiry, run)
         outcome = response.outcome
-        shown = [
-            sources[id] for id in wine_ids(answer)
-        ]  # also those read from pictures
+        # Also those read from pictures.
+        shown = [sources[id] for id in wine_ids(answer)]
         wines = [wine for wine in shown if isinstance(wine, AnyWine)]
         return Reply(
             text="\n\n".join(filter(None, (notice, text))),

@@ -110,9 +110,8 @@ def _find_usual_years(wine: Wine, style: Style) -> Range:
         _find_term(tables.terms, [*appellation, *title, *region], style)
         or _find_longest(tables.words, [*appellation, *title], style)
         or _find_longest(tables.places, appellation, style)
-        or _find_longest(
-            tables.places, title, style
-        )  # in a cellar, all that a user wrote
+        # In a cellar, all that a user wrote.
+        or _find_longest(tables.places, title, style)
         or _find_longest(tables.places, region, style)
         or _find_longest(tables.grapes, main_grape, style)
         or tables.styles[style]

@@ -47,9 +47,8 @@ class TraceEncoder:
     """Encodes recorded traces in OpenTelemetry's format, using a project's Langfuse client."""
 
     def __init__(self, project: Project) -> None:
-        logging.getLogger("langfuse").setLevel(
-            logging.CRITICAL
-        )  # our callers log its errors
+        # Our callers log its errors.
+        logging.getLogger("langfuse").setLevel(logging.CRITICAL)
         service = {"service.name": "sommelier", "service.version": project.version}
         self._finished = InMemorySpanExporter()
         self.client = Langfuse(

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEYS: Final = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
-REFUSALS: Final = frozenset(
-    {400, 413, 422}
-)  # statuses of requests that will never be accepted
+# Statuses of requests that will never be accepted.
+REFUSALS: Final = frozenset({400, 413, 422})
 FETCH_SECONDS: Final = 5
 EVERY_SECONDS: Final = 60.0
 AWAY: Final = "Prompts cannot be fetched, the last good ones stay"

@@ -41,10 +41,11 @@ LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,;]\s?(-?\d{1,3}\.\d{4,})")
 IBAN: Final = r"[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}"
 CARD: Final = r"\d{13,19}|\d{4,}(?:[\s./|_-]\d{4,6}){2,}"
 PHONE: Final = r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}"
+# None: with a prefix.
 COUNTRIES: Final = (
     None,
     *"DE FR IT GB NL AT CH BE ES US PT".split(),
-)  # None: with a prefix
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +244,8 @@ def _find_phone(text: str) -> str:
     """Return the phone number within digits that look like one; "" if there is none."""
     import phonenumbers  # noqa: PLC0415 - only where something looks like one
 
-    strict = (
-        phonenumbers.Leniency.STRICT_GROUPING
-    )  # other groups look like prices and years
+    # Other groups look like prices and years.
+    strict = phonenumbers.Leniency.STRICT_GROUPING
     for country in COUNTRIES:
         for found in phonenumbers.PhoneNumberMatcher(text, country, strict, MAX_TRIES):
             return str(found.raw_string)

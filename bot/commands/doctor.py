@@ -223,9 +223,8 @@ async def check_tracing(settings: Settings) -> str:
         destination = await _check_langfuse(settings)
     else:
         async with aclosing(trace_server(settings)) as server:
-            await server.export(
-                b""
-            )  # an empty export tests the address and the headers
+            # An empty export tests the address and the headers.
+            await server.export(b"")
         destination = str(settings.otel_exporter_otlp_endpoint)
     async with open_engine(settings) as engine:
         schema = await find_schema(engine)

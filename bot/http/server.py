@@ -242,9 +242,8 @@ async def serve_http(
     log.info("HTTP on %s:%s", *listener.getsockname()[:2])
     serving = asyncio.create_task(server.serve([listener]))
     try:
-        await asyncio.shield(
-            serving
-        )  # a cancelled server would not finish its requests
+        # A cancelled server would not finish its requests.
+        await asyncio.shield(serving)
     finally:
         server.should_exit = True
         await serving

@@ -206,9 +206,8 @@ async def _draft_broadcast(only_allowed: bool, update: Update, turn: ChatTurn) -
         turn.reply(translate("broadcast_to_nobody" if text else "broadcast_usage"))
         return
     text = link_addresses(text)
-    turn.change(
-        DraftBroadcast(turn.id, text, turn.user_id)
-    )  # the draft has the turn's id
+    # The draft has the turn's id.
+    turn.change(DraftBroadcast(turn.id, text, turn.user_id))
     turn.reply(text)
     button = Button(translate("send_button"), f"b:{turn.id}:send")
     turn.reply(translate("broadcast_preview", count=len(chats)), ((button,),))

@@ -120,9 +120,8 @@ async def _draft(turn: ChatTurn, text: str) -> None:
     if turn.services.staff_chat_id == turn.chat_id:
         turn.reply(translate("shop_is_here"))
         return
-    turn.change(
-        DraftReferral(turn.id, turn.user_id, text)
-    )  # the draft has the turn's id
+    # The draft has the turn's id.
+    turn.change(DraftReferral(turn.id, turn.user_id, text))
     buttons = [Button(translate("shop_send_button"), f"{SEND}{turn.id}")]
     if name := _first_name(turn.names):
         label = translate("shop_send_name", name=name)

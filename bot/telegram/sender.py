@@ -189,9 +189,8 @@ class Sender:
                 continue
             except TelegramError as error:
                 kind = classify_error(error)
-            is_edit = (
-                message.edits is not None
-            )  # repeating an edit is safe: it adds no message
+            # Repeating an edit is safe: it adds no message.
+            is_edit = message.edits is not None
             if kind == "unreachable":
                 await self._store(self.outbox.set_unreachable, message.chat_id)
             if kind == "unreachable" or (
@@ -220,9 +219,8 @@ class Sender:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
             delivery = await _settle(sending)
-            may_repeat = (
-                message.edits is not None and delivery == AMBIGUOUS
-            )  # an edit is safe
+            # An edit is safe.
+            may_repeat = message.edits is not None and delivery == AMBIGUOUS
             if delivery is not None and not may_repeat:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(RECORD_SECONDS):

@@ -107,9 +107,8 @@ def read_document(data: bytes, path: str) -> Document:
         raise Unreadable("is empty")
     kind, read = KINDS[Path(path).suffix.lower()]
     for parser in PARSERS:
-        logging.getLogger(parser).setLevel(
-            logging.CRITICAL
-        )  # `Unreadable` reports problems
+        # `Unreadable` reports problems.
+        logging.getLogger(parser).setLevel(logging.CRITICAL)
     try:
         content = read(data)
         blocks = (Block(_clean(block.text), block.level) for block in content.blocks)

@@ -125,9 +125,8 @@ class SqlDocumentStore(SqlRepository):
     async def _rank(self, queries: Sequence[str]) -> list[RankedRow]:
         """Return the best chunks by words and by meaning with their scores, best first."""
         if self._index is None:
-            finding = await asyncio.to_thread(
-                import_module, "db.documents.finding"
-            )  # slow
+            # Slow.
+            finding = await asyncio.to_thread(import_module, "db.documents.finding")
             self._index = finding.ChunkIndex(self.sessions, self._model)
         vectors = await self._embed(queries, SEARCH_SECONDS)
         scores = await self._index.search(queries, vectors, CANDIDATES)

@@ -16,9 +16,8 @@ class Commits(TraceStoringRepository):
 
     async def save(self, commit: Commit) -> None:
         """Store everything in one transaction; nothing is sent."""
-        record = (
-            commit.record
-        )  # it is dropped if the user's data were deleted meanwhile
+        # It is dropped if the user's data were deleted meanwhile.
+        record = commit.record
         await commit.prepare(self.rows)
         async with self.sessions.begin() as session:
             transaction = Transaction(

@@ -149,9 +149,8 @@ class MemoryRepository(CellarRepository):
 
         The oldest come first.
         """
-        kind = type_coerce(
-            FactRow.kind, String
-        )  # the other parts have kinds of their own
+        # The other parts have kinds of their own.
+        kind = type_coerce(FactRow.kind, String)
         stated = select(kind, FactRow.value, FactRow.said, FactRow.at)
         setting = SettingRow.name + "=" + SettingRow.value
         chosen = select(literal("setting"), setting, literal(""), SettingRow.at)

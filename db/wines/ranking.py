@@ -207,9 +207,8 @@ def _other_keys(
         yield lambda entry: entry.wine.abv or 0.0
     if query.around is not None:
         around = to_euros(query.around, query.currency)
-        yield lambda entry: abs(
-            (entry.price or 0.0) - around
-        )  # the filter lets no others pass
+        # The filter lets no others pass.
+        yield lambda entry: abs((entry.price or 0.0) - around)
     if like:
         yield _distance_from(like)
 
@@ -367,9 +366,8 @@ def _distance_from(wine: Wine) -> Key:
 
     def distance(entry: Entry) -> float:
         other = entry.wine
-        total = 4.0 * _value_distance(
-            wine.style, other.style
-        )  # a port never resembles a Chablis
+        # A port never resembles a Chablis.
+        total = 4.0 * _value_distance(wine.style, other.style)
         total += 3.0 * _value_distance(wine.colour, other.colour)
         total += 2.0 * sweetness[other.sweetness]
         total += 2.0 * bodies[other.body]

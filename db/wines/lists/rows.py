@@ -178,9 +178,8 @@ def is_readable(field: str, cell: str) -> bool:
 def find_problems(line: int, error: ValidationError) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a row."""
     for detail in error.errors(include_url=False):
-        names = [
-            part for part in detail["loc"] if isinstance(part, str)
-        ]  # others are positions
+        # Others are positions.
+        names = [part for part in detail["loc"] if isinstance(part, str)]
         column = names[-1] if names else ""
         value = "" if detail["type"] == "missing" else str(detail["input"])
         yield Problem(_kind_of_problem(detail), line, column, value)

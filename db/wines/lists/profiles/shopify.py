@@ -66,9 +66,8 @@ class Product:
             return "not published"
         if self.cells.get("is_gift_card", "").lower() in TRUE_WORDS:
             return "a gift card"
-        category = self.cells.get("category", "").rpartition(">")[
-            2
-        ]  # "Food > Wine" is "Wine"
+        # "Food > Wine" is "Wine".
+        category = self.cells.get("category", "").rpartition(">")[2]
         kinds = [
             kind for kind in (self.cells.get("type", ""), category) if kind.strip()
         ]

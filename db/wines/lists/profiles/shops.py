@@ -127,9 +127,8 @@ def read_cells(row: Row, columns: Mapping[str, int]) -> dict[str, str]:
     }
     for field in ADDRESS_FIELDS & filled.keys():
         if not filled[field].startswith("https://"):
-            del filled[
-                field
-            ]  # as in old shops: the wine is for sale without its picture
+            # As in old shops: the wine is for sale without its picture.
+            del filled[field]
     return {field: cell for field, cell in filled.items() if cell}
 
 
