@@ -19,7 +19,7 @@ from agent.query_reading.tables import load_profiles
 from agent.sommelier.queries import WineQuery, WineSearchResult
 from agent.sommelier.vocabulary import Style
 from agent.sommelier.wine import Wine
-from db.wines.catalogue import STARTER
+from db.wines.catalogue_import import STARTER
 from db.wines.lists.importing import read_catalogue
 from db.wines.search import WineIndex
 

@@ -63,7 +63,8 @@ from db.repositories.turns import TurnRepository
 from db.repositories.unmet import UnmetWishes
 from db.schema import check_schema, find_schema, upgrade_schema
 from db.traces import LOCAL_TRACE_ROWS, RowQueue, SqlTraceStore, TraceRows
-from db.wines.catalogue import SqlCatalogue, load_starter
+from db.wines.catalogue import SqlCatalogue
+from db.wines.catalogue_import import load_starter
 
 STATS_RETENTION: Final = timedelta(days=90)
 """The time after which the statistics and ratings of turns are deleted."""

@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.engine.run import NOTHING_BILLED, BilledUsage, Limits
 from db.engine import SqlRepository
-from db.models import ReservationRow, TurnRow, upsert
+from db.models import ReservationRow, TurnRow
+from db.statements import upsert
 
 LONGEST_TURN: Final = timedelta(minutes=30)
 """What is reserved for longer belongs to a turn that was killed, and that nobody has resumed."""

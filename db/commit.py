@@ -23,9 +23,8 @@ from db.models import (
     OutboxRow,
     PressRow,
     TurnRow,
-    insert_new,
-    upsert,
 )
+from db.statements import insert_new, upsert
 from db.traces import PreparedTrace, TraceRows
 
 AT_ONCE: Final = timedelta(0)

@@ -33,7 +33,8 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from agent.engine.errors import log_failure
 from agent.servers import Backoff, retry
-from db.models import Base, upsert, utc_now
+from db.models import Base, utc_now
+from db.statements import upsert
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -25,16 +25,15 @@ from agent.tracing.masking import Masking
 from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 from db.engine import Sessions, SqlRepository, count_changed
 from db.models import (
-    UNSENDABLE,
     Base,
     ExportState,
     ScoreRow,
     TraceRow,
     TurnRow,
-    to_record,
-    upsert,
     utc_now,
 )
+from db.models.traces import UNSENDABLE
+from db.statements import to_record, upsert
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agent.sommelier.wine import Wine
 from db.engine import Sessions, create_engine
 from db.schema import upgrade_schema
-from db.wines.catalogue import import_catalogue
+from db.wines.catalogue_import import import_catalogue
 from db.wines.lists.importing import read_catalogue
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "alone")

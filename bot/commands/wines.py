@@ -29,8 +29,9 @@ from bot.commands.output import (
 from bot.commands.reading_lists import read_list
 from config import Settings
 from db.engine import Sessions
-from db.wines.catalogue import ImportReport, count_samples, list_wines
-from db.wines.catalogue import import_wines as add_wines
+from db.wines.catalogue import list_wines
+from db.wines.catalogue_import import ImportReport, count_samples
+from db.wines.catalogue_import import import_wines as add_wines
 from db.wines.lists.importing import CatalogueFile
 from db.wines.lists.listed import LeftOut
 from db.wines.lists.problems import CUT_OFF, CatalogueFileError, Problem

@@ -9,7 +9,8 @@ from sqlalchemy import update
 from agent.text import strip_unstorable
 from db.changes.base import StoredChange, Transaction
 from db.engine import count_changed
-from db.models import BroadcastRow, BroadcastState, OutboxRow, insert_new
+from db.models import BroadcastRow, BroadcastState, OutboxRow
+from db.statements import insert_new
 
 
 @dataclass(frozen=True, slots=True)

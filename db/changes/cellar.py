@@ -11,7 +11,8 @@ from agent.cellar.imports import ImportMode, make_plan
 from agent.turn import CellarItem, Change
 from db.changes.base import StoredChange, Transaction
 from db.changes.memory import ChangeMemory
-from db.models import BottleRow, KeptImportRow, to_record, upsert
+from db.models import BottleRow, KeptImportRow
+from db.statements import to_record, upsert
 
 KEPT_FOR: Final = timedelta(days=1)
 ITEMS_ADAPTER: Final = TypeAdapter(tuple[CellarItem, ...])

@@ -8,16 +8,8 @@ from sqlalchemy import delete, select, update
 
 from db.changes.base import StoredChange, Transaction
 from db.engine import count_changed
-from db.models import (
-    Access,
-    ChatRow,
-    ConcernRow,
-    MessageRow,
-    OutboxRow,
-    TurnRow,
-    insert_new,
-    upsert,
-)
+from db.models import Access, ChatRow, ConcernRow, MessageRow, OutboxRow, TurnRow
+from db.statements import insert_new, upsert
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ from db.models import (
     UndoableChangeRow,
     UpdateRow,
     UpdateState,
-    upsert,
 )
+from db.statements import upsert
 
 IS_UNFINISHED: Final = UpdateRow.state.in_(
     bindparam(

@@ -22,8 +22,8 @@ from db.models import (
     SettingRow,
     TasteRatingRow,
     UndoableChangeRow,
-    upsert,
 )
+from db.statements import upsert
 
 UNDOABLE_FOR: Final = timedelta(days=30)
 """How long a change can be undone."""

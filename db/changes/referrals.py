@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from agent.text import strip_unstorable
 from db.changes.base import StoredChange, Transaction
 from db.engine import count_changed
-from db.models import OutboxRow, ReferralRow, ReferralState, upsert
+from db.models import OutboxRow, ReferralRow, ReferralState
+from db.statements import upsert
 
 MAX_OPEN: Final = 3
 """The most open referrals of a user."""

@@ -32,7 +32,8 @@ from agent.text import strip_unstorable
 from db.documents.chunking import Section, chunk
 from db.documents.reading import Document, content_hash, read_bytes, read_document
 from db.engine import SqlRepository, count_changed
-from db.models import ChunkRow, DocumentRow, to_record
+from db.models import ChunkRow, DocumentRow
+from db.statements import to_record
 
 if TYPE_CHECKING:
     from db.documents.finding import ChunkIndex

@@ -9,7 +9,8 @@ from sqlalchemy import func, select
 
 from agent.turn import CellarItem, Drink
 from db.engine import SqlRepository
-from db.models import BottleRow, DrinkRow, to_record
+from db.models import BottleRow, DrinkRow
+from db.statements import to_record
 
 MAX_DRINKS: Final = 1_000
 """The most opened bottles that a turn reads."""

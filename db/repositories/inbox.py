@@ -18,8 +18,9 @@ from db.changes.base import Transaction
 from db.changes.forgetting import IS_UNFINISHED, NO_PERSONAL_DATA
 from db.commit import Commit
 from db.engine import count_changed
-from db.models import OutboxRow, TurnRow, UpdateRow, UpdateState, insert_new
+from db.models import OutboxRow, TurnRow, UpdateRow, UpdateState
 from db.repositories.outbox import IS_UNSENT, TurnTaken
+from db.statements import insert_new
 from db.traces import TraceStoringRepository
 
 Payload = Mapping[str, Any]

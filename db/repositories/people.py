@@ -43,10 +43,9 @@ from db.models import (
     TasteRatingRow,
     TurnRow,
     UndoableChangeRow,
-    insert_new,
-    to_record,
 )
 from db.repositories.cellars import CellarRepository
+from db.statements import insert_new, to_record
 
 NEWS: Final = "news"
 """The setting that is "off" for a user who wants no broadcasts."""

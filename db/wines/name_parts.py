@@ -4,7 +4,7 @@ They find the few texts that are worth comparing with another, without a look at
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -21,79 +21,94 @@ class SpellingIndex:
     """Words by their numbers of letters: a misspelt word has about as many."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._words: dict[int, list[str]] = defaultdict(list)
+        self._words_by_length: dict[int, list[str]] = defaultdict(list)
         for word in words:
-            self._words[len(word)].append(word)
+            self._words_by_length[len(word)].append(word)
 
-    def find(self, word: str, edits: int) -> dict[str, int]:
-        """Return the other words that differ in so many letters at most, with their distances."""
+    def find(self, word: str, max_edits: int) -> dict[str, int]:
+        """Return the other words that differ in at most so many letters, with their distances."""
         found: dict[str, int] = {}
-        for letters in range(len(word) - edits, len(word) + edits + 1):
-            words = self._words.get(letters, [])
+        shortest = len(word) - max_edits
+        longest = len(word) + max_edits
+        for length in range(shortest, longest + 1):
             near = process.extract(
-                word, words, scorer=OSA.distance, score_cutoff=edits, limit=None
+                word,
+                self._words_by_length.get(length, []),
+                scorer=OSA.distance,
+                score_cutoff=max_edits,
+                limit=None,
             )
-            found |= {other: distance for other, distance, _ in near if other != word}
+            for other, distance, _ in near:
+                if other != word:
+                    found[other] = distance
         return found
 
 
 class SimilarTexts:
-    """Texts by their groups of three letters: "opus" has "opu" and "pus"."""
+    """Texts by their groups of three letters: "opus" has "opu" and "pus".
+
+    A text is named by its number, which is its position in the list.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        numbers: dict[str, list[int]] = defaultdict(list)
+        numbers_by_group: dict[str, list[int]] = defaultdict(list)
         for number, text in enumerate(texts):
-            for group in _groups_of(text):
-                numbers[group].append(number)
-        self._count = len(texts)
-        self._numbers: dict[str, NDArray[np.int32]] = {
-            group: np.array(own, np.int32) for group, own in numbers.items()
-        }
+            for group in _letter_groups(text):
+                numbers_by_group[group].append(number)
+        self._text_count = len(texts)
+        self._numbers_by_group: dict[str, NDArray[np.int32]] = {}
+        for group, numbers in numbers_by_group.items():
+            self._numbers_by_group[group] = np.array(numbers, np.int32)
 
     def find(self, text: str, min_share: float) -> list[int]:
         """Return the numbers of the texts that have this share of the groups of `text`.
 
         If there are too many, return those with the largest share.
         """
-        groups = _groups_of(text)
-        known = [self._numbers[group] for group in groups if group in self._numbers]
-        if not known:
+        groups = _letter_groups(text)
+        with_group: list[NDArray[np.int32]] = []
+        for group in groups:
+            if group in self._numbers_by_group:
+                with_group.append(self._numbers_by_group[group])
+        if not with_group:
             return []
-        counts = np.bincount(np.concatenate(known), minlength=self._count)
-        found = np.flatnonzero(counts >= max(min_share * len(groups), 1))
+        shared_groups = np.bincount(
+            np.concatenate(with_group), minlength=self._text_count
+        )
+        min_shared = max(min_share * len(groups), 1)
+        found = np.flatnonzero(shared_groups >= min_shared)
         if len(found) > MAX_CANDIDATES:
-            order = np.argsort(-counts[found], kind="stable")
-            found = found[order[:MAX_CANDIDATES]]
-        return [int(number) for number in sorted(found.tolist())]
+            most_shared_first = np.argsort(-shared_groups[found], kind="stable")
+            found = found[most_shared_first[:MAX_CANDIDATES]]
+        numbers: list[int] = found.tolist()
+        return sorted(numbers)
 
 
 class MentionIndex:
-    """Sets of words by one word of each: a text that mentions all of a set has this one too."""
+    """Sets of words, each kept under its longest word: a text with the set has that word too."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[tuple[int, frozenset[str]]]] = defaultdict(list)
 
     def add(self, number: int, words: Collection[str]) -> None:
         """Add the words of a name or a producer; nothing without any."""
-        if words:
-            longest = max(words, key=lambda word: (len(word), word))
-            self._parts[longest].append((number, frozenset(words)))
+        if not words:
+            return
+        longest = max(words, key=len)
+        self._parts[longest].append((number, frozenset(words)))
 
     def count_words(self, words: Collection[str]) -> Counter[int]:
         """Return how many words are in the sets of each number that these words mention whole."""
+        mentioned = frozenset(words)
         counts = Counter[int]()
-        for number, part in self._mentioned(frozenset(words)):
-            counts[number] += len(part)
+        for word in mentioned:
+            for number, part in self._parts.get(word, ()):
+                if part <= mentioned:
+                    counts[number] += len(part)
         return counts
 
-    def _mentioned(self, words: frozenset[str]) -> Iterator[tuple[int, frozenset[str]]]:
-        for word in words:
-            for number, part in self._parts.get(word, ()):
-                if part <= words:
-                    yield number, part
 
-
-def _groups_of(text: str) -> set[str]:
+def _letter_groups(text: str) -> set[str]:
     """Return the groups of letters of a text; a shorter text is one itself."""
     last_start = max(len(text) - GROUP_LETTERS, 0)
     return {text[start : start + GROUP_LETTERS] for start in range(last_start + 1)}

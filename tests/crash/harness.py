@@ -24,7 +24,7 @@ import psycopg
 from config import load_settings
 from db.engine import Sessions, create_engine
 from db.schema import upgrade_schema
-from db.wines.catalogue import load_starter
+from db.wines.catalogue_import import load_starter
 from tests.crash.doubles import EchoModel, Watch, WatchedBotApi, sleep_until
 from tests.databases import FAST_POSTGRES, Databases, postgres_server
 from tests.doubles.bot_api import TOKEN

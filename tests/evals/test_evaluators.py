@@ -20,7 +20,7 @@ from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendat
 from agent.sommelier.vocabulary import Allergen
 from agent.sommelier.wine import Wine
 from agent.turn import Reply
-from db.wines.catalogue import STARTER as STARTER_WINES
+from db.wines.catalogue_import import STARTER as STARTER_WINES
 from db.wines.lists.importing import read_catalogue
 from tests.fakes import SANCERRE
 

@@ -11,7 +11,8 @@ from agent.safety.state import SafetyState
 from agent.sommelier.wine import Offer, Wine
 from agent.turn import NOBODY, Person, Reply, StoredMessage
 from db.engine import Sessions
-from db.wines.catalogue import SqlCatalogue, import_wines
+from db.wines.catalogue import SqlCatalogue
+from db.wines.catalogue_import import import_wines
 from db.wines.lists.importing import CatalogueFile
 
 

@@ -13,7 +13,8 @@ from db.engine import Sessions
 from db.models import ClickRow
 from db.repositories.clicks import Clicks
 from db.repositories.retention import Retention
-from db.wines.catalogue import SqlCatalogue, import_wines
+from db.wines.catalogue import SqlCatalogue
+from db.wines.catalogue_import import import_wines
 from db.wines.lists.importing import CatalogueFile
 from tests.serving import serving
 

@@ -8,7 +8,8 @@ from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.text import split_words
 from agent.turn import NOBODY, Fact, Person
 from db.engine import Sessions
-from db.wines.catalogue import STARTER, SqlCatalogue, load_starter
+from db.wines.catalogue import SqlCatalogue
+from db.wines.catalogue_import import STARTER, load_starter
 from db.wines.lists.importing import read_catalogue
 
 

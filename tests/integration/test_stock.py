@@ -7,7 +7,8 @@ from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import OfferKind
 from agent.sommelier.wine import Offer, Wine
 from db.engine import Sessions
-from db.wines.catalogue import SqlCatalogue, import_wines, list_wines
+from db.wines.catalogue import SqlCatalogue, list_wines
+from db.wines.catalogue_import import import_wines
 from db.wines.lists.importing import CatalogueFile
 from tests.doubles.bot_api import BotApi
 from tests.integration.test_admin import ADMIN, BEA, UNKNOWN, AdminBot, until

@@ -22,7 +22,8 @@ from agent.sommelier.vocabulary import (
 from agent.sommelier.wine import OFFER_FACTS, Wine, wine_fields, wine_record
 from agent.sommelier.wine_tools import wines_by_id
 from db.engine import Sessions
-from db.wines.catalogue import SqlCatalogue, import_wines
+from db.wines.catalogue import SqlCatalogue
+from db.wines.catalogue_import import import_wines
 from db.wines.lists.cellar import read_cellar
 from db.wines.lists.importing import parse_catalogue
 

@@ -15,10 +15,10 @@ from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import Currency, OfferKind, Style
 from agent.sommelier.wine import Offer, Wine
 from db.engine import Sessions, create_engine
-from db.wines.catalogue import (
+from db.wines.catalogue import SqlCatalogue
+from db.wines.catalogue_import import (
     STARTER,
     ImportReport,
-    SqlCatalogue,
     count_samples,
     import_catalogue,
     import_wines,

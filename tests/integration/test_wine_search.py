@@ -17,7 +17,8 @@ from agent.sommelier.vocabulary import Allergen, Colour, OfferKind, Style
 from agent.sommelier.wine import Offer, Wine
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
-from db.wines.catalogue import SqlCatalogue, import_wines
+from db.wines.catalogue import SqlCatalogue
+from db.wines.catalogue_import import import_wines
 from db.wines.lists.importing import CatalogueFile, parse_catalogue
 from db.wines.search import WineIndex
 

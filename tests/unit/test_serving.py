@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.sommelier.serving import drinking_years, serving_degrees
 from agent.sommelier.vocabulary import Colour, Currency, Style
 from agent.sommelier.wine import Wine
-from db.wines.catalogue import STARTER
+from db.wines.catalogue_import import STARTER
 from db.wines.lists.importing import read_catalogue
 
 STILL = (Style.RED, Style.WHITE, Style.ROSE, Style.ORANGE)

@@ -16,7 +16,7 @@ from agent.sommelier.vocabulary import (
     normalize,
 )
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
-from db.wines.catalogue import STARTER
+from db.wines.catalogue_import import STARTER
 from db.wines.lists.importing import read_catalogue
 from db.wines.lists.packing import read_packing
 

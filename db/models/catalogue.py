@@ -1,0 +1,95 @@
+"""The tables of the catalogue: wines, their offers, and how often their pages were opened."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from types import NoneType
+from typing import Any, Final, get_args, get_origin
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from agent.sommelier.wine import Wine, stored_wine_fields
+from db.models.base import Base, TextKey
+
+COLUMN_TYPES: Final[Mapping[type, type[sa.types.TypeEngine[Any]]]] = {
+    bool: sa.Boolean,
+    int: sa.Integer,
+    float: sa.Double,
+    str: sa.String,
+}
+"""The types of columns by the types of the fields of a wine; lists are stored as JSON."""
+
+
+def _make_column(name: str, annotation: Any) -> sa.Column[Any]:
+    """Return the column of a field of `Wine`: `vintage` with `int | None` can be null."""
+    if get_origin(annotation) is tuple:
+        return sa.Column(name, sa.JSON, nullable=False)
+    # `int | None` has the arguments `int` and `NoneType`, `int` has none.
+    kinds = get_args(annotation) or (annotation,)
+    is_nullable = NoneType in kinds
+    for kind, column_type in COLUMN_TYPES.items():
+        if issubclass(kinds[0], kind):
+            return sa.Column(name, column_type, nullable=is_nullable)
+    raise TypeError(f"{name} of a wine is {annotation}, for which no column is known")
+
+
+def _wine_columns() -> tuple[sa.Column[Any], ...]:
+    """Return the columns of the stored fields that `WineRow` does not write itself."""
+    columns: list[sa.Column[Any]] = []
+    for name in sorted(stored_wine_fields() - {"id", "grapes"}):
+        columns.append(_make_column(name, Wine.model_fields[name].annotation))
+    return tuple(columns)
+
+
+class WineRow(Base):
+    """A wine of the catalogue. `source` is the wine list that it came from.
+
+    Each field of `Wine` that is stored has a column; those that statements name are written here.
+    """
+
+    __tablename__ = "wines"
+    __table_args__ = _wine_columns()
+
+    id: Mapped[TextKey]
+    grapes: Mapped[list[str]]
+    source: Mapped[str]
+
+
+class CatalogueRow(Base):
+    """A single row that counts the imports of wines."""
+
+    __tablename__ = "catalogue"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    version: Mapped[int]
+
+
+class OfferRow(Base):
+    """An offer of a wine. `position` is its place among the offers of the wine, from 0 on.
+
+    `changed_at` is when the staff changed it, None if it is as its list says.
+    """
+
+    __tablename__ = "offers"
+
+    wine_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("wines.id", ondelete="CASCADE"), primary_key=True
+    )
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    kind: Mapped[str]
+    size_ml: Mapped[int | None]
+    price: Mapped[float | None]
+    currency: Mapped[str]
+    stock: Mapped[int | None]
+    in_stock: Mapped[bool]
+    changed_at: Mapped[datetime | None]
+
+
+class ClickRow(Base):
+    """How often the page of a wine was opened by a button in the week from a Monday on."""
+
+    __tablename__ = "clicks"
+
+    wine_id: Mapped[TextKey]
+    week: Mapped[date] = mapped_column(primary_key=True)
+    count: Mapped[int]

@@ -1,0 +1,137 @@
+"""The tables of conversations: chats, their messages and turns, and talks with the staff."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, MappedAsDataclass, mapped_column
+
+from db.models.base import Base, BigInt, Counter, Key
+
+Access = Literal["allowed", "blocked"]
+"""An admin's decision about a user."""
+Verdict = Literal["liked", "disliked"]
+"""A user's rating of an answer."""
+
+
+class ReferralState(StrEnum):
+    """The states of a referral, in their order."""
+
+    DRAFT = "draft"
+    """The user sees what would be sent."""
+    OPEN = "open"
+    """The staff have it; both sides may write."""
+    ENDED = "ended"
+
+
+class ChatRow(Base):
+    """A chat. A private chat has the id of its user.
+
+    `is_reachable` is None until a user writes there. `access` is an admin's decision about a user,
+    and `is_introduced` whether admins were asked for it.
+    """
+
+    __tablename__ = "chats"
+
+    chat_id: Mapped[Key]
+    is_reachable: Mapped[bool | None]
+    migrated_to: Mapped[BigInt | None]
+    access: Mapped[str | None]
+    is_introduced: Mapped[bool | None]
+
+
+class MessageRow(Base):
+    """A message of a chat. `thread_id` is its forum topic, 0 without topics.
+
+    `attachment` is the text read from its pictures, as JSON. `answer` is the typed answer, as
+    JSON, whose text is `content`; empty for a mere text.
+    """
+
+    __tablename__ = "messages"
+    __table_args__ = (
+        sa.Index(None, "chat_id", "thread_id", "id"),
+        sa.Index(None, "created_at"),
+        sa.UniqueConstraint("turn_id", "role"),
+    )
+
+    id: Mapped[Counter]
+    chat_id: Mapped[BigInt]
+    role: Mapped[str]
+    content: Mapped[str]
+    wine_ids: Mapped[list[str]]
+    created_at: Mapped[datetime]
+    turn_id: Mapped[BigInt | None]
+    thread_id: Mapped[BigInt]
+    attachment: Mapped[str]
+    answer: Mapped[str]
+
+
+class TurnRow(MappedAsDataclass, Base, kw_only=True):
+    """A turn. `turn_id` is the id of the update that began it.
+
+    `verdict`, `reason` and `comment` are the user's feedback. `verdict` is None if the user gave
+    none or retracted it. `root_id` is the root span of the trace. `lack` is a `Lack`, what the user
+    wanted and did not get. With `hides_words` admins may read figures only, no words of the user.
+    """
+
+    __tablename__ = "turns"
+    __table_args__ = (sa.Index(None, "user_id", "at"), sa.Index(None, "chat_id", "at"))
+
+    turn_id: Mapped[Key]
+    chat_id: Mapped[BigInt] = mapped_column(default=0)
+    user_id: Mapped[BigInt]
+    at: Mapped[datetime] = mapped_column(index=True)
+    outcome: Mapped[str] = mapped_column(default="answered")
+    seconds: Mapped[float] = mapped_column(default=0.0)
+    requests: Mapped[int] = mapped_column(default=0)
+    retries: Mapped[int] = mapped_column(default=0)
+    cost_usd: Mapped[float] = mapped_column(default=0.0)
+    trace_id: Mapped[str | None] = mapped_column(index=True, default=None)
+    root_id: Mapped[str | None] = mapped_column(default=None)
+    verdict: Mapped[str | None] = mapped_column(default=None)
+    reason: Mapped[str | None] = mapped_column(default=None)
+    comment: Mapped[str] = mapped_column(default="")
+    lack: Mapped[str | None] = mapped_column(default=None)
+    hides_words: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+
+
+class ReservationRow(Base):
+    """What a running turn has reserved of the daily budgets."""
+
+    __tablename__ = "reservations"
+
+    turn_id: Mapped[Key]
+    user_id: Mapped[BigInt]
+    requests: Mapped[int]
+    cost_usd: Mapped[float]
+    at: Mapped[datetime]
+
+
+class ReferralRow(MappedAsDataclass, Base, kw_only=True):
+    """A conversation between a user, in their private chat, and the staff of the shop.
+
+    `id` is the turn that drafted it. `text` is the Markdown that the staff get, emptied when it is
+    sent. `name` is the user's name if they let the staff see it. `messages` counts those that were
+    passed on since, the last one at `at`.
+    """
+
+    __tablename__ = "referrals"
+
+    id: Mapped[Key]
+    user_id: Mapped[BigInt] = mapped_column(index=True)
+    state: Mapped[str] = mapped_column(default=ReferralState.DRAFT)
+    text: Mapped[str] = mapped_column(default="")
+    name: Mapped[str] = mapped_column(default="")
+    messages: Mapped[int] = mapped_column(default=0)
+    at: Mapped[datetime]
+
+
+class ForgottenChatRow(Base):
+    """The time when a conversation was deleted. Turns accepted before it store no history."""
+
+    __tablename__ = "forgotten_chats"
+
+    chat_id: Mapped[Key]
+    thread_id: Mapped[Key]
+    at: Mapped[datetime]

@@ -1,0 +1,144 @@
+"""The tables of the inbox and the outbox: what Telegram delivers, and what is sent."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, MappedAsDataclass, mapped_column
+
+from db.models.base import Base, BigInt, Counter, Key, TextKey, partial_index
+
+UNFINISHED: Final = sa.text("state IN ('waiting', 'answered')")
+NOT_DONE: Final = sa.text("state <> 'done'")
+UNSENT_WITHOUT_TURN: Final = sa.text(
+    "message_id IS NULL AND error IS NULL AND update_id IS NULL AND turn_id IS NULL"
+)
+"""The rows of partial indexes, which stay small whatever the size of the table."""
+
+
+class UpdateState(StrEnum):
+    """The states of an update."""
+
+    WAITING = "waiting"
+    """Its turn has not ended."""
+    JOINED = "joined"
+    """It belongs to the turn of another update."""
+    ANSWERED = "answered"
+    """Its answer, or an apology, is stored and not yet sent."""
+    DONE = "done"
+    """Its turn has ended."""
+    SET_ASIDE = "set_aside"
+    """Its turn failed too often: it waits for somebody to look."""
+
+
+class UpdateRow(Base):
+    """A Telegram update. When its turn has ended, the payload is emptied.
+
+    The updates of a `lane` (a chat's queue) are answered in order. `message_id` is the new or
+    edited message. `turn_id` is the id of the update that began the turn. `tries` counts the starts
+    of the turn, and is reset by a retry. `epoch` counts them too and is never reset: only the
+    process with the current epoch may commit. `placeholder_id` is the group message that shows the
+    turn's progress. `calls` are the calls of tools that may write, each stored before it is made.
+    """
+
+    __tablename__ = "updates"
+    __table_args__ = (
+        sa.Index(None, "chat_id", "state"),
+        sa.Index(None, "state", "received_at"),
+        sa.Index(None, "lane", "state", "update_id"),
+        partial_index("ix_updates_unfinished", "lane", "update_id", where=UNFINISHED),
+        partial_index("ix_updates_not_done_user", "user_id", where=NOT_DONE),
+    )
+
+    update_id: Mapped[Key]
+    chat_id: Mapped[BigInt]
+    lane: Mapped[str | None]
+    message_id: Mapped[BigInt | None]
+    payload: Mapped[dict[str, Any]]
+    received_at: Mapped[datetime]
+    state: Mapped[str]
+    turn_id: Mapped[BigInt | None] = mapped_column(index=True)
+    tries: Mapped[int] = mapped_column(default=0)
+    epoch: Mapped[int] = mapped_column(default=0)
+    placeholder_id: Mapped[BigInt | None]
+    error: Mapped[str | None]
+    calls: Mapped[list[str]] = mapped_column(default=list)
+    user_id: Mapped[BigInt | None] = mapped_column(default=None)
+    """Who sent it; None for a channel, and when its turn has ended."""
+
+
+class OutboxRow(MappedAsDataclass, Base, kw_only=True):
+    """A message to send. Sending sets `message_id` and deletes the content.
+
+    `update_id` is the update whose lane sends it, `turn_id` the turn that it answers. If `follows`
+    is set, it continues the previous message. `edits` is the id of the bot's message to replace.
+    `buttons` are rows of [label, data]. `picture` is the address of one to show above the text. An
+    `error` is final: a message that may have arrived is never sent again. A reply to a message with
+    a `referral_id` goes to the other side of that referral.
+    """
+
+    __tablename__ = "outbox"
+    __table_args__ = (
+        sa.Index(None, "chat_id", "message_id"),
+        partial_index("ix_outbox_unsent_without_turn", "id", where=UNSENT_WITHOUT_TURN),
+    )
+
+    id: Mapped[Counter] = mapped_column(init=False)
+    update_id: Mapped[BigInt | None] = mapped_column(index=True, default=None)
+    turn_id: Mapped[int | None] = mapped_column(
+        sa.ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True, default=None
+    )
+    broadcast_id: Mapped[int | None] = mapped_column(
+        sa.ForeignKey("broadcasts.id", ondelete="CASCADE"), index=True, default=None
+    )
+    referral_id: Mapped[int | None] = mapped_column(
+        sa.ForeignKey("referrals.id", ondelete="CASCADE"), index=True, default=None
+    )
+    chat_id: Mapped[BigInt]
+    thread_id: Mapped[BigInt | None] = mapped_column(default=None)
+    reply_to: Mapped[BigInt | None] = mapped_column(default=None)
+    edits: Mapped[BigInt | None] = mapped_column(default=None)
+    follows: Mapped[bool] = mapped_column(default=False)
+    kind: Mapped[str] = mapped_column(default="message")
+    html: Mapped[str] = mapped_column(default="")
+    buttons: Mapped[list[list[list[str]]]] = mapped_column(
+        sa.JSON, default_factory=list
+    )
+    picture: Mapped[str] = mapped_column(default="", server_default="")
+    file_name: Mapped[str] = mapped_column(default="")
+    file: Mapped[bytes | None] = mapped_column(default=None)
+    message_id: Mapped[BigInt | None] = mapped_column(default=None)
+    error: Mapped[str | None] = mapped_column(default=None)
+
+
+class BroadcastState(StrEnum):
+    """The states of a broadcast, in their order."""
+
+    DRAFT = "draft"
+    """The admin sees what would be sent."""
+    SENDING = "sending"
+    """Its copies are being sent."""
+
+
+class BroadcastRow(Base):
+    """An admin's message to all users. The row is deleted once all copies are sent."""
+
+    __tablename__ = "broadcasts"
+
+    id: Mapped[Counter]
+    text: Mapped[str]
+    created_by: Mapped[BigInt]
+    state: Mapped[str]
+
+
+class PressRow(Base):
+    """A press on a button that may be pressed once. `action` names the button, or its group."""
+
+    __tablename__ = "presses"
+    __table_args__ = (sa.Index(None, "at"),)
+
+    chat_id: Mapped[Key]
+    message_id: Mapped[Key]
+    action: Mapped[TextKey]
+    at: Mapped[datetime]

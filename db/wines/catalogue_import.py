@@ -1,0 +1,171 @@
+"""The import of wine lists into the database.
+
+An import replaces wines with known ids, so importing a file twice changes nothing.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeVar
+
+from sqlalchemy import Select, delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from agent.sommelier.wine import Wine, stored_wine_fields
+from db.engine import Sessions
+from db.models import OfferRow, WineRow
+from db.statements import upsert
+from db.wines.catalogue import (
+    COUNT_VERSION,
+    STARTER_SOURCE,
+    SqlCatalogue,
+    load_wines,
+)
+from db.wines.lists.importing import CatalogueFile, read_catalogue
+from db.wines.lists.problems import CatalogueFileError
+from db.wines.shrinkage import ListShrinks, find_shrinkage
+
+T = TypeVar("T")
+
+BATCH_SIZE: Final = 200
+"""The number of wines per statement, well below SQLite's limit on bound values."""
+STARTER: Final = Path(__file__).parents[1] / "starter" / "wines.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The numbers of wines by what an import did; `gone` wines are now out of stock."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    gone: int = 0
+
+
+async def import_catalogue(
+    sessions: Sessions, path: Path, source: str = ""
+) -> ImportReport:
+    """Import the wines of a file in one transaction.
+
+    Raises:
+        CatalogueFileError: the file is unreadable or has invalid rows. Nothing was imported.
+    """
+    file = await asyncio.to_thread(read_catalogue, path)
+    if file.problems:
+        raise CatalogueFileError(*file.problems)
+    if source:
+        file = replace(file, source=source)
+    return await import_wines(sessions, file)
+
+
+async def load_starter(sessions: Sessions) -> ImportReport | None:
+    """Import the starter catalogue; return None if there are wines already."""
+    if await SqlCatalogue(sessions).count():
+        return None
+    return await import_catalogue(sessions, STARTER, source=STARTER_SOURCE)
+
+
+async def import_wines(
+    sessions: Sessions,
+    file: CatalogueFile,
+    *,
+    without_samples: bool = False,
+    dry_run: bool = False,
+    may_shrink: bool = True,
+) -> ImportReport:
+    """Add or replace the wines of a file in one transaction; if `dry_run`, only count them.
+
+    Wines that are only in an earlier file from this source become out of stock. With
+    `without_samples`, so do the wines of the starter catalogue.
+
+    Raises:
+        ListShrinks: suspiciously much of the list would change, and it may not shrink.
+    """
+    replaced_sources: set[str] = set()
+    if file.source:
+        replaced_sources.add(file.source)
+    if without_samples:
+        replaced_sources.add(STARTER_SOURCE)
+    async with sessions.begin() as session:
+        await session.execute(COUNT_VERSION)
+        shrinkage = await find_shrinkage(session, file.source, file.wines)
+        if shrinkage.is_suspicious and not may_shrink:
+            raise ListShrinks(shrinkage)
+        gone = await _take_out_of_stock(session, replaced_sources, but=file.wines)
+        added = updated = 0
+        for batch in _batches(file.wines):
+            added_now, updated_now = await _store_wines(session, batch, file.source)
+            added += added_now
+            updated += updated_now
+        if dry_run:
+            await session.rollback()
+    unchanged = len(file.wines) - added - updated
+    return ImportReport(added, updated, unchanged, gone)
+
+
+async def _take_out_of_stock(
+    session: AsyncSession, sources: Collection[str], *, but: Sequence[Wine]
+) -> int:
+    """Take the wines of these sources out of stock, but for some; return how many."""
+    kept_ids = {wine.id for wine in but}
+    in_stock = await session.scalars(_select_in_stock(sources))
+    gone = [wine_id for wine_id in in_stock if wine_id not in kept_ids]
+    for ids in _batches(gone):
+        offers = update(OfferRow).where(OfferRow.wine_id.in_(ids))
+        await session.execute(offers.values(in_stock=False, changed_at=None))
+    return len(gone)
+
+
+async def _store_wines(
+    session: AsyncSession, wines: Sequence[Wine], source: str
+) -> tuple[int, int]:
+    """Store wines and their offers; return how many are new, and how many differ."""
+    stored = await load_wines(session, [wine.id for wine in wines])
+    updated = 0
+    for wine in wines:
+        before = stored.get(wine.id)
+        # Nothing but the source says that a wine is a sample, so a file does not.
+        after = wine.model_copy(update={"is_sample": source == STARTER_SOURCE})
+        if before is not None and before != after:
+            updated += 1
+    await upsert(session, *[_to_row(wine, source) for wine in wines])
+    await _replace_offers(session, wines)
+    return len(wines) - len(stored), updated
+
+
+async def _replace_offers(session: AsyncSession, wines: Sequence[Wine]) -> None:
+    """Store the offers of wines instead of their earlier ones."""
+    ids = [wine.id for wine in wines]
+    await session.execute(delete(OfferRow).where(OfferRow.wine_id.in_(ids)))
+    rows: list[dict[str, object]] = []
+    for wine in wines:
+        for position, offer in enumerate(wine.offers):
+            row = {"wine_id": wine.id, "position": position}
+            rows.append(row | offer.model_dump(mode="json"))
+    await session.execute(insert(OfferRow), rows)
+
+
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), BATCH_SIZE):
+        yield items[start : start + BATCH_SIZE]
+
+
+async def count_samples(sessions: Sessions) -> int:
+    """Return the number of wines of the starter catalogue that are in stock."""
+    samples = _select_in_stock({STARTER_SOURCE}).subquery()
+    async with sessions() as session:
+        return await session.scalar(select(func.count()).select_from(samples)) or 0
+
+
+def _select_in_stock(sources: Collection[str]) -> Select[str]:
+    """Return the statement that selects the ids of the wines of these sources in stock."""
+    has_offer = select(OfferRow.wine_id).where(
+        OfferRow.wine_id == WineRow.id, OfferRow.in_stock
+    )
+    return select(WineRow.id).where(WineRow.source.in_(sources), has_offer.exists())
+
+
+def _to_row(wine: Wine, source: str) -> WineRow:
+    columns = wine.model_dump(mode="json", include=stored_wine_fields())
+    return WineRow(**columns, source=source)
