@@ -1,6 +1,6 @@
-"""Talks: Telegram, the terminal, the command line."""
+"""The side that talks to people: Telegram, HTTP, the terminal, the command line."""
 
 import os
 
-# python-telegram-bot warns about every time span unless it may give them as `timedelta`.
+# Without this variable, python-telegram-bot gives time spans as numbers, and warns each time.
 os.environ.setdefault("PTB_TIMEDELTA", "true")

@@ -1,4 +1,4 @@
-"""Tell users when a budget is used up, and when it is not any more."""
+"""Tell users that a budget is used up, and when they have a new one."""
 
 from datetime import datetime, timedelta
 
@@ -13,14 +13,15 @@ def build_notes(
 ) -> tuple[str, ...]:
     """Return the notes below the answer of a turn that began with `budget` and used `spent`.
 
-    `lacked_budget`: the answer comes from rules because a budget was used up.
+    `lacked_budget` says that rules gave the answer because a budget was used up.
     """
     if spent.requests >= budget.requests:
-        message = "own_questions_used_up"
+        sentence = translate("own_questions_used_up")
     elif lacked_budget:
-        message = "shared_budget_used_up"
+        sentence = translate("shared_budget_used_up")
     else:
         return ()
-    minutes = (midnight(now) + timedelta(days=1) - now) // timedelta(minutes=1)
-    resets = translate("budget_resets", left=format_duration(minutes))
-    return (f"{translate(message)} {resets}",)
+    next_midnight = midnight(now) + timedelta(days=1)
+    minutes_left = (next_midnight - now) // timedelta(minutes=1)
+    resets = translate("budget_resets", left=format_duration(minutes_left))
+    return (f"{sentence} {resets}",)

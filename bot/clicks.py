@@ -1,7 +1,9 @@
-"""Addresses of this bot's HTTP server that lead on to the pages of wines, so that presses count.
+"""Addresses of this bot's HTTP server that lead on to the pages of wines.
 
-An address holds the id of a wine and a signature: the page is looked up in the catalogue, so that
-the address leads nowhere else, and only presses of buttons that the bot has made count.
+The buttons of wines open these addresses, so that the bot can count the presses. An address holds
+the id of a wine and a signature. The page is looked up in the catalogue by the id, so nobody can
+make an address that leads elsewhere. The signature shows that the bot has made the address, so
+nobody can have a press counted without a button.
 """
 
 import hmac
@@ -18,7 +20,7 @@ SIGNATURE_DIGITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class CountedLinks:
-    """The addresses below the public one of this server, `base_url`, signed with `key`."""
+    """Makes and checks addresses below `base_url`, this server's public one, signed with `key`."""
 
     base_url: str
     key: SecretStr

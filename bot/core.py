@@ -1,4 +1,7 @@
-"""The core: all that answers, whoever asks. Telegram, the HTTP API and the terminal share it."""
+"""The core: everything that answers a question, wherever it was asked.
+
+Telegram, the HTTP API and the terminal share it.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -29,15 +32,19 @@ class Core:
     runner: TurnRunner
     answerer: Answerer
     trace_hash: Callable[[str, int], str]
-    """Returns the hash that stands for a chat or a user in traces, by kind and id."""
+    """Returns the hash that stands for a chat or a user in traces.
+
+    It is given the kind, "chat" or "user", and the id.
+    """
 
 
 @asynccontextmanager
 async def open_core(
     settings: Settings, resources: Resources, running: RunningTurns
 ) -> AsyncIterator[Core]:
-    """Build the core, with a connection to each MCP server, and send traces during the block."""
-    metrics, stores = Metrics(), stores_of(settings, resources.sessions)
+    """Yield the core, connected to each MCP server. Traces are exported until the block ends."""
+    metrics = Metrics()
+    stores = stores_of(settings, resources.sessions)
     async with (
         open_exporter(settings, resources.sessions, metrics.count_dropped_traces),
         open_servers(settings.mcp_servers) as servers,
@@ -58,8 +65,12 @@ def build_core(
     answerer: Answerer | None = None,
     open_trace_root: OpenRoot = TraceRecord.open_root,
 ) -> Core:
-    """Put the core together; the `answerer` is the sommelier unless another is given."""
-    metrics, servers = metrics or Metrics(), servers or McpServers()
+    """Return the core, put together from its parts.
+
+    Parts that are not given are made: new metrics, no MCP servers, and the sommelier as `answerer`.
+    """
+    metrics = metrics or Metrics()
+    servers = servers or McpServers()
     runner = TurnRunner(
         base_run=resources.run,
         commits=stores.commits,

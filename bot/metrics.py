@@ -19,12 +19,12 @@ from db.repositories.inbox import Backlog
 __all__ = ["MEDIA_TYPE", "Metrics", "UpdateResult"]
 
 UpdateResult = Literal["accepted", "joined", "set_aside"]
-"""The fate of an update: accepted, joined to a waiting turn, or set aside after failures."""
+"""What became of an update: accepted, joined to a waiting turn, or set aside after failures."""
 
 NAMESPACE: Final = "sommelier"
 SENT: Final = "sent"
 
-# They are a second series for each counter, with the time at which it was made.
+# The library would add a second series to each counter, with the time at which it was made.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -91,9 +91,13 @@ class Metrics:
         self._traces_dropped.inc(count)
 
     def set_backlog(self, backlog: Backlog | None) -> None:
-        """Set the depth and age of the queue; None if they could not be read."""
-        self._queue_depth.set(backlog.unfinished if backlog else math.nan)
-        self._queue_seconds.set(backlog.oldest_seconds if backlog else math.nan)
+        """Set the depth and age of the queue. `backlog` is None if they could not be read."""
+        if backlog is None:
+            self._queue_depth.set(math.nan)
+            self._queue_seconds.set(math.nan)
+        else:
+            self._queue_depth.set(backlog.unfinished)
+            self._queue_seconds.set(backlog.oldest_seconds)
 
     def to_text(self) -> str:
         """Return all metrics in Prometheus' text format."""

@@ -1,4 +1,4 @@
-"""Back up and restore an SQLite database as one file. (For Postgres there is `pg_dump`.)"""
+"""Back up and restore an SQLite database as one file. For Postgres there is `pg_dump`."""
 
 import os
 import sqlite3
@@ -6,8 +6,8 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-FREE_SECONDS = 2.0
-"""How long to wait for another program that uses the database."""
+LOCK_SECONDS = 2.0
+"""How long to wait for another program that has locked the database."""
 
 
 class BackupError(Exception):
@@ -15,7 +15,7 @@ class BackupError(Exception):
 
 
 def back_up(database: Path, target: Path) -> None:
-    """Write a copy of a database, as it is at one moment, to a new file. The bot may run.
+    """Write a copy of a database, as it is at one moment, to a new file. The bot may be running.
 
     Raises:
         BackupError: there is no database, the file exists, or it cannot be written.
@@ -36,7 +36,7 @@ def back_up(database: Path, target: Path) -> None:
 def restore(backup: Path, database: Path, now: datetime) -> Path | None:
     """Put a backup in the place of a database that no program uses.
 
-    Return the file that keeps the replaced database; None if there was none.
+    Return the file that keeps the replaced database, or None if there was none.
 
     Raises:
         BackupError: the backup is damaged, or a program uses the database.
@@ -55,6 +55,7 @@ def restore(backup: Path, database: Path, now: datetime) -> Path | None:
             replaced = database.with_name(
                 f"{database.name}.replaced-{now:%Y%m%dT%H%M%S}"
             )
+            # A second name for the file: at no moment is there no database.
             os.link(database, replaced)
         copy.replace(database)
     except (OSError, sqlite3.Error) as error:
@@ -69,12 +70,12 @@ def _copy(source: Path, target: Path) -> None:
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     with closing(_open(source)) as reader, closing(sqlite3.connect(target)) as writer:
         reader.backup(writer)
-        # One file, without a log beside it.
+        # So that no log with the newest changes stands beside the file.
         writer.execute("PRAGMA journal_mode = DELETE")
 
 
 def _check(file: Path) -> None:
-    """Raise BackupError if a database is damaged, or is none of this program."""
+    """Raise BackupError if a database is damaged, or is not a database of this program."""
     with closing(_open(file)) as connection:
         (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if result != "ok":
@@ -82,13 +83,13 @@ def _check(file: Path) -> None:
         query = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
         (tables,) = connection.execute(query).fetchone()
         if not tables:
-            raise BackupError("the file is no database of this program")
+            raise BackupError("the file is not a database of this program")
 
 
 def _empty_log(database: Path) -> None:
-    """Write the log of a database back into its file, and remove it.
+    """Write the log of a database back into its file, and remove the log.
 
-    A log that stayed would be written into the restored file.
+    SQLite would otherwise take it for the log of the restored file.
 
     Raises:
         BackupError: another program has opened the database.
@@ -104,6 +105,7 @@ def _empty_log(database: Path) -> None:
 
 
 def _open(file: Path) -> sqlite3.Connection:
+    """Connect to a file that exists: without `mode=rw`, SQLite would make a missing one."""
     return sqlite3.connect(
-        f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=FREE_SECONDS
+        f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=LOCK_SECONDS
     )

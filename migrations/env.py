@@ -1,7 +1,7 @@
 """Alembic's entry point.
 
-`db.schema` passes the connection that it migrates over. Alembic's own commands, which CONTRIBUTING
-names, run over a connection to DATABASE_URL that is opened here.
+`db.schema` migrates over a connection of its own, which it passes to this module. For Alembic's own
+commands, which CONTRIBUTING names, this module opens a connection to DATABASE_URL.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ def number_revision(
 
 
 def migrate(connection: Connection) -> None:
-    """Run the migrations, or the command that was asked for."""
+    """Run the migrations over a connection, or the command of Alembic that was given."""
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,
@@ -49,9 +49,12 @@ async def migrate_configured_database() -> None:
     await engine.dispose()
 
 
-# The transaction of a connection that was passed already holds the migration lock.
-given = cast("Connection | None", context.config.attributes.get("connection"))
-if given is None:
+# `db.schema` has begun a transaction on the connection that it passes, and holds the lock of
+# migrations in it.
+passed_connection = cast(
+    "Connection | None", context.config.attributes.get("connection")
+)
+if passed_connection is None:
     asyncio.run(migrate_configured_database())
 else:
-    migrate(given)
+    migrate(passed_connection)

@@ -25,21 +25,22 @@ def db() -> None:
 
 @app.command("upgrade")
 def upgrade() -> None:
-    """Bring the database to this version's schema."""
+    """Bring the database to this release's schema."""
     previous, revision = asyncio.run(_upgrade(open_settings()))
-    change = (
-        "was up to date"
-        if previous == revision
-        else f"upgraded from {previous or 'none'}"
-    )
-    newer = ""
+    change = f"upgraded from {previous or 'none'}"
+    if previous == revision:
+        change = "was up to date"
+    note = ""
     if revision != newest_revision():
-        newer = ", of a later release that this one can use"
-    typer.echo(f"The database is at {revision}{newer}; it {change}.")
+        note = ", of a later release that this one can use"
+    typer.echo(f"The database is at {revision}{note}; it {change}.")
 
 
 async def _upgrade(settings: Settings) -> tuple[str | None, str | None]:
-    """Upgrade the database, and return its revision before and after; None if it was empty."""
+    """Upgrade the database, and return its revisions before and after.
+
+    The first one is None if the database was empty.
+    """
     async with open_engine(settings) as engine:
         previous = await find_schema(engine)
         await upgrade_schema(engine)
@@ -67,7 +68,7 @@ def restore(
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Put a backup in the place of an SQLite database; stop the bot first.
+    """Put a backup in the place of an SQLite database. Stop the bot first.
 
     The replaced database is kept beside it. An older schema is upgraded at the next start.
     """
@@ -88,7 +89,7 @@ def restore(
 
 
 def _database_file(settings: Settings) -> Path:
-    """Return the file of the configured SQLite database; end the command for Postgres."""
+    """Return the file of the configured SQLite database. If it is Postgres, end the command."""
     url = make_url(settings.database_url.get_secret_value())
     if url.get_backend_name() != "sqlite":
         fail("this is for SQLite; for Postgres use pg_dump and pg_restore")

@@ -1,4 +1,4 @@
-"""`sommelier documents`: fill and search the documents."""
+"""`sommelier documents`: add, list, remove and search documents."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ documents_app = typer.Typer(no_args_is_help=True, add_completion=False)
 def add_documents(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.")],
 ) -> None:
-    """Index files and folders; unchanged files are left alone, unreadable ones reported."""
+    """Index files and folders. Unchanged files are skipped, unreadable ones are reported."""
     with show_status("Reading") as status:
         report = _with_documents(
             lambda documents: index_files(documents, paths, status.update)
@@ -69,7 +69,7 @@ def remove_documents(
         str, typer.Argument(help="A path that `sommelier documents list` shows.")
     ],
 ) -> None:
-    """Forget a document, or all below a path. The file itself stays."""
+    """Forget a document, or all documents in a folder. The files themselves stay."""
 
     async def remove(documents: SqlDocumentStore) -> tuple[int, int]:
         return await documents.remove(path), await documents.count()
@@ -100,6 +100,7 @@ def search_documents(
 
 
 def _with_documents(action: Callable[[SqlDocumentStore], Awaitable[T]]) -> T:
+    """Run an action over the documents of the configured database, and return its result."""
     settings = open_settings()
 
     async def run(sessions: Sessions) -> T:

@@ -1,4 +1,4 @@
-"""`sommelier updates` and `admin`: maintenance by an operator."""
+"""`sommelier updates` and `sommelier admin`: what an operator looks after."""
 
 import asyncio
 import secrets
@@ -23,7 +23,7 @@ updates_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 @updates_app.command("list")
 def list_updates() -> None:
-    """List the updates that were set aside, with the reason but without their text."""
+    """List the updates that were set aside, each with the reason, without their text."""
     updates = run_with_database(
         open_settings(), lambda sessions: Inbox(sessions).list_set_aside()
     )
@@ -41,10 +41,10 @@ def retry(
     ],
 ) -> None:
     """Have the running bot try an update again, within seconds."""
-    settings = open_settings()
-    if not run_with_database(
-        settings, lambda sessions: Inbox(sessions).schedule_retry(update_id)
-    ):
+    is_scheduled = run_with_database(
+        open_settings(), lambda sessions: Inbox(sessions).schedule_retry(update_id)
+    )
+    if not is_scheduled:
         fail(f"there is no failed update {update_id}; see `sommelier updates list`")
     typer.echo(f"The running bot will try update {update_id} again.")
 
@@ -70,7 +70,8 @@ async def _serve_page(settings: Settings, port: int) -> None:
             link=trace_link(settings),
         )
         listener = listen("127.0.0.1", port)
-        port = listener.getsockname()[1]  # the port that was selected, if it was 0
+        # The system chose one if the given port was 0.
+        port = listener.getsockname()[1]
         typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
         app = build_http_app([page.build_router()])
 

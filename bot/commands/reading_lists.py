@@ -1,4 +1,7 @@
-"""Read a wine list with the help of models: pages and photos of lists, and what a list lacks."""
+"""Read a wine list with the help of models.
+
+One model reads pages and photos of lists, another one fills in what a list lacks.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,15 +32,15 @@ PDF_SIGNATURE: Final = b"%PDF"
 PICTURE_SIGNATURES: Final = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF")
 MAX_PAGES: Final = 40
 PAGE_SECONDS: Final = 60
-"""Processor time to draw some pages."""
+"""How much processor time a process may use, which draws a few pages of a file."""
 
 
 async def read_list(
     file: Path, currency: Currency | None, settings: Settings, *, asks_model: bool
 ) -> CatalogueFile:
-    """Return the wines of a file; a PDF or a photo is read by the model for pictures, if any.
+    """Return the wines of a file. The model for pictures, if there is one, reads a PDF or a photo.
 
-    With `asks_model` the language model fills in what the file lacks.
+    If `asks_model`, the language model fills in what the file lacks.
 
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
@@ -65,13 +68,13 @@ async def _draw_pages(data: bytes) -> Sequence[str]:
         if not data.startswith(PDF_SIGNATURE):
             return [await parse_in_process(to_data_url, data)]
         pages: list[str] = []
-        left = 1
-        while left:
-            some, left = await parse_in_process(
+        left_count = 1
+        while left_count:
+            next_pages, left_count = await parse_in_process(
                 render_pages_from, data, str(len(pages)), seconds=PAGE_SECONDS
             )
-            pages += some
-            if len(pages) + left > MAX_PAGES:
+            pages += next_pages
+            if len(pages) + left_count > MAX_PAGES:
                 _refuse(f"has more than {MAX_PAGES} pages; split it")
     except Unreadable as error:
         raise CatalogueFileError(Problem(f"cannot be drawn: {error}")) from None
@@ -83,8 +86,9 @@ def _refuse(reason: str) -> NoReturn:
 
 
 async def _read_page(page: str, run: Run) -> ListPage:
-    """Return what the model for pictures reads of a page, within the limits of a turn."""
+    """Return what the model for pictures reads on a page, within the limits of a turn."""
 
+    # `read_picture` downloads the pictures of chats, and is given a function for that.
     async def download() -> str:
         return page
 
@@ -95,10 +99,12 @@ async def _read_page(page: str, run: Run) -> ListPage:
 
 
 async def _fill_gaps(catalogue: CatalogueFile, run: Run) -> CatalogueFile:
-    """Return the list with what the model tells of its gaps."""
+    """Return the list with its gaps filled by the language model."""
     if not run.models:
         fail("--ask-model needs a model: set OPENAI_API_KEY or OPENAI_BASE_URL", 2)
-    told, unanswered = await ask_for_gaps(catalogue.wines, run)
-    if unanswered:
-        print_text(f"The model gave no answer about {unanswered} wines.", error=True)
-    return catalogue.with_told(told)
+    answers, unanswered_count = await ask_for_gaps(catalogue.wines, run)
+    if unanswered_count:
+        print_text(
+            f"The model gave no answer about {unanswered_count} wines.", error=True
+        )
+    return catalogue.with_told(answers)

@@ -17,6 +17,7 @@ from bot.tracing import open_exporter
 from bot.turn import Question, Turn
 
 SESSION: Final = "cli"
+"""Stands for the command line in traces, where others have a chat and a user."""
 
 
 def ask(
@@ -61,7 +62,10 @@ def find(
 
 
 def _look_up(name: CommandName, arguments: str) -> Any:
-    """Run a look-up as a turn and print its reply. Return its result, or None in a crisis."""
+    """Run a look-up as a turn, print its reply, and return its result.
+
+    Return None if the text told of a crisis: then the reply is a help text.
+    """
     settings = open_settings()
 
     async def run_turn() -> Reply:

@@ -1,1 +1,1 @@
-"""The bot over HTTP: webhook, health, metrics, the API, the page of admins."""
+"""The bot over HTTP: the webhook, health, metrics, the API and the page for admins."""

@@ -12,7 +12,10 @@ from db.repositories.clicks import Clicks
 log = logging.getLogger(__name__)
 
 HEADERS: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-"""Each press is counted, and the shop does not learn where its guest comes from."""
+"""A browser must ask anew at each press, so that all are counted.
+
+It must not tell the shop from which page its guest comes.
+"""
 
 
 def build_click_router(
@@ -23,16 +26,18 @@ def build_click_router(
 
     @router.get(f"{CLICK_PATH}/{{wine_id}}/{{signature}}")
     async def follow(wine_id: str, signature: str) -> Response:
-        """Count a press and redirect to the page of the wine. Nothing of the guest is stored."""
+        """Count a press and redirect to the page of the wine. Store nothing about the guest."""
         if not links.is_signed(wine_id, signature):
             raise HTTPException(404, "there is no such page")
         wines = await catalogue.get([wine_id])
-        if not wines or not wines[0].link:
+        page = wines[0].link if wines else None
+        if not page:
             raise HTTPException(404, "this wine has no page any more")
         try:
             await clicks.count(wine_id)
-        except Exception as error:  # the guest gets to the page all the same
+        except Exception as error:
+            # A press that cannot be counted leads to the page all the same.
             log.warning("HTTP: a press was not counted (%s)", type(error).__name__)
-        return Response(status_code=302, headers={**HEADERS, "Location": wines[0].link})
+        return Response(status_code=302, headers={**HEADERS, "Location": page})
 
     return router

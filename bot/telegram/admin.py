@@ -115,7 +115,7 @@ async def _describe_wanted(masking: Masking, turn: ChatTurn, week: Week) -> str:
 
 async def _format_clicks(turn: ChatTurn) -> str:
     """Return which pages of wines were opened by buttons, "" if none."""
-    clicks = await turn.repositories.clicks.list_most(CLICK_WEEKS)
+    clicks = await turn.repositories.clicks.list_most_pressed(CLICK_WEEKS)
     wines = await turn.repositories.wines.get([click.wine_id for click in clicks])
     return clicks_table(clicks, wines)
 

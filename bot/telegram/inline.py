@@ -1,4 +1,4 @@
-"""Answer inline queries, which users type in any chat, with wines, without a model."""
+"""Answer inline queries with wines, without a model. Users type inline queries in any chat."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,31 +24,31 @@ from bot.telegram.render import split_messages
 
 MAX_RESULTS: Final = 10
 CACHE_SECONDS: Final = 60
-"""For this time Telegram may answer the same query of a user from its cache."""
+"""How long Telegram may answer the same query of the same user from its cache."""
 USER_LIMITS: Final = (Limit(20, 10),)
-"""Two queries a second: Telegram sends one for nearly every letter that a user types."""
+"""20 queries in 10 seconds: Telegram sends one for nearly every letter that a user types."""
 
 
 def inline_handlers() -> list[AnyHandler]:
     """Return the handler of inline queries."""
-    return [
-        InlineQueryHandler(
-            partial(_answer_query, RateLimit(USER_LIMITS, USER_LIMITS, ()))
-        )
-    ]
+    rate_limit = RateLimit(per_chat=USER_LIMITS, per_group=USER_LIMITS, overall=())
+    return [InlineQueryHandler(partial(_answer_query, rate_limit))]
 
 
 async def _answer_query(rate_limit: RateLimit, update: Update, turn: ChatTurn) -> None:
     query = update.inline_query
-    if query is not None and rate_limit.count_if_free(query.from_user.id):
-        wines = await _find_wines(turn, query)
-        results = [_article(index, wine) for index, wine in enumerate(wines)]
-        await answer_inline_query(query, results, CACHE_SECONDS)
+    # A query beyond the limit stays without an answer: the next letter brings another one.
+    if query is None or not rate_limit.count_if_free(query.from_user.id):
+        return
+    wines = await _find_wines(turn, query)
+    results = [_make_article(index, wine) for index, wine in enumerate(wines)]
+    await answer_inline_query(query, results, CACHE_SECONDS)
 
 
 async def _find_wines(turn: ChatTurn, query: InlineQuery) -> Sequence[Wine]:
-    """Return the wines that match a query; none for a user who must not be offered alcohol."""
-    safety, user_id = turn.services.runner.safety, query.from_user.id
+    """Return the wines that match a query. A user who must not be offered alcohol gets none."""
+    safety = turn.services.runner.safety
+    user_id = query.from_user.id
     state = await safety.find_state_in_any_chat(query.query, user_id)
     person = await safety.read_person(0, user_id, state)
     if person.safety.forbids_alcohol:
@@ -58,12 +58,14 @@ async def _find_wines(turn: ChatTurn, query: InlineQuery) -> Sequence[Wine]:
     return search.wines[:MAX_RESULTS]
 
 
-def _article(index: int, wine: Wine) -> InlineQueryResultArticle:
+def _make_article(index: int, wine: Wine) -> InlineQueryResultArticle:
+    """Return a result that shows a wine, and sends its card when the user chooses it."""
+    card = render_wine(wine, escape(wine.notes))
+    # A result is one message: the rest of a card that is too long is left out.
+    first_message = split_messages(card)[0]
     return InlineQueryResultArticle(
         str(index),
         get_shown_label(wine),
-        InputTextMessageContent(
-            split_messages(render_wine(wine, escape(wine.notes)))[0]
-        ),
+        InputTextMessageContent(first_message),
         description=format_facts(wine),
     )

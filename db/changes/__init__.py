@@ -1,1 +1,4 @@
-"""What turns change in the database: collected while a turn runs, carried out by its commit."""
+"""What turns change in the database.
+
+A turn collects its changes while it runs, and its commit makes all of them.
+"""

@@ -15,8 +15,8 @@ from db.traces import TraceRows
 class Transaction:
     """The transaction of a commit.
 
-    `accepted_at` is when the turn was accepted, `now` when it is committed. To `messages` a change
-    adds what is to be sent because of it.
+    `accepted_at` is when the turn was accepted, `now` when it is committed. `trace_rows` writes
+    traces and their scores. A change adds to `messages` what must be sent because of the change.
     """
 
     session: AsyncSession
@@ -30,10 +30,13 @@ class StoredChange(ABC):
     """A change of the database that a turn has collected."""
 
     is_personal: ClassVar[bool] = True
-    """Whether it is dropped if the user's data were deleted while the turn ran."""
+    """Whether the change is dropped if the user's data were deleted while the turn ran."""
 
     forgets: ClassVar[bool] = False
-    """Whether it deletes what turns that still run would store; they must not store it again."""
+    """Whether the change deletes data that a turn which still runs would store again.
+
+    The commit then waits for the other turns' commits, and later commits drop such data.
+    """
 
     @abstractmethod
     async def apply(self, transaction: Transaction) -> None:

@@ -1,4 +1,4 @@
-"""Change the bottles of a user, and tell what was changed, so that it can be undone."""
+"""Change the bottles of a user, and return what was changed, so that it can be undone."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -17,11 +17,11 @@ async def change_bottles(
 ) -> Change:
     """Change the bottles, and return the change as it was made, with what it has overwritten.
 
-    New wines beyond `MAX_CELLAR_ITEMS` are left out.
+    New wines beyond `MAX_CELLAR_ITEMS` are left out. A change that undoes another adds none.
     """
     if not change.bottles:
         return change
-    # Locked, as replicas may change one cellar at once: counts are read, then written.
+    # Counts are read, and written later: another replica must not change them in between.
     owned = (
         select(BottleRow).where(BottleRow.user_id == change.user_id).with_for_update()
     )
@@ -37,7 +37,8 @@ async def change_bottles(
             if len(rows) >= MAX_CELLAR_ITEMS or change.is_inverse:
                 continue
             last_number += 1
-            row = rows[item.key] = _make_row(change.user_id, item, last_number)
+            row = _make_row(change.user_id, item, last_number)
+            rows[item.key] = row
             session.add(row)
         before = _to_item(row)
         after = change.apply_to(before, item)
@@ -50,16 +51,19 @@ async def change_bottles(
 
 
 def _time_of_change(rows: Collection[BottleRow], now: datetime) -> datetime:
-    """Return a time later than that of every change before, whatever the clocks of replicas say.
+    """Return the time to store for this change, which is later than that of any change before.
 
-    By it readers know whether they have read the cellar as it is.
+    Readers compare it to know whether the cellar has changed. `now` alone does not do: the clock of
+    the replica that made the last change may be ahead.
     """
-    newest = max((row.at for row in rows), default=now)
-    return max(now, newest + timedelta(microseconds=1)) if rows else now
+    if not rows:
+        return now
+    last_change = max(row.at for row in rows)
+    return max(now, last_change + timedelta(microseconds=1))
 
 
 def _make_row(user_id: int, item: CellarItem, number: int) -> BottleRow:
-    """Return the row of a new item, without bottles."""
+    """Return the row of a new item, as yet without bottles: the change then adds them."""
     return BottleRow(
         user_id=user_id,
         key=item.key,
@@ -74,7 +78,7 @@ def _make_row(user_id: int, item: CellarItem, number: int) -> BottleRow:
 
 
 def _to_item(row: BottleRow) -> CellarItem:
-    """Return what a row says."""
+    """Return the item that a row stores."""
     return CellarItem(
         key=row.key,
         count=row.count,
@@ -85,12 +89,12 @@ def _to_item(row: BottleRow) -> CellarItem:
 
 
 def _facts_of(item: BottleRow | CellarItem) -> dict[str, Any]:
-    """Return what a change may overwrite."""
+    """Return the fields of an item that a change may overwrite, by their names."""
     return {name: getattr(item, name) for name in CELLAR_FACTS}
 
 
 def _save_item(row: BottleRow, item: CellarItem, at: datetime) -> None:
-    """Write an item that was changed into its row."""
+    """Write a changed item into its row."""
     for name, fact in _facts_of(item).items():
         setattr(row, name, fact)
     row.count = item.count

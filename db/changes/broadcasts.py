@@ -15,18 +15,18 @@ from db.statements import insert_new
 
 @dataclass(frozen=True, slots=True)
 class DraftBroadcast(StoredChange):
-    """Stores a draft that its admin is asked to confirm."""
+    """Stores the draft of a broadcast, which its admin is then asked to confirm."""
 
     broadcast_id: int
     text: str
-    by: int
+    admin_id: int
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the draft."""
         draft = BroadcastRow(
             id=self.broadcast_id,
             text=strip_unstorable(self.text),
-            created_by=self.by,
+            created_by=self.admin_id,
             state=BroadcastState.DRAFT,
         )
         await insert_new(transaction.session, draft)
@@ -34,7 +34,7 @@ class DraftBroadcast(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class SendBroadcast(StoredChange):
-    """Queues the messages of a confirmed draft for the leading process."""
+    """Queues the messages of a confirmed draft. The leading process sends them."""
 
     broadcast_id: int
     messages: Sequence[OutboxRow]
@@ -45,13 +45,14 @@ class SendBroadcast(StoredChange):
         is_draft = (BroadcastRow.id == self.broadcast_id) & (
             BroadcastRow.state == BroadcastState.DRAFT
         )
-        begin = (
+        begin_sending = (
             update(BroadcastRow).where(is_draft).values(state=BroadcastState.SENDING)
         )
-        if not await count_changed(transaction.session, begin):
+        if not await count_changed(transaction.session, begin_sending):
             return
         for message in self.messages:
-            # Clear an id left by a failed commit: another message may have it by now.
+            # A commit that failed before may have given the message an id, which another message
+            # may have by now. Without one, the database gives it a new id.
             message.id = cast("int", None)
             message.broadcast_id = self.broadcast_id
         transaction.session.add_all(self.messages)

@@ -1,4 +1,7 @@
-"""Changes of a whole cellar: what a file says is kept, until the user has it stored or dropped."""
+"""Change a whole cellar by a file.
+
+What the file says is kept first. It changes the cellar only when the user says so.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,12 +18,14 @@ from db.models import BottleRow, KeptImportRow
 from db.statements import to_record, upsert
 
 KEPT_FOR: Final = timedelta(days=1)
+"""How long a user may take to decide about a file."""
 ITEMS_ADAPTER: Final = TypeAdapter(tuple[CellarItem, ...])
+"""Writes the items of a file as JSON, and reads them."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeepImport(StoredChange):
-    """Keeps the items of a file under an id; those of an earlier file are dropped."""
+    """Keeps the items of a file under an id. Those of an earlier file of the user are dropped."""
 
     user_id: int
     import_id: int
@@ -39,7 +44,7 @@ class KeepImport(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class ImportCellar(StoredChange):
-    """Stores the kept items of a file, once; without a mode it drops them."""
+    """Changes the cellar by the kept items of a file, once. Drops them if `mode` is None."""
 
     user_id: int
     import_id: int
@@ -47,20 +52,19 @@ class ImportCellar(StoredChange):
     undo_id: int = 0
 
     async def apply(self, transaction: Transaction) -> None:
-        """Change the cellar as it is now; do nothing if the items are no longer kept."""
-        session = transaction.session
-        is_this = is_kept_import(self.user_id, self.import_id, transaction.now)
-        pop = delete(KeptImportRow).where(is_this).returning(KeptImportRow.items)
-        kept = await session.scalar(pop)
-        if kept is None or self.mode is None:
+        """Take the items out of their row. Do nothing if they are no longer kept."""
+        is_this = kept_import_condition(self.user_id, self.import_id, transaction.now)
+        take_out = delete(KeptImportRow).where(is_this).returning(KeptImportRow.items)
+        kept_json = await transaction.session.scalar(take_out)
+        if kept_json is None or self.mode is None:
             return
-        items = ITEMS_ADAPTER.validate_json(kept)
+        items = ITEMS_ADAPTER.validate_json(kept_json)
         await StoreList(self.user_id, items, self.mode, self.undo_id).apply(transaction)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreList(StoredChange):
-    """Stores the items of a list: it replaces the cellar, or is added to it."""
+    """Replaces the cellar by the items of a list, or adds them to it, as `mode` says."""
 
     user_id: int
     items: tuple[CellarItem, ...]
@@ -68,7 +72,7 @@ class StoreList(StoredChange):
     undo_id: int = 0
 
     async def apply(self, transaction: Transaction) -> None:
-        """Change the cellar as it is now."""
+        """Compare the list with the cellar as it is in this transaction, and change the cellar."""
         owned = select(BottleRow.__table__).where(BottleRow.user_id == self.user_id)
         rows = (await transaction.session.execute(owned)).all()
         stored = [to_record(CellarItem, row) for row in rows]
@@ -79,9 +83,11 @@ class StoreList(StoredChange):
         await ChangeMemory(change).apply(transaction)
 
 
-def is_kept_import(user_id: int, import_id: int, now: datetime) -> ColumnElement[bool]:
-    """Return the condition for the items of a file that a user may still have stored."""
-    is_theirs = (KeptImportRow.user_id == user_id) & (
-        KeptImportRow.import_id == import_id
-    )
-    return is_theirs & (KeptImportRow.until > now)
+def kept_import_condition(
+    user_id: int, import_id: int, now: datetime
+) -> ColumnElement[bool]:
+    """Return the condition by which a query finds the items of a file that are still kept."""
+    is_of_user = KeptImportRow.user_id == user_id
+    is_this_file = KeptImportRow.import_id == import_id
+    is_kept = KeptImportRow.until > now
+    return is_of_user & is_this_file & is_kept

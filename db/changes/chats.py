@@ -1,4 +1,4 @@
-"""Changes of chats and of who may use the bot."""
+"""Change what is stored of chats, and who may use the bot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from db.statements import insert_new, upsert
 
 @dataclass(frozen=True, slots=True)
 class SetAccess(StoredChange):
-    """Allows or blocks a user, even one who never wrote."""
+    """Allows or blocks a user, also one who never wrote to the bot."""
 
     user_id: int
     access: Access
@@ -29,53 +29,60 @@ class SetAccess(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class AskAdmins(StoredChange):
-    """Asks the admins once whether a user may use the bot: `messages` are the questions."""
+    """Asks the admins whether a user may use the bot, once for each user.
+
+    `messages` are the questions to the admins.
+    """
 
     user_id: int
     messages: Sequence[OutboxRow]
 
     async def apply(self, transaction: Transaction) -> None:
-        """Store that the admins were asked, and send the questions if they were not before."""
+        """Store that the admins were asked. Send the questions if that was not stored before."""
         session = transaction.session
         await insert_new(session, ChatRow(chat_id=self.user_id))
-        is_new = (ChatRow.chat_id == self.user_id) & ChatRow.is_introduced.is_not(True)
-        if await count_changed(
-            session, update(ChatRow).where(is_new).values(is_introduced=True)
-        ):
+        is_this_user = ChatRow.chat_id == self.user_id
+        was_not_asked = ChatRow.is_introduced.is_not(True)
+        introduce = update(ChatRow).where(is_this_user, was_not_asked)
+        if await count_changed(session, introduce.values(is_introduced=True)):
             transaction.messages.extend(self.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class SetReachable(StoredChange):
-    """Stores that a chat can be reached, because somebody wrote from it."""
+    """Stores that the bot can write to a chat, since somebody wrote to the bot there."""
 
     chat_id: int
 
     async def apply(self, transaction: Transaction) -> None:
-        """Store it."""
-        await upsert(
-            transaction.session, ChatRow(chat_id=self.chat_id, is_reachable=True)
-        )
+        """Mark the chat as reachable."""
+        reachable = ChatRow(chat_id=self.chat_id, is_reachable=True)
+        await upsert(transaction.session, reachable)
 
 
 @dataclass(frozen=True, slots=True)
 class MigrateChat(StoredChange):
-    """Moves the conversation and concerns of a group that became a supergroup to its new id."""
+    """Moves the conversation and the concerns of a group to its new id.
+
+    Telegram gives a group a new id when it becomes a supergroup.
+    """
 
     chat_id: int
     new_id: int
     is_personal: ClassVar[bool] = False
 
     async def apply(self, transaction: Transaction) -> None:
-        """Move the rows; turns that still run in the old group are stored under the new id."""
-        session, old_id, new_id = transaction.session, self.chat_id, self.new_id
+        """Move the rows, and store the new id for turns that still run in the old group."""
+        session = transaction.session
+        old_id = self.chat_id
+        new_id = self.new_id
         await upsert(session, ChatRow(chat_id=old_id, migrated_to=new_id))
+        # The new group may have the same concern already: an update of the id would fail.
         is_old = ConcernRow.chat_id == old_id
         concerns = await session.scalars(select(ConcernRow).where(is_old))
-        await upsert(
-            session, *(replace(concern, chat_id=new_id) for concern in concerns)
-        )
+        moved_concerns = [replace(concern, chat_id=new_id) for concern in concerns]
+        await upsert(session, *moved_concerns)
         await session.execute(delete(ConcernRow).where(is_old))
-        for row in (MessageRow, TurnRow):
-            moved = update(row).where(row.chat_id == old_id).values(chat_id=new_id)
-            await session.execute(moved)
+        for model in (MessageRow, TurnRow):
+            move = update(model).where(model.chat_id == old_id).values(chat_id=new_id)
+            await session.execute(move)

@@ -1,4 +1,4 @@
-"""The change of offers by the staff of a shop, between two imports of their list."""
+"""Change offers at once, as the staff of a shop does between two imports of its list."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,15 @@ from sqlalchemy import update
 from db.changes.base import StoredChange, Transaction
 from db.engine import count_changed
 from db.models import OfferRow
-from db.wines.catalogue import COUNT_VERSION
+from db.wines.catalogue import INCREMENT_VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOffers(StoredChange):
-    """Changes offers of a wine at once, until the next import of its list replaces them.
+    """Changes offers of a wine. The next import of the wine's list replaces what is changed.
 
-    `positions` are their places among the offers of the wine. What is None stays as it is.
+    `positions` are the places of the offers among those of the wine. `in_stock` or `price` stays
+    as it is if it is None.
     """
 
     is_personal = False
@@ -29,14 +30,14 @@ class ChangeOffers(StoredChange):
         values: dict[str, object] = {"changed_at": transaction.now}
         if self.in_stock is not None:
             values["in_stock"] = self.in_stock
-            values["stock"] = None if self.in_stock else 0  # nobody has counted
+            # The staff says that there are bottles, but not how many.
+            values["stock"] = None if self.in_stock else 0
         if self.price is not None:
             values["price"] = self.price
         is_offer = (OfferRow.wine_id == self.wine_id) & OfferRow.position.in_(
             self.positions
         )
         session = transaction.session
-        if await count_changed(
-            session, update(OfferRow).where(is_offer).values(values)
-        ):
-            await session.execute(COUNT_VERSION)
+        change = update(OfferRow).where(is_offer).values(values)
+        if await count_changed(session, change):
+            await session.execute(INCREMENT_VERSION)

@@ -11,7 +11,7 @@ from db.engine import SqlRepository
 from db.models import ClickRow
 
 MAX_LISTED: Final = 10
-_COUNT: Final = text("""
+_COUNT_PRESS: Final = text("""
     INSERT INTO clicks (wine_id, week, count) VALUES (:wine_id, :week, 1)
     ON CONFLICT (wine_id, week) DO UPDATE SET count = clicks.count + 1
 """).bindparams(bindparam("week", type_=Date))
@@ -19,7 +19,7 @@ _COUNT: Final = text("""
 
 @dataclass(frozen=True, slots=True)
 class ClickCount:
-    """How often the page of a wine was opened by a button."""
+    """The number of presses of the button that opens the page of a wine."""
 
     wine_id: str
     presses: int
@@ -28,8 +28,8 @@ class ClickCount:
 class ClickRepository(SqlRepository):
     """Reads how often pages were opened."""
 
-    async def list_most(self, weeks: int) -> Sequence[ClickCount]:
-        """Return the wines with the most presses in this week and those before it."""
+    async def list_most_pressed(self, weeks: int) -> Sequence[ClickCount]:
+        """Return the wines with the most presses in the last `weeks`, this week included."""
         since = self._monday() - timedelta(weeks=weeks - 1)
         total = func.sum(ClickRow.count)
         query = (
@@ -39,20 +39,20 @@ class ClickRepository(SqlRepository):
             .order_by(desc(total), ClickRow.wine_id)
             .limit(MAX_LISTED)
         )
-        return [
-            ClickCount(wine_id, presses) for wine_id, presses in await self._rows(query)
-        ]
+        rows = await self._rows(query)
+        return [ClickCount(wine_id, presses) for wine_id, presses in rows]
 
     def _monday(self) -> date:
+        """Return the Monday of this week, which stands for the week in the table."""
         today = self.now().date()
         return today - timedelta(days=today.weekday())
 
 
 class Clicks(ClickRepository):
-    """Counts presses; of who pressed it keeps nothing."""
+    """Counts presses. It keeps nothing about the person who pressed."""
 
     async def count(self, wine_id: str) -> None:
         """Count a press in this week, and commit."""
         values = {"wine_id": wine_id, "week": self._monday()}
         async with self.sessions.begin() as session:
-            await session.execute(_COUNT, values)
+            await session.execute(_COUNT_PRESS, values)

@@ -1,4 +1,4 @@
-"""Commit turns that no update began: of the terminal, the HTTP API and the command line."""
+"""Commit the turns that no update began: those of the terminal, the HTTP API and the commands."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,9 @@ class Commits(TraceStoringRepository):
     budgets: DailyBudgets | None = None
 
     async def save(self, commit: Commit) -> None:
-        """Store everything in one transaction; nothing is sent."""
-        # It is dropped if the user's data were deleted meanwhile.
+        """Store everything in one transaction. Nothing is sent: who asked is given the reply."""
+        # Kept, because `carry_out` takes the record out of the commit if the user's data were
+        # deleted meanwhile.
         record = commit.record
         await commit.prepare(self.rows)
         async with self.sessions.begin() as session:

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.turn import CellarItem, Change, Fact, FactKind, StoredMessage
-from db.changes.cellar import ITEMS_ADAPTER, is_kept_import
+from db.changes.cellar import ITEMS_ADAPTER, kept_import_condition
 from db.changes.forgetting import find_owned_rows
 from db.changes.memory import CHANGE_ADAPTER, is_undo
 from db.commit import Fence
@@ -194,7 +194,7 @@ class MemoryRepository(CellarRepository):
         self, user_id: int, import_id: int
     ) -> Sequence[CellarItem] | None:
         """Return the items of a file that a user may still have stored; None if there are none."""
-        is_this = is_kept_import(user_id, import_id, self.now())
+        is_this = kept_import_condition(user_id, import_id, self.now())
         items = await self._first_value(select(KeptImportRow.items).where(is_this))
         return None if items is None else ITEMS_ADAPTER.validate_json(items)
 

@@ -1,4 +1,4 @@
-"""Read referrals, and report messages of theirs that did not arrive."""
+"""Read referrals, and report those of their messages that may not have arrived."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ class ReferralRepository(SqlRepository):
     """The conversations of users with the staff of the shop."""
 
     async def get(self, referral_id: int) -> ReferralRow | None:
-        """Return a referral; None if it was deleted."""
+        """Return a referral, or None if it was deleted."""
         return await self._first_value(
             select(ReferralRow).where(ReferralRow.id == referral_id)
         )
@@ -22,7 +22,7 @@ class ReferralRepository(SqlRepository):
     async def find_by_message(
         self, chat_id: int, message_id: int
     ) -> ReferralRow | None:
-        """Return the referral to which a message of the bot belongs; None if there is none."""
+        """Return the referral to which a message of the bot belongs, or None."""
         is_message = (OutboxRow.chat_id == chat_id) & (
             OutboxRow.message_id == message_id
         )
@@ -39,12 +39,14 @@ class ReferralRepository(SqlRepository):
 
 
 class ReferralUpkeep(SqlRepository):
-    """Does what the leading process does with referrals."""
+    """What the leading process does for referrals."""
 
     async def list_undelivered(self) -> Sequence[tuple[OutboxRow, ReferralRow]]:
-        """Return the messages that may not have arrived, each with its referral."""
+        """Return the messages that may not have arrived, each with its referral.
+
+        The messages of turns that still send are left out: such a turn needs its rows.
+        """
         is_failed = OutboxRow.error.is_not(None) & (OutboxRow.error != SKIPPED)
-        # The turn of a message that is still being sent needs its row.
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         query = (
             select(OutboxRow, ReferralRow)
@@ -54,9 +56,11 @@ class ReferralUpkeep(SqlRepository):
         return [(message, referral) for message, referral in await self._rows(query)]
 
     async def report(self, message: OutboxRow, notice: Sequence[OutboxRow]) -> None:
-        """Queue a notice about a message that may not have arrived, once."""
+        """Queue a notice about a message that may not have arrived.
+
+        The row of the message is deleted with it, so that each message is reported once.
+        """
+        reported = delete(OutboxRow).where(OutboxRow.id == message.id)
         async with self.sessions.begin() as session:
-            if await count_changed(
-                session, delete(OutboxRow).where(OutboxRow.id == message.id)
-            ):
+            if await count_changed(session, reported):
                 session.add_all(notice)

@@ -1,4 +1,4 @@
-"""Delete what is older than its retention time."""
+"""Delete rows that are older than the retention time of their kind."""
 
 from datetime import timedelta
 
@@ -25,61 +25,64 @@ from db.models import (
 
 
 class Retention(SqlRepository):
-    """Deletes old rows; every method commits."""
+    """Deletes old rows. Every method commits."""
 
     async def delete_turns(self, older_than: timedelta) -> int:
-        """Delete older turns with their answers and feedback; return their number."""
+        """Delete older turns with their feedback. Return their number."""
         return await self._write(
             delete(TurnRow).where(TurnRow.at < self.now() - older_than)
         )
 
     async def delete_messages(self, older_than: timedelta) -> int:
-        """Delete older messages of conversations; return their number."""
+        """Delete older messages of conversations. Return their number."""
         is_old = MessageRow.created_at < self.now() - older_than
         return await self._write(delete(MessageRow).where(is_old))
 
     async def delete_updates(self, older_than: timedelta) -> int:
-        """Delete older updates whose turns have ended; return their number."""
+        """Delete older updates whose turns have ended. Return their number."""
         is_old = UpdateRow.received_at < self.now() - older_than
-        # The states are named, so that SQLite finds the index of states and times.
+        # "Not one of the others" would say the same, but SQLite then does not use the index.
         has_ended = UpdateRow.state.in_(
             [UpdateState.DONE, UpdateState.JOINED, UpdateState.SET_ASIDE]
         )
         return await self._write(delete(UpdateRow).where(has_ended, is_old))
 
     async def delete_referrals(self, older_than: timedelta) -> int:
-        """Delete the referrals whose last message is older, open ones too; return their number."""
+        """Delete the referrals whose last message is older, also open ones. Return their number."""
         return await self._write(
             delete(ReferralRow).where(ReferralRow.at < self.now() - older_than)
         )
 
     async def delete_expired(self) -> None:
-        """Delete expired concerns, changes too old to undo, and files that wait for an answer."""
+        """Delete expired concerns, changes too old to undo, and imports that nobody confirmed."""
         now = self.now()
         async with self.sessions.begin() as session:
             for model in (ConcernRow, UndoableChangeRow, KeptImportRow):
                 await session.execute(delete(model).where(model.until <= now))
 
     async def delete_presses(self, older_than: timedelta) -> None:
-        """Delete older presses, and the times of older deletions: no such turn still runs."""
+        """Delete older presses and older times of deletions.
+
+        They are only needed by turns that began before them, and no turn runs that long.
+        """
         before = self.now() - older_than
         async with self.sessions.begin() as session:
             for model in (PressRow, ForgottenChatRow, ForgottenUserRow):
                 await session.execute(delete(model).where(model.at < before))
 
     async def delete_clicks(self, older_than: timedelta) -> int:
-        """Delete the counts of presses of older weeks; return how many there were."""
+        """Delete the counts of presses of older weeks. Return how many counts there were."""
         before = (self.now() - older_than).date()
         return await self._write(delete(ClickRow).where(ClickRow.week < before))
 
     async def delete_traces(self, older_than: timedelta) -> int:
-        """Delete older traces with their scores; return how many were never exported."""
+        """Delete older traces with their scores. Return how many were never exported."""
         before = self.now() - older_than
-        old = delete(TraceRow).where(TraceRow.started_at < before)
+        delete_old = delete(TraceRow).where(TraceRow.started_at < before)
+        delete_waiting = delete_old.where(TraceRow.state == ExportState.WAITING)
         async with self.sessions.begin() as session:
             await session.execute(delete(ScoreRow).where(ScoreRow.at < before))
-            unsent_count = await count_changed(
-                session, old.where(TraceRow.state == ExportState.WAITING)
-            )
-            await session.execute(old)
-        return unsent_count
+            # Deleted by a statement of their own, so that they are counted.
+            never_exported_count = await count_changed(session, delete_waiting)
+            await session.execute(delete_old)
+        return never_exported_count

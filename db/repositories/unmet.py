@@ -1,7 +1,10 @@
-"""Read what guests wanted and did not get: what turns lacked, and answers that were disliked."""
+"""Read what guests wanted and did not get.
+
+These are the turns that lacked something for their answer, and those whose answer was disliked.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -13,7 +16,7 @@ from db.models import TurnRow
 from db.repositories.turns import IS_HIDDEN, Question
 
 MAX_WISHES: Final = 2_000
-"""The most wishes that are read at once, the newest ones."""
+"""How many wishes are read at most: the newest ones."""
 DISLIKED: Final = "disliked"
 
 
@@ -21,8 +24,9 @@ DISLIKED: Final = "disliked"
 class UnmetWish:
     """What a guest wanted in a turn and did not get.
 
-    `reasons` are the lack of the turn, and "disliked" or the reason that the guest gave for a 👎.
-    `words` are empty if the guest keeps them out of traces, or has deleted them.
+    `reasons` has the `Lack` of the turn if it has one. If the guest pressed 👎, it also has the
+    reason that the guest chose, or else "disliked". `words` are what the guest wrote. They are
+    empty if the guest keeps them out of traces, or has deleted them.
     """
 
     at: datetime
@@ -38,12 +42,12 @@ class UnmetWishes(SqlRepository):
     async def list_between(
         self, start: datetime, end: datetime, mask: Callable[[str], str]
     ) -> list[UnmetWish]:
-        """Return the wishes of this time, the newest first; `mask` masks all text."""
+        """Return the wishes of this time, the newest first. `mask` masks all that guests wrote."""
         is_unmet = or_(TurnRow.lack.is_not(None), TurnRow.verdict == DISLIKED)
         is_question = (Question.turn_id == TurnRow.turn_id) & (Question.role == "user")
-        # What may not be read does not leave the database.
+        # Hidden texts are left out by the database, so that this process never has them.
         words = case((IS_HIDDEN, ""), else_=Question.content).label("words")
-        comment = case((IS_HIDDEN, ""), else_=TurnRow.comment).label("noted")
+        comment = case((IS_HIDDEN, ""), else_=TurnRow.comment).label("shown_comment")
         columns = (
             TurnRow.at,
             TurnRow.lack,
@@ -60,17 +64,23 @@ class UnmetWishes(SqlRepository):
         )
         rows = await self._rows(query)
         # In a thread: masking many texts takes long, and other chats must not wait.
-        return await asyncio.to_thread(lambda: [_to_wish(row, mask) for row in rows])
+        return await asyncio.to_thread(_to_wishes, rows, mask)
+
+
+def _to_wishes(rows: Sequence[Row[Any]], mask: Callable[[str], str]) -> list[UnmetWish]:
+    return [_to_wish(row, mask) for row in rows]
 
 
 def _to_wish(row: Row[Any], mask: Callable[[str], str]) -> UnmetWish:
-    reasons = [row.lack] if row.lack else []
+    reasons: list[str] = []
+    if row.lack:
+        reasons.append(row.lack)
     if row.verdict == DISLIKED:
         reasons.append(row.reason or DISLIKED)
     return UnmetWish(
         at=row.at,
         reasons=tuple(reasons),
         words=mask(row.words or ""),
-        comment=mask(row.noted),
+        comment=mask(row.shown_comment),
         trace_id=row.trace_id or "",
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DIGEST_CHARS: Final = 16
 STARTER_SOURCE: Final = "starter"
 """The source of the wines of the starter catalogue."""
-COUNT_VERSION: Final = text("""
+INCREMENT_VERSION: Final = text("""
     INSERT INTO catalogue (id, version) VALUES (1, 1)
     ON CONFLICT (id) DO UPDATE SET version = catalogue.version + 1
 """)

@@ -17,7 +17,7 @@ from db.engine import Sessions
 from db.models import OfferRow, WineRow
 from db.statements import upsert
 from db.wines.catalogue import (
-    COUNT_VERSION,
+    INCREMENT_VERSION,
     STARTER_SOURCE,
     SqlCatalogue,
     load_wines,
@@ -88,7 +88,7 @@ async def import_wines(
     if without_samples:
         replaced_sources.add(STARTER_SOURCE)
     async with sessions.begin() as session:
-        await session.execute(COUNT_VERSION)
+        await session.execute(INCREMENT_VERSION)
         shrinkage = await find_shrinkage(session, file.source, file.wines)
         if shrinkage.is_suspicious and not may_shrink:
             raise ListShrinks(shrinkage)

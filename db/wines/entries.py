@@ -1,4 +1,4 @@
-"""The wines of the catalogue in memory, with the normalised forms that a search compares."""
+"""Entries: the wines of the catalogue in memory, with the forms that a search compares."""
 
 import zlib
 from dataclasses import dataclass, replace
@@ -9,11 +9,12 @@ from agent.sommelier.wine import Wine, wine_fields
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A wine, and what a search compares of it.
+    """A wine, and the forms of its fields that a search compares.
 
-    `number` is its position in the catalogue. `price` is that of its first offer in euros. `origin`
-    (region and appellation), `name` and `text` are normalised, and begin and end with a space, so
-    that a search can find whole words such as ` rhone `.
+    `number` is its position in the catalogue. `price` is the price of its first offer in euros.
+    `origin` (region and appellation), `name` and `text` are normalised. They begin and end with a
+    space, so that a search finds whole words such as ` rhone `. `shuffle` is a number that looks
+    random and stays the same: by it, a ranking mixes equally good wines.
     """
 
     number: int
@@ -55,12 +56,14 @@ def searched_text(wine: Wine) -> str:
         words.append("NV")
     for grape in wine.grapes:
         names = synonyms("grapes", grape)
-        words += names if len(names) > 1 else ()
+        # A single name is that of the field, which is there already.
+        if len(names) > 1:
+            words += names
     return normalize(" ".join(words))
 
 
 def put_offer_first(entry: Entry, kind: OfferKind) -> Entry | None:
-    """Return a wine with an offer of this kind in stock first; None if it has none."""
+    """Return the entry with an offer of this kind first, or None if no such one is in stock."""
     wine = entry.wine.with_first_offer(kind)
     if wine is None:
         return None

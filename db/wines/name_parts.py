@@ -1,6 +1,6 @@
-"""Indexes of parts of names: words by their lengths, groups of letters, and the rarest words.
+"""Indexes of parts of names: words by their lengths, groups of letters, and longest words.
 
-They find the few texts that are worth comparing with another, without a look at each.
+Each finds the few names that are worth comparing with a text, without comparing all of them.
 """
 
 from collections import Counter, defaultdict
@@ -14,11 +14,11 @@ from rapidfuzz.distance import OSA
 
 GROUP_LETTERS: Final = 3
 MAX_CANDIDATES: Final = 400
-"""How many texts are compared at most, those that have the most groups in common."""
+"""How many texts are found at most: those that have the most groups in common."""
 
 
 class SpellingIndex:
-    """Words by their numbers of letters: a misspelt word has about as many."""
+    """Words by their lengths: a misspelt word is about as long as the right one."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words_by_length: dict[int, list[str]] = defaultdict(list)
@@ -26,7 +26,7 @@ class SpellingIndex:
             self._words_by_length[len(word)].append(word)
 
     def find(self, word: str, max_edits: int) -> dict[str, int]:
-        """Return the other words that differ in at most so many letters, with their distances."""
+        """Return the other words at most `max_edits` letters away, with their distances."""
         found: dict[str, int] = {}
         shortest = len(word) - max_edits
         longest = len(word) + max_edits
@@ -72,6 +72,7 @@ class SimilarTexts:
                 with_group.append(self._numbers_by_group[group])
         if not with_group:
             return []
+        # At place N stands how many groups the text N has in common with `text`.
         shared_groups = np.bincount(
             np.concatenate(with_group), minlength=self._text_count
         )
@@ -85,30 +86,34 @@ class SimilarTexts:
 
 
 class MentionIndex:
-    """Sets of words, each kept under its longest word: a text with the set has that word too."""
+    """Sets of words, each filed under its longest word.
+
+    A text that mentions all words of a set also mentions the longest one. So only the sets that are
+    filed under a word of the text have to be compared with it.
+    """
 
     def __init__(self) -> None:
-        self._parts: dict[str, list[tuple[int, frozenset[str]]]] = defaultdict(list)
+        self._sets: dict[str, list[tuple[int, frozenset[str]]]] = defaultdict(list)
 
     def add(self, number: int, words: Collection[str]) -> None:
-        """Add the words of a name or a producer; nothing without any."""
+        """Add the words of a name or a producer. `number` is that of its wine."""
         if not words:
             return
         longest = max(words, key=len)
-        self._parts[longest].append((number, frozenset(words)))
+        self._sets[longest].append((number, frozenset(words)))
 
     def count_words(self, words: Collection[str]) -> Counter[int]:
-        """Return how many words are in the sets of each number that these words mention whole."""
+        """Return, by number, how many words there are in the sets that these words contain."""
         mentioned = frozenset(words)
         counts = Counter[int]()
         for word in mentioned:
-            for number, part in self._parts.get(word, ()):
+            for number, part in self._sets.get(word, ()):
                 if part <= mentioned:
                     counts[number] += len(part)
         return counts
 
 
 def _letter_groups(text: str) -> set[str]:
-    """Return the groups of letters of a text; a shorter text is one itself."""
+    """Return the groups of three letters of a text. A text of fewer letters is its only group."""
     last_start = max(len(text) - GROUP_LETTERS, 0)
     return {text[start : start + GROUP_LETTERS] for start in range(last_start + 1)}

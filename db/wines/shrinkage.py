@@ -1,4 +1,7 @@
-"""Notice a list that shrank suspiciously: a file that was cut off, or a column that moved."""
+"""Notice that an import would change so much of a list that its file is probably wrong.
+
+A file may have been cut off, or its columns may have moved.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,20 +14,23 @@ from agent.sommelier.wine import Wine
 from db.models import OfferRow, WineRow
 
 MAX_CHANGED_SHARE: Final = 0.3
-"""The share of a list that may vanish, or change its price by much, in one import."""
+"""One import may remove or reprice this share of a list."""
 MAX_PRICE_CHANGE: Final = 0.5
-"""The part of its old price by which a price changes much."""
+"""A wine is repriced if its price changes by more than this part of the old price."""
 MIN_LISTED: Final = 10
-"""A shorter list may change as it likes."""
+"""A list with fewer wines may change in any way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shrinkage:
-    """Tells what an import would do to a list: the wines in stock, those gone, new prices."""
+    """What an import would do to a list, in numbers of wines."""
 
     listed: int
+    """The wines that are in stock before the import."""
     gone: int
+    """Those of them that the file does not have."""
     repriced: int
+    """Those of them whose price would change much, or be lost."""
 
     @property
     def is_suspicious(self) -> bool:
@@ -34,7 +40,7 @@ class Shrinkage:
 
 
 class ListShrinks(Exception):
-    """An import that was refused because too much of a list would change."""
+    """An import is refused because too much of a list would change."""
 
     def __init__(self, shrinkage: Shrinkage) -> None:
         super().__init__(
@@ -56,21 +62,25 @@ async def find_shrinkage(
     for wine_id, kind, price in await session.execute(offers):
         prices.setdefault(wine_id, {})[kind] = price
     new_wines = {wine.id: wine for wine in wines}
-    gone = [wine_id for wine_id in prices if wine_id not in new_wines]
-    repriced = [
-        wine_id
-        for wine_id, old_prices in prices.items()
-        if wine_id in new_wines and _changes_much(old_prices, new_wines[wine_id])
-    ]
-    return Shrinkage(listed=len(prices), gone=len(gone), repriced=len(repriced))
+    gone_count = 0
+    repriced_count = 0
+    for wine_id, old_prices in prices.items():
+        new_wine = new_wines.get(wine_id)
+        if new_wine is None:
+            gone_count += 1
+        elif _is_repriced(old_prices, new_wine):
+            repriced_count += 1
+    return Shrinkage(listed=len(prices), gone=gone_count, repriced=repriced_count)
 
 
-def _changes_much(old_prices: Mapping[str, float | None], wine: Wine) -> bool:
-    """Return whether the price of an offer of the wine changes much, or is lost."""
-    for offer in wine.offers:
-        old = old_prices.get(offer.kind)
-        if old and (
-            offer.price is None or abs(offer.price - old) > MAX_PRICE_CHANGE * old
-        ):
+def _is_repriced(old_prices: Mapping[str, float | None], new_wine: Wine) -> bool:
+    """Return whether the price of an offer changes much, or is lost."""
+    for offer in new_wine.offers:
+        old_price = old_prices.get(offer.kind)
+        if not old_price:
+            continue
+        if offer.price is None:
+            return True
+        if abs(offer.price - old_price) > MAX_PRICE_CHANGE * old_price:
             return True
     return False

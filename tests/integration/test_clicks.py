@@ -58,9 +58,9 @@ async def test_a_press_leads_to_the_page_and_counts_for_the_wine_and_the_week(
         date(2026, 11, 23),
         2,
     )
-    table = clicks_table(await clicks.list_most(4), [barolo, soave])
+    table = clicks_table(await clicks.list_most_pressed(4), [barolo, soave])
     assert table == "opened pages, 4 weeks\n    2  Conterno Barolo NV"
     later = datetime(2026, 12, 21, tzinfo=UTC)
-    assert await Clicks(sessions, lambda: later).list_most(4) == []
+    assert await Clicks(sessions, lambda: later).list_most_pressed(4) == []
     retention = Retention(sessions, lambda: later)
     assert await retention.delete_clicks(later - THURSDAY) == 1

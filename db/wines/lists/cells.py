@@ -16,7 +16,7 @@ from agent.sommelier.vocabulary import (
 )
 from agent.sommelier.wine import Wine
 from agent.text import cut, pattern
-from db.wines.lists.words import words
+from db.wines.lists.words import load_words
 
 NUMBER: Final = pattern(
     r"(?i)\A(?:[a-z]{3}|[€$£¥])?\s*"
@@ -57,7 +57,7 @@ def find_currency(text: str) -> Currency | None:
 def read_style(text: str, allowed: Collection[str] = tuple(Style)) -> str:
     """Return the style in a cell like `Rotwein` or `Red - Fortified`, or else the cell."""
     padded = f" {normalize(text)} "
-    for name, phrases in words()["styles"].items():
+    for name, phrases in load_words()["styles"].items():
         if name not in allowed:
             continue
         if any(f" {phrase} " in padded for phrase in (*phrases, normalize(name))):
@@ -89,7 +89,7 @@ def read_stock(text: str) -> str:
 def translate_word(table: str, text: str) -> str:
     """Return the value that a table of `words.toml` gives for a cell, or else the cell."""
     word = normalize(text)
-    for name, known in words()[table].items():
+    for name, known in load_words()[table].items():
         if word in known:
             return name
     return text.lower()

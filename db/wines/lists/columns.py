@@ -1,4 +1,4 @@
-"""Find what the columns of a list hold, by their names and cells."""
+"""Find the field that each column of a list holds, by its name and its cells."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache
@@ -7,60 +7,69 @@ from typing import Final
 from agent.sommelier.vocabulary import normalize
 from agent.sommelier.wine import wine_fields
 from db.wines.lists.packing import read_packing
-from db.wines.lists.words import words
+from db.wines.lists.words import load_words
 
 Rows = Sequence[Sequence[str]]
 """The cells of the rows of a table."""
 
 MAX_SAMPLED_ROWS: Final = 200
-"""The number of rows that are read to choose between columns for a field."""
+"""How many rows are read to choose between columns for a field."""
 CACHED_TITLES: Final = 4096
 MAX_OFFER_CHARS: Final = 40
-"""A longer cell is no column name for what is sold."""
+"""A longer name of a column does not name an offer, such as "Magnum" or "Glas 0,1"."""
 MIN_READABLE_SHARE: Final = 0.5
+"""The share of a column's cells that must be readable as its field."""
+NAMED_LIKE_FIELD: Final = 2.0
+"""Counts more than any share of readable cells, which is 1 at most."""
 IsReadable = Callable[[str, str], bool]
-"""Tells whether a cell can be read as a field."""
+"""Tells whether a cell can be read as a field. It is given the field and the cell."""
 
 
 @cache
-def _names() -> dict[str, frozenset[str]]:
-    """Return the normalised names of columns by the field that they may stand for."""
+def _column_names() -> dict[str, frozenset[str]]:
+    """Return the normalised names that a column of each field may have."""
     names = {name: field.column_names for name, field in wine_fields().items()}
-    names |= words()["headers"]
-    return {field: known | {normalize(field)} for field, known in names.items()}
+    names |= load_words()["headers"]
+    return {
+        field: column_names | {normalize(field)}
+        for field, column_names in names.items()
+    }
 
 
 @lru_cache(CACHED_TITLES)
 def possible_fields(title: str) -> tuple[str, ...]:
-    """Return the fields that a column name may stand for."""
+    """Return the fields that a column of this name may hold."""
     name = normalize(title)
-    ignored = words()["ignored"]["words"]
-    bare = " ".join(word for word in name.split() if word not in ignored)
-    return tuple(field for field, known in _names().items() if known & {name, bare})
+    ignored = load_words()["ignored"]["words"]
+    without_ignored = " ".join(word for word in name.split() if word not in ignored)
+    fields: list[str] = []
+    for field, column_names in _column_names().items():
+        if name in column_names or without_ignored in column_names:
+            fields.append(field)
+    return tuple(fields)
 
 
 def count_known_titles(titles: Iterable[str]) -> int:
-    """Return how many fields the column names of a header stand for, or what is sold."""
+    """Return how many different fields and offers the names of columns stand for."""
     known: set[str] = set()
     for title in titles:
         fields = possible_fields(title)
         if fields:
             known.add(fields[0])
-        elif _names_offer(title):
+        elif _is_offer(title):
             known.add(title)
     return len(known)
 
 
 def count_offers(titles: Iterable[str]) -> int:
-    """Return how many column names of a header stand for something that is sold."""
-    return sum(map(_names_offer, titles))
+    """Return how many names of columns stand for an offer, such as a bottle or a glass."""
+    return sum(1 for title in titles if _is_offer(title))
 
 
-def _names_offer(title: str) -> bool:
-    return (
-        len(title) <= MAX_OFFER_CHARS
-        and read_packing(title, is_served=True) is not None
-    )
+def _is_offer(title: str) -> bool:
+    if len(title) > MAX_OFFER_CHARS:
+        return False
+    return read_packing(title, is_served=True) is not None
 
 
 def match_columns(
@@ -68,42 +77,52 @@ def match_columns(
 ) -> list[str]:
     """Return the field of each column, "" for an unused column.
 
-    Of several columns for a field, choose the one named like the field, or else the one with the
-    largest share of readable cells, if at least half.
+    Several columns may be possible for a field. The one that is named like the field is chosen, or
+    else the one with the largest share of readable cells, if that is at least half.
     """
     column_fields = [""] * len(titles)
     for field in fields:
-        shares: dict[int, float] = {}
+        scores: dict[int, float] = {}
         for index, title in enumerate(titles):
             if field not in possible_fields(title) or column_fields[index]:
                 continue
             if normalize(title) == normalize(field):
-                shares[index] = 2.0  # comes before all others
+                scores[index] = NAMED_LIKE_FIELD
             else:
-                shares[index] = _share(rows, index, field, is_readable)
-        best = max(shares, key=lambda index: shares[index], default=-1)
-        if shares.get(best, 0.0) >= MIN_READABLE_SHARE:
+                scores[index] = _share_of_readable(rows, index, field, is_readable)
+        if not scores:
+            continue
+        best = max(scores, key=lambda index: scores[index])
+        if scores[best] >= MIN_READABLE_SHARE:
             column_fields[best] = field
     return column_fields
 
 
-def _share(rows: Rows, column: int, field: str, is_readable: IsReadable) -> float:
-    """Return the share of readable cells, if the column is read as `field`."""
+def _share_of_readable(
+    rows: Rows, column: int, field: str, is_readable: IsReadable
+) -> float:
+    """Return the share of a column's cells that can be read as a field."""
     cells = sample_column(rows, column)
-    return sum(is_readable(field, cell) for cell in cells) / max(len(cells), 1)
+    if not cells:
+        return 0.0
+    readable_count = sum(1 for cell in cells if is_readable(field, cell))
+    return readable_count / len(cells)
 
 
 def sample_column(rows: Rows, column: int) -> list[str]:
-    """Return the first filled cells of a column."""
-    sampled = rows[:MAX_SAMPLED_ROWS]
-    cells = (row[column] for row in sampled if column < len(row))
-    return [cell for cell in cells if cell]
+    """Return the filled cells of a column in the first rows."""
+    filled: list[str] = []
+    for row in rows[:MAX_SAMPLED_ROWS]:
+        # A row may have fewer cells than the header.
+        if column < len(row) and row[column]:
+            filled.append(row[column])
+    return filled
 
 
 def filled_cells(columns: Iterable[str], cells: Iterable[str]) -> dict[str, str]:
-    """Return the non-empty cells of a row by field."""
-    return {
-        field: cell
-        for field, cell in zip(columns, cells, strict=False)
-        if field and cell
-    }
+    """Return the filled cells of a row by field. `columns` has the field of each column."""
+    filled: dict[str, str] = {}
+    for field, cell in zip(columns, cells, strict=False):
+        if field and cell:
+            filled[field] = cell
+    return filled

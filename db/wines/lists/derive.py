@@ -14,7 +14,7 @@ from agent.query_reading.tokens import strip_plural
 from agent.sommelier.vocabulary import Style, known_names, normalize, synonyms
 from agent.tables import StrictModel, read_toml
 from db.wines.lists.cells import read_country, read_style
-from db.wines.lists.words import words
+from db.wines.lists.words import load_words
 
 MAX_WORDS: Final = 6
 """The most words of a name in the tables."""
@@ -147,7 +147,7 @@ def _find_style(
 def _pick_style(facts: Sequence[NameFact]) -> str:
     """Return the first style of the table that the facts name: a red port is fortified."""
     named = {fact.style for fact in facts if fact.style}
-    return next((style for style in words()["styles"] if style in named), "")
+    return next((style for style in load_words()["styles"] if style in named), "")
 
 
 def _find_colour(style: str, facts: Sequence[NameFact]) -> str:
@@ -192,16 +192,16 @@ def _facts_by_name() -> Mapping[tuple[str, ...], NameFact]:
     facts: dict[tuple[str, ...], NameFact] = {}
     for country in known_names("countries"):
         facts[_key(country)] = NameFact(country=read_country(country))
-    for sweetness, names in words()["sweetness"].items():
+    for sweetness, names in load_words()["sweetness"].items():
         facts |= {_key(name): NameFact(sweetness=sweetness) for name in names}
-    for style, names in words()["styles"].items():
-        in_titles = words()["title_styles"].get(style, frozenset())
+    for style, names in load_words()["styles"].items():
+        in_titles = load_words()["title_styles"].get(style, frozenset())
         facts |= {_key(name): NameFact(style=style) for name in names | in_titles}
     for name in known_names("grapes"):
         facts[_key(name)] = NameFact(grape=synonyms("grapes", name)[0].title())
     facts |= _facts_of_lexicon()
     facts |= {_key(place.name): NameFact(place=place) for place in _places()}
-    for name in words()["title_styles"]["ignored"]:
+    for name in load_words()["title_styles"]["ignored"]:
         facts[_key(name)] = NameFact()
     return facts
 

@@ -1,4 +1,4 @@
-"""What a profile finds in a list: a wine in the words of the file, before it is checked."""
+"""What a profile finds in a list: wines in the words of the file, before they are checked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ NO_LIST: Final = "a sheet without a list of wines"
 class OfferCells:
     """An offer in the words of the file.
 
-    `stock` is a number or a word such as "sold out", and blank if the file does not say.
-    `in_stock` decides if the program of the shop does, as where it sells on without stock.
+    `stock` is a number or a word such as "sold out". It is blank if the file does not say it.
+    `in_stock` is set if the program of the shop itself decides whether the wine can be bought: some
+    go on selling when nothing is left. It then counts instead of `stock`.
     """
 
     kind: OfferKind = OfferKind.BOTTLE
@@ -31,10 +32,10 @@ class OfferCells:
 class ListedWine:
     """A wine in the words of the file.
 
-    `cells` are by field of a wine. `clues` are texts that may tell the rest of it, the most
-    telling first: its type, its tags, the heading above it. `derived` names the cells that were
-    guessed from others. `tells_allergens` means that its table has a column for them, so that a
-    wine without any contains none.
+    `cells` has the cell of each field. `clues` are other texts that may tell the missing fields,
+    the most telling first: a type, tags, the heading above the wine. `derived` names the cells that
+    were guessed from others. `tells_allergens` says that the table has a column for allergens, so
+    that an empty cell there means that the wine contains none.
     """
 
     line: int
@@ -56,9 +57,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Holds what a profile found in a file.
+    """What a profile found in a file.
 
-    `columns` pairs each column name with what it is read as, "" if it is not used.
+    `columns` pairs the name of each column with the field as which it is read, or with "" if it is
+    not used. `headings` are the headings between the wines.
     """
 
     profile: str

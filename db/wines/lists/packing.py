@@ -5,7 +5,7 @@ from typing import Final
 
 from agent.sommelier.vocabulary import OfferKind, normalize
 from agent.text import Match, pattern
-from db.wines.lists.words import words
+from db.wines.lists.words import load_words
 
 SIZE: Final = pattern(
     r"(?i)(?:\b(\d{1,2})\s*[x×*]\s*|\b)(\d{1,4}(?:[.,]\d{1,3})?)\s?"
@@ -81,7 +81,7 @@ def strip_packing(text: str) -> str:
 
 def _is_packing_word(token: str) -> bool:
     return any(
-        normalize(token) in names for names in words()["trailing_kinds"].values()
+        normalize(token) in names for names in load_words()["trailing_kinds"].values()
     )
 
 
@@ -89,7 +89,7 @@ def _read_kind(text: str) -> OfferKind | None:
     """Return the kind that the words of a text name, or None."""
     padded = f" {normalize(text)} "
     without_size = normalize(SIZE.sub(" ", text))
-    for kind, names in words()["kinds"].items():
+    for kind, names in load_words()["kinds"].items():
         for name in names:
             may_be_of_a_wine = name in NAMES_OF_WINES and name != without_size
             if f" {name} " in padded and not may_be_of_a_wine:

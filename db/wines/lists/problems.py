@@ -8,16 +8,17 @@ from agent.files import Unreadable
 CUT_OFF: Final = (
     "ends within a row: it was probably cut off; if not, end it with a line break"
 )
-"""What is wrong with a file that was not written to its end."""
+"""The problem of a file whose end is missing."""
 MAX_NAMED_PROBLEMS: Final = 20
-"""The most problems that the message of an error names."""
+"""How many problems the message of an error names at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem in a file; line 0 stands for the whole file.
+    """A problem in a file. Line 0 stands for the whole file.
 
-    `kind` says what is wrong, for all lines alike: "should be a valid number".
+    `kind` says what is wrong in words that are the same for every line that has this problem, such
+    as "should be a valid number".
     """
 
     kind: str
@@ -27,15 +28,16 @@ class Problem:
 
     @property
     def reason(self) -> str:
-        """Return what is wrong with the value: "'cheap' should be a valid number"."""
-        return f"'{self.value}' {self.kind}" if self.value else self.kind
+        """Return what is wrong, with the value: "'cheap' should be a valid number"."""
+        if not self.value:
+            return self.kind
+        return f"'{self.value}' {self.kind}"
 
 
 class CatalogueFileError(Unreadable):
-    """A file that was not imported; `problems` are the reasons."""
+    """A file cannot be imported. `problems` are the reasons."""
 
     def __init__(self, *problems: Problem) -> None:
-        super().__init__(
-            "; ".join(problem.reason for problem in problems[:MAX_NAMED_PROBLEMS])
-        )
+        reasons = [problem.reason for problem in problems[:MAX_NAMED_PROBLEMS]]
+        super().__init__("; ".join(reasons))
         self.problems = problems

@@ -8,7 +8,7 @@ from typing import Final
 from agent.query_reading.request import read_request
 from agent.query_reading.tables import load_profiles
 from agent.sommelier.vocabulary import normalize
-from db.wines.lists.words import words
+from db.wines.lists.words import load_words
 
 WINE_FIELDS: Final = frozenset(
     {
@@ -22,39 +22,50 @@ WINE_FIELDS: Final = frozenset(
         "window",
     }
 )
-"""Fields that only lists of wines have columns for."""
+"""Fields for which only a list of wines has columns."""
 MAX_READ_NAMES: Final = 200
+"""How many names of a list are looked at."""
 MIN_KNOWN_SHARE: Final = 0.2
-"""The share of names that tell a wine; of 1,000 real ones, 850 did."""
+"""The share of a list's names that must be recognised as names of wines.
+
+Of 1,000 real names of wines, 850 are recognised.
+"""
 
 
 def lists_wines(
     names: Sequence[str], fields: Iterable[str] = (), titles: Iterable[str] = ()
 ) -> bool:
-    """Return whether a list of these names is of wines; so may its fields and titles tell."""
+    """Return whether a list is one of wines.
+
+    One field or title of a column that only wines have is enough. Otherwise the names decide.
+    """
     if not WINE_FIELDS.isdisjoint(fields):
         return True
     for title in titles:
-        if not _words("titles").isdisjoint(normalize(title).split()):
+        if not _words_of_wine("titles").isdisjoint(normalize(title).split()):
             return True
-    known, read = 0, 0
+    known_count = 0
+    read_count = 0
     for name in islice(names, MAX_READ_NAMES):
-        read += 1
-        known += _tells_wine(name)
-    return known > 0 and known >= MIN_KNOWN_SHARE * read
+        read_count += 1
+        if _is_known_as_wine(name):
+            known_count += 1
+    return known_count > 0 and known_count >= MIN_KNOWN_SHARE * read_count
 
 
-def _tells_wine(name: str) -> bool:
-    """Return whether a name has a grape or a region, or a word of labels such as "Domaine"."""
+def _is_known_as_wine(name: str) -> bool:
+    """Return whether a name has a word of labels such as "Domaine", a grape, or a region."""
     label = normalize(name)
-    if not _words("labels").isdisjoint(label.split()):
+    if not _words_of_wine("labels").isdisjoint(label.split()):
         return True
     request = read_request(name)
     if request.values("grapes") or request.values("regions"):
         return True
-    return any(f" {normalize(known)} " in f" {label} " for known in load_profiles())
+    # The spaces let only whole words match.
+    return any(f" {normalize(wine)} " in f" {label} " for wine in load_profiles())
 
 
 @cache
-def _words(name: str) -> frozenset[str]:
-    return frozenset(words()["of_wine"][name])
+def _words_of_wine(place: str) -> frozenset[str]:
+    """Return the words that only wines have in a place: in "titles" or on "labels"."""
+    return frozenset(load_words()["of_wine"][place])

@@ -29,7 +29,7 @@ from db.wines.lists.cells import (
 from db.wines.lists.listed import ListedWine, OfferCells
 from db.wines.lists.problems import Problem
 from db.wines.lists.titles import OLDEST_VINTAGE, is_year
-from db.wines.lists.words import words
+from db.wines.lists.words import load_words
 
 ID: Final = pattern(r"\A[a-z0-9._-]{1,100}\z")
 PLACEHOLDERS: Final = {"name": "a", "producer": "a", "country": "a", "style": "red"}
@@ -46,7 +46,7 @@ def _check_id(text: str) -> str:
 
 
 def _read_vintage(text: str) -> int | None:
-    if normalize(text) in words()["words"]["no_vintage"]:
+    if normalize(text) in load_words()["words"]["no_vintage"]:
         return None
     year = text.removesuffix(".0")
     if not is_year(year):

@@ -1,4 +1,4 @@
-"""Suggest what columns could be that are not used, by their cells."""
+"""Suggest which fields the unused columns of a list may hold, by what their cells look like."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -11,15 +11,16 @@ from db.wines.lists.tables import Table
 from db.wines.lists.titles import OLDEST_IN_TITLE, is_year
 
 MIN_SHARE: Final = 0.6
-"""The share of cells that must look like a field."""
+"""The share of a column's cells that must look like a field."""
 MIN_CELLS: Final = 3
+"""Nothing is suggested for a column with fewer filled cells."""
 
 
 def _is_price(cell: str) -> bool:
     return is_number(cell) and find_currency(cell) is not None
 
 
-LOOKS: Final[dict[str, Callable[[str], bool]]] = {
+FIELD_TESTS: Final[dict[str, Callable[[str], bool]]] = {
     "vintage": lambda cell: is_year(cell, OLDEST_IN_TITLE),
     "price": _is_price,
     "size": lambda cell: read_packing(cell) is not None,
@@ -28,13 +29,16 @@ LOOKS: Final[dict[str, Callable[[str], bool]]] = {
     "region": lambda cell: any(fact.place for fact in find_facts(cell)),
     "style": lambda cell: any(fact.style for fact in find_facts(cell)),
 }
-"""Whether a cell looks like a field, the surest first."""
+"""For each field, the test whether a cell looks like it. The surest tests come first."""
 
 
 def suggest_fields(
     tables: Sequence[Table], columns: Sequence[tuple[str, str]]
 ) -> dict[str, str]:
-    """Return the fields that unused columns look like, by the names of the columns."""
+    """Return the fields that unused columns look like, by the names of the columns.
+
+    `columns` pairs each column's name with its field, "" for an unused column.
+    """
     used = {field for _, field in columns if field}
     unused = {title for title, field in columns if not field}
     suggestions: dict[str, str] = {}
@@ -43,17 +47,18 @@ def suggest_fields(
         for index, title in enumerate(table.titles):
             if title not in unused:
                 continue
-            field = _look(sample_column(rows, index))
+            field = _find_likely_field(sample_column(rows, index))
             if field and field not in used:
                 suggestions[title] = field
     return suggestions
 
 
-def _look(cells: Sequence[str]) -> str:
-    """Return the field that most cells look like, or ""."""
+def _find_likely_field(cells: Sequence[str]) -> str:
+    """Return the field that most cells of a column look like, or ""."""
     if len(cells) < MIN_CELLS:
         return ""
-    for field, looks_like in LOOKS.items():
-        if sum(map(looks_like, cells)) >= MIN_SHARE * len(cells):
+    for field, looks_like_field in FIELD_TESTS.items():
+        similar_count = sum(1 for cell in cells if looks_like_field(cell))
+        if similar_count >= MIN_SHARE * len(cells):
             return field
     return ""

@@ -8,7 +8,7 @@ from agent.sommelier.vocabulary import normalize
 from agent.text import Match, pattern
 from db.wines.lists.derive import find_facts, starts_with_fact
 from db.wines.lists.packing import strip_packing
-from db.wines.lists.words import words
+from db.wines.lists.words import load_words
 
 OLDEST_VINTAGE: Final = 1780
 OLDEST_IN_TITLE: Final = 1900
@@ -71,7 +71,7 @@ def take_vintage(title: str) -> tuple[str, str]:
         word_before = normalize(title[: year.start()]).rpartition(" ")[2]
         if (
             _to_year(year[0])
-            and word_before not in words()["producers"]["before_founding"]
+            and word_before not in load_words()["producers"]["before_founding"]
         ):
             years.append(year)
     if years:
@@ -123,7 +123,7 @@ def take_producer(title: str, producer: str) -> str:
         if end is None or is_within_name:
             continue
         first = start
-        while first > 0 and folded[first - 1] in words()["producers"]["words"]:
+        while first > 0 and folded[first - 1] in load_words()["producers"]["words"]:
             first -= 1
         rest = _tidy(" ".join([*tokens[:first], *tokens[end:]]))
         return rest.replace(" - ", " ") if rest else title
@@ -173,13 +173,13 @@ def _find_within(tokens: list[str]) -> str:
 
 
 def _has_mark(part: str) -> bool:
-    return not words()["producers"]["words"].isdisjoint(normalize(part).split())
+    return not load_words()["producers"]["words"].isdisjoint(normalize(part).split())
 
 
 def _find_name(tokens: list[str]) -> int | None:
     """Return where the name of the wine begins: at a grape, a place, or a word like "Riserva"."""
     for index, token in enumerate(tokens):
-        is_usual = normalize(token) in words()["producers"]["name_words"]
+        is_usual = normalize(token) in load_words()["producers"]["name_words"]
         if is_usual or starts_with_fact(" ".join(tokens[index:])):
             return index
     return None

@@ -1,4 +1,4 @@
-"""The words by which lists are understood, in seven languages: `words.toml`."""
+"""The words by which lists are understood, in seven languages. They stand in `words.toml`."""
 
 from functools import cache
 from pathlib import Path
@@ -7,7 +7,10 @@ from agent.tables import read_toml
 
 
 @cache
-def words() -> dict[str, dict[str, frozenset[str]]]:
-    """Return the tables of `words.toml`: normalised names and words by field or value."""
+def load_words() -> dict[str, dict[str, frozenset[str]]]:
+    """Return the tables of `words.toml` by their names.
+
+    A table has sets of normalised words, each by what the words mean: a field or a value.
+    """
     file = Path(__file__).with_suffix(".toml")
     return read_toml(dict[str, dict[str, frozenset[str]]], file)

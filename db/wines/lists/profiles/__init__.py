@@ -1,1 +1,1 @@
-"""How each kind of export is read. A profile lists the wines of tables."""
+"""How each kind of export is read. A profile finds the wines in the tables of a file."""

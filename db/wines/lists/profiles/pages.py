@@ -1,7 +1,7 @@
-"""Read the wines that a model transcribed from the pages of a PDF file, or from a photo of a list.
+"""Read the wines that a model copied from the pages of a PDF file, or from a photo of a list.
 
-What a model copies may be wrong, so what it was not sure of is named, and so is each page that it
-could not read.
+A model may copy wrongly. So the wines of which it was not certain are marked, and each page that it
+could not read is reported.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,11 @@ READ_BY_MODEL: Final = "read by a model"
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """What was read of a page. `is_read` is False if the model gave no valid answer."""
+    """What a model read on a page.
+
+    `unreadable` is the number of lines that it could not read. `is_read` is False if the model gave
+    no valid answer about the page.
+    """
 
     wines: Sequence[ReadWine] = ()
     unreadable: int = 0
@@ -28,11 +32,11 @@ class ListPage:
 
 
 def read_pages(pages: Sequence[ListPage]) -> Reading:
-    """Return the wines of all pages; the line of each is the number of its page."""
+    """Return the wines of all pages. The line of a wine is the number of its page."""
     listed: list[ListedWine] = []
     problems: list[Problem] = []
     for number, page in enumerate(pages, start=1):
-        listed += [_list_wine(wine, number) for wine in page.wines]
+        listed += [_to_listed_wine(wine, number) for wine in page.wines]
         if not page.is_read:
             problems.append(Problem("of this number could not be read", number, "page"))
         if page.unreadable:
@@ -43,8 +47,7 @@ def read_pages(pages: Sequence[ListPage]) -> Reading:
     )
 
 
-def _list_wine(wine: ReadWine, page: int) -> ListedWine:
-    """Return a wine that was read, in the words of the list."""
+def _to_listed_wine(wine: ReadWine, page: int) -> ListedWine:
     title = split_title(wine.name or wine.producer or wine.line, wine.producer)
     cells = {
         "producer": title.producer,
@@ -53,25 +56,28 @@ def _list_wine(wine: ReadWine, page: int) -> ListedWine:
         "region": wine.region,
         "style": wine.style or "",
     }
-    is_certain = wine.sure == "certain"
+    derived: tuple[str, ...] = ()
+    if wine.sure != "certain":
+        derived = (f"read: {wine.sure}",)
     return ListedWine(
         line=page,
         cells={field: cell for field, cell in cells.items() if cell},
         offers=tuple(_read_offers(wine)),
-        derived=() if is_certain else (f"read: {wine.sure}",),
+        derived=derived,
     )
 
 
 def _read_offers(wine: ReadWine) -> Iterator[OfferCells]:
-    """Yield the bottle, or what the line names instead, and the glass."""
+    """Yield what the line sells, a bottle unless it says otherwise, and then the glass."""
     currency = wine.currency or ""
     if wine.price is not None or wine.glass_price is None:
         price = "" if wine.price is None else f"{wine.price:.2f}"
-        sold = read_packing(wine.line) or Packing(OfferKind.BOTTLE)
-        if sold.kind is OfferKind.GLASS:  # its price is the other one
-            sold = Packing(OfferKind.BOTTLE)
+        packing = read_packing(wine.line)
+        # If the line names a glass, that is what `glass_price` is for.
+        if packing is None or packing.kind is OfferKind.GLASS:
+            packing = Packing(OfferKind.BOTTLE)
         yield OfferCells(
-            kind=sold.kind, size_ml=sold.size_ml, price=price, currency=currency
+            kind=packing.kind, size_ml=packing.size_ml, price=price, currency=currency
         )
     if wine.glass_price is not None:
         price = f"{wine.glass_price:.2f}"

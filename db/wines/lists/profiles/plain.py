@@ -19,7 +19,7 @@ from db.wines.lists.problems import CatalogueFileError, Problem
 from db.wines.lists.rows import is_readable, make_id
 from db.wines.lists.tables import Row, Table
 from db.wines.lists.titles import split_title
-from db.wines.lists.words import words
+from db.wines.lists.words import load_words
 
 CELLAR_PROGRAMS: Final = {"iwine": "CellarTracker", "regional wine style": "Vivino"}
 """Column names by which the exports of cellar programs are known."""
@@ -133,8 +133,8 @@ def _find_offer_columns(
     table: Table, rows: Sequence[Sequence[str]]
 ) -> dict[int, Packing]:
     """Return what is sold at the prices of each column that names it: "Glas 0,1l (EUR)"."""
-    ignored = words()["ignored"]["words"] | words()["ignored"]["price_words"]
-    names = {name for kind in words()["kinds"].values() for name in kind}
+    ignored = load_words()["ignored"]["words"] | load_words()["ignored"]["price_words"]
+    names = {name for kind in load_words()["kinds"].values() for name in kind}
     found: dict[int, Packing] = {}
     for index, title in enumerate(table.titles):
         bare = normalize(LITRES.sub(" ", SIZE.sub(" ", title)))
@@ -282,7 +282,7 @@ def _read_offers(
 
 def _is_on_request(price: str) -> bool:
     """Return whether a cell says that a price is told to those who ask; it is unknown then."""
-    return normalize(price) in words()["prices"]["on_request"]
+    return normalize(price) in load_words()["prices"]["on_request"]
 
 
 def _join_sizes(listed: Sequence[ListedWine]) -> list[ListedWine]:

@@ -16,7 +16,7 @@ from db.wines.lists.derive import find_facts
 from db.wines.lists.listed import ListedWine, OfferCells
 from db.wines.lists.packing import Packing
 from db.wines.lists.tables import Row, Table
-from db.wines.lists.words import words
+from db.wines.lists.words import load_words
 
 MAX_NOTE_CHARS: Final = 600
 MAX_LABEL_CHARS: Final = 40
@@ -253,7 +253,7 @@ def _names_wine(kind: str) -> bool:
 def _find_other_goods(text: str) -> str:
     """Return what other goods a text names, or ""."""
     padded = f" {normalize(text)} "
-    for reason, names in words()["not_wine"].items():
+    for reason, names in load_words()["not_wine"].items():
         if any(f" {name} " in padded for name in names):
             return reason
     return ""
