@@ -48,12 +48,11 @@ def _wine_columns() -> tuple[str, ...]:
 
     The price follows in `LAST_COLUMNS`, where the note is the user's own.
     """
-    fields = wine_fields().items()
-    return tuple(
-        name
-        for name, field in fields
-        if field.in_cellar and name not in {"price", "currency", "notes"}
-    )
+    columns: list[str] = []
+    for name, field in wine_fields().items():
+        if field.in_cellar and name not in {"price", "currency", "notes"}:
+            columns.append(name)
+    return tuple(columns)
 
 
 def _titles() -> tuple[str, ...]:
@@ -62,31 +61,37 @@ def _titles() -> tuple[str, ...]:
 
 def _rows(items: Sequence[CellarItem]) -> Iterator[list[str | int | float]]:
     for item in items_in_stock(items):
-        first, last = find_drinking_window(item) or ("", "")
-        cells = [
-            item.number,
-            item.count,
-            *(_to_cell(item.wine.get(name, "")) for name in _wine_columns()),
+        cells: list[Any] = [item.number, item.count]
+        for name in _wine_columns():
+            cells.append(item.wine.get(name, ""))
+        usual_first, usual_last = find_drinking_window(item) or ("", "")
+        size = ""
+        if item.size_ml:
+            size = f"{item.size_ml} ml"
+        cells += [
             item.drink_from or "",
             item.drink_until or "",
-            first,
-            last,
-            f"{item.size_ml} ml" if item.size_ml else "",
+            usual_first,
+            usual_last,
+            size,
             item.wine.get("price", ""),
             item.wine.get("currency", ""),
             item.place,
             item.bought,
             item.note,
         ]
-        yield [harmless_cell(cell) for cell in cells]
+        yield [*map(_to_cell, cells)]
 
 
-def _to_cell(value: Any) -> Any:
-    """Return the value of a field as a cell; a list is separated as imports read it."""
-    return "; ".join(value) if isinstance(value, list | tuple) else value
+def _to_cell(value: Any) -> str | int | float:
+    """Return a value as a cell; a list is separated as imports read it."""
+    if isinstance(value, list | tuple):
+        value = "; ".join(value)
+    return harmless_cell(value)
 
 
 def harmless_cell(cell: str | int | float) -> str | int | float:
     """Return a cell that no spreadsheet takes for a formula."""
-    is_formula = isinstance(cell, str) and cell.startswith(FORMULA_SIGNS)
-    return f"'{cell}" if is_formula else cell
+    if isinstance(cell, str) and cell.startswith(FORMULA_SIGNS):
+        return f"'{cell}"
+    return cell

@@ -1,14 +1,17 @@
 """Plan what a file with a list of bottles changes in a cellar."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from agent.cellar.items import find_items_with_room, items_in_stock
 from agent.turn import CellarItem
 
 ImportMode = Literal["replace", "add"]
-"""Whether a file is the truth, so that what is not in it is gone, or is added to the cellar."""
+"""A file replaces the cellar, so that what is not in it is gone, or is added to it."""
+TOLD_FACTS: Final = ("drink_from", "drink_until", "note", "place", "bought")
+"""The fields of an item, beside those of its wine, that a file may tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,44 +36,52 @@ class ImportPlan:
 def make_plan(
     listed: Sequence[CellarItem], stored: Collection[CellarItem], mode: ImportMode
 ) -> ImportPlan:
-    """Return what an import of listed items changes in a cellar."""
-    owned = {item.key: item for item in stored}
-    counts = {item.key: item.count for item in items_in_stock(stored)}
+    """Return the changes that an import of listed items makes in a cellar."""
+    old_items = {item.key: item for item in stored}
+    in_stock = items_in_stock(stored)
+    counts = Counter({item.key: item.count for item in in_stock})
     fitting = find_items_with_room(listed, stored)
-    keys = {item.key for item in fitting}
     changes: list[CellarItem] = []
-    changed = 0
     for item in fitting:
-        old = owned.get(item.key)
-        difference = item.count
-        if mode == "replace" and old is not None:
-            difference -= old.count
-        if difference or (old is not None and _tells_more(item, old)):
-            changes.append(replace(item, count=difference))
-            changed += item.key in counts
-    missing = [item for key, item in owned.items() if key not in keys and key in counts]
+        changes += _find_change(item, old_items.get(item.key), mode)
+    changed = sum(item.key in counts for item in changes)
+    listed_keys = {item.key for item in fitting}
+    missing = [item for item in in_stock if item.key not in listed_keys]
     if mode == "replace":
         changes += [replace(item, count=-item.count) for item in missing]
-    after = dict(counts)
+    counts_after = counts.copy()
     for item in changes:
-        after[item.key] = max(0, after.get(item.key, 0) + item.count)
+        counts_after[item.key] += item.count
     return ImportPlan(
         changes=tuple(changes),
         bottles=sum(item.count for item in listed),
         wines=len(listed),
-        new=len(keys - counts.keys()),
+        new=len(listed_keys - counts.keys()),
         changed=changed,
         gone=len(missing),
         left_out=len(listed) - len(fitting),
-        bottles_after=sum(after.values()),
-        wines_after=sum(count > 0 for count in after.values()),
+        bottles_after=counts_after.total(),
+        wines_after=sum(count > 0 for count in counts_after.values()),
     )
+
+
+def _find_change(
+    item: CellarItem, old: CellarItem | None, mode: ImportMode
+) -> list[CellarItem]:
+    """Return a listed item with the count to add; nothing if the cellar stays as it is."""
+    added = item.count
+    if old is not None and mode == "replace":
+        added -= old.count
+    tells_more = old is not None and _tells_more(item, old)
+    if added == 0 and not tells_more:
+        return []
+    return [replace(item, count=added)]
 
 
 def _tells_more(item: CellarItem, old: CellarItem) -> bool:
     """Return whether a listed item has facts that the stored one has not."""
-    own = (item.drink_from, item.drink_until, item.note, item.place, item.bought)
-    known = (old.drink_from, old.drink_until, old.note, old.place, old.bought)
-    if any(fact and fact != before for fact, before in zip(own, known, strict=True)):
-        return True
-    return dict(item.wine) != {name: old.wine.get(name) for name in item.wine}
+    for name in TOLD_FACTS:
+        told = getattr(item, name)
+        if told and told != getattr(old, name):
+            return True
+    return any(old.wine.get(name) != value for name, value in item.wine.items())

@@ -50,7 +50,7 @@ class IndexedItem:
     window: Window | None
     state: DrinkingState
     is_due_soon: bool
-    """Whether it is ready, and its best years end this year or in `SOON_YEARS`."""
+    """True if it is ready, and its best years end this year or in `SOON_YEARS`."""
     style: str
     """The style of the wine, or its colour if that is unknown."""
     size_ml: int
@@ -106,21 +106,25 @@ def _index(items: Iterable[CellarItem], year: int) -> Sequence[IndexedItem]:
 
 def _readiness_rank(found: IndexedItem) -> tuple[int, int, int]:
     """Return the rank of a state, within it the year by which items are sorted, and the number."""
-    window, number = found.window, found.item.number
-    if window is None:
-        return found.state_order, 0, number
-    if found.state == "young":
-        return found.state_order, window[0], number
-    last_year = window[1]
-    return found.state_order, -last_year if found.state == "late" else last_year, number
+    first, last = found.window or (0, 0)
+    match found.state:
+        case "young":
+            year = first
+        case "late":
+            year = -last  # what is past its best for the shortest time comes first
+        case _:
+            year = last
+    return found.state_order, year, found.item.number
 
 
 def _index_item(item: CellarItem, year: int) -> IndexedItem:
-    wine, window = item.wine, find_drinking_window(item)
+    wine = item.wine
+    window = find_drinking_window(item)
     state = state_of_window(window, year)
     ends_soon = window is not None and window[1] <= year + SOON_YEARS
-    region, appellation = wine.get("region", ""), wine.get("appellation", "")
     key = _pad(item.key)
+    region = _pad(wine.get("region", ""))
+    appellation = _pad(wine.get("appellation", ""))
     return IndexedItem(
         item=item,
         window=window,
@@ -134,16 +138,17 @@ def _index_item(item: CellarItem, year: int) -> IndexedItem:
         place=_pad(item.place),
         grapes=_read_grapes(wine),
         country=_canonical_country(wine.get("country", "")),
-        origin=(_pad(region), _pad(appellation), key),
+        origin=(region, appellation, key),
     )
 
 
 def _read_grapes(wine: Mapping[str, Any]) -> frozenset[str]:
     """Return the known grapes; programs write "Red Blend" for those that they do not list."""
-    names = wine.get("grapes", ())
-    return frozenset(
-        _canonical_grape(name) for name in names if not name.endswith(BLEND)
-    )
+    grapes: set[str] = set()
+    for name in wine.get("grapes", ()):
+        if not name.endswith(BLEND):
+            grapes.add(_canonical_grape(name))
+    return frozenset(grapes)
 
 
 def _read_euros(wine: Mapping[str, Any]) -> float | None:
@@ -155,26 +160,18 @@ def _read_euros(wine: Mapping[str, Any]) -> float | None:
 
 def _fold_words(item: CellarItem) -> str:
     wine = item.wine
-    places = (
-        wine.get("region", ""),
-        wine.get("appellation", ""),
-        wine.get("country", ""),
-    )
-    texts = (
-        item.key,
-        *places,
-        *wine.get("grapes", ()),
-        wine.get("style", ""),
-        size_word(item),
-    )
+    texts = [item.key, *wine.get("grapes", ()), size_word(item)]
+    for field in ("region", "appellation", "country", "style"):
+        texts.append(wine.get(field, ""))
     return "".join(map(_fold, texts))
 
 
 def size_word(item: CellarItem) -> Size | Literal[""]:
     """Return the kind of a size that is not the usual one, or an empty string."""
-    if item.size_ml is None or item.size_ml in SIZES_ML["bottle"]:
-        return ""
-    return next((name for name, sizes in SIZES_ML.items() if item.size_ml in sizes), "")
+    for name, sizes in SIZES_ML.items():
+        if item.size_ml in sizes and name != "bottle":
+            return name
+    return ""
 
 
 @lru_cache(MAX_CACHED_TEXTS)
@@ -184,7 +181,8 @@ def _pad(text: str) -> str:
 
 @lru_cache(MAX_CACHED_TEXTS)
 def _fold(text: str) -> str:
-    return f" {' '.join(map(strip_plural, normalize(text).split()))} "
+    words = map(strip_plural, normalize(text).split())
+    return f" {' '.join(words)} "
 
 
 @lru_cache(MAX_CACHED_TEXTS)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from agent.sommelier.queries import wine_from_name
 from agent.sommelier.serving import drinking_years
@@ -23,8 +23,10 @@ DrinkingState = Literal["young", "ready", "late", "unknown"]
 Window = tuple[int, int]
 """The first and last year in which a wine is at its best."""
 _TOKEN: Final = pattern(r"[0-9]+(?:[.,][0-9]{1,2})?|[€$£]|[^\s€$£]+")
+"""A number, a sign of a currency or a word: "45€" has two."""
 _TIMES: Final = pattern(r"(?is)\A([0-9]{1,3})\s?[x×]\s+(.*)\z")
-_NUMBER: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
+"""A count and a name: "6 x Barolo"."""
+_PRICE: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
 
 
 def parse_cellar_item(text: str) -> CellarItem | None:
@@ -33,27 +35,29 @@ def parse_cellar_item(text: str) -> CellarItem | None:
     The count may be written as in "6 x Barolo" and "6x Barolo". Return None if there is no name.
     """
     text = text[: 2 * MAX_NAME_CHARS]
-    if times := _TIMES.search(text):
+    times = _TIMES.search(text)
+    if times is not None:
         text = f"{times[1]} {times[2]}"
-    tokens = _TOKEN.findall(text)
-    currency = next(filter(None, map(parse_currency, tokens)), None)
-    tokens = [token for token in tokens if not parse_currency(token)]
+    tokens: list[str] = []
+    currency: Currency | None = None
+    for token in _TOKEN.findall(text):
+        found = parse_currency(token)
+        if found is None:
+            tokens.append(token)
+        currency = currency or found
     count = 1
-    price = None
     if tokens and tokens[0].isdecimal() and 0 < int(tokens[0]) <= MAX_BOTTLES:
         count = int(tokens.pop(0))
-    if (
-        len(tokens) > 1
-        and _NUMBER.search(tokens[-1])
-        and (currency or not _is_year(tokens[-1]))
-    ):
-        price = float(tokens.pop().replace(",", "."))
+    price: float | None = None
+    if len(tokens) > 1 and _PRICE.search(tokens[-1]):
+        last = tokens[-1]
+        if currency or not _is_year(last):
+            price = float(last.replace(",", "."))
+            tokens.pop()
     name = " ".join(tokens)[:MAX_NAME_CHARS]
     if not any(map(str.isalpha, name)):
         return None
-    return to_cellar_item(
-        guess_wine(name, price=price, currency=currency or Currency.EUR), count
-    )
+    return to_cellar_item(guess_wine(name, price, currency or Currency.EUR), count)
 
 
 def _is_year(token: str) -> bool:
@@ -71,7 +75,8 @@ def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
         fields |= {"price": wine.price, "currency": wine.currency.value}
     # With a cellar id, a label without a vintage does not end in "NV".
     label = wine.model_copy(update={"id": CELLAR_PREFIX}).label
-    if size_ml := facts.get("size_ml"):
+    size_ml = facts.get("size_ml")
+    if size_ml:
         label += f" {size_ml} ml"
     return CellarItem(key=normalize(label), wine=fields, count=count, **facts)
 
@@ -88,12 +93,15 @@ def guess_wine(
     It is a red wine if no style is stated or implied.
     """
     words = name.split()
-    year = next((int(word) for word in words if _is_year(word)), None)
+    years = [int(word) for word in words if _is_year(word)]
     title = " ".join(word for word in words if not _is_year(word)) or name
     title = title[:1].upper() + title[1:]
-    facts = {"vintage": year, "price": price, "currency": currency, **stated}
+    facts = {"price": price, "currency": currency, **stated}
+    if years:
+        facts["vintage"] = years[0]
     wine = wine_from_name(title, CELLAR_PREFIX, style, **facts)
-    wine = wine or wine_from_name(title, CELLAR_PREFIX, Style.RED, **facts)
+    if wine is None:
+        wine = wine_from_name(title, CELLAR_PREFIX, Style.RED, **facts)
     assert wine is not None  # noqa: S101 - it is None only without a style
     return wine
 
@@ -128,9 +136,10 @@ def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
 def find_item_by_id(items: Sequence[CellarItem], wine_id: str) -> CellarItem | None:
     """Return the item in stock with an id that own_cellar returned, or None."""
     number = wine_id.strip().removeprefix(CELLAR_PREFIX)
-    return next(
-        (item for item in items_in_stock(items) if str(item.number) == number), None
-    )
+    for item in items:
+        if item.count and str(item.number) == number:
+            return item
+    return None
 
 
 def find_drinking_window(item: CellarItem) -> Window | None:
@@ -139,52 +148,66 @@ def find_drinking_window(item: CellarItem) -> Window | None:
     The user's years take precedence. If they stated only one, and the others are not known from the
     wine, that year is the whole window.
     """
-    if item.drink_from and item.drink_until:
-        return item.drink_from, item.drink_until
-    usual_first, usual_last = _find_usual_window(item) or (
-        item.drink_until,
-        item.drink_from,
-    )
-    first = item.drink_from or usual_first
-    last = item.drink_until or usual_last
-    return (first, last) if first and last else None
+    first, last = item.drink_from, item.drink_until
+    if first and last:
+        return first, last
+    usual = _find_usual_window(item)
+    if usual is not None:
+        return first or usual[0], last or usual[1]
+    only_year = first or last
+    if only_year:
+        return only_year, only_year
+    return None
+
+
+class _AgeingFacts(NamedTuple):
+    """The facts of a wine by which the tables tell its window."""
+
+    style: str
+    vintage: int
+    producer: str
+    name: str
+    region: str
+    appellation: str
+    grapes: tuple[str, ...]
+    """The first grape."""
+    price: float | None
+    currency: str
 
 
 def _find_usual_window(item: CellarItem) -> Window | None:
-    """Return the window that the tables tell, which need a few fields of the wine only."""
+    """Return the window that the tables tell; None without a vintage or a style."""
     wine = item.wine
     if not (wine.get("vintage") and wine.get("style")):
         return None
-    names = (wine.get("producer", ""), wine["name"])
-    places = (wine.get("region", ""), wine.get("appellation", ""))
-    grape = "".join(wine.get("grapes", ())[:1])
-    price = (wine.get("price"), wine.get("currency", Currency.EUR.value))
-    return _read_tables((wine["style"], wine["vintage"], grape), names, places, price)
+    facts = _AgeingFacts(
+        style=wine["style"],
+        vintage=wine["vintage"],
+        producer=wine.get("producer", ""),
+        name=wine["name"],
+        region=wine.get("region", ""),
+        appellation=wine.get("appellation", ""),
+        grapes=tuple(wine.get("grapes", ())[:1]),
+        price=wine.get("price"),
+        currency=wine.get("currency", Currency.EUR.value),
+    )
+    return _read_tables(facts)
 
 
 @lru_cache(MAX_CACHED_WINDOWS)
-def _read_tables(
-    kind: tuple[str, int, str],
-    names: tuple[str, str],
-    places: tuple[str, str],
-    price: tuple[float | None, str],
-) -> Window | None:
-    """Return the window by style, vintage and grape, the names, the places and the price."""
-    style, vintage, grape = kind
-    producer, name = names
-    region, appellation = places
-    amount, currency = price
+def _read_tables(facts: _AgeingFacts) -> Window | None:
+    offer = Offer(price=facts.price, currency=Currency(facts.currency))
     wine = Wine(
         id=CELLAR_PREFIX,
-        producer=producer,
-        name=name,
-        vintage=vintage,
+        producer=facts.producer,
+        name=facts.name,
+        vintage=facts.vintage,
         country="",
-        region=region,
-        appellation=appellation,
-        grapes=(grape,) if grape else (),
-        style=Style(style),
-        offers=(Offer(price=amount, currency=Currency(currency)),),
+        region=facts.region,
+        appellation=facts.appellation,
+        grapes=facts.grapes,
+        style=Style(facts.style),
+        offers=(offer,),
     )
     return drinking_years(wine)
 
@@ -201,18 +224,22 @@ def state_of_window(window: Window | None, year: int) -> DrinkingState:
     first, last = window
     if year < first:
         return "young"
-    return "late" if year > last else "ready"
+    if year > last:
+        return "late"
+    return "ready"
 
 
 def find_due_items(items: Sequence[CellarItem], year: int) -> list[CellarItem]:
-    """Return the items whose drinking windows begin or end in `year`, without earlier reminders.
+    """Return the items whose drinking windows begin or end in a year.
 
-    At most `MAX_DUE_ITEMS`: those whose best years end come first, then the larger stocks.
+    Those of which the user was reminded in this year are left out. At most `MAX_DUE_ITEMS`: those
+    whose best years end come first, then the larger stocks.
     """
-    due: list[tuple[int, int, CellarItem]] = []
+    due: list[tuple[int, CellarItem]] = []
     for item in items_in_stock(items):
         window = find_drinking_window(item)
         if window and year in window and item.reminded_year != year:
-            due.append((window[1], -item.count, item))
-    due.sort(key=lambda each: each[:2])
-    return [item for _, _, item in due[:MAX_DUE_ITEMS]]
+            due.append((window[1], item))
+    due.sort(key=lambda entry: entry[1].count, reverse=True)
+    due.sort(key=lambda entry: entry[0])
+    return [item for _, item in due[:MAX_DUE_ITEMS]]

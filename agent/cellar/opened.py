@@ -1,4 +1,4 @@
-"""Opened bottles: which one a line names, and what was thought of it."""
+"""Read lines about opened bottles: "12 92 lovely" rates a bottle of item 12."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,9 +19,9 @@ from agent.text import pattern
 from agent.turn import CellarItem, Drink
 
 MAX_NOTE_CHARS: Final = 500
-_NUMBERED: Final = pattern(r"(?s)\A#?([0-9]{1,5})(?:[\s:,.]+(.*))?\z")
-"""The number of an item, and the rest of a line."""
-_RATED: Final = pattern(
+_NUMBER: Final = pattern(r"(?s)\A#?([0-9]{1,5})(?:[\s:,.]+(.*))?\z")
+"""The number of an item, and the rest of a line: "12", "#12 lovely"."""
+_RATING: Final = pattern(
     r"(?s)\A([0-9]{1,3}(?:[.,][0-9])?(?:\s?/\s?[0-9]{1,3})?|[★*]{1,5})(?:[\s:,.]+(.*))?\z"
 )
 """A rating, such as "92", "4/5" or "★★★★", and the rest of a line."""
@@ -36,29 +36,34 @@ def read_opened(items: Sequence[CellarItem], line: str) -> tuple[Removal, str, s
     line = line.strip()
     count, name = parse_removal(line)
     named = find_item_to_remove(items, name, count)
-    numbered = _NUMBERED.search(line)
-    item = find_item_by_id(items, numbered[1]) if numbered else None
-    if numbered is None or item is None:
+    number, rest = _split_number(line)
+    item = find_item_by_id(items, number)
+    if item is None:
         return named, "", ""
-    rest = (numbered[2] or "").strip()
-    is_name = isinstance(named, Found | TooFew) and not line.startswith(NUMBER_SIGN)
-    if (
-        rest
-        and is_name
-        and isinstance(named, Found | TooFew)
-        and named.item.key != item.key
-    ):
-        return Unclear((item, replace(named.item, count=abs(named.item.count)))), "", ""
+    may_be_name = bool(rest) and not line.startswith(NUMBER_SIGN)
+    if may_be_name and isinstance(named, Found | TooFew):
+        other = replace(named.item, count=abs(named.item.count))
+        if other.key != item.key:
+            return Unclear((item, other)), "", ""
     rating, note = _split_rating(rest)
     return Found(replace(item, count=-1)), rating, note
 
 
+def _split_number(line: str) -> tuple[str, str]:
+    """Return the number of an item at the beginning of a line, or "", and the rest."""
+    match = _NUMBER.search(line)
+    if match is None:
+        return "", line
+    return match[1], (match[2] or "").strip()
+
+
 def _split_rating(text: str) -> tuple[str, str]:
-    """Return the rating at the beginning of a text, if there is one, and the rest as a note."""
-    rated = _RATED.search(text)
-    if rated is None:
+    """Return the rating at the beginning of a text, or "", and the rest as a note."""
+    match = _RATING.search(text)
+    if match is None:
         return "", text[:MAX_NOTE_CHARS]
-    return rated[1].strip(), (rated[2] or "").strip()[:MAX_NOTE_CHARS]
+    note = (match[2] or "").strip()
+    return match[1].strip(), note[:MAX_NOTE_CHARS]
 
 
 def open_bottle(
@@ -71,13 +76,16 @@ def open_bottle(
 def attach_note(
     items: Sequence[CellarItem], drinks: Sequence[Drink], line: str
 ) -> tuple[Drink, Drink] | None:
-    """Return the last opened bottle of item 12 for "12 92 lovely", before and after, or None."""
-    numbered = _NUMBERED.search(line.strip())
-    if numbered is None:
-        return None
-    item = next((each for each in items if str(each.number) == numbered[1]), None)
-    drink = next((each for each in drinks if item and each.key == item.key), None)
-    if drink is None:
-        return None
-    rating, note = _split_rating((numbered[2] or "").strip())
-    return drink, replace(drink, rating=rating or drink.rating, note=note or drink.note)
+    """Return the last opened bottle that a line rates, before and after; None if it rates none.
+
+    "12 92 lovely" rates the last bottle of item 12. What the line leaves out stays as it was.
+    """
+    number, rest = _split_number(line.strip())
+    rating, note = _split_rating(rest)
+    keys = {item.key for item in items if str(item.number) == number}
+    for drink in drinks:
+        if drink.key in keys:
+            rating = rating or drink.rating
+            note = note or drink.note
+            return drink, replace(drink, rating=rating, note=note)
+    return None

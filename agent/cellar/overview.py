@@ -1,5 +1,6 @@
-"""What a user sees of their cellar: its numbers, the readiest wines, and pages of lists."""
+"""Show a user their cellar: its numbers, the readiest wines, and pages of lists."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, get_args
@@ -42,8 +43,9 @@ def list_regions(items: Sequence[CellarItem]) -> list[tuple[str, int]]:
     """Return the known regions, else countries, of a cellar with their bottles, the most first."""
     counts: Counter[str] = Counter()
     for item in items_in_stock(items):
-        if place := get_region(item):
-            counts[place] += item.count
+        region = get_region(item)
+        if region:
+            counts[region] += item.count
     return counts.most_common()
 
 
@@ -58,21 +60,20 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
     if not in_stock:
         return translate("cellar_none")
     count = sum(item.count for item in in_stock)
-    states = count_states(items, year)
-    parts = [
-        translate("cellar_all", count=count),
-        "\n".join(
-            (format_states(states), format_styles(in_stock), format_regions(in_stock))
-        ),
-    ]
-    # Nobody is told to drink what is still too young.
-    readiest = [
-        each.item for each in index_cellar(items, year) if each.state != "young"
-    ]
+    numbers = (
+        format_states(count_states(items, year)),
+        format_styles(in_stock),
+        format_regions(in_stock),
+    )
+    parts = [translate("cellar_all", count=count), "\n".join(numbers)]
+    readiest: list[CellarItem] = []
+    for found in index_cellar(items, year):
+        # Nobody is told to drink what is still too young.
+        if found.state != "young":
+            readiest.append(found.item)
     if readiest:
-        parts.append(
-            format_items(readiest[:PAGE_SIZE], year, translate("cellar_readiest"))
-        )
+        heading = translate("cellar_readiest")
+        parts.append(format_items(readiest[:PAGE_SIZE], year, heading))
     return "\n\n".join(parts)
 
 
@@ -93,17 +94,18 @@ def format_styles(items: Sequence[CellarItem]) -> str:
     parts: list[str] = []
     for style, count in count_by(items, "style"):
         if style:
-            parts.append(f"{translate(f'style_{style}')} {format_number(count)}")
+            name = translate(f"style_{style}")
+            parts.append(f"{name} {format_number(count)}")
     return " · ".join(parts)
 
 
 def format_regions(items: Sequence[CellarItem]) -> str:
     """Return the numbers of bottles of the largest regions as one line."""
-    regions = list_regions(items)[:MAX_REGIONS_IN_LINE]
-    return " · ".join(
-        f"{escape(translate_place(region))} {format_number(count)}"
-        for region, count in regions
-    )
+    parts: list[str] = []
+    for region, count in list_regions(items)[:MAX_REGIONS_IN_LINE]:
+        name = escape(translate_place(region))
+        parts.append(f"{name} {format_number(count)}")
+    return " · ".join(parts)
 
 
 def select_view(
@@ -112,23 +114,26 @@ def select_view(
     """Return the items of a view: a style, a readiness, `=REGION`, or all by any other name."""
     indexed = index_cellar(items, year)
     if name in set(Style):
-        return [each for each in indexed if each.item.wine.get("style") == name]
+        return [found for found in indexed if found.item.wine.get("style") == name]
     if name.startswith(REGION_SIGN):
         region = name.removeprefix(REGION_SIGN)
-        return [each for each in indexed if get_region(each.item) == region]
+        return [found for found in indexed if get_region(found.item) == region]
     if name in get_args(Readiness):
         return search_cellar(indexed, CellarQuery.model_validate({"readiness": name}))
     return indexed
 
 
-def format_page(found: Sequence[IndexedItem], page: int, year: int) -> str:
+def format_page(listed: Sequence[IndexedItem], page: int, year: int) -> str:
     """Return a page of a list as Markdown, with the numbers of all its wines above."""
-    if not found:
+    if not listed:
         return translate("cellar_no_match")
+    count = sum(found.item.count for found in listed)
+    bottles = count_bottles(count, len(listed))
+    lines = [translate("cellar_found", bottles=bottles)]
     start = page * PAGE_SIZE
-    count = sum(each.item.count for each in found)
-    heading = translate("cellar_found", bottles=count_bottles(count, len(found)))
-    pages = (len(found) + PAGE_SIZE - 1) // PAGE_SIZE
-    position = f"{page + 1}/{pages}" if pages > 1 else ""
-    rows = [format_item(each.item, year) for each in found[start : start + PAGE_SIZE]]
-    return "\n".join([heading, *rows, position]).strip()
+    for found in listed[start : start + PAGE_SIZE]:
+        lines.append(format_item(found.item, year))
+    pages = math.ceil(len(listed) / PAGE_SIZE)
+    if pages > 1:
+        lines.append(f"{page + 1}/{pages}")
+    return "\n".join(lines)

@@ -35,6 +35,10 @@ WIDTH: Final = 7.2
 MARGIN: Final = 0.36
 YEARS_TOP: Final = 1.25
 YEARS_HEIGHT: Final = 2.2
+REGIONS_LEFT: Final = 3.85
+NAMES_WIDTH: Final = 1.45
+"""The room for the names on the left of the bars."""
+BARS_WIDTH: Final = 1.1
 BARS_TOP: Final = 4.35
 BAR_STEP: Final = 0.4
 DOTS_PER_INCH: Final = 150
@@ -59,15 +63,14 @@ REGION_COLOUR: Final = "#64547e"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a chart: its name, its number as a number and as users read it, and its colour.
-
-    Without a colour only name and number are shown.
-    """
+    """A bar of a chart."""
 
     name: str
     count: int
     label: str
+    """The count as users read it."""
     colour: str = ""
+    """Without one only the name and the count are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +92,15 @@ def describe_picture(items: Sequence[CellarItem], year: int) -> CellarPicture:
     """Return what the picture of a cellar shows."""
     in_stock = items_in_stock(items)
     total = sum(item.count for item in in_stock)
-    styles = [(style, count) for style, count in count_by(in_stock, "style") if style]
-    style_bars = [
-        _make_bar(translate(f"style_{style}"), count, STYLE_COLOURS[style])
-        for style, count in styles[:MAX_BARS]
-    ]
-    region_bars = [
-        _make_bar(clip(to_one_line(region), MAX_NAME_CHARS), count, REGION_COLOUR)
-        for region, count in list_regions(in_stock)[:MAX_BARS]
-    ]
+    style_bars: list[Bar] = []
+    for style, count in count_by(in_stock, "style"):
+        if style:
+            name = translate(f"style_{style}")
+            style_bars.append(_make_bar(name, count, STYLE_COLOURS[style]))
+    region_bars: list[Bar] = []
+    for region, count in list_regions(in_stock):
+        name = clip(to_one_line(region), MAX_NAME_CHARS)
+        region_bars.append(_make_bar(name, count, REGION_COLOUR))
     years = range(year, year + SHOWN_YEARS)
     return CellarPicture(
         title=translate("cellar_all", count=total).rstrip("."),
@@ -105,9 +108,9 @@ def describe_picture(items: Sequence[CellarItem], year: int) -> CellarPicture:
         years=tuple(years),
         states=_count_states(in_stock, years),
         styles_title=translate("cellar_picture_styles"),
-        styles=_with_rest(style_bars, total),
+        styles=_with_rest(style_bars[:MAX_BARS], total),
         regions_title=translate("cellar_regions_button"),
-        regions=_with_rest(region_bars, total),
+        regions=_with_rest(region_bars[:MAX_BARS], total),
     )
 
 
@@ -118,11 +121,9 @@ def _make_bar(name: str, count: int, colour: str = "") -> Bar:
 def _with_rest(bars: Sequence[Bar], total: int) -> tuple[Bar, ...]:
     """Return bars, and a line for all other bottles."""
     rest = total - sum(bar.count for bar in bars)
-    return (
-        (*bars, _make_bar(translate("cellar_picture_other"), rest))
-        if rest
-        else tuple(bars)
-    )
+    if not rest:
+        return tuple(bars)
+    return *bars, _make_bar(translate("cellar_picture_other"), rest)
 
 
 def _count_states(
@@ -156,18 +157,20 @@ def draw(picture: CellarPicture) -> bytes:
     _write_at(figure, MARGIN, 0.8, picture.years_title, size=12, color=FAINT_INK)
     years = _add_axes(figure, (MARGIN, YEARS_TOP), (WIDTH - 2 * MARGIN, YEARS_HEIGHT))
     _draw_years(years, picture)
-    for left, title, bars in (
+    charts = (
         (MARGIN, picture.styles_title, picture.styles),
-        (3.85, picture.regions_title, picture.regions),
-    ):
-        _write_at(figure, left, BARS_TOP, title, size=12, color=FAINT_INK)
-        place = (left + 1.45, BARS_TOP + 0.2)
-        _draw_bars(_add_axes(figure, place, (1.1, rows * BAR_STEP)), bars, rows)
-    drawn, file = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png")  # by Agg, which needs no display
-    Image.open(drawn).convert("RGB").quantize(PALETTE_SIZE).save(
-        file, "PNG", optimize=True
+        (REGIONS_LEFT, picture.regions_title, picture.regions),
     )
+    for left, title, bars in charts:
+        _write_at(figure, left, BARS_TOP, title, size=12, color=FAINT_INK)
+        place = (left + NAMES_WIDTH, BARS_TOP + 0.2)
+        axes = _add_axes(figure, place, (BARS_WIDTH, rows * BAR_STEP))
+        _draw_bars(axes, bars, rows)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")  # by Agg, which needs no display
+    small = Image.open(drawn).convert("RGB").quantize(PALETTE_SIZE)
+    file = io.BytesIO()
+    small.save(file, "PNG", optimize=True)
     return file.getvalue()
 
 
@@ -190,9 +193,9 @@ def _write_at(
     figure: "Figure", left: float, top: float, text: str, **style: Any
 ) -> None:
     """Write a text as it is, at a distance from the top left corner."""
-    height = figure.get_figheight()
-    style = {"color": INK} | style
-    figure.text(left / WIDTH, 1 - top / height, text, parse_math=False, **style)
+    style.setdefault("color", INK)
+    bottom = 1 - top / figure.get_figheight()
+    figure.text(left / WIDTH, bottom, text, parse_math=False, **style)
 
 
 def _with_known_characters(text: str) -> str:
@@ -205,37 +208,29 @@ def _with_known_characters(text: str) -> str:
 
 def _write(axes: "Axes", x: float, y: float, text: str, **style: Any) -> None:
     """Write a text as it is: a "$" in a name begins no formula."""
+    style.setdefault("color", INK)
     text = _with_known_characters(text)
-    axes.text(x, y, text, va="center", parse_math=False, **({"color": INK} | style))
+    axes.text(x, y, text, va="center", parse_math=False, **style)
 
 
 def _draw_years(axes: "Axes", picture: CellarPicture) -> None:
     """Draw a column for each year, with the bottles of each state on top of each other."""
     positions = range(len(picture.years))
-    bottoms = [0] * len(picture.years)
+    tops = [0] * len(picture.years)
     for bars in picture.states:
         counts = [bar.count for bar in bars]
-        axes.bar(
-            positions, counts, 0.78, bottoms, color=bars[0].colour, label=bars[0].name
-        )
-        bottoms = [
-            bottom + count for bottom, count in zip(bottoms, counts, strict=True)
-        ]
-    highest = max(bottoms) or 1
-    for index, (year, ready) in enumerate(
-        zip(picture.years, picture.states[0], strict=True)
-    ):
+        state = bars[0]
+        axes.bar(positions, counts, 0.78, tops, color=state.colour, label=state.name)
+        for index, count in enumerate(counts):
+            tops[index] += count
+    highest = max(tops) or 1
+    lowest_bars = picture.states[0]
+    for index, year in enumerate(picture.years):
         _write(axes, index, -0.07 * highest, str(year), size=11, ha="center")
-        if ready.count >= MIN_LABELLED_SHARE * highest:
-            _write(
-                axes,
-                index,
-                ready.count / 2,
-                ready.label,
-                size=9,
-                color="white",
-                ha="center",
-            )
+        bar = lowest_bars[index]
+        if bar.count >= MIN_LABELLED_SHARE * highest:
+            middle = bar.count / 2
+            _write(axes, index, middle, bar.label, size=9, color="white", ha="center")
     axes.set_ylim(0, highest)
     axes.set_xlim(-0.4, len(picture.years) - 0.6)
     axes.legend(

@@ -65,8 +65,11 @@ Removal = Found | TooFew | Unclear | NotFound
 
 def parse_removal(text: str) -> tuple[int, str]:
     """Return the count and the name in a text like "2 Barolo 2016"; the count is 1 by default."""
-    counted = _COUNTED.fullmatch(text.strip())
-    return (int(counted[1]), counted[2]) if counted else (1, text.strip())
+    text = text.strip()
+    counted = _COUNTED.fullmatch(text)
+    if counted is None:
+        return 1, text
+    return int(counted[1]), counted[2]
 
 
 def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> Removal:
@@ -75,7 +78,8 @@ def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> R
     `name` is the id of an item, or words of its label. All of its words must fit one item alone,
     at least one of them by producer or name, and its year must be the vintage if that is known.
     """
-    candidates, is_sure = _find_candidates(items, name[: 2 * MAX_NAME_CHARS].strip())
+    name = name[: 2 * MAX_NAME_CHARS].strip()
+    candidates, is_sure = _find_candidates(items, name)
     if not candidates:
         return NotFound()
     if len(candidates) > 1 or not is_sure:
@@ -92,19 +96,29 @@ def _find_candidates(
     """Return the items that a name may mean, and whether all of its words fit them."""
     if name.startswith((CELLAR_PREFIX, NUMBER_SIGN)):
         item = find_item_by_id(items, name.removeprefix(NUMBER_SIGN))
-        return ([item] if item else []), True
-    said = _Said.parse(name)
-    matching = [(item, to_wine(item)) for item in items_in_stock(items)]
-    matching = [(item, wine) for item, wine in matching if said.may_mean(wine)]
-    if whole := [item for item, wine in matching if said.is_label_of(wine)]:
-        return whole, True
-    if fitting := [item for item, wine in matching if said.fits(wine, size_word(item))]:
-        return fitting, True
-    return [item for item, _ in matching], False
+        if item is None:
+            return [], True
+        return [item], True
+    written = _WrittenName.parse(name)
+    labelled: list[CellarItem] = []
+    fitting: list[CellarItem] = []
+    similar: list[CellarItem] = []
+    for item in items_in_stock(items):
+        wine = to_wine(item)
+        if not written.may_mean(wine):
+            continue
+        similar.append(item)
+        if written.is_label_of(wine):
+            labelled.append(item)
+        if written.fits(wine, size_word(item)):
+            fitting.append(item)
+    if labelled or fitting:
+        return labelled or fitting, True
+    return similar, False
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _WrittenName:
     """The name of a wine as a user or a model wrote it."""
 
     words: frozenset[str]
@@ -112,34 +126,37 @@ class _Said:
     years: frozenset[int]
 
     @classmethod
-    def parse(cls, text: str) -> "_Said":
-        words = split_words(text)
-        numbers = {int(word) for word in words if word.isascii() and word.isdecimal()}
-        return cls(identifying_words(text), frozenset(numbers.intersection(YEARS)))
+    def parse(cls, text: str) -> "_WrittenName":
+        years = frozenset(int(word) for word in split_words(text) if _is_year(word))
+        return cls(identifying_words(text), years)
 
     def may_mean(self, wine: Wine) -> bool:
         """Return whether a word is in the wine's producer or name, and the year is its vintage."""
-        is_of_year = (
-            not self.years or wine.vintage is None or wine.vintage in self.years
-        )
-        return is_of_year and not self.words.isdisjoint(_name_words(wine))
+        if self.years and wine.vintage is not None and wine.vintage not in self.years:
+            return False
+        return not self.words.isdisjoint(_name_words(wine))
 
     def fits(self, wine: Wine, size: str) -> bool:
         """Return whether the wine has all words, in its name or in what else is known of it."""
-        known = (
+        facts = (
             wine.appellation,
             wine.region,
             wine.country,
             *wine.grapes,
             wine.style or "",
+            wine.colour or "",
+            size,
         )
-        other_words = identifying_words(" ".join((*known, wine.colour or "", size)))
+        other_words = identifying_words(" ".join(facts))
         return self.words <= _name_words(wine) | other_words
 
     def is_label_of(self, wine: Wine) -> bool:
         """Return whether this is the whole label of the wine, with its vintage if it has one."""
-        vintage = frozenset({wine.vintage} if wine.vintage else ())
-        return self.words == _name_words(wine) and self.years == vintage
+        if self.words != _name_words(wine):
+            return False
+        if wine.vintage is None:
+            return not self.years
+        return self.years == {wine.vintage}
 
 
 def _name_words(wine: Wine) -> frozenset[str]:
@@ -148,11 +165,12 @@ def _name_words(wine: Wine) -> frozenset[str]:
 
 def identifying_words(text: str) -> frozenset[str]:
     """Return the words of a text, except years, generic words and the common ones of languages."""
-    words = (strip_plural(word) for word in split_words(text) if not _is_year(word))
-    return (
-        frozenset(word for word in words if len(word) >= MIN_WORD_CHARS)
-        - _ignored_words()
-    )
+    words: set[str] = set()
+    for word in split_words(text):
+        singular = strip_plural(word)
+        if len(singular) >= MIN_WORD_CHARS and not _is_year(word):
+            words.add(singular)
+    return frozenset(words - _ignored_words())
 
 
 def _is_year(word: str) -> bool:
@@ -161,5 +179,5 @@ def _is_year(word: str) -> bool:
 
 @cache
 def _ignored_words() -> frozenset[str]:
-    words = (part for word in all_common_words() for part in split_words(word))
+    words = split_words(" ".join(all_common_words()))
     return load_grammar().label_words.union(map(strip_plural, words))

@@ -46,26 +46,29 @@ def fit_rows(
     rows: Sequence[str], content: dict[str, Any]
 ) -> tuple[dict[str, Any], int]:
     """Return the content of a result with as many whole rows as fit, and their number."""
-    left = (
-        MAX_MODEL_CHARS - RESERVED_CHARS - len(json.dumps(content, ensure_ascii=False))
-    )
+    room = MAX_MODEL_CHARS - RESERVED_CHARS
+    room -= len(json.dumps(content, ensure_ascii=False))
     shown: list[str] = []
     for row in rows:
-        left -= len(json.dumps(row, ensure_ascii=False)) + 1
-        if left < 0:
+        room -= len(json.dumps(row, ensure_ascii=False)) + 1
+        if room < 0:
             break
         shown.append(row)
     content = content | {"rows": shown}
-    if hidden := len(rows) - len(shown):
-        content["more"] = f"and {hidden} more like these: filter, to see others"
+    hidden_count = len(rows) - len(shown)
+    if hidden_count:
+        content["more"] = f"and {hidden_count} more like these: filter, to see others"
     return content, len(shown)
 
 
 def describe_row(found: IndexedItem, *, is_noted: bool = False) -> str:
     """Return a row of `COLUMNS` for a model, of about 100 characters; empty cells are left out."""
-    item, wine = found.item, found.item.wine
+    item = found.item
+    wine = item.wine
+    title = wine["name"]
     producer = wine.get("producer", "")
-    title = wine["name"] if producer in wine["name"] else f"{producer} {wine['name']}"
+    if producer not in title:
+        title = f"{producer} {title}"
     label = title[:MAX_ROW_NAME_CHARS]
     cells = [
         f"{CELLAR_PREFIX}{item.number}",
@@ -74,10 +77,10 @@ def describe_row(found: IndexedItem, *, is_noted: bool = False) -> str:
         wine.get("style", ""),
         wine.get("appellation") or wine.get("region") or wine.get("country", ""),
     ]
-    if wine.get("price") is not None:
-        cells.append(
-            format_money_for_model(wine["price"], Currency(wine.get("currency", "EUR")))
-        )
+    price = wine.get("price")
+    if price is not None:
+        currency = Currency(wine.get("currency", "EUR"))
+        cells.append(format_money_for_model(price, currency))
     cells.append(_years_for_model(found))
     if item.size_ml:
         cells.append(f"{item.size_ml} ml")
@@ -91,7 +94,9 @@ def _years_for_model(found: IndexedItem) -> str:
     """Return the state and the best years: `now 2023-2041`; empty if they are unknown."""
     if found.window is None:
         return ""
-    state = "soon" if found.is_due_soon else STATES_FOR_MODEL[found.state]
+    state = STATES_FOR_MODEL[found.state]
+    if found.is_due_soon:
+        state = "soon"
     first, last = found.window
     return f"{state} {first}-{last}"
 
@@ -116,11 +121,10 @@ def format_drinks(drinks: Iterable[Drink]) -> str:
     """Return a line of Markdown for each opened bottle: date, wine, rating and note."""
     lines: list[str] = []
     for drink in drinks:
-        parts = (drink.rating, drink.note)
-        label = (
-            f"{format_date(drink.at.date())} · **{escape(to_drunk_wine(drink).label)}**"
-        )
-        lines.append(" · ".join((label, *map(escape, filter(None, parts)))))
+        label = escape(to_drunk_wine(drink).label)
+        parts = [format_date(drink.at.date()), f"**{label}**"]
+        parts += map(escape, filter(None, (drink.rating, drink.note)))
+        lines.append(" · ".join(parts))
     return "\n".join(lines)
 
 
@@ -167,7 +171,7 @@ def format_item(item: CellarItem, year: int) -> str:
 
 
 def _item_parts(item: CellarItem, year: int) -> Iterator[str]:
-    wine, window = to_wine(item), find_drinking_window(item)
+    wine = to_wine(item)
     name = f"**{escape(wine.label)}**"
     if not item.count:
         yield name
@@ -178,9 +182,13 @@ def _item_parts(item: CellarItem, year: int) -> Iterator[str]:
         yield format_size(item)
     if wine.price is not None:
         yield translate("cellar_each", price=format_money(wine.price, wine.currency))
+    window = find_drinking_window(item)
     if window is not None:
+        first, last = window
         state = state_of_window(window, year)
-        limit = window[0 if state == "young" else 1]
+        limit = last
+        if state == "young":
+            limit = first
         yield translate(f"cellar_{state}", year=str(limit))
     if item.place:
         yield escape(item.place)
@@ -189,7 +197,9 @@ def _item_parts(item: CellarItem, year: int) -> Iterator[str]:
 def format_size(item: CellarItem) -> str:
     """Return the size of a bottle as users read it: "Magnum 1.5 L", "375 mL"."""
     size = format_volume(item.size_ml or USUAL_SIZE_ML)
-    return f"Magnum {size}" if size_word(item) == "magnum" else size
+    if size_word(item) == "magnum":
+        return f"Magnum {size}"
+    return size
 
 
 def this_year() -> int:

@@ -10,7 +10,7 @@ from agent.cellar.index import SIZES_ML, IndexedItem, Size, index_cellar
 from agent.query_reading.tables import load_dishes, load_pairings
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.queries import Canonical, ListOf, NameList, ShortText
-from agent.sommelier.vocabulary import canonical_name, normalize, synonyms
+from agent.sommelier.vocabulary import NameKind, canonical_name, normalize, synonyms
 from agent.tables import StrictModel
 from agent.turn import CellarItem, Drink
 
@@ -60,24 +60,25 @@ def search_cellar(
         pairing = find_pairing(query.foods)
     found = [*indexed]
     for is_met in _predicates(query, pairing):
-        found = [each for each in found if is_met(each)]
+        found = [*filter(is_met, found)]
     if query.text:
         found = select_named(found, normalize(query.text).split())
     if pairing:
-        found.sort(
-            key=lambda each: (
-                each.state_order,
-                -_count_met(each.item, pairing, query.foods),
-            )
-        )
+
+        def count_met(entry: IndexedItem) -> int:
+            return _count_met(entry.item, pairing, query.foods)
+
+        found.sort(key=count_met, reverse=True)
+        found.sort(key=lambda entry: entry.state_order)
     return found
 
 
 def find_pairing(foods: Sequence[str]) -> Pairing:
     """Return what suits the first of some foods that has a pairing; empty if none has."""
+    names = _pairing_names()
     for food in foods:
-        if name := _pairing_names().get(food):
-            return load_pairings()[name]
+        if food in names:
+            return load_pairings()[names[food]]
     return {}
 
 
@@ -96,24 +97,32 @@ def select_named(
 ) -> list[IndexedItem]:
     """Return the items whose texts have the most of some normalized words, at least one."""
     wanted = [f" {strip_plural(word)} " for word in words]
-    counts = [sum(map(each.words.__contains__, wanted)) for each in indexed]
-    best = max(counts, default=0)
-    if best == 0:
-        return []
-    return [each for each, count in zip(indexed, counts, strict=True) if count == best]
+    best_count = 1
+    best: list[IndexedItem] = []
+    for entry in indexed:
+        count = 0
+        for word in wanted:
+            if word in entry.words:
+                count += 1
+        if count > best_count:
+            best_count = count
+            best = []
+        if count == best_count:
+            best.append(entry)
+    return best
 
 
 def find_drinks(drinks: Sequence[Drink], text: str) -> list[Drink]:
     """Return the opened bottles whose wines a text names; all of them without a text."""
     if not text:
         return [*drinks]
-    items = {
-        drink.key: CellarItem(key=drink.key, wine=drink.wine, count=1)
-        for drink in drinks
-    }
+    items: dict[str, CellarItem] = {}
+    for drink in drinks:
+        items[drink.key] = CellarItem(key=drink.key, wine=drink.wine, count=1)
     indexed = index_cellar([*items.values()], 0)
-    named = {each.item.key for each in select_named(indexed, normalize(text).split())}
-    return [drink for drink in drinks if drink.key in named]
+    named = select_named(indexed, normalize(text).split())
+    keys = {entry.item.key for entry in named}
+    return [drink for drink in drinks if drink.key in keys]
 
 
 def _predicates(query: CellarQuery, pairing: Pairing) -> list[Predicate]:
@@ -123,15 +132,15 @@ def _predicates(query: CellarQuery, pairing: Pairing) -> list[Predicate]:
     if query.readiness:
         predicates.append(_READINESS[query.readiness])
     if styles:
-        predicates.append(lambda each: each.style in styles)
+        predicates.append(lambda entry: entry.style in styles)
     if query.size:
         sizes = SIZES_ML[query.size]
-        predicates.append(lambda each: each.size_ml in sizes)
+        predicates.append(lambda entry: entry.size_ml in sizes)
     if query.min_price is not None or query.max_price is not None:
         predicates.append(_is_within_price(query))
     if query.place:
         place = f" {normalize(query.place)} "
-        predicates.append(lambda each: place in each.place)
+        predicates.append(lambda entry: place in entry.place)
     if query.grapes:
         predicates.append(_is_made_of(query.grapes))
     if query.regions:
@@ -140,55 +149,66 @@ def _predicates(query: CellarQuery, pairing: Pairing) -> list[Predicate]:
 
 
 _READINESS: Final[Mapping[Readiness, Predicate]] = {
-    "now": lambda each: each.state == "ready",
-    "soon": lambda each: each.is_due_soon,
-    "past": lambda each: each.state == "late",
-    "wait": lambda each: each.state == "young",
+    "now": lambda entry: entry.state == "ready",
+    "soon": lambda entry: entry.is_due_soon,
+    "past": lambda entry: entry.state == "late",
+    "wait": lambda entry: entry.state == "young",
 }
-"""Whether an item is so ready; one with an unknown window never is."""
+"""Tests of how ready an item is; one with an unknown window passes none."""
 
 
 def _is_within_price(query: CellarQuery) -> Predicate:
-    low, high = query.min_price or 0, query.max_price
+    low = query.min_price or 0
+    high = query.max_price
 
-    def is_within(each: IndexedItem) -> bool:
-        if each.euros is None or each.euros < low:
+    def is_within(entry: IndexedItem) -> bool:
+        if entry.euros is None or entry.euros < low:
             return False
-        return high is None or each.euros <= high
+        return high is None or entry.euros <= high
 
     return is_within
 
 
 def _is_made_of(names: Sequence[str]) -> Predicate:
-    """Return whether one of the grapes is in a wine; of unknown grapes, whether it is named so."""
+    """Return a test of the grapes of a wine; one of unknown grapes passes by its label."""
     grapes = {canonical_name("grapes", name) for name in names}
-    phrases = [f" {phrase} " for name in names for phrase in synonyms("grapes", name)]
+    phrases = _pad_synonyms("grapes", names)
 
-    def is_made_of(each: IndexedItem) -> bool:
-        if each.grapes:
-            return not each.grapes.isdisjoint(grapes)
-        return any(phrase in each.key for phrase in phrases)
+    def is_made_of(entry: IndexedItem) -> bool:
+        if entry.grapes:
+            return not entry.grapes.isdisjoint(grapes)
+        return any(phrase in entry.key for phrase in phrases)
 
     return is_made_of
 
 
 def _is_from(names: Sequence[str]) -> Predicate:
-    """Return whether a wine is from one of these regions or countries, or is called so."""
+    """Return a test of the origin of a wine, by its country or by the names of its region."""
     countries = {canonical_name("countries", name) for name in names}
-    phrases = [f" {phrase} " for name in names for phrase in synonyms("regions", name)]
+    phrases = _pad_synonyms("regions", names)
 
-    def is_from(each: IndexedItem) -> bool:
-        if each.country in countries:
+    def is_from(entry: IndexedItem) -> bool:
+        if entry.country in countries:
             return True
-        return any(phrase in text for text in each.origin for phrase in phrases)
+        return any(phrase in text for text in entry.origin for phrase in phrases)
 
     return is_from
 
 
+def _pad_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
+    """Return all names of some grapes or regions, padded as the texts of the index are."""
+    phrases: list[str] = []
+    for name in names:
+        phrases += [f" {phrase} " for phrase in synonyms(kind, name)]
+    return phrases
+
+
 def _count_met(item: CellarItem, pairing: Pairing, foods: Sequence[str]) -> int:
-    """Return how many tastes of a pairing a wine meets; a food that the list tells counts most."""
+    """Return how many tastes of a pairing a wine meets; a food that the list tells counts twice."""
     wine: Mapping[str, Any] = item.wine
-    met = 2 if not set(foods).isdisjoint(wine.get("foods", ())) else 0
+    met = 0
+    if not set(foods).isdisjoint(wine.get("foods", ())):
+        met = 2
     for name, field in FIELDS_BY_TASTE.items():
         if wine.get(field) in pairing.get(name, ()):
             met += 1

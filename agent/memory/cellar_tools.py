@@ -42,13 +42,7 @@ from agent.sommelier.vocabulary import Currency, Style
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wines_by_id
 from agent.tables import StrictModel
-from agent.turn import (
-    CellarItem,
-    Drink,
-    Person,
-    get_person,
-    has_stored_user,
-)
+from agent.turn import CellarItem, Drink, Person, get_person, has_stored_user
 
 CHANGE_CELLAR: Final = (
     "Change the guest's own cellar. Action add: bottles that they bought. Action drink: bottles "
@@ -104,7 +98,9 @@ class CellarArguments(StrictModel):
     @property
     def label(self) -> str:
         """Return the name and the vintage as they stand on the bottle."""
-        return self.name if self.vintage is None else f"{self.name} {self.vintage}"
+        if self.vintage is None:
+            return self.name
+        return f"{self.name} {self.vintage}"
 
 
 def cellar_tools() -> list[Tool]:
@@ -132,11 +128,10 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
     """Return a change that adds bottles to the user's cellar, or removes them."""
     person = get_person(run)
     if arguments.action == "add":
-        return change_output(
-            "cellar changed", person, bottles=(_find_addition(arguments, person),)
-        )
-    item = _find_removal(arguments, person)
-    if arguments.action == "remove":
+        item = _find_addition(arguments, person)
+    else:
+        item = _find_removal(arguments, person)
+    if arguments.action != "drink":
         return change_output("cellar changed", person, bottles=(item,))
     drinks = open_bottle(item, datetime.now(UTC), arguments.rating, arguments.note)
     return change_output("opened", person, bottles=(item,), drinks=drinks)
@@ -153,13 +148,15 @@ def _find_removal(arguments: CellarArguments, person: Person) -> CellarItem:
         case Found(item):
             return item
         case TooFew(item):
-            there = f"the guest has only {_describe_for_model(item)}"
-            problem = f"{there}; tell them so, and ask how many to remove"
+            owned = _describe_for_model(item)
+            problem = (
+                f"the guest has only {owned}; tell them so, and ask how many to remove"
+            )
         case Unclear(items):
             listed = ", ".join(map(_describe_for_model, items))
-            ask = "ask the guest which one it is, then call this again with its wine_id"
             problem = (
-                f"it is not clear which wine is meant. These may be: {listed}; {ask}"
+                f"it is not clear which wine is meant. These may be: {listed}; "
+                "ask the guest which one it is, then call this again with its wine_id"
             )
         case NotFound():
             problem = "not found: the guest owns no such wine; own_cellar lists theirs"
@@ -212,16 +209,20 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
         raise ToolError(
             f"{message}; search without a filter, or search_wines for wines for sale"
         )
-    year, is_noted = this_year(), len(found) <= MAX_NOTED_ROWS
-    rows = [describe_row(each, is_noted=is_noted) for each in found[:MAX_ROWS]]
+    is_noted = len(found) <= MAX_NOTED_ROWS
+    rows = [describe_row(indexed, is_noted=is_noted) for indexed in found[:MAX_ROWS]]
     rows += [""] * (len(found) - len(rows))
-    bottles = sum(each.item.count for each in found)
-    total = f"{len(found)} wines, {bottles} bottles, owned by the guest"
-    content, shown = fit_rows(rows, {"found": total, "year": year, "columns": COLUMNS})
-    avoided = person.safety.allergies
-    wines = [
-        mark_unknown_allergens(to_wine(each.item), avoided) for each in found[:shown]
-    ]
+    bottles = sum(indexed.item.count for indexed in found)
+    head = {
+        "found": f"{len(found)} wines, {bottles} bottles, owned by the guest",
+        "year": this_year(),
+        "columns": COLUMNS,
+    }
+    content, shown_count = fit_rows(rows, head)
+    wines: list[Wine] = []
+    for indexed in found[:shown_count]:
+        wine = to_wine(indexed.item)
+        wines.append(mark_unknown_allergens(wine, person.safety.allergies))
     return ToolOutput(content, wines_by_id(wines))
 
 
@@ -232,19 +233,23 @@ def _find_own(query: CellarQuery, person: Person) -> list[IndexedItem]:
         return found
     # List hated wines, too. Allergens come from the safety state, so they still apply.
     without_facts = replace(person, facts=())
-    return [each for each in found if may_be_shown(to_wine(each.item), without_facts)]
+    allowed: list[IndexedItem] = []
+    for indexed in found:
+        if may_be_shown(to_wine(indexed.item), without_facts):
+            allowed.append(indexed)
+    return allowed
 
 
 def _list_drinks(query: CellarQuery, person: Person) -> ToolOutput:
     drinks = find_drinks(person.drinks, query.text)
     if not drinks:
         raise ToolError("the guest has told of no such bottle that they opened")
-    columns = "opened | name | rating | note"
-    content, shown = fit_rows([*map(describe_drink, drinks)], {"columns": columns})
-    sources = {
-        f"drunk {number}": DrunkBottle(drink)
-        for number, drink in enumerate(drinks[:shown])
-    }
+    rows = [*map(describe_drink, drinks)]
+    head = {"columns": "opened | name | rating | note"}
+    content, shown_count = fit_rows(rows, head)
+    sources: dict[str, DrunkBottle] = {}
+    for number, drink in enumerate(drinks[:shown_count]):
+        sources[f"drunk {number}"] = DrunkBottle(drink)
     return ToolOutput(content, sources)
 
 

@@ -1,13 +1,10 @@
 """Changes of a user's stored data: as tools return them, and as the texts that confirm them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from agent.cellar.rows import (
-    format_drunk,
-    format_items,
-    this_year,
-)
+from agent.cellar.rows import format_drunk, format_items, this_year
 from agent.engine.tools import ToolOutput
 from agent.i18n import translate
 from agent.memory.taste import (
@@ -17,13 +14,7 @@ from agent.memory.taste import (
     format_removed_facts,
 )
 from agent.sommelier.cards import asks_for_vegan
-from agent.turn import (
-    Change,
-    Fact,
-    Person,
-    Reply,
-    apply_change,
-)
+from agent.turn import CellarItem, Change, Drink, Fact, Person, Reply, apply_change
 
 CHANGE_NOTE: Final = (
     "a fixed notice of this is shown below your answer; do not repeat it"
@@ -48,35 +39,48 @@ def with_change_notes(
     """
     if not person.user_id:
         return reply
-    change = Change(
-        user_id=person.user_id,
-        added_facts=tuple(fact for part in reply.changes for fact in part.added_facts),
-        removed_facts=tuple(
-            fact for part in reply.changes for fact in part.removed_facts
-        ),
-        bottles=tuple(item for part in reply.changes for item in part.bottles),
-        drinks=tuple(drink for part in reply.changes for drink in part.drinks),
+    change = _merge(reply.changes, person.user_id, undo_id)
+    suggested: tuple[Fact, ...] = ()
+    if reply.wines:
+        known = (*person.facts, *change.added_facts)
+        suggested = find_new_facts(_suggest_facts(message), known)
+    reply = replace(reply, changes=(), suggested_facts=suggested)
+    if not (change.added_facts or change.removed_facts or change.bottles):
+        return reply
+    notes = (*reply.notes, *format_change(change, person))
+    return replace(reply, changes=(change,), notes=notes)
+
+
+def _merge(changes: Iterable[Change], user_id: int, undo_id: int) -> Change:
+    """Return one change that does what several do."""
+    added: list[Fact] = []
+    removed: list[Fact] = []
+    bottles: list[CellarItem] = []
+    drinks: list[Drink] = []
+    for change in changes:
+        added += change.added_facts
+        removed += change.removed_facts
+        bottles += change.bottles
+        drinks += change.drinks
+    return Change(
+        user_id=user_id,
+        added_facts=tuple(added),
+        removed_facts=tuple(removed),
+        bottles=tuple(bottles),
+        drinks=tuple(drinks),
         undo_id=undo_id,
     )
-    has_changes = bool(change.added_facts or change.removed_facts or change.bottles)
-    facts = _suggest_facts(message) if reply.wines else ()
-    if not (has_changes or facts):
-        return replace(reply, changes=())
-    return replace(
-        reply,
-        changes=(change,) if has_changes else (),
-        notes=(*reply.notes, *format_change(change, person)),
-        suggested_facts=find_new_facts(facts, (*person.facts, *change.added_facts)),
-    )
 
 
-def _suggest_facts(message: str) -> tuple[Fact, ...]:
+def _suggest_facts(message: str) -> list[Fact]:
     """Return the dislikes of a message that could be stored: who asks for vegan has no allergy."""
     if len(message) > MAX_PARSED_CHARS:
-        return ()
-    facts = tuple(find_excluded_facts(message))
-    if asks_for_vegan(message):
-        return tuple(fact for fact in facts if fact.kind != "allergy")
+        return []
+    is_vegan = asks_for_vegan(message)
+    facts: list[Fact] = []
+    for fact in find_excluded_facts(message):
+        if fact.kind != "allergy" or not is_vegan:
+            facts.append(fact)
     return facts
 
 
@@ -85,10 +89,11 @@ def format_change(change: Change, person: Person) -> list[str]:
     changed_keys = {item.key for item in change.bottles}
     cellar = apply_change(person, change).bottles
     items = [item for item in cellar if item.key in changed_keys]
-    texts = (
+    texts = [
         format_added_facts(change.added_facts),
         format_removed_facts(change.removed_facts),
         format_drunk(change.drinks, cellar),
-        format_items(items, this_year(), translate("cellar_added")) if items else "",
-    )
-    return [text for text in texts if text]
+    ]
+    if items:
+        texts.append(format_items(items, this_year(), translate("cellar_added")))
+    return [*filter(None, texts)]

@@ -5,12 +5,12 @@ Conversations are not read, nor concerns: they expire, and only a press of the u
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from agent.cellar.items import YEARS, to_cellar_item, to_wine
 from agent.i18n import languages
@@ -35,8 +35,9 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
 LANGUAGES: Final = ("language", "written")
 """The settings whose value is a language."""
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 T = TypeVar("T")
+_TABLES: Final = TypeAdapter(dict[str, list[Row]])
 
 
 class NotAnExport(ValueError):
@@ -52,7 +53,7 @@ class TasteRating(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """What an export has of a user's memory; `unread` counts rows that cannot be read."""
+    """The memory of a user, as an export has it."""
 
     user_id: int
     facts: tuple[Fact, ...]
@@ -61,6 +62,7 @@ class Exported:
     drinks: tuple[Drink, ...]
     ratings: tuple[TasteRating, ...]
     unread: int
+    """The number of rows that cannot be read."""
 
 
 class _Fact(BaseModel):
@@ -98,48 +100,43 @@ class _Drink(BaseModel):
 
 
 def read_export(data: bytes) -> Exported:
-    """Return what an export has of a user's memory.
+    """Return the memory of the user of an export.
 
     Raises:
         NotAnExport: it is not JSON, not an export, or not one of a single user.
     """
     reader = _Reader(_read_tables(data))
     user_id = reader.find_user()
-    settings = (
-        *reader.read("facts", _to_old_setting),
-        *reader.read("settings", _to_setting),
-    )
-    ratings = (
-        *reader.read("facts", _to_old_rating),
-        *reader.read("taste_ratings", _to_rating),
-    )
+    facts = reader.read("facts", _to_fact)
+    facts += reader.read("facts", _to_old_setting)
+    facts += reader.read("settings", _to_setting)
+    ratings = reader.read("facts", _to_old_rating)
+    ratings += reader.read("taste_ratings", _to_rating)
     return Exported(
         user_id=user_id,
-        facts=(*reader.read("facts", _to_fact), *settings),
+        facts=tuple(facts),
         items=tuple(reader.read("bottles", _to_item)),
         drinks=tuple(reader.read("drinks", _to_drink)),
-        ratings=ratings,
+        ratings=tuple(ratings),
         unread=reader.unread,
     )
 
 
-def _read_tables(data: bytes) -> Mapping[str, Sequence[Row]]:
+def _read_tables(data: bytes) -> dict[str, list[Row]]:
     try:
         tables = json.loads(data)
     except (ValueError, RecursionError):
         raise NotAnExport("it is not JSON") from None
-    if not isinstance(tables, dict):
-        raise NotAnExport("it is not what /export writes")
-    for rows in tables.values():
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise NotAnExport("it is not what /export writes")
-    return tables
+    try:
+        return _TABLES.validate_python(tables)
+    except ValidationError:
+        raise NotAnExport("it is not what /export writes") from None
 
 
 class _Reader:
     """Reads the rows of tables, and counts those that it cannot read."""
 
-    def __init__(self, tables: Mapping[str, Sequence[Row]]) -> None:
+    def __init__(self, tables: dict[str, list[Row]]) -> None:
         self.tables = tables
         self.unread = 0
 
@@ -147,7 +144,8 @@ class _Reader:
         """Return the id of the user whose memory this is."""
         user_ids: set[object] = set()
         for table in ("facts", "settings", "taste_ratings", "bottles", "drinks"):
-            user_ids |= {row.get("user_id") for row in self.tables.get(table, ())}
+            for row in self.tables.get(table, ()):
+                user_ids.add(row.get("user_id"))
         match [*user_ids]:
             case [int(user_id)] if user_id > 0:
                 return user_id
@@ -155,16 +153,21 @@ class _Reader:
                 raise NotAnExport("it has no taste, cellar or settings")
         raise NotAnExport("it is not that of one user")
 
-    def read(self, table: str, convert: Callable[[Row], T | None]) -> Iterator[T]:
-        """Yield what is made of the rows of a table, but for those that are for another reader."""
+    def read(self, table: str, convert: Callable[[Row], T | None]) -> list[T]:
+        """Return the converted rows of a table.
+
+        `convert` returns None for a row that another one converts.
+        """
+        read: list[T] = []
         for row in self.tables.get(table, ()):
             try:
                 converted = convert(row)
-            except (ValidationError, ValueError, KeyError):
+            except (ValueError, KeyError):
                 self.unread += 1
                 continue
             if converted is not None:
-                yield converted
+                read.append(converted)
+        return read
 
 
 def _to_fact(row: Row) -> Fact | None:
@@ -185,21 +188,20 @@ def _to_fact(row: Row) -> Fact | None:
 
 def _is_budget(value: str) -> bool:
     low, high, _ = parse_budget(value)  # raises ValueError
-    return all(limit is None or 0 <= limit <= MAX_PRICE for limit in (low, high))
+    limits = (low or 0, high or 0)
+    return min(limits) >= 0 and max(limits) <= MAX_PRICE
 
 
 def _to_setting(row: Row) -> Fact | None:
     """Return a setting; None for one that is only known here, or that a press must confirm."""
     setting = _Setting.model_validate(row)
-    stored = f"{setting.name}={setting.value}"
+    choices = CHOICES.get(setting.name, ())
     if setting.name in LANGUAGES:
-        is_known = setting.value == "auto" or setting.value in languages()
-    else:
-        is_known = (
-            setting.value in CHOICES.get(setting.name, ())
-            or stored == UNDER_AGE_SETTING
-        )
-    return Fact("setting", stored) if is_known else None
+        choices = ("auto", *languages())
+    stored = f"{setting.name}={setting.value}"
+    if setting.value in choices or stored == UNDER_AGE_SETTING:
+        return Fact("setting", stored)
+    return None
 
 
 def _to_old_setting(row: Row) -> Fact | None:
@@ -232,7 +234,9 @@ def _to_item(row: Row) -> CellarItem:
 def _to_drink(row: Row) -> Drink:
     drink = _Drink.model_validate(row)
     item = to_cellar_item(_to_wine(drink.wine), 0)
-    at = drink.at if drink.at.tzinfo else drink.at.replace(tzinfo=UTC)
+    at = drink.at
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
     return Drink(
         key=item.key, wine=item.wine, at=at, rating=drink.rating, note=drink.note
     )

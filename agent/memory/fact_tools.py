@@ -24,12 +24,7 @@ from agent.safety.state import Allergy
 from agent.sommelier.queries import Canonical, ListOf, NameList
 from agent.sommelier.vocabulary import OAKY, Body, Currency, Level, Style, Sweetness
 from agent.tables import StrictModel
-from agent.turn import (
-    Fact,
-    ForgettableKind,
-    get_person,
-    has_stored_user,
-)
+from agent.turn import Fact, ForgettableKind, get_person, has_stored_user
 
 REMEMBER: Final = (
     "Keep a lasting fact about the guest. Kind hate or like: wines that they never or gladly "
@@ -53,14 +48,17 @@ TASTE_FIELDS: Final = (
     *("grapes", "countries", "regions"),
 )
 """The arguments of remember that describe a wine, named as in `WineQuery`."""
+SEPARATORS: Final = frozenset(";|=")
+"""The characters that separate the filters in the value of a fact."""
 FactValue = Annotated[str, Field(min_length=2, max_length=MAX_NOTE_CHARS)]
 BottlePrice = Annotated[float, Field(gt=0, le=100_000)]
 
 
 def _check_names(names: Sequence[str]) -> Sequence[str]:
-    """Reject the characters that separate the filters in the value of a fact."""
-    if any(separator in name for name in names for separator in ";|="):
-        raise ValueError("a name has none of the characters ; | =")
+    """Reject names with the separators of a fact's filters."""
+    for name in names:
+        if not SEPARATORS.isdisjoint(name):
+            raise ValueError("a name has none of the characters ; | =")
     return names
 
 
@@ -115,10 +113,12 @@ async def remember(arguments: RememberArguments, run: Run) -> ToolOutput:
     facts = find_new_facts(_facts_from_arguments(arguments), person.facts)
     if not facts:
         return ToolOutput("this fact about the guest is known already")
-    removed = tuple(
-        old for fact in facts for old in find_contradicted_facts(fact, person.facts)
+    removed: list[Fact] = []
+    for fact in facts:
+        removed += find_contradicted_facts(fact, person.facts)
+    return change_output(
+        "remembered", person, added_facts=facts, removed_facts=tuple(removed)
     )
-    return change_output("remembered", person, added_facts=facts, removed_facts=removed)
 
 
 async def forget(arguments: ForgetArguments, run: Run) -> ToolOutput:
@@ -137,38 +137,38 @@ def _facts_from_arguments(arguments: RememberArguments) -> list[Fact]:
     Raises:
         ToolError: they state none of this kind.
     """
+    kind = arguments.kind
     value = arguments.value.strip()
-    match arguments.kind:
+    match kind:
         case "note":
-            return [Fact("note", value, value)]
+            return [Fact(kind, value, value)]
         case "allergy":
-            facts = [
-                Fact("allergy", allergen, value) for allergen in arguments.allergens
-            ]
+            facts = [Fact(kind, allergen, value) for allergen in arguments.allergens]
             needed = "allergens"
         case "budget":
             facts = _budget_facts(arguments)
             needed = "min_price or max_price"
-        case "hate" | "like" as kind:
+        case "hate" | "like":
             facts = [Fact(kind, taste, value) for taste in _tastes(arguments)]
             needed = "styles, grapes, countries, regions, oak or another taste"
     if not facts:
-        raise ToolError(
-            f"kind {arguments.kind} needs {needed}; use kind note for anything else"
-        )
+        raise ToolError(f"kind {kind} needs {needed}; use kind note for anything else")
     return facts
 
 
 def _budget_facts(arguments: RememberArguments) -> list[Fact]:
     budget = format_budget(arguments.min_price, arguments.max_price, arguments.currency)
-    return [Fact("budget", budget)] if budget else []
+    if not budget:
+        return []
+    return [Fact("budget", budget)]
 
 
 def _tastes(arguments: RememberArguments) -> list[str]:
     """Return the tastes that the arguments describe, as facts have them."""
     taste: dict[str, tuple[str, ...]] = {}
     for name in TASTE_FIELDS:
-        if values := getattr(arguments, name):
+        values = getattr(arguments, name)
+        if values:
             taste[name] = tuple(map(str, values))
     if arguments.oak:
         taste["text"] = (OAKY,)

@@ -16,7 +16,7 @@ from agent.sommelier.filters import (
     parse_budget,
     parse_taste,
 )
-from agent.sommelier.queries import SOFT_FILTERS, WineQuery, parse_query
+from agent.sommelier.queries import SOFT_FILTERS, parse_query
 from agent.sommelier.vocabulary import OAKY, Currency
 from agent.text import pattern
 from agent.turn import Fact
@@ -29,7 +29,7 @@ def parse_facts(text: str) -> tuple[Fact, ...]:
     """Return the facts that a text states; what states none becomes a note.
 
     Semicolons and line ends part its statements: "I love Riesling; no oak". A text whose language
-    is not clear is in that of the turn: "15 bis 30 Euro".
+    is not clear is read in that of the turn: "15 bis 30 Euro".
     """
     facts: list[Fact] = []
     for statement in STATEMENT_END.split(text[:MAX_NOTE_CHARS]):
@@ -40,11 +40,11 @@ def parse_facts(text: str) -> tuple[Fact, ...]:
 def _parse_statement(text: str) -> Sequence[Fact]:
     if not text:
         return ()
+    note = (Fact("note", text, text),)
     if ":" in text:  # "my wife: no eggs" is about somebody else
-        return (Fact("note", text, text),)
-    query = parse_query(text, current_language())
-    facts = (*find_excluded_facts(text), *_likes(text), *_budget(query))
-    return facts or (Fact("note", text, text),)
+        return note
+    facts = (*find_excluded_facts(text), *_find_likes(text), *_find_budget(text))
+    return facts or note
 
 
 def find_excluded_facts(text: str) -> Iterator[Fact]:
@@ -56,7 +56,8 @@ def find_excluded_facts(text: str) -> Iterator[Fact]:
     request = read_request(text, current_language())
     for field in EXCLUDABLE_FILTERS:
         for value in request.values(f"without_{field}"):
-            yield Fact("hate", format_taste({field: (value,)}), _plain(value))
+            taste = format_taste({field: (value,)})
+            yield Fact("hate", taste, _to_words(value))
     if OAKY in request.values("without_text"):
         yield Fact("hate", format_taste({"text": (OAKY,)}), OAKY)
     allergens = request.values("without_allergens")
@@ -64,46 +65,55 @@ def find_excluded_facts(text: str) -> Iterator[Fact]:
         return
     for allergen in allergens:
         if allergen in ALLERGIES:
-            yield Fact("allergy", str(allergen), _plain(allergen))
+            yield Fact("allergy", str(allergen), _to_words(allergen))
 
 
 def find_new_facts(facts: Iterable[Fact], known: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that are not among the known ones, each once."""
-    keys = {fact.key for fact in known}
-    return tuple({fact.key: fact for fact in facts if fact.key not in keys}.values())
+    """Return the facts that are not among the known ones; of equal new ones the last."""
+    known_keys = {fact.key for fact in known}
+    new: dict[tuple[str, str], Fact] = {}
+    for fact in facts:
+        if fact.key not in known_keys:
+            new[fact.key] = fact
+    return tuple(new.values())
 
 
 def find_contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]:
     """Yield the known facts that are no longer true once `fact` is added."""
     for old in known:
-        is_other_budget = fact.kind == old.kind == "budget" and fact.value != old.value
-        is_opposite = {fact.kind, old.kind} == {
-            "hate",
-            "like",
-        } and fact.value == old.value
-        if is_other_budget or is_opposite:
+        kinds = {fact.kind, old.kind}
+        if fact.value == old.value:
+            is_contradicted = kinds == {"hate", "like"}
+        else:
+            is_contradicted = kinds == {"budget"}
+        if is_contradicted:
             yield old
 
 
 def split_taste(taste: Taste) -> list[str]:
     """Return a taste as facts have it: "Merlot, Syrah" are two, "full-bodied red" is one."""
-    if len(taste) != 1:
-        return [format_taste(taste)] if taste else []
+    if not taste:
+        return []
+    if len(taste) > 1:
+        return [format_taste(taste)]
     ((name, values),) = taste.items()
     return [format_taste({name: (value,)}) for value in values]
 
 
-def _likes(text: str) -> Iterator[Fact]:
+def _find_likes(text: str) -> Iterator[Fact]:
+    taste: dict[str, tuple[str, ...]] = {}
     inclusions = read_request(text, current_language()).inclusions
-    taste = {
-        name: values for name, values in inclusions.items() if name in SOFT_FILTERS
-    }
+    for name, values in inclusions.items():
+        if name in SOFT_FILTERS:
+            taste[name] = values
     for value in split_taste(taste):
         yield Fact("like", value, text)
 
 
-def _budget(query: WineQuery) -> Iterator[Fact]:
-    if budget := format_budget(query.min_price, query.max_price, query.currency):
+def _find_budget(text: str) -> Iterator[Fact]:
+    query = parse_query(text, current_language())
+    budget = format_budget(query.min_price, query.max_price, query.currency)
+    if budget:
         yield Fact("budget", budget)
 
 
@@ -115,10 +125,11 @@ def format_budget(low: float | None, high: float | None, currency: Currency) -> 
         return f"{high:g} {currency}"
     if high is None:
         return f"{low:g}- {currency}"
-    return f"{min(low, high):g}-{max(low, high):g} {currency}"
+    low, high = sorted((low, high))
+    return f"{low:g}-{high:g} {currency}"
 
 
-def _plain(value: object) -> str:
+def _to_words(value: object) -> str:
     return str(value).replace("_", " ")
 
 
@@ -127,10 +138,12 @@ def parse_suggested_fact(kind: str, value: str) -> Fact | None:
     if kind == "allergy" and value in ALLERGIES:
         return Fact("allergy", value, value)
     taste = parse_taste(value)
-    if kind == "hate" and taste:
-        text = ", ".join(_plain(value) for values in taste.values() for value in values)
-        return Fact("hate", format_taste(taste), text)
-    return None
+    if kind != "hate" or not taste:
+        return None
+    words: list[str] = []
+    for values in taste.values():
+        words += map(_to_words, values)
+    return Fact("hate", format_taste(taste), ", ".join(words))
 
 
 def describe_fact(fact: Fact) -> str:
@@ -145,12 +158,11 @@ def describe_fact(fact: Fact) -> str:
         return translate("memory_no_oak")
     if fact.kind == "hate" and taste:
         return ", ".join(_describe_hated(taste))
-    what = fact.original_text
-    if fact.kind in {"hate", "rated"} or not what:
-        what = _name_taste(taste) or what or fact.value
-    return translate(
-        f"memory_{'like' if fact.kind == 'rated' else fact.kind}", what=what
-    )
+    if fact.kind == "rated":
+        what = _name_taste(taste) or fact.original_text or fact.value
+        return translate("memory_like", what=what)
+    what = fact.original_text or _name_taste(taste) or fact.value
+    return translate(f"memory_{fact.kind}", what=what)
 
 
 def _describe_hated(taste: Taste) -> Iterator[str]:
@@ -182,11 +194,16 @@ def _name_taste(taste: Taste) -> str:
 
 def format_added_facts(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms stored facts; empty if there are none."""
-    listed = ", ".join(escape(describe_fact(fact)) for fact in facts)
-    return translate("memory_learned", facts=listed) if listed else ""
+    return _format_facts("memory_learned", facts)
 
 
 def format_removed_facts(facts: Iterable[Fact]) -> str:
     """Return the sentence that confirms deleted facts; empty if there are none."""
+    return _format_facts("memory_unlearned", facts)
+
+
+def _format_facts(sentence: str, facts: Iterable[Fact]) -> str:
     listed = ", ".join(escape(describe_fact(fact)) for fact in facts)
-    return translate("memory_unlearned", facts=listed) if listed else ""
+    if not listed:
+        return ""
+    return translate(sentence, facts=listed)
